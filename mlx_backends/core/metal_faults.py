@@ -38,12 +38,18 @@ _PATTERNS = (
 
 def metal_fault(error: BaseException) -> MetalFault | None:
     """Return the class of the Metal fault that an exception or one of its causes reports; None where none does."""
+    source = _source(error)
+    if source is None:
+        return None
+    return next((fault for fault, pattern in _PATTERNS if pattern.search(str(source))), MetalFault.OTHER)
+
+
+def _source(error: BaseException) -> BaseException | None:
+    """Return the exception by which MLX reports a fault, of an exception and its causes."""
     cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, RuntimeError) and _FAILED in (message := str(cause)):
-            return next((fault for fault, pattern in _PATTERNS if pattern.search(message)), MetalFault.OTHER)
+    while cause is not None and not (isinstance(cause, RuntimeError) and _FAILED in str(cause)):
         cause = cause.__cause__ or cause.__context__
-    return None
+    return cause
 
 
 class DeviceLostError(ModelError):
@@ -58,5 +64,6 @@ class DeviceLostError(ModelError):
     def __init__(self, error: BaseException, request_id: str | None = None) -> None:
         self.fault = metal_fault(error) or MetalFault.OTHER
         self.request_id = request_id
-        self.cause = f"lost the GPU: {self.fault.value} ({one_line(error)})"
-        super().__init__(f"the GPU failed repeatedly: {self.fault.value} ({one_line(error)}); run the command again.")
+        reason = f"{self.fault.value} ({one_line(_source(error) or error)})"
+        self.cause = f"lost the GPU: {reason}"
+        super().__init__(f"the GPU failed repeatedly: {reason}; run the command again.")

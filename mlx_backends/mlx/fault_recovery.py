@@ -95,8 +95,8 @@ class FaultRecovery:
         if metal_fault(error) is MetalFault.IGNORED:
             return False
         for module, arrays, attributes in self._modules:
-            module.clear()
-            module.update(arrays)
+            dict.clear(module)
+            dict.update(module, arrays)  # a module's own update takes parameters only
             vars(module).clear()
             vars(module).update(attributes)
         for cached in gc.get_objects():

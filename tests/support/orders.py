@@ -106,7 +106,7 @@ def apply(orders: dict[str, Any]) -> None:
     ``hangs`` (``after`` so many answers a worker makes a ``file`` and comes back from nothing), ``stop_seconds``,
     ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
-    ``structured_without_metal``, ``text_width``."""
+    ``structured_without_metal``, ``text_width``, ``metal_faults`` (see :mod:`tests.support.metal_injector`)."""
     from mlx_backends import registry
 
     load, describe = registry.load_backend, registry.describe
@@ -119,6 +119,10 @@ def apply(orders: dict[str, Any]) -> None:
         if "load_holds" in orders:
             open(orders["load_holds"], "w").close()
             ctypes.PyDLL(None).sleep(60)  # as a library does that keeps the interpreter to itself
+        if "metal_faults" in orders and describe(model).needs_device:
+            from tests.support import metal_injector
+
+            metal_injector.install(orders["metal_faults"])
         backend = load(model, media, force=force, remote=remote, **more)
         return (
             Watched(backend, orders)
