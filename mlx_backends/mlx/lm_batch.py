@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.vocabulary import FinishReason
-from mlx_backends.mlx.fault_recovery import dropping
+from mlx_backends.mlx.fault_recovery import dropping, settle
 
 PREFILL_TOKENS = 512
 """Most tokens of a prompt that are read in one pass."""
@@ -130,6 +130,7 @@ class SequentialTextRows(TextRows):
         elif len(row.tokens) >= row.max_tokens:
             row.finished = "length"
         if row.finished is not None:
+            settle()
             self.drop(row)
 
     def drop(self, row: TextRow) -> None:
