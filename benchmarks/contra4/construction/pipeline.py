@@ -150,7 +150,7 @@ def construct(
     voted = [_row(candidate) for candidate in tried if candidate.votes]
     lines = "".join(canonical_json(row) + "\n" for row in voted)
     writer.add_file("candidates.jsonl", lines.encode("utf-8"))
-    writer.add_file("checks.csv", checks_sheet(voted, options.seed).encode("utf-8"))
+    writer.add_sheet("checks.csv", checks_sheet(voted, options.seed).encode("utf-8"))
     for name, text in filter_tables(voted, checks).items():
         writer.add_file(name, text.encode("utf-8"))
     report = {

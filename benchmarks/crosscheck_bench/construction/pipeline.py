@@ -194,7 +194,7 @@ def _write_companion_files(
     )
     writer.add_file("graphs.jsonl", _lines(graph.to_json() for graph in graphs.values()))
     writer.add_file("provenance.jsonl", _lines(provenance))
-    writer.add_file("review.jsonl", _lines(review_rows))
+    writer.add_sheet("review.jsonl", _lines(review_rows))
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
