@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         sys.exit(completion.respond(cli))
     from app.cli import run_cli
-    from app.system.open_files import raise_open_files_limit
+    from app.system.open_file_limit import raise_open_files_limit
     from benchmarks.errors import RashomonError
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -14,7 +14,7 @@ from benchmarks.vocabulary import Decoding, Instance, Record, Table, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
-    from benchmarks.rows.own_rows import TableCheck
+    from benchmarks.rows.row_checks import TableCheck
     from benchmarks.rubric import Rubric
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 
 from benchmarks.errors import SourceError, SpecError, did_you_mean
-from benchmarks.rows.spreadsheet import unguard_formulas
+from benchmarks.rows.spreadsheet_formulas import unguard_formulas
 from benchmarks.text.answer_text import answer_outcome, visible_answer
 from benchmarks.vocabulary import SHOWN_TEXT, Record
 from judges.base import HUMAN, OVERRIDE

@@ -98,7 +98,7 @@ def _requested_tables(comparison: Comparison) -> tuple[str, ...]:
 
 def _write(workspace: Workspace, comparison: Comparison, formats: Sequence[str], arguments: CompareArguments) -> None:
     from app.exports.comparison import WRITERS
-    from app.exports.source import Export, ExportOptions, Files, load_runs
+    from app.exports.export_input import Export, ExportOptions, Files, load_runs
 
     files: Files = {}
     with spinner("reading the runs") as update:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.commands.spinner import spinner
+from app.exports.export_input import ExportOptions
 from app.exports.formats import FORMATS, default_folder, export_runs
-from app.exports.source import ExportOptions
 from app.exports.writer import check_formats, written_message
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError

@@ -16,8 +16,8 @@ from app.commands.confirm_addresses import confirm_addresses
 from app.commands.judge import judge as judge_run
 from app.engine.plan import chosen_instances, create_run, identity_of, open_build
 from app.run_spec import RunSpec, parse
+from app.store.data_types import NewAnswer
 from app.store.database import DATABASE
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.system.paths import typed_path

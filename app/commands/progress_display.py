@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 from app.engine.progress import Display
 from app.report.render import cell_text, terminal_cell
 from app.report.running_accuracy import accuracy, judging_progress
-from app.store.rows import progress_to_json
-from app.store.throughput import Throughput, duration
+from app.report.throughput import Throughput, duration
+from app.store.data_types import progress_to_json
 from app.store.workspace import RunSummary
 from app.text.escape import clean
 from benchmarks.errors import SpecError

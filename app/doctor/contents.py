@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.doctor.finding import CheckResult
+from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
 from benchmarks.errors import RashomonError

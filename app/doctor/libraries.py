@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from app.doctor.finding import CheckResult
+from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
 
 _REPORTED = ("mlx", "mlx-lm", "mlx-vlm", "transformers", "huggingface_hub")

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.engine.plan import create_run
 from app.run_spec import RunName, RunSpec, parse
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances

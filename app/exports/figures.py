@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.exports.source import Export, ExportedRun, Files
+from app.exports.export_input import Export, ExportedRun, Files
 from app.figures.comparison import comparison_figures as compared
 from app.figures.style import to_bytes
 from app.figures.tables import draw_quality_and_memory, draw_table

@@ -15,8 +15,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from app.exports.export_input import Export, ExportedRun, Files, is_right
 from app.exports.figures import export_figures
-from app.exports.source import Export, ExportedRun, Files, is_right
 from app.figures.style import to_bytes
 from app.report.render import cell_text, format_value, missing_value_notes
 from app.text.escape import clean

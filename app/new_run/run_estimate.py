@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from app.engine.plan import select_instances
 from app.engine.unsupported_media import require_instances, split_by_modality
+from app.report.throughput import duration
 from app.run_spec import RunSpec
 from app.store.run import RunStore
 from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
-from app.store.throughput import duration
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from app.store.data_types import ConditionProgress
 from app.store.database import DATABASE
 from app.store.locks import FileLock
-from app.store.rows import ConditionProgress
 from app.store.run import RunStore
 from app.system.paths import path_exists, typed_path
 from benchmarks.build import read_manifest

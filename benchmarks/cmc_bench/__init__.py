@@ -16,7 +16,7 @@ from benchmarks.cmc_bench.constants import (
     PAPER_CONDITIONS,
 )
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
-from benchmarks.rows.own_rows import TableCheck
+from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import Instance, Record, Table
 

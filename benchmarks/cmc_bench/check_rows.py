@@ -22,9 +22,9 @@ from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.cmc_bench.sources.mmmu import NO_OPTION
 from benchmarks.cmc_bench.sources.own_rows import unused_columns
+from benchmarks.rows.closest_file import NearFiles
 from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, Loader, SkippedRow
-from benchmarks.rows.near_files import NearFiles
-from benchmarks.rows.own_rows import RowCheck, TableCheck
+from benchmarks.rows.row_checks import RowCheck, TableCheck
 from benchmarks.vocabulary import Media
 
 _FIXES = {

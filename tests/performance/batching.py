@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from app.engine.request_order import order_by_prefix
-from app.store.rows import PendingInstance
+from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Request
 from mlx_backends.mlx.preprocess import PreparedInputs, count_distinct_tokens, shared_prefix_length
 from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend

@@ -12,6 +12,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
+from app.exports.export_input import ExportOptions
 from app.exports.formats import (
     DEFAULT_FORMATS,
     FORMAT_DESCRIPTIONS,
@@ -20,15 +21,14 @@ from app.exports.formats import (
     default_folder,
     export_runs,
 )
-from app.exports.source import ExportOptions
 from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import RIGHT, WRONG
+from app.tui.widgets.check_list import CheckList
 from app.tui.widgets.dialogs import Confirm
-from app.tui.widgets.painted import Painted
-from app.tui.widgets.ticks import CheckList
+from app.tui.widgets.displayed_text import Painted
 from benchmarks.errors import RashomonError
 
 _OPTIONS = (("canonical", "no times, memory, paths"), ("page", "figures as wide as a page"))

@@ -20,7 +20,7 @@ from app.tui.keymap import format_keys
 from app.tui.open_external import default_annotator
 from app.tui.screens.base import RashomonScreen
 from app.tui.widgets.dialogs import Confirm, TextDialog
-from app.tui.widgets.painted import Painted
+from app.tui.widgets.displayed_text import Painted
 from benchmarks.errors import RashomonError, SpecError
 from judges.human_labels import annotator_id
 

@@ -36,7 +36,7 @@ from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
 from app.tui.processes import allow_address_options
 from app.tui.screens.base import RashomonScreen
-from app.tui.screens.new_options import (
+from app.tui.screens.new_run_options import (
     benchmark_options,
     carry_over_selection,
     default_selection,

@@ -17,7 +17,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from app.tui.hostile_text import literal
-from app.tui.widgets.painted import Painted
+from app.tui.widgets.displayed_text import Painted
 
 T = TypeVar("T")
 _HINT = "Enter confirms, Esc cancels"

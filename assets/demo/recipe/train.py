@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from assets.demo.recipe.data import CHARACTERS, FIELDS, NOTHING, Batch, Encoder, Step, make_step
 from assets.demo.recipe.model import ChartReader, Seen, Shape
-from assets.demo.recipe.watch import HeldOut
+from assets.demo.recipe.progress import HeldOut
 
 RATE, WARM_STEPS, CONSTANT, LAST_RATE = 3e-3, 60, 0.6, 0.02
 WEIGHTS = {"charts": 1.0, "texts": 0.5, "choices": 0.5, "scenes": 0.8, "evidence": 0.6}

@@ -13,8 +13,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from app.tui.hostile_text import literal
+from app.tui.widgets.check_list import CheckList
 from app.tui.widgets.dialogs import Dialog
-from app.tui.widgets.ticks import CheckList
 
 
 class ChoiceDialog(Dialog[str | None]):

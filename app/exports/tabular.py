@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from app.exports.source import Export, ExportedRun, Files
+from app.exports.export_input import Export, ExportedRun, Files
 from app.report.render import cell_text, to_csv, to_json, to_markdown
 from app.report.samples import sample_to_json, sample_to_row
 from app.text.escape import spreadsheet_cell
