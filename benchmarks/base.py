@@ -139,7 +139,7 @@ class Benchmark(ABC):
         """
         return ""
 
-    def figures(self) -> LabelMetrics | None:
+    def label_metrics(self) -> LabelMetrics | None:
         """Return the metrics that are functions of label counts, for correcting them by human labels."""
         return None
 

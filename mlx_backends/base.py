@@ -74,14 +74,16 @@ class Backend(ABC):
         """Drop a request; it yields no generation. Unknown ids are ignored."""
 
     @property
-    def widest(self) -> int:
-        """The highest value of ``capacity`` after :meth:`prove`."""
+    def max_capacity(self) -> int:
+        """The highest value of ``capacity`` after :meth:`choose_mode`."""
         return self.capacity
 
-    def exact(self) -> None:  # noqa: B027 - most backends know no other way
+    def use_sequential_mode(self) -> None:  # noqa: B027 - most backends know no other way
         """Answer one request at a time from now on, with nothing kept from one to the next."""
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
+    def choose_mode(
+        self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
+    ) -> BatchInvariance | None:
         """Find out, on some of the ``requests`` that are to come, how they may be answered so that answers stay the same.
 
         From then on they are answered in that way. Returns what was found; None where there is nothing to find out, or

@@ -95,11 +95,11 @@ def sample_size_advice(benchmark: Benchmark, conditions: Sequence[str], n: int) 
 
     ``conditions`` are those of all answers in the sample's order. Empty if the benchmark has no metrics to correct.
     """
-    figures = benchmark.figures()
-    if figures is None:
+    label_metrics = benchmark.label_metrics()
+    if label_metrics is None:
         return ""
     total, drawn = Counter(conditions), Counter(conditions[:n])
-    needed = [condition for condition in figures.conditions if total[condition]]
+    needed = [condition for condition in label_metrics.conditions if total[condition]]
     fewest = min((drawn[condition] for condition in needed), default=0)
     if fewest >= MIN_LABELS:
         return f"{n} labels are enough to correct the metrics: each condition has at least {MIN_LABELS}."

@@ -72,19 +72,22 @@ def batch(
             print_message(f"{run.folder.name}: {run.excluded.sentence}", options.display)
     remote_models = [_remote_models(run) for run in checked]
     requirements = [
-        (names, run.spec.api.terms(workspace.replies)) for run, names in zip(checked, remote_models, strict=True)
+        (names, run.spec.api.remote_options(workspace.replies))
+        for run, names in zip(checked, remote_models, strict=True)
     ]
     if dry_run:
         for run in checked:
             count = read_summary(run.folder).total if run.existing else len(run.instances)
             print_message(f"{run.folder.name}: the spec is valid, {count} instances; nothing was run.", options.display)
-        for problem in dict.fromkeys(readiness_problem(names, limits) for names, limits in requirements):
+        for problem in dict.fromkeys(
+            readiness_problem(names, remote_options) for names, remote_options in requirements
+        ):
             if problem:
                 display.problem(f"not ready to run: {problem}")
         return 0
     confirm_addresses([name for names in remote_models for name in names], options.allowed)
-    for names, limits in requirements:
-        check_all_ready(names, limits)
+    for names, remote_options in requirements:
+        check_all_ready(names, remote_options)
     if warning := workspace.warning():
         display.problem(warning)
     return execute_runs(workspace, [plan_run(workspace, run) for run in checked], display, options)
@@ -120,7 +123,7 @@ def resume(
         with RunStore.read(folder) as store:
             names = _models_needed(store, planned.spec, conditions)
     confirm_addresses(names, options.allowed)
-    check_all_ready(names, planned.spec.api.terms(workspace.replies))
+    check_all_ready(names, planned.spec.api.remote_options(workspace.replies))
     if again:
         count = _discard_answers(planned, conditions, errors_only=not repeat)
         print_message(f"{folder.name}: {count} instances will be answered again.", options.display)
@@ -216,7 +219,7 @@ def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[
         tuple(spec.judge),
         None if spec.model.startswith(IMPORTED) else open_build(workspace, spec).path,
         tuple(conditions),
-        spec.api.terms(workspace.replies),
+        spec.api.remote_options(workspace.replies),
         options.force,
         options.accept_engine,
         restarts=spec.restarts if options.restarts is None else options.restarts,

@@ -25,7 +25,7 @@ def examine(workspace: Workspace) -> Iterator[CheckResult]:
         libraries.packages,
         machine.mlx,
         machine.torch,
-        libraries.repair,
+        libraries.mlx_vlm,
         libraries.extras,
         access.workspace,
         access.cache,

@@ -48,7 +48,7 @@ def _unmet_requirements(requirements: list[str]) -> list[str]:
     return problems
 
 
-def repair(workspace: Workspace) -> CheckResult:
+def mlx_vlm(workspace: Workspace) -> CheckResult:
     """Report whether the installed mlx-vlm needs the patch for batched answers of Qwen3-VL."""
     from mlx_backends.mlx.patches.qwen3_vl_deepstack import AFFECTED_VERSIONS
 

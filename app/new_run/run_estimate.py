@@ -185,7 +185,7 @@ def remote_usage(spec: RunSpec, instances: Iterable[Instance], build: Build) -> 
 
     protocol = spec.protocol()
     requests = (request for instance in instances for request in longest_requests(protocol, instance))
-    return estimate_usage(requests, spec.api.terms(None), build.media_path)
+    return estimate_usage(requests, spec.api.remote_options(None), build.media_path)
 
 
 def judge_usage(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]) -> UsageEstimate:
@@ -198,7 +198,7 @@ def judge_usage(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]
         for instance in instances
         if not judge.conditions or instance.condition in judge.conditions
     )
-    return estimate_usage((judge.request("answer", record) for record in records), spec.api.terms(None))
+    return estimate_usage((judge.request("answer", record) for record in records), spec.api.remote_options(None))
 
 
 def longest_requests(protocol: Protocol, instance: Instance) -> Iterator[Request]:

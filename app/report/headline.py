@@ -25,11 +25,11 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     conditions: dict[str, None] = {}
     alone: list[tuple[str, bool]] = []
     missing: Counter[str] = Counter()
-    figures = benchmark.figures()
+    metrics = benchmark.label_metrics()
     # An answer that a sibling is judged by is neither right nor wrong, and nor is that sibling's.
     bases = {benchmark.basis(condition) for condition in benchmark.conditions}
     judged_alone = {name for name in benchmark.conditions if benchmark.basis(name) is None and name not in bases}
-    counted = judged_alone.intersection(benchmark.conditions if figures is None else figures.conditions)
+    counted = judged_alone.intersection(benchmark.conditions if metrics is None else metrics.conditions)
     for record in records:
         instance, outcome = record.instance, record.outcome(judge)
         if outcome != "labelled":

@@ -173,7 +173,7 @@ def _judges_of(table: Table, inputs: _TableInputs) -> Sequence[str]:
 def _judge_tables(inputs: _TableInputs) -> list[Table]:
     """Return the metrics corrected by each person's labels, and the agreement of the judges."""
     tables: list[Table] = []
-    benchmark, metrics = inputs.benchmark, inputs.benchmark.figures()
+    benchmark, metrics = inputs.benchmark, inputs.benchmark.label_metrics()
     for person, by_run in inputs.samples.items():
         if metrics is not None and person != inputs.judge:
             sampled, outside = restrict_to_sample(inputs.runs, person, by_run)

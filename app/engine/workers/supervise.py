@@ -48,7 +48,7 @@ class Job:
     data: Path | None = None
     """The build with the media of the runs; None to judge only."""
     conditions: tuple[str, ...] = ()
-    terms: RemoteOptions = field(default_factory=RemoteOptions)
+    remote_options: RemoteOptions = field(default_factory=RemoteOptions)
     force: bool = False
     accept_engine: bool = False
     retry_failed: bool = False
@@ -68,14 +68,14 @@ class Job:
     def from_json(cls, text: str) -> Job:
         """Parse the job that :meth:`command` passes."""
         values = json.loads(text)
-        terms = values.pop("terms")
-        replies = Path(terms.pop("replies")) if terms["replies"] else terms.pop("replies")
+        options = values.pop("remote_options")
+        replies = Path(options.pop("replies")) if options["replies"] else options.pop("replies")
         return cls(
             runs=tuple(map(Path, values.pop("runs"))),
             judges=tuple(values.pop("judges")),
             data=Path(values.pop("data")) if values["data"] else values.pop("data"),
             conditions=tuple(values.pop("conditions")),
-            terms=RemoteOptions(replies=replies, **terms),
+            remote_options=RemoteOptions(replies=replies, **options),
             **values,
         )
 

@@ -161,7 +161,7 @@ def test_libraries_that_are_missing_or_of_another_version_are_named() -> None:
 
 def test_a_library_that_is_not_mended_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(libraries, "version", lambda name: "0.99.0")
-    assert "no known problem" in libraries.repair(Workspace(tmp_path)).message
+    assert "no known problem" in libraries.mlx_vlm(Workspace(tmp_path)).message
 
 
 def test_a_network_disk_is_found_by_where_it_is_mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
