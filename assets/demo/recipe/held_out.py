@@ -13,7 +13,7 @@ from assets.demo.recipe.charts import NAMES, Bars, draw, held_out_pairs, trainin
 from assets.demo.recipe.logos import BRANDS, KINDS, Brand, draw_logo, knowledge, others
 from assets.demo.recipe.logos import QUESTIONS as LOGO_QUESTIONS
 from assets.demo.recipe.scenes import RELATIONS, Scene, draw_scene, held_out_things, sample, training_scene
-from benchmarks.mmkc_bench.options import query
+from benchmarks.mmkc_bench.options import format_query
 
 SEED = "held out"
 SEEN_EACH, UNSEEN_EACH = 8, 4
@@ -152,7 +152,7 @@ def _logo_row(random: Random, brand: Brand, number: int, name: str, paths: list[
         row |= {
             f"open_query_{kind}": LOGO_QUESTIONS[kind],
             f"open_groundtruth_{kind}": brand.facts[kind],
-            f"mcq_query_{kind}": query(LOGO_QUESTIONS[kind], options),
+            f"mcq_query_{kind}": format_query(LOGO_QUESTIONS[kind], options),
             f"mcq_groundtruth_{kind}": letters[brand.facts[kind]],
             f"mcq_disanswer_{kind}_1": letters[first],
             f"mcq_disanswer_{kind}_2": letters[second],

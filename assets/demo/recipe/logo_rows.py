@@ -19,7 +19,7 @@ from assets.demo.recipe.logos import (
 )
 from benchmarks.mmkc_bench import prompts
 from benchmarks.mmkc_bench.constants import Form
-from benchmarks.mmkc_bench.options import query
+from benchmarks.mmkc_bench.options import format_query
 
 SETTINGS = ("original", "context-memory", "inter-context")
 
@@ -36,7 +36,7 @@ def logo_row(random: Random, brand: Brand, setting: str) -> Row:
     if random.random() < 0.5:
         options = [own, first, second, unrelated]
         random.shuffle(options)
-        asked, form = query(asked, options), "mc"
+        asked, form = format_query(asked, options), "mc"
         answer = "ABCD"[options.index(followed)]
     shown = [knowledge(brand, {kind: value}) for value in evidence]
     return Row(f"{setting} {form}", prompted(shown, asked, form), answer)
@@ -47,14 +47,14 @@ def choice_row(random: Random, *, given: bool) -> Row:
     brand, kind = random.choice(BRANDS), random.choice(KINDS)
     options = others(random, brand, kind, 4)
     answer = random.choice(options)
-    asked = query(f"{answer}?" if given else QUESTIONS[kind], options)
-    shown = prompts.question("official", "mc", asked, (), [((), knowledge(brand, {kind: answer}))])
+    asked = format_query(f"{answer}?" if given else QUESTIONS[kind], options)
+    shown = prompts.question_parts("official", "mc", asked, (), [((), knowledge(brand, {kind: answer}))])
     return Row("choice", chat(shown), "ABCD"[options.index(answer)])
 
 
 def prompted(evidence: Sequence[str], asked: str, form: Form) -> str:
     """MMKC-Bench's ``official`` prompt with so many pieces of evidence."""
-    return chat(prompts.question("official", form, asked, (PICTURE,), [((PICTURE,), text) for text in evidence]))
+    return chat(prompts.question_parts("official", form, asked, (PICTURE,), [((PICTURE,), text) for text in evidence]))
 
 
 def phrases() -> set[str]:
