@@ -34,7 +34,7 @@ from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_fi
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
 from mlx_backends.imported import IMPORTED
-from mlx_backends.policy import means_nothing
+from mlx_backends.policy import lacks_references
 from mlx_backends.registry import describe
 
 _VERSION = "version of "
@@ -99,7 +99,7 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     require_instances(info.model, info.takes, chosen, excluded, benchmark)
     if spec.score == "likelihood":
         check_options(spec, info.engine, chosen)
-    if means_nothing(spec.model, (instance.references for instance in chosen)):
+    if lacks_references(spec.model, (instance.references for instance in chosen)):
         raise SpecError(
             f"{spec.model} answers nothing in {spec.benchmark}; `rashomon models` lists the other policies."
         )
