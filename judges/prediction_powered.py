@@ -167,10 +167,10 @@ def needed_conditions(metric: Callable[[Array], Array], metrics: LabelMetrics) -
 
     # Uneven counts, so that no metric stays the same by accident.
     counts = np.random.default_rng(0).uniform(1, 2, (len(metrics.conditions), len(metrics.labels)))
-    without = np.stack([counts] * len(metrics.conditions))
-    without[np.arange(len(without)), np.arange(len(without))] = 0
-    complete, parts = np.asarray(metric(counts)), np.asarray(metric(without))
-    return [i for i in range(len(without)) if parts[i] != complete]
+    reduced = np.stack([counts] * len(metrics.conditions))
+    reduced[np.arange(len(reduced)), np.arange(len(reduced))] = 0
+    complete, parts = np.asarray(metric(counts)), np.asarray(metric(reduced))
+    return [i for i in range(len(reduced)) if parts[i] != complete]
 
 
 def _estimate(metric: Callable[[Array], Array], counts: Array, draws: Array, n: int, missing: str) -> Estimate:
@@ -256,7 +256,7 @@ def corrected_table(
         f"corrected: what {human} would have said of all answers, from {judge} on all of them and {human} on a random sample, by "
         "prediction-powered inference (Angelopoulos, Duchi and Zrnic 2023; Zrnic 2024).",
         "Intervals: 95%, percentile bootstrap over examples. They hold where the sample is random within each condition.",
-        *(f"{what}: {count}." for what, count in exclusions.items() if count),
+        *(f"{reason}: {count}." for reason, count in exclusions.items() if count),
     ]
     columns = (judge, "corrected", f"{human} alone", "labelled by people")
     return Table("corrected", f"Figures by {judge}, corrected by {human}", columns, tuple(rows), tuple(notes))

@@ -62,16 +62,16 @@ def draw_sample(store: RunStore, judge: str, n: int | None = None, seed: int | N
     one of all its answers.
     """
     benchmark = get_benchmark(store.meta("spec")["benchmark"])
-    before = store.meta(f"labelling {judge}", {"n": DEFAULT_SAMPLE_SIZE, "seed": 0 if seed is None else seed})
-    if "seed" not in before:
+    stored_sample = store.meta(f"labelling {judge}", {"n": DEFAULT_SAMPLE_SIZE, "seed": 0 if seed is None else seed})
+    if "seed" not in stored_sample:
         raise SpecError(f"the labels of {judge} were imported with their own sample; label under another name.")
-    if seed is not None and seed != before["seed"]:
+    if seed is not None and seed != stored_sample["seed"]:
         raise SpecError(
-            f"{judge} has a sample drawn with --seed {before['seed']}; use that seed, or label under another name."
+            f"{judge} has a sample drawn with --seed {stored_sample['seed']}; use that seed, or label under another name."
         )
     if n is not None and n < 1:
         raise SpecError("--n must be at least 1.")
-    done, total = (sum(getattr(p, what) for p in store.progress()) for what in ("done", "total"))
+    done, total = (sum(getattr(p, field) for p in store.progress()) for field in ("done", "total"))
     if done < total:
         raise SpecError(
             f"{store.folder.name} has {done} of {total} answers; finish it first, because a sample drawn now would not be one "
@@ -79,7 +79,7 @@ def draw_sample(store: RunStore, judge: str, n: int | None = None, seed: int | N
         )
     by_id = {record.instance.id: record for record in store.records()}
     # A sample only grows, so that no label drops out of it.
-    now = {"n": max(n or before["n"], len(before.get("sample", ()))), "seed": before["seed"]}
+    now = {"n": max(n or stored_sample["n"], len(stored_sample.get("sample", ()))), "seed": stored_sample["seed"]}
     order = draw_ids(by_id.values(), len(by_id), now["seed"], stratify_by=benchmark.stratum)
     chosen = order[: now["n"]]
     if not chosen:

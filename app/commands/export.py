@@ -41,7 +41,7 @@ def export(workspace: Workspace, runs: Sequence[str], arguments: ExportArguments
             out=arguments.out or default_folder(folders),
             judge=arguments.judge,
             options=ExportOptions(arguments.canonical, arguments.width, arguments.metric, captions),
-            step=lambda what, done, total: update(f"{what} ({done} of {total})"),
+            step=lambda label, done, total: update(f"{label} ({done} of {total})"),
         )
     print(written_message(exported.folder, (name for name, _ in exported.files)))
 

@@ -74,10 +74,10 @@ def judge(
         display.problem("interrupted; every verdict so far is saved; run the same command to resume.")
         return INTERRUPTED
     failed = 0
-    after = read_summary(folder)
+    summary = read_summary(folder)
     with RunStore.read(folder) as store:
         for judge in judges:
-            counts = [p.judged[judge.id] for p in after.progress if judge.id in p.judged]
+            counts = [p.judged[judge.id] for p in summary.progress if judge.id in p.judged]
             failures = sum(count.failed for count in counts)
             failed += failures
             calls, prompt, completion = store.judge_usage(judge.id)

@@ -126,14 +126,14 @@ def progress_table(run: RunSummary, throughput: Throughput) -> Table:
     from rich.text import Text
 
     note = f" ({run.note})" if run.note else ""
-    left = duration(throughput.eta(run.total - run.done)) if run.state == "running" else "-"
+    remaining = duration(throughput.eta(run.total - run.done)) if run.state == "running" else "-"
     seconds = sum(p.seconds for p in run.progress)
     tokens = sum(p.tokens for p in run.progress)
     caption = [
         f"{throughput.per_second:.3g} answers/s" if throughput.per_second is not None else "- answers/s",
         f"{tokens / seconds:.0f} tokens/s" if seconds and tokens else "- tokens/s",
         f"{max((p.peak_memory for p in run.progress), default=0) / 1e9:.2f} GB peak",
-        f"{left} left",
+        f"{remaining} left",
         *judging_progress(run),
     ]
     table = Table(

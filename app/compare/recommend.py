@@ -379,14 +379,14 @@ def _not_holding(evidence: _Evidence) -> list[str]:
             continue
         difference = shares.difference(index, shares.best)
         low, _ = difference.interval(1 - 2 * ALPHA)
-        behind = format_points(-difference.value)
+        points_behind = format_points(-difference.value)
         if evidence.is_worse(index):
-            lines.append(f"{run.label} is worse than {best} by more than the margin: {behind} points.")
+            lines.append(f"{run.label} is worse than {best} by more than the margin: {points_behind} points.")
         else:
-            here = "as good as" if not difference.value else f"{behind} points worse than"
+            relation = "as good as" if not difference.value else f"{points_behind} points worse than"
             more = "." if evidence.hopeless else "; more examples would tell."
             lines.append(
-                f"{run.label} may or may not be within the margin: in these answers it is {here} {best}, in truth up to "
+                f"{run.label} may or may not be within the margin: in these answers it is {relation} {best}, in truth up to "
                 f"{format_points(-low)} points worse{more}"
             )
     if shares.best not in decision.holds and decision.holds:

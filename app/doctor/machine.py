@@ -71,9 +71,9 @@ def mlx(workspace: Workspace) -> CheckResult:
     started, message = _run_python(_MLX)
     if not started:
         return CheckResult("mlx", False, message, fix)
-    message, _, held = message.rpartition(" ")
-    if held.isdigit() and int(held):
-        return CheckResult("mlx", True, f"{message}, working set {int(held) / 2**30:.1f} GiB")
+    message, _, working_set = message.rpartition(" ")
+    if working_set.isdigit() and int(working_set):
+        return CheckResult("mlx", True, f"{message}, working set {int(working_set) / 2**30:.1f} GiB")
     if sys.platform == "darwin":
         return CheckResult(
             "mlx", True, message, "models run slowly on the CPU, because Metal is missing (as in a virtual machine)."

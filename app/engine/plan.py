@@ -118,10 +118,10 @@ def check_options(spec: RunSpec, engine: str, chosen: Sequence[Instance]) -> Non
             "model."
         )
     benchmark = get_benchmark(spec.benchmark)
-    without = sorted({instance.condition for instance in chosen if not benchmark.options(instance)})
-    if without:
+    unscorable = sorted({instance.condition for instance in chosen if not benchmark.options(instance)})
+    if unscorable:
         raise SpecError(
-            f"{spec.benchmark} offers no options under {', '.join(without)}; exclude these conditions, or have answers "
+            f"{spec.benchmark} offers no options under {', '.join(unscorable)}; exclude these conditions, or have answers "
             "generated."
         )
 

@@ -69,8 +69,8 @@ class BuildContents:
     @cached_property
     def scorable(self) -> Mapping[str, int]:
         """The number of instances of each condition whose questions all have options, so that they can be scored."""
-        without = {instance.condition for instance in self.instances if not self.benchmark.options(instance)}
-        return {condition: count for condition, count in self.conditions.items() if condition not in without}
+        unscorable = {instance.condition for instance in self.instances if not self.benchmark.options(instance)}
+        return {condition: count for condition, count in self.conditions.items() if condition not in unscorable}
 
     def precomputed(self) -> BuildContents:
         """Compute all counts and return self; for a thread that passes it to another."""

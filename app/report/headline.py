@@ -77,11 +77,11 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
 def has_only_own_rows(folder: Path) -> bool:
     """Return whether every example of a run comes from the user's own table, so that no paper's rows are comparable."""
     with RunStore.read(folder) as store:
-        own = get_benchmark(store.meta("spec")["benchmark"]).rows_source
+        rows_source = get_benchmark(store.meta("spec")["benchmark"]).rows_source
         source = ""
-        for record in store.records() if own else ():
+        for record in store.records() if rows_source else ():
             source = record.instance.strata.get("source", "")
-            if source != own:
+            if source != rows_source:
                 return False
         return bool(source)
 

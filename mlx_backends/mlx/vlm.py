@@ -280,10 +280,10 @@ class VLMBackend(Backend):
 
         def forced_logits(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
             if shared and len(sequences) > 1:
-                free = replace(request, form=None)
+                unconstrained = replace(request, form=None)
                 rows = VLMRows(self._model, self._processor, 1, share=True)
                 return self._teacher_forcing.force_rows(
-                    rows, [ReferenceAnswer(free, list(tokens), None) for tokens in sequences]
+                    rows, [ReferenceAnswer(unconstrained, list(tokens), None) for tokens in sequences]
                 )
             return [self._teacher_forcing.forced(request, tokens) for tokens in sequences]
 

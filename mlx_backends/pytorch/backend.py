@@ -307,5 +307,5 @@ def gpu_memory(device: str, *, loaded: bool = False) -> dict[str, Any]:
         return {}
     import torch
 
-    free, _ = torch.cuda.mem_get_info()
-    return {"total_memory": free + (torch.cuda.memory_reserved() if loaded else 0)}
+    free_bytes, _ = torch.cuda.mem_get_info()
+    return {"total_memory": free_bytes + (torch.cuda.memory_reserved() if loaded else 0)}
