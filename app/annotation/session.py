@@ -81,13 +81,15 @@ def draw_sample(store: RunStore, judge: str, n: int | None = None, seed: int | N
     # A sample only grows, so that no label drops out of it.
     now = {"n": max(n or stored_sample["n"], len(stored_sample.get("sample", ()))), "seed": stored_sample["seed"]}
     order = draw_ids(by_id.values(), len(by_id), now["seed"], stratify_by=benchmark.stratum)
-    chosen = order[: now["n"]]
-    if not chosen:
+    sample_ids = order[: now["n"]]
+    if not sample_ids:
         raise SpecError(f"{store.folder.name} has no answers to label.")
-    store.set_meta(f"labelling {judge}", {**now, "sample": chosen})
-    answers = {instance: answer[0] for instance in chosen if (answer := store.answer_of(instance))}
-    advice = sample_size_advice(benchmark, [by_id[instance].instance.condition for instance in order], len(chosen))
-    return LabellingTask(benchmark, judge, now["seed"], tuple(by_id[instance] for instance in chosen), answers, advice)
+    store.set_meta(f"labelling {judge}", {**now, "sample": sample_ids})
+    answers = {instance: answer[0] for instance in sample_ids if (answer := store.answer_of(instance))}
+    advice = sample_size_advice(benchmark, [by_id[instance].instance.condition for instance in order], len(sample_ids))
+    return LabellingTask(
+        benchmark, judge, now["seed"], tuple(by_id[instance] for instance in sample_ids), answers, advice
+    )
 
 
 def sample_size_advice(benchmark: Benchmark, conditions: Sequence[str], n: int) -> str:

@@ -81,11 +81,11 @@ def judge(
             failures = sum(count.failed for count in counts)
             failed += failures
             calls, prompt, completion = store.judge_usage(judge.id)
-            used = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
+            usage = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
             labelled = sum(count.labelled for count in counts)
             unparsed = sum(count.unparsed for count in counts)
             print_message(
-                f"{judge.id}: {labelled} labelled, {unparsed} unparsed, {failures} failed{used}", options.display
+                f"{judge.id}: {labelled} labelled, {unparsed} unparsed, {failures} failed{usage}", options.display
             )
     return code or (1 if failed else 0)
 

@@ -147,8 +147,8 @@ def progress_table(run: RunSummary, throughput: Throughput) -> Table:
     for name in ("condition", "done", "", "running\naccuracy", "n", "errors", "trunc."):
         table.add_column(name, justify="left" if name in ("condition", "") else "right", no_wrap=True)
     for p in run.progress:
-        filled = round(_BAR * p.done / p.total) if p.total else 0
-        bar = Text("━" * filled, style="cyan") + Text("┄" * (_BAR - filled), style="dim")
+        bar_length = round(_BAR * p.done / p.total) if p.total else 0
+        bar = Text("━" * bar_length, style="cyan") + Text("┄" * (_BAR - bar_length), style="dim")
         share = accuracy(p, run)
         facts = (terminal_cell(share).replace("\n", " "), str(share.n), str(p.errors), str(p.truncated))
         table.add_row(Text(clean(p.condition)), f"{p.done}/{p.total}", bar, *facts)

@@ -77,11 +77,13 @@ def changes_table(pairs: Sequence[RunPair], views: RunViews) -> Table:
         for instance in pair.shared:
             first, second = pair.first.answers[instance], pair.second.answers[instance]
             by_condition[first.condition].append((first.condition, first.group, first.outcome, second.outcome))
-        used = {name: by_condition[name] for name in views.benchmark.conditions if name in by_condition}
-        if len(used) > 1:
-            all_outcomes = [outcomes for of_condition in used.values() for outcomes in of_condition]
+        by_used_condition = {name: by_condition[name] for name in views.benchmark.conditions if name in by_condition}
+        if len(by_used_condition) > 1:
+            all_outcomes = [outcomes for of_condition in by_used_condition.values() for outcomes in of_condition]
             rows.append(_change(pair, _ALL, all_outcomes, views.benchmark))
-        rows += [_change(pair, condition, outcomes, views.benchmark) for condition, outcomes in used.items()]
+        rows += [
+            _change(pair, condition, outcomes, views.benchmark) for condition, outcomes in by_used_condition.items()
+        ]
     columns = ("shared", "both labelled", "same label", "kappa", "right to wrong", "wrong to right")
     notes = (
         "same label: the share of the answers labelled in both runs; kappa: Cohen's, agreement beyond chance. Intervals: 95%, "

@@ -104,11 +104,11 @@ def torch(workspace: Workspace) -> CheckResult:
 def _run_python(code: str) -> tuple[bool, str]:
     """Run ``code`` in a new process, because a broken library can abort it; return success and the last line."""
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return False, f"did not start in {_SECONDS} s"
-    if done.returncode:
-        return False, (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-    return True, done.stdout.strip()
+    if completed.returncode:
+        return False, (completed.stderr.strip().splitlines() or [f"ended with {completed.returncode}"])[-1]
+    return True, completed.stdout.strip()

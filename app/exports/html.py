@@ -42,7 +42,7 @@ def page(export: Export) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     title = f"{export.benchmark.title}: {', '.join(run.label for run in export.runs)}"
-    figures = [(name, to_bytes(drawn, "svg")) for _, name, drawn in export_figures(export)]
+    figures = [(name, to_bytes(figure, "svg")) for _, name, figure in export_figures(export)]
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',

@@ -106,12 +106,12 @@ def _cell(cell: Cell, table: Table) -> dict[str, Any]:
 
 
 def _row(run: ExportedRun, row: dict[str, Any]) -> dict[str, Any]:
-    chosen = row["verdicts"].get(run.judge, {})
+    verdict_of_judge = row["verdicts"].get(run.judge, {})
     pairs = {
         key: [{"name": name, "value": value} for name, value in row[key].items()] for key in ("strata", "references")
     }
     verdicts = [{"judge": judge, **verdict} for judge, verdict in row["verdicts"].items()]
-    label = {"judge": run.judge, "label": chosen.get("label"), "status": chosen.get("status")}
+    label = {"judge": run.judge, "label": verdict_of_judge.get("label"), "status": verdict_of_judge.get("status")}
     return {**row, **pairs, "verdicts": verdicts, **label}
 
 

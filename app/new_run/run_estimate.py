@@ -139,9 +139,9 @@ def estimate_run(workspace: Workspace, spec: RunSpec, contents: BuildContents) -
 
     Raises SpecError for an unknown condition or stratum, or if the model supports none of the instances.
     """
-    chosen = select_instances(spec, contents.benchmark, contents.instances)
+    instances = select_instances(spec, contents.benchmark, contents.instances)
     takes = modalities(spec.model)
-    supported, excluded = split_by_modality(chosen, takes)
+    supported, excluded = split_by_modality(instances, takes)
     require_instances(spec.model, takes, supported, excluded, contents.benchmark)
     return RunEstimate(supported, measured_speed(workspace, spec), excluded)
 

@@ -90,8 +90,8 @@ def image_difference(a: Probe, b: Probe) -> str:
     order = permutation(a, b)
     if order is None or order == sorted(order):
         return ""
-    moved = next(i for i, j in enumerate(order) if i != j)
-    return f"the images are in another order: the {_nth(moved)} in A is the {_nth(order[moved])} in B"
+    first_moved = next(i for i, j in enumerate(order) if i != j)
+    return f"the images are in another order: the {_nth(first_moved)} in A is the {_nth(order[first_moved])} in B"
 
 
 def permutation(a: Probe, b: Probe) -> list[int] | None:

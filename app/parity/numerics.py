@@ -120,7 +120,7 @@ def replay(probes: Sequence[Probe], noise: float) -> Replay:
 
     A token differs where another one is ahead by more than ``noise``; smaller leads are ties that rounding decides.
     """
-    differing, first, largest = 0, "", 0.0
+    n_differing, first, largest = 0, "", 0.0
     for probe in probes:
         leads = [
             (top[0][1] - logprob if top[0][0] != token else 0.0)
@@ -128,10 +128,10 @@ def replay(probes: Sequence[Probe], noise: float) -> Replay:
         ]
         place = next((i for i, lead in enumerate(leads) if lead > noise), None)
         if place is not None:  # later tokens depend on this one, so they add nothing
-            differing += 1
+            n_differing += 1
             first = first or f"{probe.request_id}, token {place + 1}"
             largest = max(largest, leads[place])
-    return Replay(len(probes), differing, first, largest)
+    return Replay(len(probes), n_differing, first, largest)
 
 
 def _short(value: float) -> str:

@@ -95,9 +95,9 @@ def without_paper(table: Table) -> Table:
 
 def other_tables_note(tables: Sequence[Table], shown: Sequence[str]) -> str:
     """Return the sentence that lists the tables not in ``shown``, and how to print them; "" if there are none."""
-    rest = [table.name for table in tables if table.name not in shown]
+    others = [table.name for table in tables if table.name not in shown]
     return (
-        f"More tables: {', '.join(rest)} (--table NAME); --all prints every table, --json is for programs."
-        if rest
+        f"More tables: {', '.join(others)} (--table NAME); --all prints every table, --json is for programs."
+        if others
         else ""
     )

@@ -240,8 +240,8 @@ class Database:
             raise self._damaged(table, row, str(error)) from error
 
     def _damaged(self, table: str, row: Row | Values, why: str) -> DamagedError:
-        named = row if isinstance(row, dict) else dict(zip(COLUMNS[table], row, strict=False))
-        key = ", ".join(f"{named.get(column)!r:.60}" for column in KEYS[table])
+        values_by_column = row if isinstance(row, dict) else dict(zip(COLUMNS[table], row, strict=False))
+        key = ", ".join(f"{values_by_column.get(column)!r:.60}" for column in KEYS[table])
         return DamagedError(self.folder, f"table {table}, row {key}", why)
 
     def _compare(self, counted: Mapping[str, Tally], stored: Mapping[str, Tally]) -> None:
