@@ -74,7 +74,7 @@ class MultipleChoiceDialog(Dialog[list[str] | None]):
             yield Static(Content("Space selects, Enter confirms, Esc cancels"), classes="hint")
 
     def action_confirm(self) -> None:
-        self.dismiss(self.query_one(CheckList).ticked)
+        self.dismiss(self.query_one(CheckList).checked)
 
     def action_leave(self) -> None:
         self.dismiss(None)
