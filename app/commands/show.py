@@ -56,8 +56,8 @@ def show(
                 _print_sample(folder, details, media)
         return
     with spinner("computing the tables"):
-        own = not as_json and all(has_only_own_rows(folder) for folder in folders)
-        tables = tables_of(folders, judge=judge, only=table, published=not own)
+        own_rows_only = not as_json and all(has_only_own_rows(folder) for folder in folders)
+        tables = tables_of(folders, judge=judge, only=table, published=not own_rows_only)
         headlines = [] if as_json or table is not None else _headlines(folders, judge)
     if as_json:
         print(json.dumps([to_json(table_) for table_ in tables], indent=2))
@@ -76,7 +76,7 @@ def show(
     print()
     printed = tables if table is not None or all_tables else tables[:1]
     for table_ in printed:
-        print_table(without_paper(table_) if own else table_)
+        print_table(without_paper(table_) if own_rows_only else table_)
     for folder in folders:
         for line in _answering_modes(folder):
             print(f"  {clean(line)}")

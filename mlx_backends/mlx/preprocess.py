@@ -271,8 +271,8 @@ def shared_prefix_length(content: Any, other: Any) -> int:
     import numpy as np
 
     length = min(len(content), len(other))
-    differ = content[:length] != other[:length]
-    return int(np.argmax(differ)) if differ.any() else length
+    is_different = content[:length] != other[:length]
+    return int(np.argmax(is_different)) if is_different.any() else length
 
 
 def count_distinct_tokens(prompts: Sequence[Any]) -> int:

@@ -68,7 +68,7 @@ class VLMBackend(Backend):
         """Take a loaded model and its processor; ``width`` bounds how many requests are answered in a batch."""
         self.info = info
         self.width = width or WIDTH
-        self.proof: BatchInvariance | None = None
+        self.invariance: BatchInvariance | None = None
         self._model = model
         self._processor = processor
         self._tokenizer = getattr(processor, "tokenizer", processor)
@@ -86,11 +86,11 @@ class VLMBackend(Backend):
 
     @property
     def remarks(self) -> Sequence[str]:
-        proven = () if self.proof is None else self.proof.remarks(self.info.model)
-        return (*proven, *self._preprocessor.audio_video.remarks(self.info.model))
+        invariance = () if self.invariance is None else self.invariance.remarks(self.info.model)
+        return (*invariance, *self._preprocessor.audio_video.remarks(self.info.model))
 
     @property
-    def widest(self) -> int:
+    def max_capacity(self) -> int:
         return QUEUE_FACTOR * self.width
 
     @property
@@ -156,16 +156,18 @@ class VLMBackend(Backend):
         if self._batched is not None:
             self._batched.cancel(request_id)
 
-    def exact(self) -> None:
+    def use_sequential_mode(self) -> None:
         if self._in_flight:
             raise RuntimeError("the model is answering")
         if self._batched is not None:
             self._batched.close()
-        self._batched = self.proof = None
+        self._batched = self.invariance = None
         self.capacity = 1
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
-        self.exact()
+    def choose_mode(
+        self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
+    ) -> BatchInvariance | None:
+        self.use_sequential_mode()
         with redirect_stdout(sys.stderr):
             if not (cases := reference_answers(requests, self._teacher_forcing.case, stop)):
                 return None
@@ -174,14 +176,14 @@ class VLMBackend(Backend):
                 modes[BATCHED_SHARED] = self._teacher_forcing.mode(width, share=True)
                 modes[BATCHED] = self._teacher_forcing.mode(width, share=False)
             modes[SEQUENTIAL_SHARED] = self._teacher_forcing.mode(1, share=True)
-            self.proof = check_batch_invariance(cases, self._teacher_forcing.padded, modes)
-            if self.proof.way in (BATCHED_SHARED, SEQUENTIAL_SHARED):
-                self.proof = replace(self.proof, lacks=self._lacks())
-            if self.proof.way != SEQUENTIAL:
+            self.invariance = check_batch_invariance(cases, self._teacher_forcing.padded, modes)
+            if self.invariance.way in (BATCHED_SHARED, SEQUENTIAL_SHARED):
+                self.invariance = replace(self.invariance, lacks=self._lacks())
+            if self.invariance.way != SEQUENTIAL:
                 self._start_batched(
-                    1 if self.proof.way == SEQUENTIAL_SHARED else width, share=self.proof.way != BATCHED
+                    1 if self.invariance.way == SEQUENTIAL_SHARED else width, share=self.invariance.way != BATCHED
                 )
-        return self.proof
+        return self.invariance
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
         if self._in_flight:
@@ -272,16 +274,16 @@ class VLMBackend(Backend):
 
         from mlx_backends.mlx.vlm_batch import VLMRows
 
-        shared = self.proof is not None and self.proof.way in (BATCHED_SHARED, SEQUENTIAL_SHARED)
+        shared = self.invariance is not None and self.invariance.way in (BATCHED_SHARED, SEQUENTIAL_SHARED)
         started = perf_counter()
         mx.reset_peak_memory()
 
         def forced_logits(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
             if shared and len(sequences) > 1:
-                free = replace(request, form=None)
+                unconstrained = replace(request, form=None)
                 rows = VLMRows(self._model, self._processor, 1, share=True)
                 return self._teacher_forcing.force_rows(
-                    rows, [ReferenceAnswer(free, list(tokens), None) for tokens in sequences]
+                    rows, [ReferenceAnswer(unconstrained, list(tokens), None) for tokens in sequences]
                 )
             return [self._teacher_forcing.forced(request, tokens) for tokens in sequences]
 

@@ -145,11 +145,11 @@ class Worker:
         for judge in judges:
             if isinstance(judge, RubricJudge) and not judge.info.needs_device:
                 register_judge(store, judge, accept_engine=self.job.accept_engine)
-                terms = self._terms(store, store.judge_usage(judge.id))
+                options = self._remote_options(store, store.judge_usage(judge.id))
                 if self.job.retry_failed:  # the cache holds the unreadable replies too
-                    terms = replace(terms, replies=None)
-                remote.check_ready(judge.model, terms)
-                remote_judges.append((judge, partial(load_backend, judge.model, no_media, remote=terms)))
+                    options = replace(options, replies=None)
+                remote.check_ready(judge.model, options)
+                remote_judges.append((judge, partial(load_backend, judge.model, no_media, remote=options)))
         with ConcurrentJudging(store.folder, remote_judges, benchmark, stop, retry_failed=self.job.retry_failed):
             self._answer(store, spec, functions, benchmark)
             if remote_judges and not stop():
@@ -173,16 +173,16 @@ class Worker:
         first_part = list(islice(parts, 1))
         if not first_part:  # the intervals are narrow enough already
             return
-        terms = self._terms(store, store.answer_usage())
-        backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, terms)
+        options = self._remote_options(store, store.answer_usage())
+        backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, options)
         if backend is None:
             return
         protocol = spec.protocol()
         engine = {**asdict(backend.info), "machine": asdict(host_info())}
         store.use_engine(engine)
-        backend.exact()
-        widest = backend.capacity if spec.exact else backend.widest
-        width = min(widest, self.job.width or widest)
+        backend.use_sequential_mode()
+        max_width = backend.capacity if spec.exact else backend.max_capacity
+        width = min(max_width, self.job.width or max_width)
 
         def answer(only: Sequence[int] | None, at_once: int) -> None:
             with InFlight(store.folder, width, engine) as in_flight:
@@ -212,14 +212,14 @@ class Worker:
                     with InFlight(store.folder, width, engine) as in_flight:
                         picked = {request.id for request in select_requests([request for _, request in requests])}
                         in_flight.note([(pending, request) for pending, request in requests if request.id in picked])
-                        invariance = self._prove(store, backend, [request for _, request in requests])
+                        invariance = self._choose_mode(store, backend, [request for _, request in requests])
                     probed = len(requests) >= MIN_PROBE_REQUESTS
                     self._note(store, "running", invariance.lacks if invariance else "")
                 answer(part, width)
         finally:
             save_remarks(store, backend)
 
-    def _prove(self, store: RunStore, backend: Backend, requests: Sequence[Request]) -> BatchInvariance | None:
+    def _choose_mode(self, store: RunStore, backend: Backend, requests: Sequence[Request]) -> BatchInvariance | None:
         """Let ``backend`` batch and reuse work as far as that changes none of the answers to ``requests``.
 
         Return None if there are too few requests to find out.
@@ -227,7 +227,7 @@ class Worker:
         if len(requests) < MIN_PROBE_REQUESTS or not backend.info.needs_device:
             return None
         self._note(store, "loading", "checking that batched answers equal sequential ones")
-        if invariance := backend.prove(requests, self.stopped.is_set):
+        if invariance := backend.choose_mode(requests, self.stopped.is_set):
             result = {"at": time.time(), "model": backend.info.model, **asdict(invariance)}
             store.change_meta("canary", lambda known: [*(known or []), result])
         return invariance
@@ -246,18 +246,18 @@ class Worker:
         assert isinstance(judge, RubricJudge)
         register_judge(store, judge, accept_engine=self.job.accept_engine)
         has_work = self.job.retry_failed or next(store.unjudged(judge.id, judge.conditions), None) is not None
-        backend = self._backend(store, judge.model, no_media, self.job.terms) if has_work else None
+        backend = self._backend(store, judge.model, no_media, self.job.remote_options) if has_work else None
         if backend is not None:
             self._forget_failures(store, judge)
             exact = store.meta("spec").get("exact", False)
-            backend.exact()
-            max_width = backend.capacity if exact else backend.widest
+            backend.use_sequential_mode()
+            max_width = backend.capacity if exact else backend.max_capacity
             width = min(max_width, self.job.width or max_width)
             with InFlight(
                 store.folder, width, asdict(backend.info)
             ):  # records the width; the judge's own errors are verdicts
                 if not exact:
-                    self._prove(store, backend, first_judge_requests(store, judge, PROBE_REQUESTS))
+                    self._choose_mode(store, backend, first_judge_requests(store, judge, PROBE_REQUESTS))
                 self._note(store, "judging", f"by {judge.id}")
                 paused = partial(is_paused, store.folder)
                 judge_answers(store, judge, backend, benchmark, width=width, stop=self.stopped.is_set, paused=paused)
@@ -267,7 +267,7 @@ class Worker:
         if self.job.retry_failed:
             store.retract(judge.id, status="judge-failed")
 
-    def _backend(self, store: RunStore, model: str, media: MediaPath, terms: RemoteOptions) -> Backend | None:
+    def _backend(self, store: RunStore, model: str, media: MediaPath, options: RemoteOptions) -> Backend | None:
         """Return the backend of ``model``, loaded once; None if the wait for the device was interrupted."""
         if self.backend is None:
             if self.device_lock is None and describe(model).needs_device:
@@ -282,7 +282,7 @@ class Worker:
             with self._ends_at_once():
                 if not self.stopped.is_set():
                     self.backend = load_backend(
-                        model, media, force=self.job.force, remote=terms, max_in_flight=self.job.width
+                        model, media, force=self.job.force, remote=options, max_in_flight=self.job.width
                     )
         return self.backend
 
@@ -301,11 +301,11 @@ class Worker:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _terms(self, store: RunStore, usage: tuple[int, int, int]) -> RemoteOptions:
+    def _remote_options(self, store: RunStore, usage: tuple[int, int, int]) -> RemoteOptions:
         """Return the job's remote options for a run that has used (calls, prompt tokens, completion tokens) so far."""
         _, prompt, completion = usage
         scope = f"{store.folder.name} {store.meta('created')}"
-        return replace(self.job.terms, scope=scope, spent_input=prompt, spent_output=completion)
+        return replace(self.job.remote_options, scope=scope, spent_input=prompt, spent_output=completion)
 
     def _note(self, store: RunStore, state: str, note: str = "") -> None:
         store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})

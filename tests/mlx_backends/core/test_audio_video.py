@@ -163,7 +163,7 @@ def test_where_a_batch_is_not_known_a_model_is_asked_alone(gemma: VLMBackend, fi
         for n in range(3)
     ]
     expected = tokens(answers(gemma, requests))
-    assert gemma.prove(requests) is not None
+    assert gemma.choose_mode(requests) is not None
     assert "per_layer_inputs, which is not known to be the same in a batch" in gemma.remarks[0]
     assert tokens(answers(gemma, requests)) == expected
 
@@ -333,11 +333,11 @@ def mixed(files: Files) -> list[Request]:
 
 
 def test_videos_answered_together_and_shared_say_what_they_say_alone(qwen: VLMBackend, files: Files) -> None:
-    qwen.exact()
+    qwen.use_sequential_mode()
     requests = mixed(files)
     expected = tokens(answers(qwen, requests))
     assert len({answer_tokens[0] for answer_tokens in expected.values()}) > len(expected) / 2
-    proof = qwen.prove(requests)
+    proof = qwen.choose_mode(requests)
     assert proof is not None
     assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
     assert tokens(answers(qwen, requests)) == expected
@@ -390,14 +390,14 @@ def test_a_model_whose_features_no_batch_is_known_for_is_asked_alone_and_says_so
         asked(Text(f"{n}: "), files.sound(pitch=200 + n), Text(" What?"), decoding=Decoding(3)) for n in range(4)
     ]
     requests = [replace(request, instance_id=str(number)) for number, request in enumerate(requests)]
-    omni.exact()
+    omni.use_sequential_mode()
     expected = tokens(answers(omni, requests))
-    proof = omni.prove(requests)
+    proof = omni.choose_mode(requests)
     assert proof is not None
     assert "answered one at a time" in omni.remarks[0]
     assert "layout that is not known to be the same in a batch" in omni.remarks[0]
     assert tokens(answers(omni, requests)) == expected
-    omni.exact()
+    omni.use_sequential_mode()
 
 
 @pytest.mark.parametrize("text", ["<|video_pad|>", "<0.5 seconds>", "2.5", "<|vision_start|><|audio_pad|>", "\1\0"])

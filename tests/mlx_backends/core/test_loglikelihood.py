@@ -92,7 +92,7 @@ def test_scores_are_those_of_each_option_forced_by_itself(model: Path, pictures:
         assert generation.prompt_tokens
     assert len({generation.scores for generation in generations.values()}) == 3, "they depend on what is asked"
     backend.width = 1
-    proof = backend.prove(requests)
+    proof = backend.choose_mode(requests)
     assert proof is not None
     assert proof.way == SEQUENTIAL_SHARED
     shared = scored(backend, requests)
