@@ -36,6 +36,8 @@ class PreparedInputs:
     content: Any
     images: tuple[str, ...]
     videos: tuple[str, ...] = ()
+    positions: tuple[Any, ...] = ()
+    """The positions of each image, then of each video, where they are kept apart; else of all media together."""
 
     @property
     def ids(self) -> Any:
@@ -101,7 +103,11 @@ class Preprocessor:
         located = located or [(self._combined_digest(tensors, keys), np.concatenate(runs))]
         for medium, positions in located:
             content[positions] = self._number(medium, len(positions)) - np.arange(len(positions))
-        return PreparedInputs(request, tensors, content, images, videos)
+        return PreparedInputs(request, tensors, content, images, videos, tuple(positions for _, positions in located))
+
+    def image_tokens(self) -> set[int]:
+        """Return the tokens that the encoder's output replaces, as far as the configuration names them."""
+        return self._prompter.replaced_tokens()
 
     def _mixed(
         self, prompt: Prompt, tensors: Mapping[str, Any], content: Any, keys: Sequence[Hashable]
