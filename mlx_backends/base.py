@@ -97,10 +97,10 @@ class Backend(ABC):
         """
         raise ModelError(f"{self.info.engine} does not show what it makes of a prompt; compare models of this machine.")
 
-    def image_rows(self, request: Request) -> Sequence[Any] | None:
-        """Return the language model's input at each image of ``request``: arrays of float32, of the shape (tokens, width).
+    def image_rows(self, request: Request) -> Any | None:
+        """Return the language model's input at the image positions of ``request``: float32 of the shape (positions, width).
 
-        None where the engine does not keep images apart. Nothing may be in flight.
+        None where the engine does not show it. Nothing may be in flight.
         """
         return None
 

@@ -103,7 +103,7 @@ def check_sight(
         if repeated > MAX_NOISE * _range(first):
             problem = f"its logits change by {repeated:.3g} when the same request is repeated"
             return SightCheck(len(selected), image_count, noise, 0.0, problem)
-        rows = backend.image_rows(request)
+        rows, places = backend.image_rows(request), [-1.0]
         for number, image in enumerate(images):
             with media.temporary() as add:
                 blank, mirrored = (add(picture) for picture in _variants(media(image), image))
@@ -113,15 +113,17 @@ def check_sight(
                     if stop():
                         return None
                     changes.append(_change(first, backend.probe(variant, _FORCED)))
-                place = _changed_place(rows, backend.image_rows(variants[0])) if len(images) > 1 else None
+                places.append(_place_of_change(rows, backend.image_rows(variants[0]), places[-1] + 1))
             image_count += 1
             smallest_change = min(smallest_change, max(changes))
             which = f"image {number + 1} of {len(images)}" if len(images) > 1 else "the image"
             problem = ""
-            if max(changes) <= repeated:
-                problem = f"its logits stay the same when {which} is replaced"
-            elif place is not None and place != number:
-                problem = f"image {number + 1} is read in the place of image {place + 1}"
+            if max(changes) <= repeated or places[-1] < 0:
+                problem = (
+                    f"its {'logits' if places[-1] >= 0 else 'image features'} stay the same when {which} is replaced"
+                )
+            elif places[-1] <= places[-2]:
+                problem = f"{which} is read in the place of an earlier one"
             if problem:
                 return SightCheck(len(selected), image_count, noise, max(changes), problem)
     return SightCheck(len(selected), image_count, noise, smallest_change) if image_count else None
@@ -182,10 +184,15 @@ def _range(probe: Probe) -> float:
     return max(logprobs) - min(logprobs)
 
 
-def _changed_place(before: Sequence[Any] | None, after: Sequence[Any] | None) -> int | None:
-    """Return the number of the image at whose positions the model's input changed most; None if images are not kept apart."""
+def _place_of_change(before: Any | None, after: Any | None, unknown: float) -> float:
+    """Return the mean image position at which the model's input changed, weighted by the change.
+
+    ``unknown`` if the engine does not show its input; negative if nothing changed.
+    """
     import numpy as np
 
-    if before is None or after is None or [a.shape for a in before] != [a.shape for a in after]:
-        return None
-    return int(np.argmax([np.abs(a - b).mean() for a, b in zip(before, after, strict=True)]))
+    if before is None or after is None or before.shape != after.shape:
+        return unknown
+    changes = np.abs(before - after).mean(axis=-1)
+    total = changes.sum()
+    return float((changes * np.arange(len(changes))).sum() / total) if total > 0 else -1.0

@@ -36,8 +36,6 @@ class PreparedInputs:
     content: Any
     images: tuple[str, ...]
     videos: tuple[str, ...] = ()
-    positions: tuple[Any, ...] = ()
-    """The positions of each image, then of each video, where they are kept apart; else of all media together."""
 
     @property
     def ids(self) -> Any:
@@ -103,7 +101,7 @@ class Preprocessor:
         located = located or [(self._combined_digest(tensors, keys), np.concatenate(runs))]
         for medium, positions in located:
             content[positions] = self._number(medium, len(positions)) - np.arange(len(positions))
-        return PreparedInputs(request, tensors, content, images, videos, tuple(positions for _, positions in located))
+        return PreparedInputs(request, tensors, content, images, videos)
 
     def image_tokens(self) -> set[int]:
         """Return the tokens that the encoder's output replaces, as far as the configuration names them."""

@@ -196,19 +196,18 @@ class VLMBackend(Backend):
         token_ids = tensors["input_ids"].flatten().tolist()
         return build_probe(request, text, token_ids, split_pixels(tensors, image_count), forced, logits, keep=keep)
 
-    def image_rows(self, request: Request) -> Sequence[Any] | None:
+    def image_rows(self, request: Request) -> Any | None:
         import mlx.core as mx
         import numpy as np
 
         with redirect_stdout(sys.stderr):
-            inputs = self._preprocessor.inputs(request)
-            if len(inputs.positions) != len(inputs.images):
-                return None
-            tensors = {name: value for name, value in inputs.tensors.items() if value is not None}
+            _, prepared = self._preprocessor.tensors(request)
+            tensors = {name: value for name, value in prepared.items() if value is not None}
             ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
             output = self._model.get_input_embeddings(ids, pixels, mask=tensors.pop("attention_mask", None), **tensors)
+        is_image = np.isin(np.array(ids)[0], sorted(self._preprocessor.image_tokens()))
         rows = np.array(output.inputs_embeds.astype(mx.float32))[0]
-        return [rows[positions] for positions in inputs.positions]
+        return rows[is_image] if len(rows) == len(is_image) and is_image.any() else None
 
     def close(self) -> None:
         if self._work is not None:
