@@ -1,7 +1,7 @@
 """Sight check: a model's next token must depend on each image of its prompt, and be the same when asked twice.
 
-It runs before a worker's first answer, on a request with one image and on one with several. Each image is replaced by a
-blank one and by its inverted mirror image, of the same size.
+It runs before a worker's first answer, on a request with one image and on one with several. Each image is replaced by
+its inverted mirror image, a single one by a blank image too, of the same size.
 """
 
 from __future__ import annotations
@@ -87,46 +87,62 @@ def check_sight(
     None if there are none, if none can be prepared (each becomes an error in its turn), or if ``stop`` returns True meanwhile.
     ``media`` is the function with which the backend was loaded.
     """
-    image_count, noise, smallest_change = 0, 0.0, float("inf")
+    result = SightCheck(len(selected), 0, 0.0, 0.0)
     for request in (replace(request, form=None) for request in selected):
-        images = _images(request)
         try:
-            first = backend.probe(request, _FORCED)
-        except ImageFeaturesError as error:
-            return SightCheck(len(selected), image_count, noise, 0.0, str(error).rstrip("."))
+            backend.probe(request, ())
         except Exception:
             continue
-        if stop():
-            return None
-        repeated = _change(first, backend.probe(request, _FORCED))
-        noise = max(noise, repeated)
-        if repeated > MAX_NOISE * _range(first):
-            problem = f"its logits change by {repeated:.3g} when the same request is repeated"
-            return SightCheck(len(selected), image_count, noise, 0.0, problem)
-        rows, places = backend.image_rows(request), [-1.0]
-        for number, image in enumerate(images):
-            with media.temporary() as add:
-                blank, mirrored = (add(picture) for picture in _variants(media(image), image))
-                variants = [_with_image(request, number, variant) for variant in (blank, mirrored)]
-                changes = []
-                for variant in variants:
-                    if stop():
-                        return None
-                    changes.append(_change(first, backend.probe(variant, _FORCED)))
-                places.append(_place_of_change(rows, backend.image_rows(variants[0]), places[-1] + 1))
-            image_count += 1
-            smallest_change = min(smallest_change, max(changes))
-            which = f"image {number + 1} of {len(images)}" if len(images) > 1 else "the image"
-            problem = ""
-            if max(changes) <= repeated or places[-1] < 0:
-                problem = (
-                    f"its {'logits' if places[-1] >= 0 else 'image features'} stay the same when {which} is replaced"
-                )
-            elif places[-1] <= places[-2]:
-                problem = f"{which} is read in the place of an earlier one"
-            if problem:
-                return SightCheck(len(selected), image_count, noise, max(changes), problem)
-    return SightCheck(len(selected), image_count, noise, smallest_change) if image_count else None
+        try:
+            for step in _check_request(backend, media, request):
+                if stop():
+                    return None
+                result = _combined(result, step)
+                if result.problem:
+                    return result
+        except ImageFeaturesError as error:
+            return replace(result, problem=str(error).rstrip("."))
+    return result if result.images else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    repeated: float = 0.0
+    changed: float | None = None
+    problem: str = ""
+
+
+def _combined(result: SightCheck, step: _Step) -> SightCheck:
+    repeated = max(result.repeated, step.repeated)
+    if step.changed is None:
+        return replace(result, repeated=repeated, problem=step.problem)
+    smallest = min(result.changed, step.changed) if result.images else step.changed
+    return replace(result, images=result.images + 1, repeated=repeated, changed=smallest, problem=step.problem)
+
+
+def _check_request(backend: Backend, media: ReplaceableMedia, request: Request) -> Iterator[_Step]:
+    """Yield the result of repeating a request, then that of replacing each of its images."""
+    images = _images(request)
+    first = backend.probe(request, _FORCED)
+    noise = _change(first, backend.probe(request, _FORCED))
+    if noise > MAX_NOISE * _range(first):
+        yield _Step(noise, problem=f"its logits change by {noise:.3g} when the same request is repeated")
+    yield _Step(noise)
+    rows, place = backend.image_rows(request), -1.0
+    for number, image in enumerate(images):
+        which = f"image {number + 1} of {len(images)}" if len(images) > 1 else "the image"
+        with media.temporary() as add:
+            pictures = _variants(media(image), image)[: 2 if len(images) == 1 else 1]
+            variants = [_with_image(request, number, add(picture)) for picture in pictures]
+            change = max(_change(first, backend.probe(variant, _FORCED)) for variant in variants)
+            last_place, place = place, _place_of_change(rows, backend.image_rows(variants[0]), place + 1)
+        if place < 0:
+            yield _Step(noise, change, f"its image features stay the same when {which} is replaced")
+        elif change <= noise:
+            yield _Step(noise, change, f"its logits stay the same when {which} is replaced")
+        elif place <= last_place:
+            yield _Step(noise, change, f"{which} is read in the place of an earlier one")
+        yield _Step(noise, change)
 
 
 def _images(request: Request) -> list[Media]:
@@ -143,7 +159,7 @@ def sight_requests(requests: Sequence[Request]) -> list[Request]:
 
 
 def _variants(path: Path, image: Media) -> tuple[Any, Any]:
-    """Return a blank picture and the inverted mirror image of an image, both of its size and without marks."""
+    """Return the inverted mirror image of an image and a blank one, both of its size and without marks."""
     from PIL import Image, ImageOps
 
     from benchmarks.media import load_image, read_media
@@ -151,7 +167,7 @@ def _variants(path: Path, image: Media) -> tuple[Any, Any]:
     picture = load_image(read_media(path, image), None, ())
     inverted = ImageOps.invert(ImageOps.mirror(picture.convert("RGB")))
     grey = 96 if picture.convert("L").getextrema() == (160, 160) else 160
-    return Image.new("RGB", picture.size, (grey, grey, grey)), inverted
+    return inverted, Image.new("RGB", picture.size, (grey, grey, grey))
 
 
 def _with_image(request: Request, number: int, image: Media) -> Request:
