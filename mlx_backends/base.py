@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Generation, Media, Modality, Request
@@ -97,6 +98,13 @@ class Backend(ABC):
         ``keep`` adds the pixel values. Nothing may be in flight. Raises ModelError if the engine does not support it.
         """
         raise ModelError(f"{self.info.engine} does not show what it makes of a prompt; compare models of this machine.")
+
+    def image_rows(self, request: Request) -> Any | None:
+        """Return the language model's input at the image positions of ``request``: float32 of the shape (positions, width).
+
+        None where the engine does not show it. Nothing may be in flight.
+        """
+        return None
 
     def close(self) -> None:  # noqa: B027 - most backends have nothing to free
         """Free what the backend holds; it answers nothing afterwards."""

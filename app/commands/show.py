@@ -107,6 +107,8 @@ def _answering_modes(folder: Path) -> Iterator[str]:
     with RunStore.read(folder) as store:
         if store.meta("spec").get("exact"):
             yield "each answer was computed separately (--exact)"
+        for sight in store.meta("sight", [])[-1:]:
+            yield _sight_line(sight)
         for proof in store.meta("canary", []):
             noise = f"padding moves a logit by {proof['noise']:.2g}"
             compared = f"compared with sequential answers on {proof['cases']} requests and {proof['tokens']} tokens"
@@ -115,6 +117,16 @@ def _answering_modes(folder: Path) -> Iterator[str]:
                 yield f"not {way}: {reason}"
             if proof.get("lacks"):
                 yield proof["lacks"]
+
+
+def _sight_line(sight: Mapping[str, Any]) -> str:
+    """Return a line on the run's last sight check."""
+    if sight["problem"]:
+        return f"sight check failed, answered because of --force: {sight['problem']}"
+    return (
+        f"sight check: logprobs change by at least {sight['changed']:.2g} when one of {sight['images']} images is replaced, "
+        f"and by {sight['repeated']:.2g} when a request is repeated"
+    )
 
 
 def _sample(workspace: Workspace, folder: Path, instance: str) -> tuple[dict[str, Any], dict[Media, Path | None]]:

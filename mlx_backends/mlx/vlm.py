@@ -27,6 +27,7 @@ from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import score_options
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
+from mlx_backends.mlx.image_guard import guard_image_features
 from mlx_backends.mlx.memory_limits import MemoryLimits
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
@@ -78,6 +79,7 @@ class VLMBackend(Backend):
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
             self._preprocessor = Preprocessor(processor, model.config, media)
+        guard_image_features(model, self._preprocessor.image_tokens())
         self._sequential = SequentialAnswers(model, processor, self._preprocessor, self._constrainer.processors)
         self._teacher_forcing = TeacherForcing(model, processor, self._preprocessor, self._sequential)
         self._limits = MemoryLimits.here()
@@ -195,6 +197,19 @@ class VLMBackend(Backend):
         image_count = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
         token_ids = tensors["input_ids"].flatten().tolist()
         return build_probe(request, text, token_ids, split_pixels(tensors, image_count), forced, logits, keep=keep)
+
+    def image_rows(self, request: Request) -> Any | None:
+        import mlx.core as mx
+        import numpy as np
+
+        with redirect_stdout(sys.stderr):
+            _, prepared = self._preprocessor.tensors(request)
+            tensors = {name: value for name, value in prepared.items() if value is not None}
+            ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
+            output = self._model.get_input_embeddings(ids, pixels, mask=tensors.pop("attention_mask", None), **tensors)
+        is_image = np.isin(np.array(ids)[0], sorted(self._preprocessor.image_tokens()))
+        rows = np.array(output.inputs_embeds.astype(mx.float32))[0]
+        return rows[is_image] if len(rows) == len(is_image) and is_image.any() else None
 
     def close(self) -> None:
         if self._work is not None:

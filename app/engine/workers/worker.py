@@ -36,7 +36,8 @@ from app.store.run_facts import stop_reason
 from app.system.logs import drop_output, report_exception, write_single_lines
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import RashomonError, StoreError
+from benchmarks.errors import ModelError, RashomonError, StoreError
+from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Request
 from judges.base import FunctionJudge, Judge
@@ -45,6 +46,7 @@ from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
 from mlx_backends.core.batch_invariance import BatchInvariance, select_requests
+from mlx_backends.core.sight_check import ReplaceableMedia, check_sight, sight_requests
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
@@ -174,7 +176,8 @@ class Worker:
         if not first_part:  # the intervals are narrow enough already
             return
         options = self._remote_options(store, store.answer_usage())
-        backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, options)
+        media = ReplaceableMedia(Build.open(self.job.data).media_path)
+        backend = self._backend(store, spec.model, media, options)
         if backend is None:
             return
         protocol = spec.protocol()
@@ -204,6 +207,7 @@ class Worker:
             self._note(store, "running")
             if suspect_ordinals := suspects(store):
                 answer(suspect_ordinals, 1)
+            self._check_sight(store, backend, media, protocol, width)
             invariance: BatchInvariance | None = None
             probed = spec.exact or not backend.info.needs_device
             for part in chain(first_part, parts):
@@ -218,6 +222,28 @@ class Worker:
                 answer(part, width)
         finally:
             save_remarks(store, backend)
+
+    def _check_sight(
+        self, store: RunStore, backend: Backend, media: ReplaceableMedia, protocol: Protocol, width: int
+    ) -> None:
+        """Raise ModelError if the model does not see its images, or answers differently when asked twice, unless forced."""
+        if not backend.info.needs_device or "image" not in backend.info.takes:
+            return
+        pending = first_requests(store, protocol, self.job.conditions, PROBE_REQUESTS)
+        selected = sight_requests([request for _, request in pending])
+        if not selected:
+            return
+        self._note(store, "loading", "checking that the model sees its images")
+        with InFlight(store.folder, width, asdict(backend.info)) as in_flight:
+            in_flight.note([(instance, request) for instance, request in pending if request in selected])
+            result = check_sight(backend, media, selected, self.stopped.is_set)
+        self._note(store, "running")
+        if result is not None:
+            store.change_meta("sight", lambda known: [*(known or []), {"at": time.time(), **asdict(result)}])
+            if result.problem and not self.job.force:
+                raise ModelError(
+                    f"{backend.info.model} is refused: {result.problem}. Take another model, or add --force to get its answers."
+                )
 
     def _choose_mode(self, store: RunStore, backend: Backend, requests: Sequence[Request]) -> BatchInvariance | None:
         """Let ``backend`` batch and reuse work as far as that changes none of the answers to ``requests``.

@@ -19,9 +19,9 @@ from mlx_backends.mlx.lm import LMBackend
 from mlx_backends.mlx.vlm import SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
-from tests.support.architectures import TEXTS
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import in_torch, needs_torch
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
 WORDS = ("(A)", "(B)", "the image", "the image says", "Yes")

@@ -17,9 +17,9 @@ from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, asked
-from tests.support import architectures
-from tests.support.architectures import TEXTS
+from tests.support import tiny_models
 from tests.support.benchmark_requests import Asked, answers, second_stage
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 MODELS = ("qwen3_vl", "qwen3_vl-4bit", "qwen2_5_vl", "lfm2_vl", "internvl_chat")
@@ -30,7 +30,7 @@ def loaded(kind: str, folder: Path, media: Any, width: int | None = None) -> VLM
     if kind.startswith("qwen3_vl"):
         build_tiny_vlm(folder, TEXTS, quantise=kind.endswith("4bit"))
     else:
-        getattr(architectures, kind)(folder)
+        getattr(tiny_models, kind)(folder)
     backend = load_backend(str(folder), media)
     assert isinstance(backend, VLMBackend)
     backend.width = width or backend.width

@@ -32,8 +32,8 @@ from mlx_backends.mlx.load import load_text
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.registry import describe, load_backend
 from tests.mlx_backends.conftest import GREEDY, SAMPLED, answer, asked
-from tests.support.architectures import TEXTS
 from tests.support.text_architectures import CONFIGS, VOCABULARY, text_model
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 BATCHED = [kind for kind in CONFIGS if kind in BATCH_INVARIANT_MODELS or kind == "mistral"]
