@@ -171,7 +171,7 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Any]]:
     try:
         # The format is given, since some formats that PyAV would detect by content open other files.
         # PyAV 19 accepts metadata that are not UTF-8; before, that had to be requested.
-        lenient = {} if int(av.__version__.partition(".")[0]) >= 19 else {"metadata_errors": "replace"}
+        lenient: dict[str, Any] = {} if int(av.__version__.partition(".")[0]) >= 19 else {"metadata_errors": "replace"}
         with av.open(file, format=video_format[0], **lenient) as container:
             if not container.streams.video:
                 raise MediaError(NAME, NO_FRAMES)
