@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from app.system.open_file_limit import raise_open_files_limit
     from benchmarks.errors import RashomonError
 
+    _warn_of_machine()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     sys.excepthook = _report
@@ -49,6 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)
+
+
+def _warn_of_machine() -> None:
+    """Print what keeps MLX from working on this Mac; its libraries would say less."""
+    if sys.platform == "darwin":
+        from app.system.requirements import machine_problem
+
+        if problem := machine_problem():
+            print(f"rashomon: {problem}", file=sys.stderr)
 
 
 class Interrupted(BaseException):

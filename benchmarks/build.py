@@ -32,6 +32,7 @@ from typing import IO, Any, Self
 from benchmarks.errors import AnotherBuildError, MediaError, SourceError
 from benchmarks.media import MISSING, UNSAFE
 from benchmarks.text_model import Embedder, TextModel
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import (
     UnsafeFileError,
     check_file,
@@ -287,9 +288,9 @@ class BuildWriter:
             stream.flush()
             os.fsync(stream.fileno())
         if self.out.exists():
-            if not exists(self.out, _MANIFEST) and any(self.out.iterdir()):
+            if not exists(self.out, _MANIFEST) and any(folder_entries(self.out)):
                 raise SourceError(f"{self.out} contains other files; name a new or empty folder with --out.")
-            if not replace and any(self.out.iterdir()) and not self._has_digest(digest(contents)):
+            if not replace and any(folder_entries(self.out)) and not self._has_digest(digest(contents)):
                 raise AnotherBuildError(
                     f"{self.out} contains another or a damaged build; name another folder with --out, or add --replace."
                 )

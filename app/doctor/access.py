@@ -94,12 +94,15 @@ def hub(workspace: Workspace) -> CheckResult:
 
 
 def keys(workspace: Workspace) -> CheckResult:
-    """List the API keys that are set, by name."""
-    from mlx_backends.remote.api_keys import VARIABLES
+    """List the API keys that are set, by name and place; their values are not read from the keychain."""
+    from mlx_backends.remote.api_keys import VARIABLES, keychain_entries
 
-    present = [name for name in VARIABLES if os.environ.get(name)]
-    message = f"set: {', '.join(present)}" if present else "none set; local models and rule-based judges need none"
-    return CheckResult("keys", True, message)
+    in_environment = [name for name in VARIABLES if os.environ.get(name)]
+    in_keychain = keychain_entries()
+    places = [f"set: {', '.join(in_environment)}"] if in_environment else []
+    if in_keychain:
+        places.append(f"in the keychain: {', '.join(in_keychain)}")
+    return CheckResult("keys", True, "; ".join(places) or "none set; local models and rule-based judges need none")
 
 
 def network_filesystem(place: Path) -> str | None:

@@ -9,11 +9,11 @@ from importlib.util import find_spec
 
 from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
+from app.system.requirements import hidden_problem, machine_problem, macos_version
 from app.text.escape import size
 from mlx_backends.pytorch import spec
 
 _SECONDS = 60
-_OLDEST_MACOS = 14
 
 _MLX = """
 import mlx.core as mx
@@ -32,17 +32,11 @@ print(torch.__version__, torch.cuda.get_device_name() if cuda else "mps" if torc
 
 def machine(workspace: Workspace) -> CheckResult:
     """Check the processor, the system and Python."""
-    message = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    if sys.platform != "darwin":
-        return CheckResult("machine", True, message)
-    version = platform.mac_ver()[0]
-    message = f"macOS {version} {platform.machine()}, Python {platform.python_version()}"
-    if platform.machine() != "arm64":
-        fix = "MLX needs an arm64 Python on Apple silicon; install one (this one runs under Rosetta, or this is an Intel Mac)."
-        return CheckResult("machine", False, message, fix)
-    if version.partition(".")[0].isdigit() and int(version.partition(".")[0]) < _OLDEST_MACOS:
-        return CheckResult("machine", False, message, f"MLX needs macOS {_OLDEST_MACOS} or newer; update the system.")
-    return CheckResult("machine", True, message)
+    system = f"{platform.system()} {platform.machine()}"
+    if sys.platform == "darwin":
+        system = f"macOS {macos_version(platform.mac_ver()[0], platform.release())} {platform.machine()}"
+    fix = machine_problem() or hidden_problem()
+    return CheckResult("machine", not fix, f"{system}, Python {platform.python_version()}", fix)
 
 
 def memory(workspace: Workspace) -> CheckResult:

@@ -29,6 +29,7 @@ from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError, StoreError
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.finder_files import folder_entries
 from mlx_backends.remote import is_remote
 from mlx_backends.remote.addresses import all_allowed
 from mlx_backends.remote.model_names import parse as parse_name
@@ -223,7 +224,7 @@ def _same_build(workspace: Workspace, spec: RunSpec, digest: Any) -> Path | None
     """Return the folder of the workspace's build with that digest, if there is one."""
     usual = workspace.build_folder(spec.benchmark)
     with suppress(OSError):
-        for place in (usual, *sorted(usual.parent.iterdir())):
+        for place in (usual, *folder_entries(usual.parent)):
             with suppress(RashomonError, OSError, ValueError):
                 if (build := Build.open(place)).digest == digest and build.benchmark == spec.benchmark:
                     return build.path

@@ -14,6 +14,7 @@ from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
 from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.untrusted.finder_files import folder_entries, is_finder_file
 from benchmarks.vocabulary import Modality
 from judges.registry import get_judge
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
@@ -111,11 +112,13 @@ def nearby_choices(workspace: Workspace) -> list[ModelChoice]:
 
 def _model_folders(parent: Path) -> Iterator[Path]:
     try:
-        entries = sorted(parent.iterdir())[:_MAX_ENTRIES]
+        entries = folder_entries(parent)[:_MAX_ENTRIES]
     except OSError:
         return
     for entry in entries:
-        if (entry / "config.json").is_file() and any(entry.glob("*.safetensors")):
+        if (entry / "config.json").is_file() and any(
+            not is_finder_file(file.name) for file in entry.glob("*.safetensors")
+        ):
             yield entry
 
 

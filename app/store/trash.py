@@ -17,6 +17,7 @@ from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import make_folder
 
 FOLDER = ".trash"
@@ -67,7 +68,7 @@ class Trash:
         if (self._runs / FOLDER).is_symlink():  # a received workspace could point to any folder of the user
             return []
         with suppress(OSError):
-            for folder in sorted((self._runs / FOLDER).iterdir()):
+            for folder in folder_entries(self._runs / FOLDER):
                 if folder != self._folder and not folder.name.startswith(_HALF) and not folder.is_symlink():
                     with suppress(OSError, StoreError):
                         self._take(folder)
@@ -80,7 +81,7 @@ class Trash:
         for run in self._deleted:
             _remove(run)
         self._deleted.clear()
-        if not [entry for entry in self._folder.iterdir() if entry.name != _LOCK]:
+        if not [entry for entry in folder_entries(self._folder) if entry.name != _LOCK]:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._lock.release()
         self._lock = None
@@ -91,7 +92,7 @@ class Trash:
         with FileLock(folder / _LOCK) as lock:
             if not lock.acquire("rashomon, taking over"):
                 return
-            for run in sorted(folder.iterdir()):
+            for run in folder_entries(folder):
                 if run.name.startswith(_HALF):
                     shutil.rmtree(run, ignore_errors=True)
                 elif run.name != _LOCK:

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from benchmarks.untrusted.finder_files import is_finder_file
+
 _ENTRIES = 5_000
 """The maximum number of entries that are read of a folder."""
 
@@ -96,6 +98,8 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
     try:
         with os.scandir(folder) as entries:
             for _, entry in zip(range(_ENTRIES), entries, strict=False):
+                if is_finder_file(entry.name):
+                    continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.name)
                 elif entry.is_file():

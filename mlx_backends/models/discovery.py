@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.untrusted.finder_files import is_finder_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import Modality
 from mlx_backends.models.config_limits import check_config, check_folder
@@ -122,7 +123,9 @@ def inspect(path: Path) -> ModelInfo:
     config = read_config(path)
     files = weight_files(path)
     modalities = supported_modalities(config)
-    if not any(file.is_file() for pattern in _TOKENIZERS for file in path.glob(pattern)):
+    if not any(
+        file.is_file() and not is_finder_file(file.name) for pattern in _TOKENIZERS for file in path.glob(pattern)
+    ):
         raise ModelError(f"{path} holds no tokenizer; fetch the whole model.")
     if modalities and not any((path / name).is_file() for name in _PROCESSORS):
         raise ModelError(

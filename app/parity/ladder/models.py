@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.compare.spec_diff import unquantised_name
 from benchmarks.errors import ModelError, SpecError
+from benchmarks.untrusted.finder_files import folder_entries
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
 from mlx_backends.pytorch import spec
 from mlx_backends.registry import describe
@@ -92,7 +93,7 @@ def _siblings(model: ModelInfo) -> list[ModelInfo]:
         candidates = [info for info in cached_models() if info.problem is None]
     else:
         candidates = []
-        for folder in sorted(model.path.parent.iterdir()):
+        for folder in folder_entries(model.path.parent):
             if folder.is_dir() and unquantised_name(folder.name) == stem and folder != model.path:
                 try:
                     candidates.append(inspect(folder))

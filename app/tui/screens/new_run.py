@@ -224,7 +224,7 @@ class NewRunScreen(RashomonScreen):
         choice = self._benchmarks[benchmark.name]
         lines = [benchmark.paper, *(f"data from {line}" for line in choice.needs())]
         if benchmark.rows_source:
-            lines.insert(1, "f4: check a table of your own rows and build from it")
+            lines.insert(1, "8 or f4: check a table of your own rows and build from it")
         if choice.build is None:
             lines = [choice.state, f"to build: {choice.command(self.rashomon.workspace)}", *lines]
         self.query_one("#needs", Static).update(literal("\n".join(lines), newlines=True))

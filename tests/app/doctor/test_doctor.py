@@ -198,7 +198,7 @@ def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("15.2", "arm64", True, ""),
         ("13.6", "arm64", False, "MLX needs macOS 14"),
-        ("15.2", "x86_64", False, "arm64 Python"),
+        ("15.2", "x86_64", False, "Intel Mac"),
     ],
 )
 def test_macs_that_mlx_does_not_run_on(
@@ -207,6 +207,7 @@ def test_macs_that_mlx_does_not_run_on(
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), processor))
     monkeypatch.setattr(platform, "machine", lambda: processor)
+    monkeypatch.setattr(platform, "release", lambda: "")
     found = machine.machine(Workspace(tmp_path))
     assert (found.ok, says in found.fix) == (ok, True)
 

@@ -6,10 +6,13 @@ import base64
 import io
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
@@ -21,6 +24,8 @@ from hypothesis import strategies as st
 from keyring.backend import KeyringBackend
 from PIL import Image, PngImagePlugin
 
+from app.doctor import places
+from app.store.workspace import Workspace
 from benchmarks.errors import KeyMissingError, ModelError, SpecError
 from benchmarks.vocabulary import Choice, Decoding, JSONObject, Media, Message, Request, Text
 from mlx_backends.core.response_cache import ResponseCache
@@ -689,3 +694,23 @@ def test_replies_are_shared_between_processes(tmp_path: Path) -> None:
     one_of_them.close()
     one_of_them.put("who", "late", Generation("r", "text", "stop"))
     assert one_of_them.get("who", "digest") is None
+
+
+def test_the_keychains_entries_are_named_without_their_values(
+    keychain: Keychain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert api_keys.keychain_entries() == []
+    keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-of-the-vendor")
+    assert api_keys.keychain_entries() == ["OPENAI_API_KEY"]
+    assert "in the keychain: OPENAI_API_KEY" in places.keys(Workspace(Path("nowhere"))).message
+    commands: list[list[str]] = []
+
+    def security(command: list[str], **options: object) -> SimpleNamespace:
+        commands.append(command)
+        return SimpleNamespace(returncode=0 if command[-1] == "GEMINI_API_KEY" else 44)
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(subprocess, "run", security)
+    assert api_keys.keychain_entries() == ["GEMINI_API_KEY"]
+    assert not any({"-g", "-w"} & set(command) for command in commands)  # those read the value, and ask the user first
