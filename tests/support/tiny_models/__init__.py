@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
 from tests.support.tiny_models.base import TEXTS
 from tests.support.tiny_models.gemma4 import build as gemma4
 from tests.support.tiny_models.internvl_chat import build as internvl_chat
 from tests.support.tiny_models.lfm2_vl import build as lfm2_vl
 from tests.support.tiny_models.qwen2_5_vl import build as qwen2_5_vl
+from tests.support.tiny_models.qwen3_vl import build as qwen3_vl
 
-__all__ = ["TEXTS", "gemma4", "internvl_chat", "lfm2_vl", "qwen2_5_vl"]
+__all__ = ["FAMILIES", "TEXTS", "gemma4", "internvl_chat", "lfm2_vl", "qwen2_5_vl", "qwen3_vl"]
+
+FAMILIES: Mapping[str, Callable[[Path], Path]] = {
+    # of CMC-Bench's paper and of assets/models.json
+    "internvl_chat": internvl_chat,
+    "lfm2_vl": lfm2_vl,
+    "qwen2_5_vl": qwen2_5_vl,
+    "qwen3_vl": qwen3_vl,
+    # others
+    "gemma4": gemma4,
+}
+"""The function that builds a tiny model of each family in a folder."""
