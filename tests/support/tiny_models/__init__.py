@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.support.tiny_models.base import TEXTS
 from tests.support.tiny_models.deepseek_vl_v2 import build as deepseek_vl_v2
+from tests.support.tiny_models.gemma3n import build as gemma3n
 from tests.support.tiny_models.gemma4 import build as gemma4
 from tests.support.tiny_models.internvl_chat import build as internvl_chat
 from tests.support.tiny_models.lfm2_vl import build as lfm2_vl
@@ -20,6 +21,7 @@ __all__ = ["FAMILIES", "TEXTS", "gemma4", "internvl_chat", "lfm2_vl", "qwen2_5_v
 FAMILIES: Mapping[str, Callable[[Path], Path]] = {
     # of CMC-Bench's paper and of assets/models.json
     "deepseek_vl_v2": deepseek_vl_v2,
+    "gemma3n": gemma3n,
     "internvl_chat": internvl_chat,
     "lfm2_vl": lfm2_vl,
     "llava": llava,
