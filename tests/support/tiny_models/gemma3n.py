@@ -64,7 +64,14 @@ def shrunk() -> Iterator[None]:
 
 
 def build(folder: Path) -> Path:
-    turns = ["<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>", "<start_of_audio>", "<end_of_audio>"]
+    turns = [
+        "<start_of_turn>",
+        "<end_of_turn>",
+        "<start_of_image>",
+        "<end_of_image>",
+        "<start_of_audio>",
+        "<end_of_audio>",
+    ]
     special = ["<eos>", "<bos>", "<unk>", "<pad>", *turns, "<image_soft_token>", "<audio_soft_token>"]
     names = {
         "image_token": "<image_soft_token>",
