@@ -14,9 +14,25 @@ from tests.support.tiny_models.lfm2_vl import build as lfm2_vl
 from tests.support.tiny_models.llava import build as llava
 from tests.support.tiny_models.phi3_v import build as phi3_v
 from tests.support.tiny_models.qwen2_5_vl import build as qwen2_5_vl
+from tests.support.tiny_models.qwen2_vl import build as qwen2_vl
 from tests.support.tiny_models.qwen3_vl import build as qwen3_vl
+from tests.support.tiny_models.qwen3_vl_moe import build as qwen3_vl_moe
 
-__all__ = ["FAMILIES", "TEXTS", "gemma4", "internvl_chat", "lfm2_vl", "qwen2_5_vl", "qwen3_vl"]
+__all__ = [
+    "FAMILIES",
+    "TEXTS",
+    "deepseek_vl_v2",
+    "gemma3n",
+    "gemma4",
+    "internvl_chat",
+    "lfm2_vl",
+    "llava",
+    "phi3_v",
+    "qwen2_5_vl",
+    "qwen2_vl",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+]
 
 FAMILIES: Mapping[str, Callable[[Path], Path]] = {
     # of CMC-Bench's paper and of assets/models.json
@@ -27,7 +43,9 @@ FAMILIES: Mapping[str, Callable[[Path], Path]] = {
     "llava": llava,
     "phi3_v": phi3_v,
     "qwen2_5_vl": qwen2_5_vl,
+    "qwen2_vl": qwen2_vl,
     "qwen3_vl": qwen3_vl,
+    "qwen3_vl_moe": qwen3_vl_moe,
     # others
     "gemma4": gemma4,
 }
