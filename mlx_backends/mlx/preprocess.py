@@ -88,7 +88,8 @@ class Preprocessor:
         content = np.array(tensors["input_ids"]).flatten().astype(np.int64)
         if not prompt.media:
             return PreparedInputs(request, tensors, content, ())
-        is_medium = np.isin(content, sorted(self._prompter.media_tokens(tensors))) | (content >= len(self._tokenizer))
+        is_medium = np.isin(content, sorted(self._prompter.media_tokens(tensors)))
+        is_medium |= (content < 0) | (content >= len(self._tokenizer))
         runs = _runs(is_medium) or [np.arange(len(content))]  # unknown where the medium is, so it counts as everywhere
         keys: list[Hashable] = [*(key for key, _ in keyed_images), *(key for key, _ in others)]
         images: tuple[str, ...] = ()
@@ -226,7 +227,7 @@ def _image_digests(tensors: Mapping[str, Any], count: int) -> tuple[str, ...]:
         return ()
     if tensors.get(_GRID) is not None:
         return _digests_by_grid(tensors, _PIXELS, _GRID, count)
-    if pixels.ndim == 4 and pixels.shape[0] == count:
+    if getattr(pixels, "ndim", 0) == 4 and pixels.shape[0] == count:
         return tuple(_digest({_PIXELS: pixels[number : number + 1]}) for number in range(count))
     return ()
 

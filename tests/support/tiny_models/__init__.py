@@ -2,10 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
 from tests.support.tiny_models.base import TEXTS
+from tests.support.tiny_models.deepseek_vl_v2 import build as deepseek_vl_v2
+from tests.support.tiny_models.gemma3n import build as gemma3n
 from tests.support.tiny_models.gemma4 import build as gemma4
 from tests.support.tiny_models.internvl_chat import build as internvl_chat
 from tests.support.tiny_models.lfm2_vl import build as lfm2_vl
+from tests.support.tiny_models.llava import build as llava
+from tests.support.tiny_models.phi3_v import build as phi3_v
 from tests.support.tiny_models.qwen2_5_vl import build as qwen2_5_vl
+from tests.support.tiny_models.qwen2_vl import build as qwen2_vl
+from tests.support.tiny_models.qwen3_vl import build as qwen3_vl
+from tests.support.tiny_models.qwen3_vl_moe import build as qwen3_vl_moe
 
-__all__ = ["TEXTS", "gemma4", "internvl_chat", "lfm2_vl", "qwen2_5_vl"]
+__all__ = [
+    "FAMILIES",
+    "TEXTS",
+    "deepseek_vl_v2",
+    "gemma3n",
+    "gemma4",
+    "internvl_chat",
+    "lfm2_vl",
+    "llava",
+    "phi3_v",
+    "qwen2_5_vl",
+    "qwen2_vl",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+]
+
+FAMILIES: Mapping[str, Callable[[Path], Path]] = {
+    # of CMC-Bench's paper and of assets/models.json
+    "deepseek_vl_v2": deepseek_vl_v2,
+    "gemma3n": gemma3n,
+    "internvl_chat": internvl_chat,
+    "lfm2_vl": lfm2_vl,
+    "llava": llava,
+    "phi3_v": phi3_v,
+    "qwen2_5_vl": qwen2_5_vl,
+    "qwen2_vl": qwen2_vl,
+    "qwen3_vl": qwen3_vl,
+    "qwen3_vl_moe": qwen3_vl_moe,
+    # others
+    "gemma4": gemma4,
+}
+"""The function that builds a tiny model of each family in a folder."""

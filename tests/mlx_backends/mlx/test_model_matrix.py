@@ -1,0 +1,34 @@
+"""Every family of models does what the matrix says, no more and no less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.in_torch import needs_torch
+from tests.support.model_matrix import ABILITIES, GAPS, SLOW, SLOW_FAMILIES, Subject
+from tests.support.tiny_models import FAMILIES
+
+
+@pytest.fixture(scope="module")
+def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+    subject = Subject(request.param, tmp_path_factory.mktemp(request.param))
+    yield subject
+    subject.close()
+
+
+def cases() -> Iterator[Any]:
+    """Yield every family with every ability; those that take more than a moment are marked slow."""
+    for family in sorted(FAMILIES):
+        for ability in ABILITIES:
+            slow = ability in SLOW or (family in SLOW_FAMILIES and ability != "text")
+            marks = [pytest.mark.slow] * slow + [needs_torch] * (ability == "transformers")
+            yield pytest.param(family, ability, marks=marks, id=f"{family}-{ability}")
+
+
+@pytest.mark.parametrize(("subject", "ability"), cases(), indirect=["subject"])
+def test_a_family_does_what_the_matrix_says(subject: Subject, ability: str) -> None:
+    expected, result = GAPS.get((subject.family, ability), "yes"), subject.measure(ability)
+    assert result == expected or (expected != "yes" and result.startswith(expected))
