@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
+from mlx_backends.mlx.patches import apply_patches
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
@@ -66,8 +67,10 @@ def load(path: Path) -> tuple[Any, Any]:
     try:
         with contained():
             from mlx_vlm import load as load_vlm
+            from mlx_vlm.utils import get_model_type
             from transformers.utils import logging
 
+            apply_patches(get_model_type(read_config(path)))
             logging.set_verbosity_error()  # it warns at every prompt of something only mlx-vlm can change
             # Without the explicit False, mlx-vlm's own processors turn it on.
             with _without_glob_characters(path) as place:

@@ -88,7 +88,8 @@ class Preprocessor:
         content = np.array(tensors["input_ids"]).flatten().astype(np.int64)
         if not prompt.media:
             return PreparedInputs(request, tensors, content, ())
-        is_medium = np.isin(content, sorted(self._prompter.media_tokens(tensors))) | (content >= len(self._tokenizer))
+        is_medium = np.isin(content, sorted(self._prompter.media_tokens(tensors)))
+        is_medium |= (content < 0) | (content >= len(self._tokenizer))
         runs = _runs(is_medium) or [np.arange(len(content))]  # unknown where the medium is, so it counts as everywhere
         keys: list[Hashable] = [*(key for key, _ in keyed_images), *(key for key, _ in others)]
         images: tuple[str, ...] = ()

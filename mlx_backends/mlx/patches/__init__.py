@@ -1,0 +1,19 @@
+"""Patches of mlx-vlm, one module a fault; each is applied before a model of an affected type is loaded, where it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+PATCHES: Mapping[str, tuple[str, ...]] = {
+    "deepseek_vl_v2": ("deepseek_vl_v2_tiles",),
+    "llava": ("llava_image_arguments",),
+    "phi3_v": ("phi3_v_dropped_tokens",),
+}
+"""The modules with patches for a type of model; each has a function ``apply_patch``."""
+
+
+def apply_patches(model_type: str) -> None:
+    """Patch the installed mlx-vlm, in this process, for models of ``model_type``."""
+    for name in PATCHES.get(model_type, ()):
+        import_module(f"{__name__}.{name}").apply_patch()
