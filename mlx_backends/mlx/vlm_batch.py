@@ -201,11 +201,19 @@ class VLMRows:
     def _advance(self, row: VLMRow, until: int) -> Iterator[Sequence[VLMRow]]:
         """Read one prompt up to ``until``, in pieces."""
         while row.read < until:
-            end = min(until, row.read + PREFILL_TOKENS)
+            end = self._whole_images(row, min(until, row.read + PREFILL_TOKENS), until)
             self._forward(row.inputs.ids[:, row.read : end], row.cache, self._piece(row, row.read, end))
             self.prefilled += end - row.read
             row.read = end
             yield [row]
+
+    def _whole_images(self, row: VLMRow, end: int, until: int) -> int:
+        """Return ``end``, or the end of the image that it would split where the model reads images only as a whole."""
+        content = row.inputs.content
+        if getattr(self._language_model, "whole_images", False):
+            while end < until and content[end] < 0 and content[end] == content[end - 1] - 1:
+                end += 1
+        return end
 
     def _advance_batch(self, rows: Sequence[VLMRow]) -> None:
         """Read several prompts up to their last tokens in one pass, padded on the right."""

@@ -7,6 +7,7 @@ from importlib import import_module
 
 PATCHES: Mapping[str, tuple[str, ...]] = {
     "deepseek_vl_v2": ("deepseek_vl_v2_tiles",),
+    "gemma3": ("gemma3_image_attention",),
     "llava": ("llava_image_arguments",),
     "phi3_v": ("phi3_v_dropped_tokens",),
 }

@@ -114,4 +114,16 @@ def build(folder: Path) -> Path:
         "image_std": [0.5] * 3,
         "do_pan_and_scan": None,
     }
-    return write_model(folder, config, processor)
+    return _tied(write_model(folder, config, processor))
+
+
+def _tied(folder: Path) -> Path:
+    """Make the output layer the same as the embeddings, as published: mlx-vlm takes these for both, whatever is stored."""
+    import mlx.core as mx
+
+    file = folder / "model.safetensors"
+    weights = mx.load(str(file))
+    assert isinstance(weights, dict)
+    weights["language_model.lm_head.weight"] = weights["language_model.model.embed_tokens.weight"]
+    mx.save_safetensors(str(file), weights, metadata={"format": "mlx"})
+    return folder

@@ -14,7 +14,7 @@ from tests.support.tiny_models.base import TURNS, write_model, write_tokenizer
 def build(folder: Path) -> Path:
     """An image becomes up to 4 tiles and a small copy of the whole."""
     template = TURNS.replace("IMAGE", "<IMG_CONTEXT>\\n")
-    marks = ["<img>", "</img>", "<IMG_CONTEXT>"]
+    marks = ["<img>", "</img>", "<IMG_CONTEXT>", "<video>"]
     ids = write_tokenizer(
         folder,
         ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks],
@@ -23,6 +23,7 @@ def build(folder: Path) -> Path:
             "start_image_token": "<img>",
             "end_image_token": "</img>",
             "context_image_token": "<IMG_CONTEXT>",
+            "video_token": "<video>",
         },
     )
     text = {
