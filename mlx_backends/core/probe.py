@@ -95,6 +95,8 @@ def split_pixels(tensors: Mapping[str, Any], count: int) -> list[Any]:
 
     if tensors.get(_PIXELS) is None:
         return []
+    if isinstance(tensors[_PIXELS], list) and len(tensors[_PIXELS]) == count:  # of different sizes
+        return [_array(pixels) for pixels in tensors[_PIXELS]]
     pixels, grid = _array(tensors[_PIXELS]), tensors.get(_GRID)
     if pixels.ndim >= 4 and pixels.shape[-1] == 3 != pixels.shape[-3]:
         pixels = np.moveaxis(pixels, -1, -3)

@@ -257,7 +257,7 @@ def _image_digests(tensors: Mapping[str, Any], count: int) -> tuple[str, ...]:
         return ()
     if tensors.get(_GRID) is not None:
         return _digests_by_grid(tensors, _PIXELS, _GRID, count)
-    if pixels.ndim == 4 and pixels.shape[0] == count:
+    if getattr(pixels, "ndim", 0) == 4 and pixels.shape[0] == count:
         return tuple(_digest({_PIXELS: pixels[number : number + 1]}) for number in range(count))
     return ()
 

@@ -37,7 +37,7 @@ _FEATURES, _MASK = "deepstack_visual_embeds", "visual_pos_masks"
 _LAYERS_NDIM = 3
 """Dimensions of deepstack features in one array: layers, positions, width."""
 
-_KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", _FEATURES, _MASK})
+_KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", "per_layer_inputs", _FEATURES, _MASK})
 
 
 @dataclass(eq=False)

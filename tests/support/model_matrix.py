@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,7 @@ class Subject:
         computed, total = self.backend.prefilled, sum(g.prompt_tokens or 0 for g in batched.values())
         if computed >= total:
             return f"no: {computed} prompt tokens were computed of {total}"
-        return self._compared(batched) or "yes"
+        return self._compared(batched) or self._moved(4, share=True) or "yes"
 
     def likelihood(self) -> str:
         """Options score the same with the prompt read once for all as each alone, and by the image that is shown."""
@@ -332,15 +333,22 @@ class Subject:
         wrong = [name for name, answer in generations.items() if answer.tokens != self.expected[name].tokens]
         return f"no: {len(wrong)} of {len(self.mixed)} answers are others ({', '.join(wrong[:3])})" if wrong else ""
 
+    def _moved(self, width: int, *, share: bool) -> str:
+        """Return by how much logits move in a batch, as a result; empty where by no more than rounding."""
+        cases = [self.backend._teacher_forcing.case(request) for request in self.mixed]
+        rows = self.backend._teacher_forcing.mode(width, share=share)(cases)
+        changes = [self._change(case.logits, np.asarray(logits)) for case, logits in zip(cases, rows, strict=True)]
+        worst = int(np.argmax(changes))
+        if changes[worst] <= CLOSE:
+            return ""
+        return f"no: in a batch, the logits of {self.mixed[worst].id} move by {changes[worst]:.2g} of their spread"
+
     def _batch(self, width: int) -> str:
         """In a batch, with nothing shared, requests get the same tokens and logits, and none is answered alone."""
         if reason := self._failed(self.expected.values()):
             return reason
-        cases = [self.backend._teacher_forcing.case(request) for request in self.mixed]
-        rows = self.backend._teacher_forcing.mode(width, share=False)(cases)
-        for case, logits in zip(cases, rows, strict=True):
-            if (change := self._change(case.logits, np.asarray(logits))) > CLOSE:
-                return f"no: in a batch, the logits of {case.request.id} move by {change:.2g} of their spread"
+        if reason := self._moved(width, share=False):
+            return reason
         self.backend._start_batched(width, share=False)
         alone: list[str] = []
         stream = self.backend._sequential.stream
@@ -406,7 +414,11 @@ def table(families: Sequence[str], show: Callable[[str], None]) -> None:
             except Exception as error:
                 show(f"| {family} | no: {one_line(error)} |")
                 continue
-            results = [subject.measure(ability) for ability in ABILITIES]
+            results = []
+            for ability in ABILITIES:
+                started = perf_counter()
+                results.append(subject.measure(ability))
+                print(f"{family}: {ability}: {results[-1]} ({perf_counter() - started:.1f} s)", file=sys.stderr)
             subject.close()
         show(f"| {family} | {' | '.join(results)} |")
 

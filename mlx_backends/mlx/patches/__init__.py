@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from importlib import import_module
 
 PATCHES: Mapping[str, tuple[str, ...]] = {
-    "deepseek_vl_v2": ("deepseek_vl_v2_tiles",),
+    "deepseek_vl_v2": ("deepseek_vl_v2_tiles", "deepseek_vl_v2_positions"),
     "gemma3": ("gemma3_image_attention",),
+    "gemma3n": ("gemma3n_embeddings", "gemma3n_shared_positions"),
     "llava": ("llava_image_arguments",),
-    "phi3_v": ("phi3_v_dropped_tokens",),
+    "phi3_v": ("phi3_v_dropped_tokens", "phi3_v_tile_order", "phi3_v_proportions"),
 }
 """The modules with patches for a type of model; each has a function ``apply_patch``."""
 

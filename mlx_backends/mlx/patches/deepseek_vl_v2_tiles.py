@@ -1,9 +1,9 @@
 """Patch of mlx-vlm: DeepSeek-VL2's images, of which some are never shown to the model.
 
 mlx-vlm counts the tiles of a prompt in a loop over ``pixel_values.shape[1]`` (tiles), and reads the size of an image in each
-turn from ``images_spatial_crop``, which has a row for each image. It reads beyond the end, where memory holds anything: the count is
-then wrong, and where it is zero the prompt is answered without its images, without any error. The loop ends at a row of zeros,
-so the patch adds rows of zeros up to the number of tiles.
+turn from ``images_spatial_crop``, which has a row for each image. It reads beyond the end, where memory holds anything: the
+count is then wrong, and where it is zero the prompt is answered without its images, without any error. The loop ends at a row of
+zeros, so the patch adds rows of zeros up to the number of tiles.
 
 Found in 0.7.10; not yet reported. ``tests/mlx_backends/mlx/test_model_patches.py`` fails as soon as the patch finds nothing to
 repair; then delete it.

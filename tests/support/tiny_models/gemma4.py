@@ -31,17 +31,17 @@ def build(folder: Path) -> Path:
     text = {
         "model_type": "gemma4_text",
         "hidden_size": 64,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": 4,
         "intermediate_size": 128,
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
         "head_dim": 16,
         "global_head_dim": 16,
-        "num_kv_shared_layers": 0,
+        "num_kv_shared_layers": 2,
         "hidden_size_per_layer_input": 16,
         "vocab_size": len(ids),
         "vocab_size_per_layer_input": len(ids),
-        "layer_types": ["sliding_attention", "full_attention"],
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
         "use_double_wide_mlp": False,
     }
     vision = {

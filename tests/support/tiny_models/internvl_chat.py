@@ -1,4 +1,4 @@
-"""Tiny random internvl_chat."""
+"""Tiny random internvl_chat, laid out as InternVL3: tiles and a thumbnail, 4 tokens each instead of 256."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def build(folder: Path) -> Path:
         "model_type": "internvl_chat",
         "force_image_size": 56,
         "downsample_ratio": 0.5,
-        "max_dynamic_patch": 1,
-        "use_thumbnail": False,
+        "min_dynamic_patch": 1,
+        "max_dynamic_patch": 6,
+        "use_thumbnail": True,
         "image_token_index": ids["<IMG_CONTEXT>"],
         "eos_token_id": [ids["<|im_end|>"]],
         "text_config": text,
