@@ -193,6 +193,8 @@ class VLMRows:
         row.embedded = {name: value for name, value in output.to_dict().items() if value is not None}
         if getattr(row.embedded.get(_FEATURES), "ndim", 0) > _LAYERS_NDIM:
             raise ModelError("its image features come in a layout that is not known to be the same in a batch")
+        if row.embedded["inputs_embeds"].shape[1] != len(row.inputs.content):
+            raise ModelError("its images take up another number of embeddings than of tokens in a prompt")
         if unknown := sorted(row.embedded.keys() - _KNOWN):
             raise ModelError(
                 f"its prompts come with {', '.join(unknown)}, which is not known to be the same in a batch"

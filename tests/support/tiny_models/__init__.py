@@ -73,7 +73,6 @@ FAMILIES: Mapping[str, Callable[[Path], Path]] = {
     "gemma3": gemma3,
     "gemma4": gemma4,
     "glm4v": glm4v,
-    "granite_vision": granite_vision,
     "idefics3": idefics3,
     "internvl": internvl,
     "mistral3": mistral3,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from tests.support.tiny_models.base import write_model, write_tokenizer
+from tests.support.tiny_models.weights import change_weights
 
 TEMPLATE = """\
 {% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}\
@@ -57,4 +59,11 @@ def build(folder: Path) -> Path:
         "image_mean": [0.0] * 3,
         "image_std": [1.0] * 3,
     }
-    return write_model(folder, config, processor)
+    return change_weights(write_model(folder, config, processor), _positive)
+
+
+def _positive(weights: dict[str, Any]) -> None:
+    """Make the variances of batch normalisation positive."""
+    for name in weights:
+        if name.endswith("running_var"):
+            weights[name] = abs(weights[name]) + 0.5

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.support.tiny_models.base import write_model, write_tokenizer
+from tests.support.tiny_models.weights import change_weights
 
 TEMPLATE = """\
 {{ bos_token }}
@@ -114,16 +116,9 @@ def build(folder: Path) -> Path:
         "image_std": [0.5] * 3,
         "do_pan_and_scan": None,
     }
-    return _tied(write_model(folder, config, processor))
+    return change_weights(write_model(folder, config, processor), _tie)
 
 
-def _tied(folder: Path) -> Path:
+def _tie(weights: dict[str, Any]) -> None:
     """Make the output layer the same as the embeddings, as published: mlx-vlm takes these for both, whatever is stored."""
-    import mlx.core as mx
-
-    file = folder / "model.safetensors"
-    weights = mx.load(str(file))
-    assert isinstance(weights, dict)
     weights["language_model.lm_head.weight"] = weights["language_model.model.embed_tokens.weight"]
-    mx.save_safetensors(str(file), weights, metadata={"format": "mlx"})
-    return folder
