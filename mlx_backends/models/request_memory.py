@@ -30,7 +30,13 @@ def cache_bytes(config: Any, tokens: int) -> int | None:
     window = _number(text, "sliding_window")
     held = -(-tokens // _STEP) * _STEP
     total = sum(held if kind in _FULL else min(held, window or held) for kind in _layers(text, layers))
-    return 2 * kv_heads * size * _element(config) * total
+    return kv_heads * _cached_numbers(text, size) * _element(config) * total
+
+
+def _cached_numbers(text: Any, size: int) -> int:
+    """Return how many numbers a layer caches for a token and a key-value head; latent attention has its own sizes."""
+    nope, rope, value = (_number(text, name) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
+    return nope + rope + value if nope and rope and value else 2 * size
 
 
 def prefill_bytes(config: Any, tokens: int) -> int:
@@ -57,9 +63,9 @@ def _layers(text: Any, count: int) -> list[str]:
 
 
 def _text(config: Any) -> Any:
-    """Return the language model's part of a configuration."""
+    """Return the language model's part of a configuration; Phi-3 Vision's is not in the part of that name."""
     for key in ("text_config", "llm_config", "language_config"):
-        if (part := _value(config, key)) is not None:
+        if (part := _value(config, key)) is not None and _number(part, "num_hidden_layers"):
             return part
     return config
 

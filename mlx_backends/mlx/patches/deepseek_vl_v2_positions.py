@@ -4,8 +4,8 @@ The authors' model rotates neighbouring pairs of a query's and a key's dimension
 attention of the smallest one (DeepSeek-VL2 Tiny). mlx-vlm once did the former in both and now does the latter in both
 (https://github.com/Blaizzy/mlx-vlm/pull/2323). The patch rotates neighbouring pairs in the latent attention.
 
-Found in 0.7.10; the opposite fault was https://github.com/Blaizzy/mlx-vlm/issues/2315. ``tests/mlx_backends/mlx/test_model_patches.py``
-fails as soon as the patch finds nothing to repair; then delete it.
+Found in 0.7.10; the opposite fault was https://github.com/Blaizzy/mlx-vlm/issues/2315.
+``tests/mlx_backends/mlx/test_model_patches.py`` fails as soon as the patch finds nothing to repair; then delete it.
 """
 
 from __future__ import annotations

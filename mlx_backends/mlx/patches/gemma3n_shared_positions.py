@@ -1,8 +1,8 @@
 """Patch of mlx-vlm: positions in the layers of Gemma 3n that share the keys and values of an earlier layer.
 
 These layers read the position of their queries from the shared cache after the earlier layer has put the current tokens into
-it. Their queries are then as many positions late as tokens are read in one pass, and an answer depends on how a prompt is divided. The
-patch gives these layers the position before.
+it. Their queries are then as many positions late as tokens are read in one pass, and an answer depends on how a prompt is
+divided. The patch gives these layers the position before.
 
 Found in 0.7.10; not yet reported. ``tests/mlx_backends/mlx/test_model_patches.py`` fails as soon as the patch finds nothing to
 repair; then delete it.

@@ -3,8 +3,8 @@
 mlx-vlm calls every processor with ``padding`` and its like, and LLaVA's hands all of them to the image processor, which refuses
 those it does not know: every prompt with an image fails. The patch withholds the tokenizer's arguments from the image processor.
 
-Found in 0.7.10; the same fault is https://github.com/Blaizzy/mlx-vlm/issues/870. ``tests/mlx_backends/mlx/test_model_patches.py`` fails as soon as the patch finds nothing to
-repair; then delete it.
+Found in 0.7.10; the same fault in another family is https://github.com/Blaizzy/mlx-vlm/issues/870.
+``tests/mlx_backends/mlx/test_model_patches.py`` fails as soon as the patch finds nothing to repair; then delete it.
 """
 
 from __future__ import annotations

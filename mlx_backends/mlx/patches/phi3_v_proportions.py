@@ -35,10 +35,8 @@ def _patched(stretch: Any, tiled_size: Any) -> Any:
     def fit(image: Any, hd_num: int = 16) -> Any:
         width, height = image.size
         tiled = tiled_size(width, height, hd_num)
-        if width < height:
-            inner = (int(tiled[1] / (height / width)), tiled[1])
-        else:
-            inner = (tiled[0], int(tiled[0] / (width / height)))
+        long, ratio = max(tiled), max(width, height) / min(width, height)
+        inner = (long, int(long / ratio)) if width >= height else (int(long / ratio), long)
         picture = Image.new("RGB", tiled, (255, 255, 255))
         place = ((tiled[0] - inner[0]) // 2, (tiled[1] - inner[1]) // 2)
         picture.paste(image.resize(inner, Image.Resampling.BILINEAR), place)

@@ -1,8 +1,8 @@
 """Patch of mlx-vlm: the order of an image's tokens in Phi-3 Vision.
 
 The model reads the tiles of an image as one picture, row by row across all tiles that stand beside each other. mlx-vlm leaves
-out the step that puts tiles beside each other: the first tile's tokens fill the picture's first rows, and so on. The patch puts the
-tokens in order, after they are computed, since each is computed by itself.
+out the step that puts tiles beside each other: the first tile's tokens fill the picture's first rows, and so on. The patch puts
+the tokens in order, after they are computed, since each is computed by itself.
 
 Found in 0.7.10; not yet reported. ``tests/mlx_backends/mlx/test_model_patches.py`` fails as soon as the patch finds nothing to
 repair; then delete it.

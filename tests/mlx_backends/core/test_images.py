@@ -19,6 +19,7 @@ from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures as Folder
 from tests.mlx_backends.conftest import asked
+from tests.support import tiny_models
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 

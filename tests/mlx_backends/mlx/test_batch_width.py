@@ -69,6 +69,18 @@ def test_a_cache_is_keys_and_values_of_every_layer_in_whole_steps() -> None:
     assert cache_bytes({**QWEN_4B["text_config"]}, 256) == cache_bytes(QWEN_4B, 256), "a text-only model has no part"
 
 
+def test_the_language_model_is_where_its_layers_are_counted() -> None:
+    phi3 = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 3072, "vocab_size": 32064}
+    part = SimpleNamespace(max_position_embeddings=4096)  # all that mlx-vlm puts there
+    assert cache_bytes(SimpleNamespace(**phi3, text_config=part), 256) == 2 * 32 * 32 * 96 * 2 * 256
+
+
+def test_latent_attention_has_keys_and_values_of_its_own_sizes() -> None:
+    deepseek = {"num_hidden_layers": 27, "num_attention_heads": 16, "hidden_size": 2048}
+    sizes = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+    assert cache_bytes({"language_config": deepseek | sizes}, 256) == 27 * 16 * (192 + 128) * 2 * 256
+
+
 def test_sliding_layers_hold_their_window_and_no_more() -> None:
     assert cache_bytes(GEMMA_4B, 1792) == 2 * 4 * 256 * 2 * (5 * 1792 + 29 * 1024)
     assert cache_bytes(GEMMA_4B, 512) == 2 * 4 * 256 * 2 * 34 * 512

@@ -17,6 +17,7 @@ from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, asked
+from tests.support import tiny_models
 from tests.support.benchmark_requests import Asked, answers, second_stage
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm

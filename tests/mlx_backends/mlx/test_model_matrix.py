@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.support.in_torch import needs_torch
-from tests.support.model_matrix import ABILITIES, GAPS, SLOW, Subject
+from tests.support.model_matrix import ABILITIES, GAPS, SLOW, SLOW_FAMILIES, Subject
 from tests.support.tiny_models import FAMILIES
 
 
@@ -18,13 +19,16 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     subject.close()
 
 
-def marks(ability: str) -> list[pytest.MarkDecorator]:
-    """Return the marks of an ability's tests."""
-    return [pytest.mark.slow] * (ability in SLOW) + [needs_torch] * (ability == "transformers")
+def cases() -> Iterator[Any]:
+    """Yield every family with every ability; those that take more than a moment are marked slow."""
+    for family in sorted(FAMILIES):
+        for ability in ABILITIES:
+            slow = ability in SLOW or (family in SLOW_FAMILIES and ability != "text")
+            marks = [pytest.mark.slow] * slow + [needs_torch] * (ability == "transformers")
+            yield pytest.param(family, ability, marks=marks, id=f"{family}-{ability}")
 
 
-@pytest.mark.parametrize("ability", [pytest.param(ability, marks=marks(ability)) for ability in ABILITIES])
-@pytest.mark.parametrize("subject", sorted(FAMILIES), indirect=True)
+@pytest.mark.parametrize(("subject", "ability"), cases(), indirect=["subject"])
 def test_a_family_does_what_the_matrix_says(subject: Subject, ability: str) -> None:
     expected, result = GAPS.get((subject.family, ability), "yes"), subject.measure(ability)
     assert result == expected or (expected != "yes" and result.startswith(expected))

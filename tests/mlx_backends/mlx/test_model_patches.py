@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,12 +42,11 @@ def owner(name: str) -> tuple[Any, str]:
 
 
 @pytest.fixture(autouse=True)
-def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def unpatched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Undo all patches for a test."""
     for name in PATCHED:
         holder, attribute = owner(name)
         monkeypatch.setattr(holder, attribute, inspect.unwrap(getattr(holder, attribute)))
-    yield
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -183,6 +181,8 @@ def test_phi3_keeps_what_follows_an_image(tmp_path: Path) -> None:
 def test_phi3_puts_tiles_beside_each_other() -> None:
     rows, columns, side = 2, 3, 12
     holder, _ = owner("phi3_v_tile_order")
+    values = np.arange((rows * columns + 1) * 24 * 24, dtype=np.float32).reshape(-1, 24 * 24, 1)
+    features = mx.array(np.concatenate([np.zeros((len(values), 1, 1), np.float32), values], axis=1))
     encoder = SimpleNamespace(
         image_dim_out=1,
         sub_GN=mx.full((1, 1, 1, 4), -2.0),
@@ -190,8 +190,6 @@ def test_phi3_puts_tiles_beside_each_other() -> None:
         img_projection=[],
         img_processor=SimpleNamespace(vision_model=lambda *_: (None, None, [features, None])),
     )
-    values = np.arange((rows * columns + 1) * 24 * 24, dtype=np.float32).reshape(-1, 24 * 24, 1)
-    features = mx.array(np.concatenate([np.zeros((len(values), 1, 1), np.float32), values], axis=1))
     tiles = values[1:].reshape(rows, columns, side, 2, side, 2)
     expected = tiles.transpose(0, 2, 1, 4, 3, 5).reshape(rows * side, columns * side, 4)  # row, column, 2 by 2 patches
     count = (rows * columns + 1) * side * side + 1 + (rows + 1) * side

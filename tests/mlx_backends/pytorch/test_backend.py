@@ -19,6 +19,7 @@ from mlx_backends.pytorch.backend import stop_token_ids
 from mlx_backends.pytorch.batch import make_sampler
 from mlx_backends.registry import describe, load_backend
 from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, asked
+from tests.support import tiny_models
 from tests.support.benchmark_requests import Asked, answers
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fp32 import in_fp32

@@ -1,8 +1,8 @@
 """Tiny random gemma3n: per-layer inputs, shared key-value layers, sliding windows, and an image encoder of MobileNet's blocks.
 
-Its template and its special tokens are written from memory of the published ones; the published tokenizer is sentencepiece's, this
-one byte-level BPE. An image takes 4 tokens instead of 256. In mlx-vlm the image encoder has a fixed size of 295 M parameters;
-:func:`shrunk` builds its class with few small blocks of every kind. There is no audio processor.
+Its template and its special tokens are written from memory of the published ones; the published tokenizer is sentencepiece's,
+this one byte-level BPE. An image takes 4 tokens instead of 256. In mlx-vlm the image encoder has a fixed size of 295 M
+parameters; :func:`shrunk` builds its class with few small blocks of every kind. There is no audio processor.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+from tests.support import tiny_qwen3
 from tests.support.tiny_models.base import TURNS, write_model, write_tokenizer
 
 
@@ -17,7 +19,7 @@ def build(folder: Path) -> Path:
         "hidden_size": 64,
         "num_hidden_layers": 2,
         "intermediate_size": 128,
-        "moe_intermediate_size": 64,
+        "moe_intermediate_size": 128,
         "num_experts": 4,
         "num_experts_per_tok": 2,
         "decoder_sparse_step": 1,
@@ -75,4 +77,26 @@ def build(folder: Path) -> Path:
     write_model(folder, config, {**processor, "image_processor_type": "Qwen2VLImageProcessorFast"})
     video = {**processor, "video_processor_type": "Qwen3VLVideoProcessor"}
     (folder / "video_preprocessor_config.json").write_text(json.dumps(video))
+    _publish(folder / "model.safetensors")
     return folder
+
+
+def _publish(file: Path) -> None:
+    """Give the weights the names and the layout of the published checkpoints."""
+    import mlx.core as mx
+
+    stored: Any = mx.load(str(file))
+    weights: dict[str, Any] = {}
+    for name, value in stored.items():
+        base, found, part = name.partition("switch_mlp.")
+        if found and part == "gate_proj.weight":
+            up = stored[f"{base}switch_mlp.up_proj.weight"]
+            name, value = f"{base}experts.gate_up_proj", mx.concatenate([value, up], axis=1).transpose(0, 2, 1)
+        elif found and part == "down_proj.weight":
+            name, value = f"{base}experts.down_proj", value.transpose(0, 2, 1)
+        elif found:
+            continue
+        weights[tiny_qwen3._published(name)] = value.transpose(0, 4, 1, 2, 3) if value.ndim == 5 else value
+    weights = {name: mx.contiguous(value) for name, value in weights.items()}
+    mx.eval(list(weights.values()))  # they are read from the file that is written over
+    mx.save_safetensors(str(file), weights, metadata={"format": "pt"})

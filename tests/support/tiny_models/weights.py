@@ -12,7 +12,7 @@ def change_weights(folder: Path, change: Callable[[dict[str, Any]], None]) -> Pa
     import mlx.core as mx
 
     file = folder / "model.safetensors"
-    weights = dict(mx.load(str(file)))
+    weights: Any = mx.load(str(file))
     change(weights)
     mx.save_safetensors(str(file), weights, metadata={"format": "mlx"})
     return folder
