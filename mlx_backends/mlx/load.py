@@ -15,13 +15,13 @@ from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
 from mlx_backends.mlx.patches import apply_patches
 from mlx_backends.models.discovery import model_name, read_config
+from mlx_backends.models.model_types import REFUSED, type_problem
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
 
 def check_supported(path: Path) -> None:
     """Raise ModelError where mlx-vlm has no vision-language model of the type that the folder ``path`` declares."""
     config = read_config(path)
-    declared = config.get("model_type")
     with contained():
         import mlx_vlm.models
         from mlx_vlm.utils import get_model_type
@@ -32,11 +32,9 @@ def check_supported(path: Path) -> None:
         except (AttributeError, TypeError, ValueError):  # the configuration is malformed
             kind = None
     plain = kind is not None and re.fullmatch(r"\w+", kind) is not None
-    if not plain or not any((root / str(kind) / "__init__.py").is_file() for root in roots):
-        raise ModelError(
-            f"{model_name(path)} is of type {declared!r}, which this version of mlx-vlm does not know; "
-            "update mlx-vlm or choose another model."
-        )
+    if not plain or kind in REFUSED or not any((root / str(kind) / "__init__.py").is_file() for root in roots):
+        problem = type_problem({"model_type": kind if kind in REFUSED else config.get("model_type")})
+        raise ModelError(f"{model_name(path)} {problem or 'is of a type that this version of mlx-vlm does not know.'}")
 
 
 def check_text_supported(path: Path) -> None:

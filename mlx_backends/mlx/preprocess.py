@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -173,16 +174,18 @@ class Preprocessor:
         audio = [clip.samples for _, clip in others if isinstance(clip, SampledAudio)]
         videos = [video for _, video in others if isinstance(video, SampledVideo)]
         metadata = {"video_metadata": [video.metadata for video in videos]} if videos else {}
-        inputs: dict[str, Any] = prepare_inputs(
-            self._processor,
-            images=list(images) or None,
-            audio=audio or None,
-            videos=[video.frames for video in videos] or None,
-            **metadata,
-            prompts=prompt.text,
-            image_token_index=getattr(self._config, "image_token_index", None),
-            add_special_tokens=not has_bos and should_add_special_tokens(self._config.model_type, self._processor),
-        )
+        special = not has_bos and should_add_special_tokens(self._config.model_type, self._processor)
+        with nullcontext() if special else _without_special_tokens(self._processor):
+            inputs: dict[str, Any] = prepare_inputs(
+                self._processor,
+                images=list(images) or None,
+                audio=audio or None,
+                videos=[video.frames for video in videos] or None,
+                **metadata,
+                prompts=prompt.text,
+                image_token_index=getattr(self._config, "image_token_index", None),
+                add_special_tokens=special,
+            )
         self._prompter.check_inputs(prompt, inputs)
         return inputs
 
@@ -206,6 +209,37 @@ class Preprocessor:
             self._numbers[medium, tokens] = self._next_number
             self._next_number -= tokens
         return self._numbers[medium, tokens]
+
+
+@contextmanager
+def _without_special_tokens(processor: Any) -> Iterator[None]:
+    """Have a processor's tokenizer add no special tokens.
+
+    mlx-vlm passes ``add_special_tokens`` on only where a processor names it; most hide it in ``**kwargs``, and their prompts
+    with images would then begin with two BOS tokens.
+    """
+    tokenizer = getattr(processor, "tokenizer", None)
+    if tokenizer is None:
+        yield
+        return
+    processor.tokenizer = _PlainTokenizer(tokenizer)
+    try:
+        yield
+    finally:
+        processor.tokenizer = tokenizer
+
+
+class _PlainTokenizer:
+    """A tokenizer that adds no special tokens."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, *texts: Any, **options: Any) -> Any:
+        return self._tokenizer(*texts, **{**options, "add_special_tokens": False})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
 
 
 def _runs(mask: Any) -> list[Any]:

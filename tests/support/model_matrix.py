@@ -41,6 +41,28 @@ GAPS: Mapping[tuple[str, str], str] = {
     ("internvl_chat", "transformers"): "-: transformers has no implementation of internvl_chat",
     ("llava", "tiles"): "-: every image takes as many tokens as a small one",
     ("gemma3n", "tiles"): "-: every image takes as many tokens as a small one",
+    **{
+        (family, "tiles"): "-: every image takes as many tokens as a small one"
+        for family in ("fastvlm", "gemma3", "idefics3", "paligemma", "smolvlm")
+    },
+    **{
+        (family, "transformers"): f"-: transformers has no implementation of {family}"
+        for family in ("fastvlm", "pixtral")
+    },
+    ("fastvlm", "batch of 4"): "no: its images take up another number of embeddings than of tokens",
+    ("fastvlm", "batch of 8"): "no: its images take up another number of embeddings than of tokens",
+    ("fastvlm", "prefix reuse"): "no: answered one at a time",
+    # its positions are interpolated bilinearly, and were learnt bicubically
+    ("glm4v", "transformers"): "no: a logprob of",
+    # for want of torchvision
+    ("mistral3", "transformers"): "no: benchmarks.errors.ModelError: mistral3 could not be loaded",
+    **{
+        ("paligemma", ability): "no: this model takes one image per prompt"
+        for ability in ("three images", "exact", "forced", "batch of 4", "batch of 8")
+    },
+    ("paligemma", "one image"): "no: this model cannot be given this prompt",  # a text before the image
+    ("paligemma", "prefix reuse"): "no: answered one at a time",
+    ("paligemma", "transformers"): "no: a logprob of 0-3",  # a text without an image
     ("deepseek_vl_v2", "transformers"): "texts only",
     ("gemma3n", "transformers"): "texts only",
     ("gemma4", "tiles"): "-: every image takes as many tokens as a small one",
@@ -338,8 +360,11 @@ class Subject:
         return answers(self.backend, [request])[request.id]
 
     def _logits(self, request: Request) -> Any:
-        """Return the logits of a request's first token."""
-        return self.backend._teacher_forcing.forced(request, [0])[0]
+        """Return the logits of a request's first token. Raises ValueError where one is not a number."""
+        logits = self.backend._teacher_forcing.forced(request, [0])[0]
+        if not np.isfinite(logits).all():
+            raise ValueError("a logit is not a number")
+        return logits
 
     def _change(self, logits: Any, other: Any) -> float:
         return float(np.abs(logits - other).max() / logits.std())

@@ -7,7 +7,11 @@ from importlib import import_module
 
 PATCHES: Mapping[str, tuple[str, ...]] = {
     "deepseek_vl_v2": ("deepseek_vl_v2_tiles", "deepseek_vl_v2_positions"),
+    "fastvlm": ("fastvlm_several_images",),
+    "gemma3": ("gemma3_image_attention",),
     "gemma3n": ("gemma3n_embeddings", "gemma3n_shared_positions"),
+    "internvl": ("internvl_gelu",),
+    "internvl_chat": ("internvl_gelu",),
     "llava": ("llava_image_arguments",),
     "phi3_v": ("phi3_v_dropped_tokens", "phi3_v_tile_order", "phi3_v_proportions"),
 }
