@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlx_backends.models.memory_estimate import GIB, batch_width, memory_fit, required_memory
+from mlx_backends.models.memory_estimate import batch_width, memory_fit, required_memory
+from mlx_backends.models.metal import GIB
 from mlx_backends.models.request_memory import cache_bytes, prefill_bytes
 
 # The figures of the models' own config.json on the Hub.
