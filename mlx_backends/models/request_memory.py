@@ -13,7 +13,8 @@ _PATCH_NUMBERS = 40
 """Working memory of an image encoder: numbers per patch, as a multiple of the encoder's width.
 
 Measured with MLX on a CPU, on encoders of real width in fp32 at 64 tokens: Qwen3-VL-4B 38 times the width, Qwen3-VL-8B 35,
-Qwen2.5-VL-7B 34. At 144 and 256 tokens Qwen3-VL-4B takes 33 times, besides attention, which a CPU does not fuse. Measured on no Mac.
+Qwen2.5-VL-7B 34. At 144 and 256 tokens Qwen3-VL-4B takes 33 times, besides attention, which a CPU does not fuse.
+Measured on no Mac.
 """
 _MERGE, _PATCH = 2, 16  # of most models, where a configuration does not tell
 
