@@ -48,6 +48,7 @@ from benchmarks.vocabulary import Media, Modality, canonical_json, digest
 
 FORMAT = 1
 _MANIFEST, _ROWS, _SKIPPED, _MEDIA = "manifest.json", "instances.jsonl", "skipped.jsonl", "media"
+_LARGEST_SHEET = 64 << 20
 _LARGEST_MANIFEST = 1 << 26
 _LONGEST_ROW = 1 << 26
 _MEDIUM = re.compile(r"[0-9a-f]{64}\.[a-z0-9]{1,5}")
@@ -255,6 +256,16 @@ class BuildWriter:
     def add_file(self, name: str, data: bytes) -> None:
         """Add a file for people to look at, which no run reads."""
         replace_file(self._folder, name, data)
+
+    def add_sheet(self, name: str, data: bytes) -> None:
+        """Add a file for people to fill in. One of the replaced build that differs is kept, as ``previous-NAME``."""
+        self.add_file(name, data)
+        for candidate in (name, f"previous-{name}"):
+            with suppress(OSError, UnsafeFileError):
+                previous = read_bytes(self.out, candidate, limit=_LARGEST_SHEET)
+                if previous != data:
+                    self.add_file(f"previous-{name}", previous)
+                    return
 
     def finish(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Build:
         """Complete the build with ``manifest``, to which the format, counts of rows and media, and digests are added.

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from app.doctor.finding import CheckResult
+from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
 from app.system.mac import PANIC_FOLDER, load_warnings, recent_panics
 from app.text.escape import size
@@ -119,9 +119,9 @@ def mlx(workspace: Workspace) -> CheckResult:
     started, message = _run_python(_MLX)
     if not started:
         return CheckResult("mlx", False, message, fix)
-    message, _, held = message.rpartition(" ")
-    if held.isdigit() and int(held):
-        return CheckResult("mlx", True, f"{message}, working set {int(held) / 2**30:.1f} GiB")
+    message, _, working_set = message.rpartition(" ")
+    if working_set.isdigit() and int(working_set):
+        return CheckResult("mlx", True, f"{message}, working set {int(working_set) / 2**30:.1f} GiB")
     if sys.platform == "darwin":
         return CheckResult(
             "mlx", True, message, "models run slowly on the CPU, because Metal is missing (as in a virtual machine)."
@@ -152,11 +152,11 @@ def torch(workspace: Workspace) -> CheckResult:
 def _run_python(code: str) -> tuple[bool, str]:
     """Run ``code`` in a new process, because a broken library can abort it; return success and the last line."""
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return False, f"did not start in {_SECONDS} s"
-    if done.returncode:
-        return False, (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-    return True, done.stdout.strip()
+    if completed.returncode:
+        return False, (completed.stderr.strip().splitlines() or [f"ended with {completed.returncode}"])[-1]
+    return True, completed.stdout.strip()

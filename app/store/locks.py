@@ -21,8 +21,8 @@ class FileLock:
         self.path = path
         self._fd: int | None = None
 
-    def acquire(self, who: str, *, patience: float = 0.5) -> bool:
-        """Acquire the lock for ``who``; return False if another process holds it.
+    def acquire(self, holder: str, *, patience: float = 0.5) -> bool:
+        """Acquire the lock for ``holder``; return False if another process holds it.
 
         Retry for ``patience`` seconds, since :meth:`holder` holds the lock for a moment. Raises StoreError if the file cannot be
         created, or is a link or not a regular file.
@@ -43,7 +43,7 @@ class FileLock:
                 time.sleep(0.01)
         try:
             os.ftruncate(fd, 0)
-            os.pwrite(fd, who.encode(), 0)
+            os.pwrite(fd, holder.encode(), 0)
         except OSError as error:
             os.close(fd)
             kind = StoreFullError if is_disk_full(error) else StoreError

@@ -63,7 +63,7 @@ class Trash:
 
     def take_over(self) -> list[str]:
         """Take over the trash of processes that ended without emptying it; return the names of its runs."""
-        before = len(self._deleted)
+        count_before = len(self._deleted)
         if (self._runs / FOLDER).is_symlink():  # a received workspace could point to any folder of the user
             return []
         with suppress(OSError):
@@ -71,7 +71,7 @@ class Trash:
                 if folder != self._folder and not folder.name.startswith(_HALF) and not folder.is_symlink():
                     with suppress(OSError, StoreError):
                         self._take(folder)
-        return self.names[before:]
+        return self.names[count_before:]
 
     def empty(self) -> None:
         """Remove the deleted runs for good. A run that cannot be removed is left for the next trash to take over."""
@@ -133,7 +133,7 @@ def _rename(run: Path, place: Path) -> None:
 
 def _remove(run: Path) -> None:
     """Remove a run for good; rename it first, so that an incomplete run cannot be restored."""
-    gone = run.with_name(f"{_HALF}{uuid4().hex}")
+    renamed = run.with_name(f"{_HALF}{uuid4().hex}")
     with suppress(OSError):
-        run.rename(gone)
-        shutil.rmtree(gone, ignore_errors=True)
+        run.rename(renamed)
+        shutil.rmtree(renamed, ignore_errors=True)

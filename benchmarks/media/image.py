@@ -79,8 +79,8 @@ def _bounded(stream: BinaryIO, name: str) -> bytes:
 
 def read_media(path: Path, media: Media) -> bytes:
     """Return the bytes of ``media``'s file. Raises MediaError if it is missing or its digest differs from its name."""
-    what = {"audio": "sound", "point_cloud": "3D model"}.get(media.modality, media.modality)
-    name = f"the {what} {path.name!r}"
+    noun = {"audio": "sound", "point_cloud": "3D model"}.get(media.modality, media.modality)
+    name = f"the {noun} {path.name!r}"
     try:
         with open_read(path.parent, path.name) as stream:
             data = _bounded(stream, name)

@@ -124,8 +124,8 @@ def _stripped(text: str) -> str:
 
 def _canonical(match: re.Match[str]) -> str:
     """Return a number without thousands separators and trailing zeros of its fraction."""
-    whole, fraction = (match[1] or "0").replace(",", ""), (match[2] or match[3] or "").rstrip("0").rstrip(".")
-    return whole + fraction
+    integer, fraction = (match[1] or "0").replace(",", ""), (match[2] or match[3] or "").rstrip("0").rstrip(".")
+    return integer + fraction
 
 
 def _quantity(answer: str) -> tuple[float, str] | None:

@@ -31,31 +31,31 @@ class MLXEngine(Engine):
 
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         """Load ``model``. Raises ModelError for one that cannot be loaded, or does not fit in memory without ``force``."""
-        found = inspect(resolve(model))
+        model_info = inspect(resolve(model))
         from mlx_backends.mlx.lm import LMBackend
         from mlx_backends.mlx.load import check_supported, check_text_supported, load, load_text
         from mlx_backends.mlx.memory_limits import MemoryLimits
         from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
         from mlx_backends.models.memory_estimate import device_info
 
-        sees = found.engine == "mlx-vlm"
-        (check_supported if sees else check_text_supported)(found.path)
-        fit = memory_fit(found.weights_bytes, device_info())
+        has_vision = model_info.engine == "mlx-vlm"
+        (check_supported if has_vision else check_text_supported)(model_info.path)
+        fit = memory_fit(model_info.weights_bytes, device_info())
         if not fit.ok and not options.force:
             raise ModelError(
-                f"{found.name} was not loaded: {fit.sentence}; "
+                f"{model_info.name} was not loaded: {fit.sentence}; "
                 "choose a smaller quantisation, or add --force to load it anyway."
             )
         MemoryLimits.here().set()
-        info = _describe(found)
-        loaded = (load if sees else load_text)(found.path)
+        info = _describe(model_info)
+        loaded = (load if has_vision else load_text)(model_info.path)
         width = options.max_in_flight
         try:
-            if sees:
+            if has_vision:
                 return VLMBackend(info, media, *loaded, width=width and max(1, width // QUEUE_FACTOR))
             return LMBackend(info, *loaded, width=width)
         except Exception as error:  # a processor or template unlike any other
-            raise ModelError(f"{found.name} was loaded but cannot be asked: {one_line(error)}") from error
+            raise ModelError(f"{model_info.name} was loaded but cannot be asked: {one_line(error)}") from error
 
 
 def _describe(model: ModelInfo) -> EngineInfo:

@@ -64,8 +64,8 @@ class LMBackend(Backend):
         self._model = model
         self._width = width or WIDTH
         self._rows = make_rows(model, self._ends, self._width)
-        self.capacity = self._widest = self._rows.width
-        self.proof: BatchInvariance | None = None
+        self.capacity = self._max_capacity = self._rows.width
+        self.invariance: BatchInvariance | None = None
         self._waiting: list[Request] = []
         self._started: list[_Work] = []
         self._retried: set[str] = set()
@@ -103,30 +103,32 @@ class LMBackend(Backend):
 
     @property
     def remarks(self) -> Sequence[str]:
-        return () if self.proof is None else self.proof.remarks(self.info.model)
+        return () if self.invariance is None else self.invariance.remarks(self.info.model)
 
     @property
-    def widest(self) -> int:
-        return self._widest
+    def max_capacity(self) -> int:
+        return self._max_capacity
 
-    def exact(self) -> None:
+    def use_sequential_mode(self) -> None:
         self._set_width(1)
-        self.proof = None
+        self.invariance = None
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
+    def choose_mode(
+        self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
+    ) -> BatchInvariance | None:
         self._set_width(self._width)
-        self.proof = None
+        self.invariance = None
         if self.capacity == 1:
             return None
         with redirect_stdout(sys.stderr):
             if not (cases := reference_answers(requests, self._case, stop)):
                 return None
-            self.proof = check_batch_invariance(
+            self.invariance = check_batch_invariance(
                 cases, self._padded, {BATCHED: lambda cases: self._forced(self._width, cases)}
             )
-        if self.proof.way == SEQUENTIAL:
+        if self.invariance.way == SEQUENTIAL:
             self._set_width(1)
-        return self.proof
+        return self.invariance
 
     def close(self) -> None:
         self._waiting, self._started = [], []

@@ -16,8 +16,6 @@ from mlx_backends.core.isolation import contained
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
-__all__ = ["check_supported", "check_text_supported", "contained", "load", "load_text", "one_line"]
-
 
 def check_supported(path: Path) -> None:
     """Raise ModelError where mlx-vlm has no vision-language model of the type that the folder ``path`` declares."""

@@ -103,6 +103,10 @@ class Preprocessor:
             content[positions] = self._number(medium, len(positions)) - np.arange(len(positions))
         return PreparedInputs(request, tensors, content, images, videos)
 
+    def image_tokens(self) -> set[int]:
+        """Return the tokens that the encoder's output replaces, as far as the configuration names them."""
+        return self._prompter.replaced_tokens()
+
     def _mixed(
         self, prompt: Prompt, tensors: Mapping[str, Any], content: Any, keys: Sequence[Hashable]
     ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, Any]]]:
@@ -271,8 +275,8 @@ def shared_prefix_length(content: Any, other: Any) -> int:
     import numpy as np
 
     length = min(len(content), len(other))
-    differ = content[:length] != other[:length]
-    return int(np.argmax(differ)) if differ.any() else length
+    is_different = content[:length] != other[:length]
+    return int(np.argmax(is_different)) if is_different.any() else length
 
 
 def count_distinct_tokens(prompts: Sequence[Any]) -> int:

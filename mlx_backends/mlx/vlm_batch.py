@@ -130,7 +130,7 @@ class VLMRows:
             self._waiting.remove(row)
         if row in self._started:
             self._started.remove(row)
-        for uid in [uid for uid, held in self._live.items() if held is row]:
+        for uid in [uid for uid, live_row in self._live.items() if live_row is row]:
             self._generator.remove(uid)
             del self._live[uid]
 

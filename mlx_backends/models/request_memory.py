@@ -36,8 +36,11 @@ def cache_bytes(config: Any, tokens: int) -> int | None:
     if not layers or not kv_heads or not size:
         return None
     window = _number(text, "sliding_window")
-    held = -(-tokens // _STEP) * _STEP
-    total = sum(held if kind in _FULL else min(held, window or held) for kind in _layers(text, layers))
+    cached_tokens = -(-tokens // _STEP) * _STEP
+    total = sum(
+        cached_tokens if kind in _FULL else min(cached_tokens, window or cached_tokens)
+        for kind in _layers(text, layers)
+    )
     return 2 * kv_heads * size * _element(config) * total
 
 
@@ -77,9 +80,9 @@ def _layers(text: Any, count: int) -> list[str]:
     if isinstance(kinds, list | tuple):
         own = kinds[: len(kinds) - (_number(text, "num_kv_shared_layers") or 0)]
         return [kind for kind in own if kind in (*_FULL, *_SLIDING)]
-    every = _number(text, "sliding_window_pattern") or _number(text, "_sliding_window_pattern")
-    if every and _number(text, "sliding_window"):
-        return [_FULL[0] if (layer + 1) % every == 0 else _SLIDING[0] for layer in range(count)]
+    pattern = _number(text, "sliding_window_pattern") or _number(text, "_sliding_window_pattern")
+    if pattern and _number(text, "sliding_window"):
+        return [_FULL[0] if (layer + 1) % pattern == 0 else _SLIDING[0] for layer in range(count)]
     return [_FULL[0]] * count
 
 

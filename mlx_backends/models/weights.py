@@ -72,12 +72,12 @@ def _indexed(path: Path) -> list[Path]:
         return []
     try:
         names = sorted(set(read_json_file(index)["weight_map"].values()))
-        outside = [name for name in names if Path(name).name != name]
+        outer_names = [name for name in names if Path(name).name != name]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelError(f"{index} is not an index of weights; fetch the model again.") from error
-    if outside:
+    if outer_names:
         raise ModelError(
-            f"{index} names a weight file outside the model's folder ({outside[0]!r}); do not use this model."
+            f"{index} names a weight file outside the model's folder ({outer_names[0]!r}); do not use this model."
         )
     missing = [name for name in names if not (path / name).is_file()]
     if missing:

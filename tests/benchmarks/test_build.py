@@ -51,6 +51,21 @@ def test_another_build_is_replaced_only_on_request(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
+def test_filled_in_sheet_survives_being_replaced_again_and_again(tmp_path: Path) -> None:
+    def build() -> None:
+        with BuildWriter(tmp_path / "out") as writer:
+            writer.add_sheet("checks.csv", b"question,choice\nq1,\n")
+            writer.finish(MANIFEST)
+
+    build()
+    assert not (tmp_path / "out" / "previous-checks.csv").exists()
+    (tmp_path / "out" / "checks.csv").write_bytes(b"question,choice\nq1,A\n")
+    for _ in range(3):
+        build()
+        assert (tmp_path / "out" / "previous-checks.csv").read_bytes() == b"question,choice\nq1,A\n"
+        assert (tmp_path / "out" / "checks.csv").read_bytes() == b"question,choice\nq1,\n"
+
+
 @pytest.mark.parametrize(
     ("file", "content", "mended_by"),
     [

@@ -30,10 +30,10 @@ from tests.docs import sources
 from tests.docs.online import MODELS, online
 from tests.docs.pages import ROOT, Command, files
 from tests.docs.replies import reply
-from tests.support.architectures import TEXTS
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fault_server import FaultServer
 from tests.support.inside import work_here
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 from tests.support.tiny_qwen3_omni import build_tiny_omni
 

@@ -11,12 +11,12 @@ import pytest
 
 from app.store.run import RunStore
 from benchmarks.crosscheck_bench.constants import TASKS
-from tests.support import architectures
-from tests.support.architectures import TEXTS
+from tests.support import tiny_models
 from tests.support.command import Rashomon
 from tests.support.data.crosscheck_bench import row, write_rows
 from tests.support.data.mmkc_bench import whole_folder
 from tests.support.fp32 import in_fp32
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
@@ -29,7 +29,7 @@ def qwen3_vl_4bit(folder: Path) -> Path:
 
 
 def lfm2_vl(folder: Path) -> Path:
-    return in_fp32(architectures.lfm2_vl(folder))
+    return in_fp32(tiny_models.lfm2_vl(folder))
 
 
 def both_ways(rashomon: Rashomon, benchmark: str, model: Path, *more: str) -> list[dict[str, Any]]:

@@ -160,7 +160,7 @@ def module(name):
     return made
 
 before = module("mlx_vlm.models.before")
-from mlx_backends.mlx.load import contained
+from mlx_backends.core.isolation import contained
 for _ in range(2):
     with contained(): pass
 after = module("mlx_vlm.models.after")

@@ -17,7 +17,7 @@ from benchmarks.text.stemming import stem
 from benchmarks.vocabulary import Generation, Instance, Record, Verdict
 from judges.registry import get_judge
 from judges.string_match import Relaxed, Strict
-from judges.string_match.words import normalise
+from judges.string_match.open_answers import normalise
 
 OFFICIAL = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clash" / "official"
 CHOICES = OFFICIAL / "multiple_choice__gemini-2.5-flash-lite_predictions.json"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import SHOWN_TEXT, Decoding, Message, Request, Text
-from mlx_backends.policy import ABSTAIN, PolicyBackend, means_nothing, policy_names
+from mlx_backends.policy import ABSTAIN, PolicyBackend, lacks_references, policy_names
 
 References = Mapping[str, tuple[str, ...]]
 
@@ -160,19 +160,19 @@ def test_a_policy_means_nothing_where_no_instance_has_what_it_speaks_of() -> Non
     yes_or_no: References = {"answer": ("yes",)}
     sources: list[References] = [{"text": ("17",)}, BOTH]
     for name in OF_SOURCES:
-        assert means_nothing(f"policy:{name}", [yes_or_no])
-        assert not means_nothing(f"policy:{name}", sources)
+        assert lacks_references(f"policy:{name}", [yes_or_no])
+        assert not lacks_references(f"policy:{name}", sources)
         # Where the image alone is shown always-text abstains: that says something.
-        assert not means_nothing(f"policy:{name}", [{"image": ("42",)}])
-        assert means_nothing(f"policy:{name}", [{"image": ()}, {}])
+        assert not lacks_references(f"policy:{name}", [{"image": ("42",)}])
+        assert lacks_references(f"policy:{name}", [{"image": ()}, {}])
     for name in OF_WORDS:
-        assert means_nothing(f"policy:{name}", sources)
-        assert not means_nothing(f"policy:{name}", [{}, yes_or_no])
+        assert lacks_references(f"policy:{name}", sources)
+        assert not lacks_references(f"policy:{name}", [{}, yes_or_no])
 
 
 @pytest.mark.parametrize("model", ["always-image", "openai:gpt-5", "./folder", "policy:none", ""])
 def test_whatever_is_no_policy_is_not_refused_as_one(model: str) -> None:
-    assert not means_nothing(model, [])
+    assert not lacks_references(model, [])
 
 
 def test_every_policy_has_a_name_that_makes_it() -> None:

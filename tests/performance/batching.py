@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from app.engine.request_order import order_by_prefix
-from app.store.rows import PendingInstance
+from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Request
 from mlx_backends.mlx.preprocess import PreparedInputs, count_distinct_tokens, shared_prefix_length
 from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
@@ -151,12 +151,12 @@ def compare(
     pending = [(PendingInstance(n, Instance(one.id, "", "", "", ()), ()), one) for n, one in enumerate(asked)]
     requests = [replace(one, decoding=ANSWER) for _, one in order_by_prefix(pending)]
     print(f"{name}: {len(requests)} answers in {rounds} rounds", flush=True)
-    backend.exact()
+    backend.use_sequential_mode()
     # What is compiled and opened at the first use is no part of what is compared, and no question of the comparison's is known.
     loop(backend, warm, media)
     server.ask([server.body(one, media) for one in warm * 4], WIDTH)
     alone = _timed(lambda: answers(backend, warm))[1] / len(warm)
-    proof, canary = _timed(lambda: backend.prove(requests[:FIRST]))
+    proof, canary = _timed(lambda: backend.choose_mode(requests[:FIRST]))
     assert proof is not None
     answers(backend, warm)
     size = -(-len(requests) // rounds)

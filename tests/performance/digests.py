@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from app.doctor.run import check_run
+from app.store.data_types import NewAnswer
 from app.store.integrity import digests
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.schema import NO_DIGESTS
 from app.store.workspace import Workspace, read_summary

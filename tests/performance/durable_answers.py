@@ -18,7 +18,7 @@ from pathlib import Path
 
 from app.engine.in_flight import InFlight
 from app.engine.loop import AnswerLoop
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.protocols import DirectProtocol

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.store.workspace import Workspace

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.annotation.session import draw_sample
+from app.store.data_types import NewAnswer
 from app.store.database import DATABASE
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason, worker_deaths
 from app.store.workspace import Workspace, read_summary

@@ -70,7 +70,7 @@ def _main() -> None:
 
     asked: Asked = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own
     backend = load_backend(asked.model, asked.paths.__getitem__)
-    proof = backend.prove(asked.requests) if asked.prove else None
+    proof = backend.choose_mode(asked.requests) if asked.prove else None
     found = answers(backend, asked.requests)
     probes = [backend.probe(r, asked.forced[r.id], keep=True) for r in asked.requests if r.id in asked.forced]
     loaded = {name.partition(".")[0] for name in sys.modules}

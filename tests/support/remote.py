@@ -33,9 +33,9 @@ def ask(number: int, *parts: Part, form: Form | None = None, **decoding: Any) ->
     return Request(f"r{number}", 0, (Message("user", shown),), Decoding(**{"max_tokens": 64, **decoding}), form)
 
 
-def endpoint(server: FaultServer, media: Any = nowhere, **terms: Any) -> Backend:
+def endpoint(server: FaultServer, media: Any = nowhere, **options: Any) -> Backend:
     """A backend for the server as an endpoint of one's own."""
-    return load_backend(f"endpoint:some-model@{server.url}", media, remote=RemoteOptions(**terms))
+    return load_backend(f"endpoint:some-model@{server.url}", media, remote=RemoteOptions(**options))
 
 
 def run(backend: Backend, requests: Iterable[Request], seconds: float = 30) -> list[Generation]:

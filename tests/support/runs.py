@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.engine.plan import create_run
 from app.run_spec import BatchSpec
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark

@@ -17,8 +17,8 @@ from textual.strip import Strip
 
 from app.engine.plan import create_run
 from app.run_spec import BatchSpec
+from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp

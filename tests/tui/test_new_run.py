@@ -17,8 +17,8 @@ from app.new_run.run_estimate import BuildContents
 from app.run_spec import load_spec
 from app.store.workspace import read_summary
 from app.tui.app import RashomonApp
-from app.tui.screens.new_options import LIKELIHOOD
 from app.tui.screens.new_run import NewRunScreen
+from app.tui.screens.new_run_options import LIKELIHOOD
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.field import Field
 from tests.support.demo import FOUR_BIT, Held

@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from app.engine.in_flight import read_leftover, remove_leftover
+from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.run_facts import DEATHS_KEY, WorkerDeath
 from benchmarks.errors import StoreError

@@ -14,7 +14,7 @@ import pytest
 
 from app.commands.label import LabelArguments, label
 from app.report.tables import tables_of
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import SourceError, SpecError, StoreError

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from app.store.run import RunStore
-from mlx_backends.core.user_state import state_folder
 from mlx_backends.remote.addresses import ADDRESSES_FILE
 from mlx_backends.remote.model_names import address_of
+from mlx_backends.user_state import state_folder
 from tests.support.command import Rashomon
 from tests.support.fault_server import FaultServer
 from tests.support.trust import elsewhere, receive

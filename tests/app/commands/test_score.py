@@ -10,11 +10,11 @@ import pytest
 
 from app.run_spec import load_spec
 from app.store.run import RunStore
-from tests.support.architectures import TEXTS
 from tests.support.command import Rashomon
 from tests.support.data.clash import published_folder, published_row
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import needs_torch
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 LETTERS = ("(A)", "(B)", "(C)", "(D)")

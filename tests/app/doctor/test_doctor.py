@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.doctor import contents, libraries, machine, places
+from app.doctor import access, contents, libraries, machine
 from app.store.workspace import Workspace
 from tests.support.command import ROOT, Rashomon
 
@@ -30,9 +30,9 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
         for name, value in (Rashomon(tmp_path).environment | variables).items():
             monkeypatch.setenv(name, value)
         checks = (
-            places.workspace,
-            places.cache,
-            places.hub,
+            access.workspace,
+            access.cache,
+            access.hub,
             contents.models,
             contents.data,
             contents.demo,
@@ -161,23 +161,23 @@ def test_libraries_that_are_missing_or_of_another_version_are_named() -> None:
 
 def test_a_library_that_is_not_mended_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(libraries, "version", lambda name: "0.99.0")
-    assert "no known problem" in libraries.repair(Workspace(tmp_path)).message
+    assert "no known problem" in libraries.mlx_vlm(Workspace(tmp_path)).message
 
 
 def test_a_network_disk_is_found_by_where_it_is_mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     mounts = [("/", "ext4"), ("/Volumes/share", "smbfs"), ("/Volumes/share/local", "apfs"), ("/Volumes/sh", "nfs4")]
-    monkeypatch.setattr(places, "_mounts", lambda: mounts)
-    assert places.network_filesystem(Path("/Volumes/share/x")) == "smbfs"
-    assert places.network_filesystem(Path("/Volumes/share")) == "smbfs"
-    assert places.network_filesystem(Path("/Volumes/share/local/x")) is None
-    assert places.network_filesystem(Path("/Volumes/shared")) is None
-    assert places.network_filesystem(Path("/home")) is None
+    monkeypatch.setattr(access, "_mounts", lambda: mounts)
+    assert access.network_filesystem(Path("/Volumes/share/x")) == "smbfs"
+    assert access.network_filesystem(Path("/Volumes/share")) == "smbfs"
+    assert access.network_filesystem(Path("/Volumes/share/local/x")) is None
+    assert access.network_filesystem(Path("/Volumes/shared")) is None
+    assert access.network_filesystem(Path("/home")) is None
     mounts.append((str(tmp_path), "nfs4"))
-    assert "on a network disk (nfs4)" in places.workspace(Workspace(tmp_path / "ws")).fix
+    assert "on a network disk (nfs4)" in access.workspace(Workspace(tmp_path / "ws")).fix
 
 
 def test_this_machines_mounts_are_read() -> None:
-    assert any(where == "/" for where, _ in places._mounts())
+    assert any(where == "/" for where, _ in access._mounts())
 
 
 def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,8 +189,8 @@ def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr("subprocess.run", lambda *_, **__: Told)
-    assert places._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
-    assert places.network_filesystem(Path("/Volumes/my share/runs")) == "smbfs"
+    assert access._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
+    assert access.network_filesystem(Path("/Volumes/my share/runs")) == "smbfs"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from app.engine.plan import create_run
 from app.run_spec import RunSpec
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.vocabulary import Generation, Instance, Record, Text

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.request_order import WINDOW, PendingRequest, order_by_prefix
-from app.store.rows import PendingInstance
+from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Media, Message, Part, Request, Text
 
 IMAGES = [Media(f"{number:064x}", ".png") for number in range(4)]

@@ -104,7 +104,7 @@ def test_a_run_holds_what_its_model_takes(
     assert (len(checked.instances), checked.excluded.by) == (asked, by)
     assert checked.excluded.of == 4 * len(conditions)
     ahead = PreflightChecker(workspace).check(typed)
-    assert ahead.wrong is None
+    assert ahead.problems is None
     assert ahead.warnings == (f"{home / model}: {checked.excluded.sentence}",)
     assert [each.id for each in ahead.runs[0].estimate.instances] == [each.id for each in checked.instances]
     planned = plan_run(workspace, checked)
@@ -125,7 +125,7 @@ def test_where_nothing_is_left_the_ways_out_are_named(home: Path, workspace: Wor
     assert told.startswith("sees takes no 3D (1), which all 1 instances need; ask by captions")
     for way in ("--conditions gold-captions", "--captioner", "--rendered"):
         assert way in told
-    wrong = PreflightChecker(workspace).check(spec(home, "sees", strata={"modalities": ["3d+video"]})).wrong
+    wrong = PreflightChecker(workspace).check(spec(home, "sees", strata={"modalities": ["3d+video"]})).problems
     assert wrong is not None
     assert "takes no 3D (1)" in str(wrong)
 

@@ -14,7 +14,7 @@ import pytest
 from app.commands.export import ExportArguments, export
 from app.engine.plan import create_run
 from app.run_spec import BatchSpec
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions

@@ -60,16 +60,16 @@ def test_models_come_from_the_cache_and_from_folders_near(tmp_path: Path, monkey
     (tmp_path / "models" / "not a model").mkdir()
 
     broken, small = cached_choices()
-    assert (small.word, small.quantisation, small.fits) == ("org/small", "4-bit g64", True)
+    assert (small.spec_name, small.quantisation, small.fits) == ("org/small", "4-bit g64", True)
     assert small.weights_bytes == sum(file.stat().st_size for file in FOUR_BIT.glob("*.safetensors"))
     assert "fits" in small.note
     assert broken.fits is None
     assert broken.problem
     near = nearby_choices(Workspace(tmp_path / "workspace"))
     assert [choice.name for choice in near] == [hostile, "model-4bit", "model-bf16"]
-    assert near[0].word == str(tmp_path / "models" / hostile)
-    assert model_choice(near[0].word) == near[0]
-    assert model_choice("org/small").word == "org/small"
+    assert near[0].spec_name == str(tmp_path / "models" / hostile)
+    assert model_choice(near[0].spec_name) == near[0]
+    assert model_choice("org/small").spec_name == "org/small"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_typed_model_that_is_none_says_why(word: str) -> None:
 
 
 def test_policies_are_models_too() -> None:
-    assert all(model_choice(choice.word) == choice for choice in policy_choices())
+    assert all(model_choice(choice.spec_name) == choice for choice in policy_choices())
 
 
 def test_judges_are_those_of_the_benchmark_and_say_whether_a_key_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,9 @@ def test_judges_are_those_of_the_benchmark_and_say_whether_a_key_is_there(monkey
     for name in ("ANTHROPIC_API_KEY", "RASHOMON_ENDPOINT_KEY"):
         monkeypatch.delenv(name, raising=False)
     demo = model_choice(str(FOUR_BIT))
-    found = {choice.word: choice for choice in judge_choices(get_benchmark("cmc-bench"), [demo, *policy_choices()])}
+    found = {
+        choice.spec_name: choice for choice in judge_choices(get_benchmark("cmc-bench"), [demo, *policy_choices()])
+    }
     assert next(iter(found)) == "match"
     assert found[str(FOUR_BIT)].kind == "model"
     assert not any(word.startswith("policy:") for word in found)
@@ -103,6 +105,6 @@ def test_judges_are_those_of_the_benchmark_and_say_whether_a_key_is_there(monkey
     assert key_state("anthropic:claude") == "no key ANTHROPIC_API_KEY in the environment"
     for name in benchmark_names():
         benchmark = get_benchmark(name)
-        words = [choice.word for choice in judge_choices(benchmark, [demo])]
+        words = [choice.spec_name for choice in judge_choices(benchmark, [demo])]
         assert words[: len(benchmark.judges)] == list(benchmark.judges)
         assert ("openai:" in words) == (benchmark.rubric is not None)

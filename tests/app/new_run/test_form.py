@@ -200,7 +200,7 @@ def test_the_printed_line_and_the_saved_file_make_the_run_of_the_form(rashomon: 
     assert told == f"{checked.folder.name}: the spec is valid, {len(checked.instances)} instances; nothing was run.\n"
     save_spec(spec, rashomon.home / "my spec.toml")
     assert rashomon.run("--batch", "my spec.toml", "--dry-run").stdout == told
-    with pytest.raises(SpecError, match="is there already"):
+    with pytest.raises(SpecError, match="exists already"):
         save_spec(spec, rashomon.home / "my spec.toml")
     with pytest.raises(SpecError, match="cannot write"):
         save_spec(spec, rashomon.home / ("x" * 300))

@@ -50,7 +50,7 @@ def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, 
     assert second.contents is first.contents
     with (copy / "instances.jsonl").open("a") as rows:
         rows.write("\n")
-    told = look(looker, data=str(copy)).wrong
+    told = look(looker, data=str(copy)).problems
     assert told is not None
     assert "was changed after the build" in told["data"]
 
@@ -67,7 +67,7 @@ def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, 
     ],
 )
 def test_what_is_not_there_is_said_by_field(workspace: Workspace, typed: dict[str, Any], field: str, says: str) -> None:
-    wrong = look(PreflightChecker(workspace), **typed).wrong
+    wrong = look(PreflightChecker(workspace), **typed).problems
     assert wrong is not None
     assert says in wrong[field]
 

@@ -20,12 +20,12 @@ from app.report.latex import to_latex
 from app.report.render import cell_text, print_table, to_csv, to_json, to_markdown
 from app.report.running_accuracy import accuracy
 from app.report.tables import model_label, tables_of
-from app.store.rows import ConditionProgress, JudgedCounts
+from app.report.throughput import Throughput, duration
+from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
-from app.store.throughput import Throughput, duration
 from app.store.workspace import RunSummary, Workspace
 from app.text.escape import clean, latex, markdown, spreadsheet_cell
-from benchmarks.rows.spreadsheet import guard_formulas, unguard_formulas
+from benchmarks.rows.spreadsheet_formulas import guard_formulas, unguard_formulas
 from benchmarks.vocabulary import Estimate, Record, Table
 from tests.support.runs import instances, make_run, says
 

@@ -16,7 +16,7 @@ from app.store.integrity import ownership
 from app.store.integrity.ownership import ForeignRunError
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from mlx_backends.core import user_state
+from mlx_backends import user_state
 from tests.support.command import Rashomon
 from tests.support.trust import elsewhere, receive, tree
 

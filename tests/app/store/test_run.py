@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from app.engine.loop import AnswerLoop, judge_pending
+from app.store.data_types import ConditionProgress, NewAnswer
 from app.store.database import DATABASE
 from app.store.locks import FileLock
-from app.store.rows import ConditionProgress, NewAnswer
 from app.store.run import RunStore
 from app.store.salvage import Salvage
 from app.store.samples import SampleFilter

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.annotation.override import override, retract_override
 from app.report.tables import tables_of
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.samples import ORDERS, SAMPLE_OUTCOMES, SampleFilter
 from app.store.schema import MIGRATIONS

@@ -471,7 +471,7 @@ def test_no_reply_whatever_gets_a_faulty_sample_through(tmp_path_factory: pytest
         ["red", "blue", "man", "", "kite", "a", "Yes", "No", "\n", "x" * 400, "A blue kite over grass."]
     )
     value = st.recursive(word, lambda c: st.lists(c, max_size=2), max_leaves=3)
-    names = [name for check in MODEL_CHECKS for name in check.wanted]
+    names = [name for check in MODEL_CHECKS for name in check.expected_answers]
     names += ["conflicting_caption", "question", "change_type", "image_only", "text_only", "irrelevant_but_plausible"]
     objects = st.dictionaries(st.sampled_from(names), value, max_size=6)
     changed = st.fixed_dictionaries({"original": word, "conflicting": word})

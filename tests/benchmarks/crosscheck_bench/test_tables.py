@@ -338,7 +338,7 @@ def test_published_rows_stand_under_ours_in_its_columns(name: str) -> None:
 
 
 def test_figures_for_corrections_are_accuracy_under_each_strategy() -> None:
-    figures = BENCHMARK.figures()
+    figures = BENCHMARK.label_metrics()
     assert figures is not None
     counts = np.zeros((len(CONDITIONS), 2))
     counts[0] = (3, 1)

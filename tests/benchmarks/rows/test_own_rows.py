@@ -22,7 +22,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.csv_rows import LARGEST_CELL, read_columns, read_csv_rows
 from benchmarks.rows.files import SkippedRow
-from benchmarks.rows.own_rows import RowCheck
+from benchmarks.rows.row_checks import RowCheck
 from benchmarks.text.answer_equality import same_value
 from tests.support.data.small import picture
 

@@ -118,7 +118,7 @@ def test_holm_never_makes_a_p_smaller_and_keeps_their_order(chances: list[float]
 
 
 def test_figures_of_which_one_follows_from_the_other_are_one_hypothesis() -> None:
-    figures = get_benchmark("cmc-bench").figures()
+    figures = get_benchmark("cmc-bench").label_metrics()
     assert figures is not None
     names = list(figures.of)
     numbers = dict(zip(names, hypothesis_numbers(names, figures), strict=True))
@@ -131,7 +131,7 @@ def test_figures_of_which_one_follows_from_the_other_are_one_hypothesis() -> Non
 
 
 def test_a_figure_rests_on_the_labels_that_change_it() -> None:
-    figures = get_benchmark("cmc-bench").figures()
+    figures = get_benchmark("cmc-bench").label_metrics()
     assert figures is not None
     preference = contributing_labels(figures.of["MPB Img"], figures)
     counted = {
@@ -183,7 +183,7 @@ def test_as_many_groups_as_are_asked_for_have_that_error(error: float, sums: lis
 
 
 def test_which_figures_are_shares_is_found_and_what_they_count() -> None:
-    figures = get_benchmark("cmc-bench").figures()
+    figures = get_benchmark("cmc-bench").label_metrics()
     assert figures is not None
     shares = {name: share_labels(of, figures) for name, of in figures.of.items()}
     assert {name for name, hits in shares.items() if hits is None} == {"MPB Img", "MPB Txt", "ΔAcc"}
@@ -191,7 +191,7 @@ def test_which_figures_are_shares_is_found_and_what_they_count() -> None:
     assert mfr is not None
     counted = {c: {figures.labels[i] for i in np.flatnonzero(mfr[j])} for j, c in enumerate(figures.conditions)}
     assert counted == {c: set(ACCURATE[c]) if c != "aligned" else set() for c in figures.conditions}
-    clash = get_benchmark("clash").figures()
+    clash = get_benchmark("clash").label_metrics()
     assert clash is not None
     assert all(share_labels(of, clash) is not None for of in clash.of.values())
 

@@ -24,10 +24,10 @@ from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 from tests.mlx_backends.mlx.test_batched import loaded, tokens
-from tests.support import architectures
-from tests.support.architectures import TEXTS
+from tests.support import tiny_models
 from tests.support.benchmark_requests import answers
 from tests.support.media import sound, video
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3_omni import build_tiny_omni
 
 REAL = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "contra4"
@@ -90,7 +90,7 @@ def mlx_vlms_own(backend: VLMBackend, request: Request, **media: Any) -> tuple[i
 @pytest.fixture(scope="module")
 def gemma(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLMBackend]:
     """Gemma 4, whose processor is another's than Qwen's in everything."""
-    folder = architectures.gemma4(tmp_path_factory.mktemp("gemma") / "gemma4")
+    folder = tiny_models.gemma4(tmp_path_factory.mktemp("gemma") / "gemma4")
     backend = load_backend(str(folder), files.path)
     assert isinstance(backend, VLMBackend)
     yield backend
@@ -137,11 +137,11 @@ def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
 
     marks = {f"{kind}_token": f"<{kind}>" for kind in ("image", "audio", "boi", "eoi", "boa", "eoa")}
     audio_block = "{%- elif c.type == 'audio' %}{{- '<audio>' }}"
-    template = architectures._TURNS.replace("IMAGE", "<image>").replace(
+    template = tiny_models.base.TURNS.replace("IMAGE", "<image>").replace(
         "{%- elif c.type == 't", audio_block + "{%- elif c.type == 't"
     )
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks.values()]
-    ids = architectures._tokenizer(tmp_path / "gemma3n", special, template, extra_special_tokens=marks)
+    ids = tiny_models.base.write_tokenizer(tmp_path / "gemma3n", special, template, extra_special_tokens=marks)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "gemma3n")
     processor = Processor(Gemma3nAudioFeatureExtractor(), NoImages(), tokenizer, tokenizer.chat_template)
     config = SimpleNamespace(model_type="gemma3n", image_token_id=ids["<image>"], audio_token_id=ids["<audio>"])
@@ -163,7 +163,7 @@ def test_where_a_batch_is_not_known_a_model_is_asked_alone(gemma: VLMBackend, fi
         for n in range(3)
     ]
     expected = tokens(answers(gemma, requests))
-    assert gemma.prove(requests) is not None
+    assert gemma.choose_mode(requests) is not None
     assert "per_layer_inputs, which is not known to be the same in a batch" in gemma.remarks[0]
     assert tokens(answers(gemma, requests)) == expected
 
@@ -333,11 +333,11 @@ def mixed(files: Files) -> list[Request]:
 
 
 def test_videos_answered_together_and_shared_say_what_they_say_alone(qwen: VLMBackend, files: Files) -> None:
-    qwen.exact()
+    qwen.use_sequential_mode()
     requests = mixed(files)
     expected = tokens(answers(qwen, requests))
     assert len({answer_tokens[0] for answer_tokens in expected.values()}) > len(expected) / 2
-    proof = qwen.prove(requests)
+    proof = qwen.choose_mode(requests)
     assert proof is not None
     assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
     assert tokens(answers(qwen, requests)) == expected
@@ -390,14 +390,14 @@ def test_a_model_whose_features_no_batch_is_known_for_is_asked_alone_and_says_so
         asked(Text(f"{n}: "), files.sound(pitch=200 + n), Text(" What?"), decoding=Decoding(3)) for n in range(4)
     ]
     requests = [replace(request, instance_id=str(number)) for number, request in enumerate(requests)]
-    omni.exact()
+    omni.use_sequential_mode()
     expected = tokens(answers(omni, requests))
-    proof = omni.prove(requests)
+    proof = omni.choose_mode(requests)
     assert proof is not None
     assert "answered one at a time" in omni.remarks[0]
     assert "layout that is not known to be the same in a batch" in omni.remarks[0]
     assert tokens(answers(omni, requests)) == expected
-    omni.exact()
+    omni.use_sequential_mode()
 
 
 @pytest.mark.parametrize("text", ["<|video_pad|>", "<0.5 seconds>", "2.5", "<|vision_start|><|audio_pad|>", "\1\0"])

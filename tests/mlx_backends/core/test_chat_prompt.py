@@ -16,7 +16,7 @@ from mlx_backends.core.chat_prompt import Prompter, PromptError
 from mlx_backends.mlx.load import load
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import answer, asked
-from tests.support.architectures import internvl_chat, lfm2_vl
+from tests.support.tiny_models import internvl_chat, lfm2_vl
 
 CONTROL = [
     "<|im_end|>",

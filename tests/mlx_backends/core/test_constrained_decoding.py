@@ -20,7 +20,7 @@ from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
-from tests.support.architectures import TEXTS
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")

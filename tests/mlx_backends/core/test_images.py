@@ -19,8 +19,8 @@ from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures as Folder
 from tests.mlx_backends.conftest import asked
-from tests.support import architectures
-from tests.support.architectures import TEXTS
+from tests.support import tiny_models
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
@@ -28,7 +28,7 @@ def loaded(kind: str, folder: Path, pictures: Folder) -> VLMBackend:
     if kind == "qwen3_vl":
         build_tiny_vlm(folder, TEXTS, quantise=False)
     else:
-        getattr(architectures, kind)(folder)
+        getattr(tiny_models, kind)(folder)
     backend = load_backend(str(folder), pictures.path)
     assert isinstance(backend, VLMBackend)
     return backend

@@ -19,9 +19,9 @@ from mlx_backends.mlx.lm import LMBackend
 from mlx_backends.mlx.vlm import SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
-from tests.support.architectures import TEXTS
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import in_torch, needs_torch
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
 WORDS = ("(A)", "(B)", "the image", "the image says", "Yes")
@@ -92,7 +92,7 @@ def test_scores_are_those_of_each_option_forced_by_itself(model: Path, pictures:
         assert generation.prompt_tokens
     assert len({generation.scores for generation in generations.values()}) == 3, "they depend on what is asked"
     backend.width = 1
-    proof = backend.prove(requests)
+    proof = backend.choose_mode(requests)
     assert proof is not None
     assert proof.way == SEQUENTIAL_SHARED
     shared = scored(backend, requests)

@@ -11,9 +11,9 @@ import pytest
 from benchmarks.vocabulary import Media, Text
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
-from tests.support import architectures
+from tests.support import tiny_models
 
-BUILDERS = [architectures.lfm2_vl, architectures.qwen2_5_vl, architectures.internvl_chat]
+BUILDERS = [tiny_models.lfm2_vl, tiny_models.qwen2_5_vl, tiny_models.internvl_chat]
 
 
 @pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
@@ -45,7 +45,7 @@ def test_images_anywhere_are_answered_and_counted(
 
 
 def test_an_image_of_several_tiles_stands_in_its_place(pictures: Pictures, tmp_path: Path) -> None:
-    backend = load_backend(str(architectures.lfm2_vl(tmp_path / "model")), pictures.path)
+    backend = load_backend(str(tiny_models.lfm2_vl(tmp_path / "model")), pictures.path)
     small, large = pictures.noise(1, 64, 64), pictures.noise(2, 300, 150)
     single = answer(backend, asked(Text("see "), small, Text(" there")))
     tiled = answer(backend, asked(Text("see "), large, Text(" there")))
@@ -54,7 +54,7 @@ def test_an_image_of_several_tiles_stands_in_its_place(pictures: Pictures, tmp_p
 
 
 def test_a_prompt_that_a_processor_cuts_is_an_error(pictures: Pictures, tmp_path: Path) -> None:
-    folder = architectures.internvl_chat(tmp_path / "model")
+    folder = tiny_models.internvl_chat(tmp_path / "model")
     settings = folder / "tokenizer_config.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "model_max_length": 40}))
     backend = load_backend(str(folder), pictures.path)

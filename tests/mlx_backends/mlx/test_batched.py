@@ -17,9 +17,9 @@ from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, asked
-from tests.support import architectures
-from tests.support.architectures import TEXTS
+from tests.support import tiny_models
 from tests.support.benchmark_requests import Asked, answers, second_stage
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 MODELS = ("qwen3_vl", "qwen3_vl-4bit", "qwen2_5_vl", "lfm2_vl", "internvl_chat")
@@ -30,7 +30,7 @@ def loaded(kind: str, folder: Path, media: Any, width: int | None = None) -> VLM
     if kind.startswith("qwen3_vl"):
         build_tiny_vlm(folder, TEXTS, quantise=kind.endswith("4bit"))
     else:
-        getattr(architectures, kind)(folder)
+        getattr(tiny_models, kind)(folder)
     backend = load_backend(str(folder), media)
     assert isinstance(backend, VLMBackend)
     backend.width = width or backend.width
@@ -55,7 +55,7 @@ def qwen(tmp_path_factory: pytest.TempPathFactory, pictures: Pictures) -> Iterat
 @pytest.fixture
 def alone(qwen: VLMBackend) -> VLMBackend:
     """The model as ``--exact`` has it."""
-    qwen.exact()
+    qwen.use_sequential_mode()
     return qwen
 
 
@@ -107,7 +107,7 @@ def test_answers_are_those_of_one_at_a_time(kind: str, width: int, pictures: Pic
     backend = loaded(kind, tmp_path / "model", pictures.path, width)
     requests = varied(pictures)
     expected = answers(backend, requests)
-    proof = backend.prove(requests)
+    proof = backend.choose_mode(requests)
     assert proof is not None
     assert (proof.way, proof.failed) == (BATCHED_SHARED if width > 1 else SEQUENTIAL_SHARED, {})
     assert backend.capacity == 2 * width
@@ -145,7 +145,7 @@ def test_the_benchmarks_answers_are_those_of_one_at_a_time(
     noise = 0.0
     for width in (1, 4, 8, 16):
         backend.width = width
-        proof = backend.prove(in_order(requests)[:32])
+        proof = backend.choose_mode(in_order(requests)[:32])
         assert proof is not None
         assert proof.failed == {}
         noise = max(noise, proof.noise)
@@ -159,7 +159,7 @@ def test_the_benchmarks_answers_are_those_of_one_at_a_time(
 def test_sampled_answers_do_not_depend_on_what_is_sampled_beside_them(alone: VLMBackend, pictures: Pictures) -> None:
     requests = [replace(request, decoding=replace(SAMPLED, seed=n)) for n, request in enumerate(varied(pictures, 2))]
     expected = tokens(answers(alone, requests))
-    alone.prove(requests)
+    alone.choose_mode(requests)
     assert tokens(answers(alone, requests)) == expected
     assert tokens(answers(alone, requests[::-1])) == expected
     greedy = [
@@ -176,14 +176,14 @@ def test_a_form_holds_its_own_answer_and_no_other(alone: VLMBackend, pictures: P
     requests = [replace(request, form=form if n % 3 == 0 else None) for n, request in enumerate(varied(pictures, 3))]
     requests = [replace(request, decoding=Decoding(max_tokens=12)) for request in requests]
     expected = tokens(answers(alone, requests))
-    alone.prove(requests)
+    alone.choose_mode(requests)
     generations = answers(alone, requests)
     assert tokens(generations) == expected
     assert all((generations[request.id].text in form.words) == (request.form is not None) for request in requests)
 
 
 def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLMBackend) -> None:
-    qwen.prove(varied(pictures))
+    qwen.choose_mode(varied(pictures))
     requests = [asked(Text("Count."), decoding=Decoding(max_tokens=limit)) for limit in (1, 9, 2, 30, 5)]
     requests = [replace(request, instance_id=f"limit {request.decoding.max_tokens}") for request in requests]
     generations = answers(qwen, requests)
@@ -199,7 +199,7 @@ def test_a_cancelled_request_changes_no_other(
 ) -> None:
     monkeypatch.setattr("mlx_backends.mlx.batched._SLICE_S", 0.0)  # a piece of work a step
     requests = varied(pictures)
-    qwen.prove(requests)
+    qwen.choose_mode(requests)
     expected = tokens(answers(qwen, requests))
     taken = requests[: qwen.capacity]
     for steps in (0, 1, 3, 6, 12):
@@ -221,7 +221,7 @@ def test_a_cancelled_request_changes_no_other(
 
 def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLMBackend, pictures: Pictures) -> None:
     requests = varied(pictures)
-    qwen.prove(requests)
+    qwen.choose_mode(requests)
     expected = tokens(answers(qwen, requests))
     broken = [
         replace(asked(pictures.file(b"not an image"), Text("What?")), instance_id="broken"),
@@ -239,9 +239,9 @@ def test_where_a_batch_fails_each_request_is_asked_alone(
     qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests = varied(pictures)
-    qwen.exact()
+    qwen.use_sequential_mode()
     expected = tokens(answers(qwen, requests))
-    qwen.prove(requests)
+    qwen.choose_mode(requests)
     from mlx_vlm.generate import ar
 
     real, calls = ar.BatchGenerator.next, iter(range(1000))
@@ -269,16 +269,16 @@ def test_where_a_batch_fails_each_request_is_asked_alone(
 
 
 def test_it_takes_no_more_than_it_says(qwen: VLMBackend, pictures: Pictures) -> None:
-    qwen.prove(varied(pictures))
+    qwen.choose_mode(varied(pictures))
     for number in range(qwen.capacity):
         qwen.submit(replace(asked(Text("Hello.")), instance_id=str(number)))
     with pytest.raises(RuntimeError, match=f"at most {qwen.capacity}"):
         qwen.submit(asked(Text("Hello.")))
     with pytest.raises(RuntimeError, match="is answering"):
-        qwen.exact()
+        qwen.use_sequential_mode()
     for number in range(qwen.capacity):
         qwen.cancel(f"{number}#0")
-    qwen.exact()
+    qwen.use_sequential_mode()
     assert qwen.capacity == 1
 
 
@@ -305,7 +305,7 @@ def test_images_of_one_size_one_pixel_apart_or_written_over_are_told_apart(
     ]
     expected = tokens(answers(alone, requests))
     assert len({expected[f"{name} 0#0"][0] for name in ("noise", "another")}) == 2
-    alone.prove(requests)
+    alone.choose_mode(requests)
     assert tokens(answers(alone, requests)) == expected
     contents = {alone._preprocessor.inputs(request).images for request in requests}
     assert len(contents) == len(images), "every image has a key of its own, whatever its size"
@@ -322,7 +322,7 @@ def test_a_file_written_over_between_two_questions_is_read_again(
     pictures.path(image).write_bytes(second)
     expected = tokens(answers(alone, [request]))
     pictures.path(image).write_bytes(first)
-    alone.prove([request, *varied(pictures)])
+    alone.choose_mode([request, *varied(pictures)])
     before = tokens(answers(alone, [request]))
     pictures.path(image).write_bytes(second)
     after = tokens(answers(alone, [request]))
@@ -338,7 +338,7 @@ def test_the_same_image_at_another_size_is_another_one(alone: VLMBackend, pictur
         for limit in (None, 96 * 96, 64 * 64)
     ]
     expected = tokens(answers(alone, requests))
-    alone.prove(requests)
+    alone.choose_mode(requests)
     assert tokens(answers(alone, requests)) == expected
 
 
@@ -355,7 +355,7 @@ def test_every_distinct_token_is_computed_about_once(
     requests = in_order(sets[name])
     backend = loaded("qwen3_vl", tmp_path / "model", where.path, width=4)
     contents = [backend._preprocessor.inputs(request).content for request in requests]
-    backend.prove(requests[:32])
+    backend.choose_mode(requests[:32])
     encoder = backend._model.vision_tower
     answers(backend, requests)
     ratio, without = (
@@ -374,7 +374,7 @@ def test_a_model_whose_cache_cannot_be_cut_back_says_what_that_costs(
     kind: str, rigid: str, pictures: Pictures, tmp_path: Path
 ) -> None:
     backend = loaded(kind, tmp_path / "model", pictures.path, width=2)
-    proof = backend.prove(varied(pictures, 3))
+    proof = backend.choose_mode(varied(pictures, 3))
     assert proof is not None
     assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
     assert rigid in proof.lacks
@@ -409,7 +409,7 @@ def test_the_batch_invariance_check_finds_the_bug_without_the_patch(
     merge = ar._merge_prefill_prompt_kwargs
     monkeypatch.setattr(qwen3_vl_deepstack, "AFFECTED_VERSIONS", ())
     monkeypatch.setattr(ar, "_merge_prefill_prompt_kwargs", getattr(merge, "__wrapped__", merge))
-    proof = backend.prove(requests)
+    proof = backend.choose_mode(requests)
     assert proof is not None
     assert proof.way == SEQUENTIAL_SHARED
     assert "token 1 of an answer was another one" in proof.failed[BATCHED_SHARED]
@@ -431,7 +431,7 @@ def test_a_model_that_does_not_bear_padding_is_asked_one_by_one(
     requests = varied(pictures)
     expected = tokens(answers(backend, requests))
     monkeypatch.setattr(BatchKVCache, "make_mask", lambda self, *_, **__: None)  # pads are read like any token
-    proof = backend.prove(requests)
+    proof = backend.choose_mode(requests)
     assert proof is not None
     assert BATCHED_SHARED in proof.failed
     assert tokens(answers(backend, requests)) == expected
@@ -464,7 +464,7 @@ def test_the_demo_model_is_as_right_together_as_alone(folder: str, tmp_path: Pat
     judge, right = Match(), {}
     for way in ("alone", "together"):
         if way == "together":
-            proof = backend.prove(requests[:32])
+            proof = backend.choose_mode(requests[:32])
             assert proof is not None
             assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
         generations = answers(backend, requests)

@@ -32,8 +32,8 @@ from mlx_backends.mlx.load import load_text
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.registry import describe, load_backend
 from tests.mlx_backends.conftest import GREEDY, SAMPLED, answer, asked
-from tests.support.architectures import TEXTS
 from tests.support.text_architectures import CONFIGS, VOCABULARY, text_model
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 BATCHED = [kind for kind in CONFIGS if kind in BATCH_INVARIANT_MODELS or kind == "mistral"]
@@ -180,10 +180,10 @@ def test_a_class_of_that_name_from_elsewhere_is_not_taken_for_proven() -> None:
 
 def test_prove_checks_the_model_and_exact_answers_one_at_a_time(lm: Backend) -> None:
     requests = every_kind(12)
-    lm.exact()
+    lm.use_sequential_mode()
     assert lm.capacity == 1
     expected = [answer(lm, request).tokens for request in requests]
-    proof = lm.prove(requests)
+    proof = lm.choose_mode(requests)
     assert proof is not None
     assert (proof.way, proof.failed, lm.capacity, list(lm.remarks)) == ("in batches", {}, WIDTH, [])
     assert proof.cases >= 4
@@ -199,7 +199,7 @@ def test_the_batch_invariance_check_finds_a_model_that_a_batch_changes(
     _, tokenizer = load_text(folder)
     backend = LMBackend(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
     assert backend.capacity == WIDTH
-    proof = backend.prove(every_kind(12))
+    proof = backend.choose_mode(every_kind(12))
     assert proof is not None
     assert (proof.way, list(proof.failed), backend.capacity) == ("one at a time", ["in batches"], 1)
     (remark,) = backend.remarks

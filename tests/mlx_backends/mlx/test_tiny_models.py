@@ -10,7 +10,7 @@ import pytest
 from benchmarks.errors import ModelError
 from mlx_backends.models.discovery import inspect
 from mlx_backends.models.weights import weights_digest
-from tests.support.architectures import TEXTS
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 

@@ -19,12 +19,12 @@ from mlx_backends.pytorch.backend import stop_token_ids
 from mlx_backends.pytorch.batch import make_sampler
 from mlx_backends.registry import describe, load_backend
 from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, asked
-from tests.support import architectures
-from tests.support.architectures import TEXTS
+from tests.support import tiny_models
 from tests.support.benchmark_requests import Asked, answers
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import Told, in_torch, needs_torch
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -40,7 +40,7 @@ def built(kind: str, folder: Path) -> Path:
         return in_fp32(Path(shutil.copytree(FOUR_BIT if kind.endswith("4bit") else BF16, folder)))
     if kind.startswith("qwen3_vl"):
         return in_fp32(build_tiny_vlm(folder, TEXTS, quantise=kind.endswith("4bit")))
-    model_folder: Path = getattr(architectures, kind)(folder)
+    model_folder: Path = getattr(tiny_models, kind)(folder)
     return model_folder
 
 

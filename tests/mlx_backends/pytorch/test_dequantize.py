@@ -13,7 +13,7 @@ import pytest
 from benchmarks.errors import ModelError
 from mlx_backends.pytorch import dequantize
 from mlx_backends.pytorch.dequantize import compute_dtype, convert_weights, dequantise, is_mlx_format, mlx_quantisation
-from tests.support import architectures
+from tests.support import tiny_models
 from tests.support.in_torch import needs_torch
 
 AFFINE = {"group_size": 64, "bits": 4, "mode": "affine"}
@@ -127,7 +127,7 @@ def test_what_cannot_be_put_into_pytorch_is_told(
 
 
 def test_a_folder_tells_whether_it_was_made_for_mlx_and_what_it_computes_in(tmp_path: Path, tiny: Path) -> None:
-    lfm = architectures.lfm2_vl(tmp_path / "lfm2_vl")
+    lfm = tiny_models.lfm2_vl(tmp_path / "lfm2_vl")
     assert is_mlx_format(lfm, {})
     assert not is_mlx_format(tiny, {})
     assert is_mlx_format(tiny, {"quantization": AFFINE})

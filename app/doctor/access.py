@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from app.doctor.finding import CheckResult
+from app.doctor.check_result import CheckResult
 from app.fetch.hub import is_offline
 from app.store.workspace import Workspace
 

@@ -37,10 +37,10 @@ def model_options(models: Iterable[ModelChoice]) -> list[ChoiceOption]:
     """Return the rows of the models: kind, size, and fit in memory; or the reason why a model cannot run."""
     return [
         ChoiceOption(
-            model.word,
+            model.spec_name,
             [model.name, _kind(model), _size(model.weights_bytes), _fits(model)],
             allowed=not model.problem,
-            detail=f"{model.word}: {model.facts()}",
+            detail=f"{model.spec_name}: {model.facts()}",
         )
         for model in models
     ]
@@ -66,15 +66,15 @@ def _fits(model: ModelChoice) -> Cell:
 
 def judge_options(choices: Sequence[JudgeChoice], added: Sequence[str]) -> list[ChoiceOption]:
     """Return the rows of the judges, those typed by the user first; an engine without a model cannot be selected."""
-    rows = [ChoiceOption(word, [word, "added here"], detail=word) for word in added]
+    rows = [ChoiceOption(name, [name, "added here"], detail=name) for name in added]
     for judge in choices:
-        if judge.word not in added:
-            incomplete = judge.word.endswith(":")
-            name = f"{judge.word}NAME" if incomplete else judge.word.rpartition("/")[2]
+        if judge.spec_name not in added:
+            incomplete = judge.spec_name.endswith(":")
+            name = f"{judge.spec_name}NAME" if incomplete else judge.spec_name.rpartition("/")[2]
             glyph = ("✓ ", RIGHT) if judge.ready else ("○ ", "#909090")
-            detail = f"{judge.word}{'NAME: type it below' if incomplete else ''}: {judge.description}"
+            detail = f"{judge.spec_name}{'NAME: type it below' if incomplete else ''}: {judge.description}"
             cells: list[Cell] = [name, [glyph, (judge.description, "")]]
-            rows.append(ChoiceOption(judge.word, cells, allowed=not incomplete, detail=detail))
+            rows.append(ChoiceOption(judge.spec_name, cells, allowed=not incomplete, detail=detail))
     return rows
 
 

@@ -12,7 +12,7 @@ from textual.widgets import Static
 from app.tui.services import Services
 
 
-class Painted(Static):
+class DisplayedText(Static):
     """A text; :attr:`displayed` is True if its current content was on the terminal before the key that is being handled.
 
     The compositor requests the lines and writes them to the terminal before anything else happens, so a callback scheduled
@@ -27,10 +27,10 @@ class Painted(Static):
 
     def update(self, content: VisualType = "", *, layout: bool = True) -> None:
         """Set another text, which counts as displayed only once it is painted."""
-        self.unpaint()
+        self.mark_undisplayed()
         super().update(content, layout=layout)
 
-    def unpaint(self) -> None:
+    def mark_undisplayed(self) -> None:
         """Count as not displayed until it is painted again."""
         self._version += 1
         self._written = self.displayed = False

@@ -13,8 +13,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from app.tui.hostile_text import literal
+from app.tui.widgets.check_list import CheckList
 from app.tui.widgets.dialogs import Dialog
-from app.tui.widgets.ticks import CheckList
 
 
 class ChoiceDialog(Dialog[str | None]):
@@ -74,7 +74,7 @@ class MultipleChoiceDialog(Dialog[list[str] | None]):
             yield Static(Content("Space selects, Enter confirms, Esc cancels"), classes="hint")
 
     def action_confirm(self) -> None:
-        self.dismiss(self.query_one(CheckList).ticked)
+        self.dismiss(self.query_one(CheckList).checked)
 
     def action_leave(self) -> None:
         self.dismiss(None)

@@ -1,4 +1,4 @@
-"""How the model does while it is trained: charts, scenes and logos that no step of the training draws."""
+"""Progress of the training: accuracy on charts, scenes and logos that no step of the training draws."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HeldOut:
             drawn.append([draw(bars, random)])
             question = random.choice(QUESTIONS).format(name)
             wrong = random.choice([other for other in range(10, 100) if other != value])
-            for kind, stated, image, said in (
+            for kind, stated, image, answered in (
                 ("image", None, True, value),
                 ("aligned", value, True, value),
                 ("conflict image", wrong, True, value),
@@ -61,27 +61,27 @@ class HeldOut:
                 ("text", value, False, value),
             ):
                 prompt = prompted(question, None if stated is None else says(stated), image=image)
-                rows.setdefault(kind, []).append(Row(kind, prompt, answer(((name, said),))))
+                rows.setdefault(kind, []).append(Row(kind, prompt, answer(((name, answered),))))
         for kind, asked in rows.items():
             self._add(f"{kind} {pair}", asked, [] if kind == "text" else drawn, LENGTHS["charts"])
 
     def _add(self, name: str, rows: list[Row], drawn: list[list[Any]], length: int) -> None:
-        every = [drawing for each in drawn for drawing in each]
-        numbers = iter(range(len(every)))
-        shown = [[next(numbers) for _ in each] for each in drawn] or [[] for _ in rows]
-        batch = self._encoder.batch(list(zip(rows, shown, strict=True)), length)
-        self._sets[name] = (pictures(every) if every else None), batch
+        flat = [drawing for group in drawn for drawing in group]
+        counter = iter(range(len(flat)))
+        numbers = [[next(counter) for _ in group] for group in drawn] or [[] for _ in rows]
+        batch = self._encoder.batch(list(zip(rows, numbers, strict=True)), length)
+        self._sets[name] = (pictures(flat) if flat else None), batch
 
     @torch.no_grad()
     def scores(self, model: ChartReader, device: str) -> dict[str, float]:
-        """Per cent of the rows of each set that are answered exactly, their own earlier tokens given."""
-        found = {}
-        for name, (shown, batch) in self._sets.items():
+        """Return the percentage of each set's rows that are answered exactly, under teacher forcing."""
+        scores = {}
+        for name, (drawn, batch) in self._sets.items():
             with torch.autocast(device, torch.bfloat16):
-                seen = None if shown is None else model.model.visual(shown.to(device)).of(batch.shown.to(device))
-                hidden = model.trunk(batch.ids.to(device), batch.positions.to(device), seen, batch.slots.to(device))
+                features = None if drawn is None else model.model.visual(drawn.to(device)).of(batch.shown.to(device))
+                hidden = model.trunk(batch.ids.to(device), batch.positions.to(device), features, batch.slots.to(device))
                 logits = model.lm_head(hidden.flatten(0, 1)[batch.places.to(device)])
             right = (logits.argmax(-1).cpu() == batch.targets).tolist()
             spans = zip((0, *batch.ends), batch.ends, strict=False)
-            found[name] = round(100 * sum(all(right[a:b]) for a, b in spans) / len(batch.ends), 1)
-        return found
+            scores[name] = round(100 * sum(all(right[a:b]) for a, b in spans) / len(batch.ends), 1)
+        return scores

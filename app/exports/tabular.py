@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from app.exports.source import Export, ExportedRun, Files
+from app.exports.export_input import Export, ExportedRun, Files
 from app.report.render import cell_text, to_csv, to_json, to_markdown
 from app.report.samples import sample_to_json, sample_to_row
 from app.text.escape import spreadsheet_cell
@@ -106,12 +106,12 @@ def _cell(cell: Cell, table: Table) -> dict[str, Any]:
 
 
 def _row(run: ExportedRun, row: dict[str, Any]) -> dict[str, Any]:
-    chosen = row["verdicts"].get(run.judge, {})
+    verdict_of_judge = row["verdicts"].get(run.judge, {})
     pairs = {
         key: [{"name": name, "value": value} for name, value in row[key].items()] for key in ("strata", "references")
     }
     verdicts = [{"judge": judge, **verdict} for judge, verdict in row["verdicts"].items()]
-    label = {"judge": run.judge, "label": chosen.get("label"), "status": chosen.get("status")}
+    label = {"judge": run.judge, "label": verdict_of_judge.get("label"), "status": verdict_of_judge.get("status")}
     return {**row, **pairs, "verdicts": verdicts, **label}
 
 

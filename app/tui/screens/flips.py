@@ -12,8 +12,8 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from app.compare.instances import AnswerSummary, InstanceComparison, compare_instance, flips
 from app.compare.pairs import RunPair
-from app.compare.samples import AnswerSummary, InstanceComparison, compare_instance, flips
 from app.compare.tables import Comparison
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal

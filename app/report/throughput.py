@@ -30,23 +30,23 @@ class Throughput:
         """Answers per second; None before the first answer."""
         if len(self._samples) < 2:
             return None
-        (began, before), (now, done) = self._samples[0], self._samples[-1]
-        return (done - before) / (now - began) if done > before and now > began else None
+        (began, done_before), (now, done) = self._samples[0], self._samples[-1]
+        return (done - done_before) / (now - began) if done > done_before and now > began else None
 
-    def eta(self, left: int) -> float | None:
-        """Return the seconds until ``left`` more answers are done; None if unknown."""
-        if left == 0:
+    def eta(self, remaining: int) -> float | None:
+        """Return the seconds until ``remaining`` more answers are done; None if unknown."""
+        if remaining == 0:
             return 0.0
-        return None if self.per_second is None else left / self.per_second
+        return None if self.per_second is None else remaining / self.per_second
 
 
 def duration(seconds: float | None) -> str:
     """Format seconds for people: ``42s``, ``3m05s``, ``2h07m``; ``-`` for None."""
     if seconds is None:
         return "-"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02}m"
+    total = round(seconds)
+    if total < 60:
+        return f"{total}s"
+    if total < 3600:
+        return f"{total // 60}m{total % 60:02}s"
+    return f"{total // 3600}h{total % 3600 // 60:02}m"

@@ -15,7 +15,7 @@ from app.tui.hostile_text import literal
 
 
 class CheckList(OptionList):
-    """Check boxes, toggled with space or Enter. ``words`` are pairs of key and text; the text may be hostile."""
+    """Check boxes, toggled with space or Enter. ``items`` are pairs of key and text; the text may be hostile."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "select", "Tick", show=False),
@@ -26,29 +26,29 @@ class CheckList(OptionList):
     class Changed(Message):
         """A box was toggled."""
 
-        def __init__(self, ticks: CheckList) -> None:
-            self.ticks = ticks
+        def __init__(self, check_list: CheckList) -> None:
+            self.check_list = check_list
             super().__init__()
 
     def __init__(
-        self, words: Sequence[tuple[str, str]], ticked: Collection[str] = (), *, id: str | None = None
+        self, items: Sequence[tuple[str, str]], checked: Collection[str] = (), *, id: str | None = None
     ) -> None:
-        self._words = list(words)
-        self._ticked = {key for key, _ in words if key in ticked}
-        super().__init__(*(Option(self._prompt(i)) for i in range(len(self._words))), id=id)
+        self._items = list(items)
+        self._checked = {key for key, _ in items if key in checked}
+        super().__init__(*(Option(self._prompt(i)) for i in range(len(self._items))), id=id)
 
     @property
-    def ticked(self) -> list[str]:
+    def checked(self) -> list[str]:
         """The keys of the checked boxes, in the order of the list."""
-        return [key for key, _ in self._words if key in self._ticked]
+        return [key for key, _ in self._items if key in self._checked]
 
     def _prompt(self, place: int) -> Content:
-        key, text = self._words[place]
-        sign = Content.styled("[x] ", "bold") if key in self._ticked else Content("[ ] ")
+        key, text = self._items[place]
+        sign = Content.styled("[x] ", "bold") if key in self._checked else Content("[ ] ")
         return sign + literal(text, limit=200)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self._ticked ^= {self._words[event.option_index][0]}
+        self._checked ^= {self._items[event.option_index][0]}
         self.replace_option_prompt_at_index(event.option_index, self._prompt(event.option_index))
         self.post_message(self.Changed(self))

@@ -212,10 +212,10 @@ def is_right(benchmark: Benchmark, run: ExportedRun, record: Record) -> bool | N
 
     An answer with nothing to label counts as the benchmark's tables count it.
     """
-    outcome, figures = record.outcome(run.judge), benchmark.figures()
+    outcome, label_metrics = record.outcome(run.judge), benchmark.label_metrics()
     label = record.verdicts[run.judge].label if outcome == "labelled" else None
-    if outcome == "unparsed" and figures is not None:
-        label = figures.unparsed
+    if outcome == "unparsed" and label_metrics is not None:
+        label = label_metrics.unparsed
     return None if label is None else benchmark.correct(record.instance.condition, label)
 
 
