@@ -124,7 +124,7 @@ def test_images_prepared_between_steps_give_the_same_answers(
     expected = tokens(answers(alone, requests))
     monkeypatch.setenv("RASHOMON_SERIAL_IMAGES", "1")
     monkeypatch.setattr("mlx_backends.mlx.batched.ThreadPoolExecutor", lambda *_: pytest.fail("a thread was started"))
-    alone.prove(requests)
+    alone.choose_mode(requests)
     assert alone.capacity > 1
     assert tokens(answers(alone, requests)) == expected
 
