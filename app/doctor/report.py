@@ -27,6 +27,7 @@ from app.text.escape import clean
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from mlx_backends.mlx.switches import NO_WIRED_LIMIT, SERIAL_IMAGES, TF32, is_on
+from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.host import host_info
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.metal import estimated_working_set
@@ -85,6 +86,7 @@ def report(workspace: Workspace, results: Sequence[CheckResult], measured: Mappi
         ("checks", _checks(results)),
         ("measurements with the demo's model", _measured(measured)),
         ("disk", [_disk_sync(workspace)]),
+        ("runs of listed models in this workspace", _runs(workspace)),
     )
     lines = ["docs/mac-report.md says how to read it."]
     for title, content in sections:
@@ -198,6 +200,22 @@ def _batches_line(batches: Any) -> str:
         return f"batch check: {batches}"
     failed = "".join(f"; {way}: {reason}" for way, reason in batches["failed"].items())
     return f"batch check: {batches['way']}, noise {batches['noise']:.2g} over {batches['tokens']} tokens{failed}"
+
+
+def _runs(workspace: Workspace) -> Iterator[str]:
+    """Yield the speed and peak memory of the runs of models that are published; names of other models may be private."""
+    listed = {model.id for model in catalog_models()}
+    known = [run for run in workspace.summaries() if run.spec.get("model") in listed and run.done]
+    for run in known:
+        seconds, errors = (sum(getattr(p, name) for p in run.progress) for name in ("seconds", "errors"))
+        peak = max(p.peak_memory for p in run.progress)
+        tokens = sum(p.tokens for p in run.progress)
+        yield (
+            f"{run.spec['model']}: {run.done} answers, {errors} errors, {seconds / run.done:.2f} s and "
+            f"{tokens / run.done:.0f} tokens an answer, peak {peak / 2**30:.2f} GiB"
+        )
+    if not known:
+        yield "none"
 
 
 def _disk_sync(workspace: Workspace) -> str:
