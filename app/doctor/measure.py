@@ -18,9 +18,9 @@ from app.system.paths import ASSETS
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request, Text
 from mlx_backends.base import Backend
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.sight_check import ReplaceableMedia, check_sight, sight_requests
 from mlx_backends.models.memory_estimate import device_info
 from mlx_backends.registry import load_backend
+from mlx_backends.sight_check import ReplaceableMedia, check_sight, sight_requests
 
 _FACTS = ("device_name", "architecture", "memory_size", "max_recommended_working_set_size", "max_buffer_length")
 _QUESTION = "What is the value of kale? "
