@@ -15,7 +15,7 @@ FAST := -n 2 --dist loadfile -m "not slow"
 SMOKE := tests/benchmarks/media tests/benchmarks/rows tests/mlx_backends/core tests/app/store tests/app/doctor \
 	tests/app/system tests/tui/test_runs.py
 
-.PHONY: demo test test-smoke test-lowest test-all upstream lint docs slow pictures constraints clean
+.PHONY: demo test test-smoke test-lowest test-all upstream lint docs slow mac pictures constraints clean
 
 demo: .venv/installed
 	@$(BIN)/python app/system/requirements.py --installed
@@ -70,6 +70,24 @@ docs: .venv/installed-test
 
 slow: .venv/installed-test
 	$(BIN)/pytest -m slow
+
+# Everything we ask of a Mac: doctor, demo, fast tests, a pilot of a model where one is cached, and a report to pass on.
+# `make mac MODEL=ID` takes another model for the pilot, `make mac SUITE=true` leaves out the tests.
+SUITE ?= $(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+MODEL ?=
+mac: .venv/installed-test
+	@workspace=.venv/rashomon-demo/cmc-bench; outcome="[make mac]"; \
+	step() { name="$$1"; shift; echo "== $$name"; if "$$@"; then outcome="$$outcome $$name: ok;"; else outcome="$$outcome $$name: failed;"; fi; }; \
+	step doctor $(BIN)/rashomon --workspace .venv doctor; \
+	step demo $(BIN)/rashomon --workspace .venv demo; \
+	step tests $(SUITE); \
+	model="$(MODEL)"; test -n "$$model" || model=$$($(BIN)/python -m tests.support.pilot_model); \
+	if test -z "$$model"; then outcome="$$outcome pilot: no model is cached"; echo "no pilot: \`rashomon models get\` fetches a model"; \
+	else step pilot $(BIN)/rashomon --workspace "$$workspace" --batch --benchmark cmc-bench --model "$$model" --limit 20; fi; \
+	$(BIN)/rashomon --workspace "$$workspace" doctor --report > /dev/null; \
+	printf '\n%s\n' "$$outcome" | tee -a rashomon-report.txt; \
+	echo 'the report is rashomon-report.txt; docs/mac-report.md says how to read it'; \
+	case "$$outcome" in *failed*) exit 1;; esac
 
 # Every picture of the README and of docs/, drawn again.
 pictures: .venv/installed-test

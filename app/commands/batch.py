@@ -17,6 +17,7 @@ from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, pla
 from app.engine.progress import Display
 from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
+from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import remote_usage
 from app.run_spec import RunSpec, load_spec
 from app.store.locks import FileLock, busy_message
@@ -174,6 +175,9 @@ def execute_runs(
         _job(workspace, list(group), conditions, options)
         for _, group in groupby(unfinished_runs, key=lambda run: (run.spec.model, run.spec.data))
     ]
+    if not demo:
+        for warning in mac_warnings((run.spec.model, run.spec.decoding.max_pixels) for run in unfinished_runs):
+            display.problem(warning)
     try:
         code = Supervisor(display).run(jobs)
     except BrokenPipeError:

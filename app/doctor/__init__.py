@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ def examine(workspace: Workspace) -> Iterator[CheckResult]:
     checks: tuple[Check, ...] = (
         machine.machine,
         machine.memory,
+        *((machine.load, machine.panics) if sys.platform == "darwin" else ()),
         libraries.packages,
         machine.mlx,
         machine.torch,

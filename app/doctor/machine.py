@@ -9,11 +9,28 @@ from importlib.util import find_spec
 
 from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
+from app.system.mac import PANIC_FOLDER, load_warnings, recent_panics
 from app.system.requirements import hidden_problem, machine_problem, macos_version
 from app.text.escape import size
+from mlx_backends.mlx.switches import NO_WIRED_LIMIT, SERIAL_IMAGES
 from mlx_backends.pytorch import spec
 
 _SECONDS = 60
+_MOST_PANICS = 3
+_QWEN3_VL_4B_BYTES = 3_100_000_000
+_QWEN3_VL_4B = {
+    "text_config": {
+        "num_hidden_layers": 36,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "hidden_size": 2560,
+        "intermediate_size": 9728,
+        "vocab_size": 151936,
+    },
+    "vision_config": {"hidden_size": 1024, "patch_size": 16, "spatial_merge_size": 2},
+}
+"""The sizes of the model that the documentation starts with, for advice where no model is cached."""
 
 _MLX = """
 import mlx.core as mx
@@ -52,11 +69,42 @@ def memory(workspace: Workspace) -> CheckResult:
         fix = f"the papers' smallest model needs {size(required_memory(smallest.weights_bytes))}; `rashomon demo` still runs."
         return CheckResult("memory", True, message, fix)
     largest = max(fitting, key=lambda model: model.weights_bytes)
-    return CheckResult(
-        "memory",
-        True,
-        f"{message}: {len(fitting)} of {len(catalog_models())} listed models fit, {largest.id} the largest",
+    message = f"{message}: {len(fitting)} of {len(catalog_models())} listed models fit, {largest.id} the largest"
+    return CheckResult("memory", True, message, _image_advice(fit.available) if sys.platform == "darwin" else "")
+
+
+def _image_advice(available: int) -> str:
+    """Return what limits images where large ones do not fit next to the suggested model; empty where they do."""
+    from mlx_backends.models.memory_estimate import suggested_max_pixels
+
+    pixels = suggested_max_pixels(_QWEN3_VL_4B, _QWEN3_VL_4B_BYTES, available)
+    return (
+        f"large images may not fit next to a 4B model in 4 bits: add `--max-pixels {pixels}` to its runs."
+        if pixels
+        else ""
     )
+
+
+def load(workspace: Workspace) -> CheckResult:
+    """Report what else takes memory or speed on a Mac."""
+    warnings = load_warnings()
+    if not warnings:
+        return CheckResult("load", True, "no memory pressure, no other models in memory, full power")
+    return CheckResult("load", True, f"{len(warnings)} things slow a run now", " ".join(warnings))
+
+
+def panics(workspace: Workspace) -> CheckResult:
+    """Report recent kernel panics, by name and date, and the switches that avoid those of Metal."""
+    reports = recent_panics()
+    if not reports:
+        return CheckResult("panics", True, f"no kernel panic in the last 30 days in {PANIC_FOLDER}")
+    names = ", ".join(f"{report.name} ({report.day})" for report in reports[:_MOST_PANICS])
+    more = f" and {len(reports) - _MOST_PANICS} more" if len(reports) > _MOST_PANICS else ""
+    fix = (
+        f"if a run of a model was going on then, run with {NO_WIRED_LIMIT}=1; if that is not enough, also with "
+        f"{SERIAL_IMAGES}=1. Neither changes an answer."
+    )
+    return CheckResult("panics", True, f"{len(reports)} in 30 days: {names}{more}", fix)
 
 
 def mlx(workspace: Workspace) -> CheckResult:

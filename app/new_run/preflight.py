@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.engine.plan import check_options, open_build
 from app.new_run.choices import model_choice
+from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, judge_usage, remote_usage
 from app.run_spec import BatchSpec, RunSpec
 from app.store.database import DATABASE
@@ -126,7 +127,7 @@ class PreflightChecker:
             choice = model_choice(name)
             if choice.fits is False:
                 warnings.append(f"{choice.name}: {choice.note}")
-        return warnings
+        return [*warnings, *mac_warnings((name, spec.decoding.max_pixels) for name in spec.model)]
 
 
 def _stamp(folder: Path) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -13,6 +13,7 @@ from benchmarks.vocabulary import Decoding, Generation, Request
 from mlx_backends.core.error_text import one_line
 from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import PreparedInputs
+from mlx_backends.mlx.switches import SERIAL_IMAGES, InlineExecutor, is_on
 from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
 
 _SLICE_S = 0.05
@@ -52,7 +53,7 @@ class BatchedAnswers:
         self._processors = processors
         self._text = text
         self._limits = limits
-        self._pool = ThreadPoolExecutor(1, "prepare")
+        self._pool: Executor = InlineExecutor() if is_on(SERIAL_IMAGES) else ThreadPoolExecutor(1, "prepare")
         self._preparing: deque[tuple[Request, Future[PreparedInputs]]] = deque()
         self._started: list[_Work] = []
         self.sequential: deque[Request] = deque()

@@ -46,6 +46,7 @@ from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
 from mlx_backends.core.batch_invariance import BatchInvariance, select_requests
+from mlx_backends.mlx.switches import float_facts
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
@@ -181,7 +182,8 @@ class Worker:
         if backend is None:
             return
         protocol = spec.protocol()
-        engine = {**asdict(backend.info), "machine": asdict(host_info())}
+        info = backend.info
+        engine = {**asdict(info), "machine": asdict(host_info()), **float_facts(info.engine, info.device)}
         store.use_engine(engine)
         backend.use_sequential_mode()
         max_width = backend.capacity if spec.exact else backend.max_capacity

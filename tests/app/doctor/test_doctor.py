@@ -8,6 +8,7 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pytest
 
 from app.doctor import access, contents, libraries, machine
 from app.store.workspace import Workspace
+from app.system.mac import Panic
+from mlx_backends.models.metal import estimated_working_set
 from tests.support.command import ROOT, Rashomon
 
 Examined = Callable[..., dict[str, dict[str, Any]]]
@@ -217,3 +220,30 @@ def test_a_machine_too_small_for_the_papers_models_is_told(monkeypatch: pytest.M
     found = machine.memory(Workspace(tmp_path))
     assert found.ok
     assert "`rashomon demo` still runs" in found.fix
+
+
+def test_a_mac_is_examined_for_what_slows_or_panics_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(machine, "load_warnings", lambda: ["low power mode is on."])
+    monkeypatch.setattr(
+        machine, "recent_panics", lambda: [Panic(f"{n}.panic", date(2026, 11, n)) for n in range(5, 0, -1)]
+    )
+    load, panics = machine.load(Workspace(tmp_path)), machine.panics(Workspace(tmp_path))
+    assert load.ok
+    assert load.fix == "low power mode is on."
+    assert panics.ok
+    assert "5.panic (2026-11-05), 4.panic (2026-11-04), 3.panic (2026-11-03) and 2 more" in panics.message
+    assert "RASHOMON_NO_WIRED_LIMIT=1" in panics.fix
+    monkeypatch.setattr(machine, "load_warnings", list)
+    monkeypatch.setattr(machine, "recent_panics", list)
+    assert not machine.load(Workspace(tmp_path)).fix
+    assert not machine.panics(Workspace(tmp_path)).fix
+
+
+@pytest.mark.parametrize(("gigabytes", "limits"), [(8, True), (16, False)])
+def test_a_small_mac_is_told_to_limit_images(
+    gigabytes: int, limits: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    available = estimated_working_set(gigabytes * 2**30)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (available, "Metal"))
+    assert ("--max-pixels 3400000" in machine.memory(Workspace(tmp_path)).fix) is limits

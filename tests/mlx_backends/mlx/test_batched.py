@@ -117,6 +117,18 @@ def test_answers_are_those_of_one_at_a_time(kind: str, width: int, pictures: Pic
     assert tokens(answers(backend, backward)) == tokens(expected)
 
 
+def test_images_prepared_between_steps_give_the_same_answers(
+    alone: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = varied(pictures, 2)
+    expected = tokens(answers(alone, requests))
+    monkeypatch.setenv("RASHOMON_SERIAL_IMAGES", "1")
+    monkeypatch.setattr("mlx_backends.mlx.batched.ThreadPoolExecutor", lambda *_: pytest.fail("a thread was started"))
+    alone.choose_mode(requests)
+    assert alone.capacity > 1
+    assert tokens(answers(alone, requests)) == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_benchmarks_answers_are_those_of_one_at_a_time(

@@ -12,7 +12,7 @@ from benchmarks.vocabulary import Text
 from mlx_backends.base import Backend
 from mlx_backends.mlx.memory_limits import MemoryLimits, MemoryUsage, out_of_memory
 from mlx_backends.models import memory_estimate
-from mlx_backends.models.memory_estimate import GIB
+from mlx_backends.models.metal import GIB
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 
@@ -59,6 +59,17 @@ def test_on_metal_the_working_set_is_wired_and_the_cache_bounded() -> None:
     device = Device()
     MemoryLimits(device, MAC).set()
     assert (device.wired, device.cache_limit) == (WORKING_SET, WORKING_SET // 8)
+
+
+@pytest.mark.parametrize(("value", "wires"), [("1", False), ("yes", False), ("0", True), ("off", True), ("", True)])
+def test_the_switch_leaves_wired_memory_alone(value: str, wires: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RASHOMON_NO_WIRED_LIMIT", value)
+    device = Device()
+    MemoryLimits(device, MAC).set()
+    assert (device.wired == WORKING_SET) is wires
+    assert device.cache_limit == WORKING_SET // 8
+    device.set_wired_limit(7)  # as mlx-vlm and mlx-lm do
+    assert (device.wired == 7) is wires
 
 
 def test_a_system_that_refuses_to_wire_still_has_its_cache_bounded() -> None:

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Text
 from mlx_backends.models import memory_estimate
-from mlx_backends.models.memory_estimate import GIB, device_info, memory_fit, required_memory
+from mlx_backends.models.memory_estimate import (
+    device_info,
+    memory_fit,
+    peak_memory,
+    required_memory,
+    suggested_max_pixels,
+)
+from mlx_backends.models.metal import GIB, estimated_working_set
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 
@@ -35,17 +42,71 @@ def test_with_metals_figure_the_answer_is_exact() -> None:
     )
 
 
-@pytest.mark.parametrize(("total", "share"), [(16, 2 / 3), (36, 2 / 3), (64, 3 / 4)])
-def test_without_mlx_a_mac_is_estimated_and_says_so(total: int, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("total", "gibibytes"), [(8, 5.33), (16, 11.84), (36, 27.0), (64, 51.84), (128, 107.5)])
+def test_a_mac_without_metal_is_estimated_from_published_values(
+    total: int, gibibytes: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def sysctl(command: list[str], **_: object) -> Any:
         assert command[-1] == "hw.memsize"
         return SimpleNamespace(returncode=0, stdout=f"{total * GIB}\n")
 
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setattr("subprocess.run", sysctl)
+    monkeypatch.setattr(memory_estimate, "metal_working_set", lambda: None)
     fit = memory_fit(GIB)
-    assert fit.available == pytest.approx(total * GIB * share)
+    assert fit.available == pytest.approx(gibibytes * GIB)
     assert f"estimated from {total} GiB" in fit.source
+
+
+def test_what_metal_recommends_is_used_for_a_mac(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr(memory_estimate, "metal_working_set", lambda: 7 * GIB)
+    fit = memory_fit(0)
+    assert (fit.available, fit.source) == (7 * GIB, "Metal's recommended working set")
+
+
+@given(st.integers(0, 600), st.integers(0, 600))
+def test_more_memory_never_has_a_smaller_working_set(one: int, other: int) -> None:
+    less, more = sorted((one, other))
+    assert 0 <= estimated_working_set(less * GIB) <= estimated_working_set(more * GIB) <= more * GIB
+
+
+CONFIG = {
+    "text_config": {
+        "num_hidden_layers": 36,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "intermediate_size": 9728,
+        "vocab_size": 151936,
+    },
+    "vision_config": {"hidden_size": 1024, "patch_size": 16, "spatial_merge_size": 2},
+}
+
+
+def test_a_peak_grows_with_the_image_the_prompt_and_the_width() -> None:
+    weights = 3_100_000_000
+
+    def peak(image_tokens: int, width: int, text_tokens: int = 1500) -> int:
+        return peak_memory(
+            CONFIG,
+            weights,
+            prompt_tokens=text_tokens + image_tokens,
+            image_tokens=image_tokens,
+            max_tokens=256,
+            width=width,
+        )
+
+    assert peak(0, 1) == required_memory(weights), "small requests are covered by the allowance"
+    assert required_memory(weights) < peak(8000, 1) < peak(16000, 1)
+    assert peak(16000, 2) - peak(16000, 1) >= 16000 * 144 * 1024, "the cache of another request"
+    assert peak_memory({}, weights, prompt_tokens=10**6, image_tokens=10**6, max_tokens=1) == required_memory(weights)
+
+
+def test_only_a_small_mac_limits_its_images() -> None:
+    weights = 3_100_000_000
+    pixels = {size: suggested_max_pixels(CONFIG, weights, estimated_working_set(size * GIB)) for size in (4, 8, 16)}
+    assert pixels == {4: None, 8: 3_400_000, 16: None}, "on the smallest no image fits, on the largest any"
 
 
 def test_elsewhere_a_margin_of_the_machines_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

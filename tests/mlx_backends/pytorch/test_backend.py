@@ -260,7 +260,8 @@ def _installed(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
 
 
 def test_a_gpus_memory_is_what_must_hold_the_weights() -> None:
-    from mlx_backends.models.memory_estimate import GIB, memory_fit
+    from mlx_backends.models.memory_estimate import memory_fit
+    from mlx_backends.models.metal import GIB
 
     fit = memory_fit(20 * GIB, {"total_memory": 24 * GIB, "architecture": "sm_89"})
     assert fit.ok
