@@ -1,4 +1,4 @@
-"""Facts that a run's store records about its answering: excluded instances, an early stop, and workers that ran out of memory."""
+"""Facts that a run's store records about its answering: excluded instances, an early stop, and deaths of workers."""
 
 from __future__ import annotations
 
@@ -100,6 +100,14 @@ class WorkerDeath:
         count = len(self.suspects)
         requests = f"{count} requests in flight; they are" if count > 1 else "one request in flight; it is"
         return f"{subject} with {requests} repeated one at a time, then others {self.reduced_width} at a time"
+
+
+def death_to_json(death: WorkerDeath) -> dict[str, Any]:
+    """Return the stored form of ``death``; earlier versions know no other cause than memory, and no key for it."""
+    values = asdict(death)
+    if death.memory:
+        del values["memory"]
+    return values
 
 
 def worker_deaths(store: RunStore) -> list[WorkerDeath]:

@@ -11,9 +11,8 @@ from benchmarks.errors import ModelError
 from benchmarks.text_model import Embedder
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
-from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.mlx.fault_recovery import FaultRecovery
-from mlx_backends.models.discovery import inspect, resolve
+from mlx_backends.models.discovery import ModelInfo, inspect, resolve
 from mlx_backends.models.memory_estimate import device_info, memory_fit
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
@@ -80,6 +79,10 @@ def load_embedder(name: str, *, force: bool = False) -> Encoder:
     if not fit.ok and not force:
         raise ModelError(f"{model_info.name} was not loaded: {fit.sentence}; choose a smaller one, or add --force.")
     check_tokenizer(model_info.path)
+    return FaultRecovery().repeat(lambda: _load(model_info))
+
+
+def _load(model_info: ModelInfo) -> Encoder:
     try:
         with contained():
             from mlx_vlm.embedding_loader import load_embedding_model
@@ -90,8 +93,6 @@ def load_embedder(name: str, *, force: bool = False) -> Encoder:
         encoder = Encoder(model_info.name, model, tokenizer)
         encoder.embed(["a text"])
     except Exception as error:  # a malformed folder can make these libraries raise anything
-        if metal_fault(error) is not None:
-            raise DeviceLostError(error) from error
         raise ModelError(
             f"{model_info.name} cannot embed texts: {one_line(error)}; name an embedding model."
         ) from error

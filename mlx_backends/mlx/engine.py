@@ -9,7 +9,6 @@ from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.models.discovery import ModelInfo, inspect, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.weights import weights_digest
@@ -33,10 +32,9 @@ class MLXEngine(Engine):
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         """Load ``model``. Raises ModelError for one that cannot be loaded, or does not fit in memory without ``force``."""
         found = inspect(resolve(model))
-        from mlx_backends.mlx.lm import LMBackend
-        from mlx_backends.mlx.load import check_supported, check_text_supported, load, load_text
+        from mlx_backends.mlx.fault_recovery import FaultRecovery
+        from mlx_backends.mlx.load import check_supported, check_text_supported
         from mlx_backends.mlx.memory_limits import MemoryLimits
-        from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
         from mlx_backends.models.memory_estimate import device_info
 
         sees = found.engine == "mlx-vlm"
@@ -48,17 +46,23 @@ class MLXEngine(Engine):
                 "choose a smaller quantisation, or add --force to load it anyway."
             )
         MemoryLimits.here().set()
-        info = _describe(found)
-        loaded = (load if sees else load_text)(found.path)
-        width = options.max_in_flight
-        try:
-            if sees:
-                return VLMBackend(info, media, *loaded, width=width and max(1, width // QUEUE_FACTOR))
-            return LMBackend(info, *loaded, width=width)
-        except Exception as error:  # a processor or template unlike any other
-            if metal_fault(error) is not None:
-                raise DeviceLostError(error) from error
-            raise ModelError(f"{found.name} was loaded but cannot be asked: {one_line(error)}") from error
+        return FaultRecovery().repeat(lambda: _load(found, media, options.max_in_flight))
+
+
+def _load(model: ModelInfo, media: MediaPath, width: int | None) -> Backend:
+    from mlx_backends.mlx.lm import LMBackend
+    from mlx_backends.mlx.load import load, load_text
+    from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
+
+    sees = model.engine == "mlx-vlm"
+    info = _describe(model)
+    loaded = (load if sees else load_text)(model.path)
+    try:
+        if sees:
+            return VLMBackend(info, media, *loaded, width=width and max(1, width // QUEUE_FACTOR))
+        return LMBackend(info, *loaded, width=width)
+    except Exception as error:  # a processor or template unlike any other
+        raise ModelError(f"{model.name} was loaded but cannot be asked: {one_line(error)}") from error
 
 
 def _describe(model: ModelInfo) -> EngineInfo:

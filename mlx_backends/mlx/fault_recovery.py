@@ -68,21 +68,23 @@ def dropping() -> Iterator[None]:
 
 
 class FaultRecovery:
-    """Recovery of one loaded model after a fault.
+    """Recovery of one loaded ``model`` after a fault, or of the GPU alone.
 
-    Its arrays are evaluated at once, those that are no parameters too: an array that is first computed in a request would stay
+    The model's arrays are evaluated at once, those that are no parameters too: an array that is first computed in a request would stay
     wrong after a fault in it.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any = None) -> None:
         import mlx.core as mx
         from mlx.utils import tree_flatten
 
-        self._modules = [(module, dict(module), dict(vars(module))) for module in model.modules()]
-        for _, arrays, _ in self._modules:
-            own = {name: value for name, value in arrays.items() if not hasattr(value, "modules")}
-            mx.eval([value for _, value in tree_flatten(own) if isinstance(value, mx.array)])
-        settle()
+        modules = [] if model is None else model.modules()
+        self._modules = [(module, dict(module), dict(vars(module))) for module in modules]
+        if self._modules:
+            mx.eval(
+                [value for _, value in tree_flatten([arrays for _, arrays, _ in self._modules]) if _is_array(value)]
+            )
+            settle()
 
     def recover(self, error: BaseException) -> bool:
         """Drop everything computed since the model was loaded, and return whether the GPU computes again after ``error``."""
@@ -133,6 +135,12 @@ class FaultRecovery:
             else:
                 return result
         raise AssertionError
+
+
+def _is_array(value: Any) -> bool:
+    import mlx.core as mx
+
+    return isinstance(value, mx.array)
 
 
 def _of_library(cached: Any) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
-from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
@@ -74,8 +73,6 @@ def load(path: Path) -> tuple[Any, Any]:
             with _without_glob_characters(path) as place:
                 model, processor = load_vlm(place, trust_remote_code=False)
     except Exception as error:  # a malformed folder can make these libraries raise anything
-        if metal_fault(error) is not None:
-            raise DeviceLostError(error) from error
         raise ModelError(f"{model_name(path)} could not be loaded: {one_line(error)}") from error
     return model, processor
 
@@ -97,8 +94,6 @@ def load_text(path: Path) -> tuple[Any, Any]:
             with _without_glob_characters(path) as place:
                 model, tokenizer = load_lm(place, tokenizer_config=trust, trust_remote_code=False)
     except Exception as error:  # a malformed folder can make these libraries raise anything
-        if metal_fault(error) is not None:
-            raise DeviceLostError(error) from error
         raise ModelError(f"the text-only model {model_name(path)} could not be loaded: {one_line(error)}") from error
     ends = read_config(path).get("eos_token_id")  # mlx-lm takes the generation settings' instead
     tokenizer.eos_token_ids |= {end for end in (ends if isinstance(ends, list) else [ends]) if isinstance(end, int)}

@@ -96,9 +96,7 @@ def install(orders: dict[str, Any]) -> None:
         setattr(mx.array, name, reading)
 
     synchronize = mx.synchronize
-    mx.synchronize = lambda *stream: injector.call(  # type: ignore[assignment]
-        "synchronize", lambda: synchronize(*stream), lambda result: result
-    )
+    mx.synchronize = lambda *stream: injector.call("synchronize", lambda: synchronize(*stream), lambda result: result)
     for name in ("eval", "async_eval"):
         wrap_evaluation(name)
     for name in ("item", "tolist"):

@@ -11,14 +11,13 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
 from app.engine.in_flight import read_leftover, remove_leftover
 from app.store.locks import FileLock
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
-from app.store.run_facts import DEATHS_KEY, WorkerDeath
+from app.store.run_facts import DEATHS_KEY, WorkerDeath, death_to_json
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import Generation
 
@@ -92,6 +91,6 @@ def _record_death(store: RunStore, death: WorkerDeath) -> WorkerDeath:
             ]
         )
         store.set_meta(_SUSPECTS, sorted({*known, *(row[0] for row in rows)}))
-    store.change_meta(DEATHS_KEY, lambda before: [*(before or []), asdict(death)])
+    store.change_meta(DEATHS_KEY, lambda before: [*(before or []), death_to_json(death)])
     remove_leftover(store.folder)
     return death

@@ -154,7 +154,7 @@ def test_a_computation_is_repeated_once(plan: Plan) -> None:
 
 
 def test_what_a_model_has_stored_since_it_was_loaded_is_dropped() -> None:
-    class Model(nn.Module):
+    class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.inner = nn.Linear(2, 2)
@@ -187,6 +187,7 @@ def test_faults_of_what_is_dropped_do_not_matter(plan: Plan) -> None:
 
 
 def test_a_fault_while_loading_is_no_fault_of_the_model(tiny: Path, pictures: Pictures, plan: Plan) -> None:
-    plan("timeout")
-    with pytest.raises(DeviceLostError):
-        load_backend(str(tiny), pictures.path)
+    plan("timeout", "victim")
+    backend = load_backend(str(tiny), pictures.path)
+    assert answer(backend, hello()).error is None
+    backend.close()
