@@ -70,8 +70,8 @@ def dropping() -> Iterator[None]:
 class FaultRecovery:
     """Recovery of one loaded ``model`` after a fault, or of the GPU alone.
 
-    The model's arrays are evaluated at once, those that are no parameters too: an array that is first computed in a request would stay
-    wrong after a fault in it.
+    The model's arrays are evaluated at once, those that are no parameters too: an array that is first computed in a request would
+    stay wrong after a fault in it.
     """
 
     def __init__(self, model: Any = None) -> None:

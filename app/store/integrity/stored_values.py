@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from app.store.integrity.digests import COLUMNS
 from benchmarks.errors import StoreError
@@ -100,13 +100,16 @@ class _Proof(TypedDict, total=False):
     lacks: str
 
 
-class _Death(TypedDict):
+class _DeathCause(TypedDict, total=False):
+    memory: bool
+
+
+class _Death(_DeathCause):
     cause: str
     at: float
     width: int | None
     suspects: list[str]
     failed: list[str]
-    memory: NotRequired[bool]
 
 
 class _Labelling(TypedDict, total=False):
