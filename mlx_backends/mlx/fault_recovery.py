@@ -15,6 +15,7 @@ from mlx_backends.core.metal_faults import DeviceLostError, MetalFault, metal_fa
 _MAX_PENDING = 8
 """Most errors in a row that are taken for the pending ones of a single fault; computations in flight fail with it."""
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -135,6 +136,10 @@ class FaultRecovery:
             else:
                 return result
         raise AssertionError
+
+    def repeating(self, compute: Callable[[A], T]) -> Callable[[A], T]:
+        """Return ``compute`` with :meth:`repeat` around each call."""
+        return lambda argument: self.repeat(lambda: compute(argument))
 
 
 def _is_array(value: Any) -> bool:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -14,6 +15,7 @@ from benchmarks.vocabulary import Decoding, Generation, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.batch_invariance import (
     SEQUENTIAL,
+    AnsweringMode,
     BatchInvariance,
     ForcedAnswer,
     LogitsRecorder,
@@ -129,16 +131,15 @@ class LMBackend(Backend):
         self.proof = None
         if self.capacity == 1:
             return None
+        repeating = self._recovery.repeating
         with redirect_stdout(sys.stderr):
-            self.proof = self._recovery.repeat(lambda: self._check(requests, stop))
-        if self.proof is not None and self.proof.way == SEQUENTIAL:
+            if not (cases := reference_answers(requests, repeating(self._case), stop)):
+                return None
+            modes: dict[str, AnsweringMode] = {BATCHED: repeating(partial(self._forced, self._width))}
+            self.proof = check_batch_invariance(cases, repeating(self._padded), modes)
+        if self.proof.way == SEQUENTIAL:
             self._set_width(1)
         return self.proof
-
-    def _check(self, requests: Sequence[Request], stop: Callable[[], bool]) -> BatchInvariance | None:
-        if not (cases := reference_answers(requests, self._case, stop)):
-            return None
-        return check_batch_invariance(cases, self._padded, {BATCHED: lambda cases: self._forced(self._width, cases)})
 
     def close(self) -> None:
         self._waiting, self._started = [], []

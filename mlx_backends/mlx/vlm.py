@@ -175,23 +175,22 @@ class VLMBackend(Backend):
 
     def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
         self.exact()
+        repeating, forcing = self._recovery.repeating, self._teacher_forcing
         with redirect_stdout(sys.stderr):
-            return self._recovery.repeat(lambda: self._prove(requests, stop))
-
-    def _prove(self, requests: Sequence[Request], stop: Callable[[], bool]) -> BatchInvariance | None:
-        self.exact()
-        if not (cases := reference_answers(requests, self._teacher_forcing.case, stop)):
-            return None
-        modes: dict[str, AnsweringMode] = {}
-        if (width := self._width(requests, [case.request for case in cases])) > 1:
-            modes[BATCHED_SHARED] = self._teacher_forcing.mode(width, share=True)
-            modes[BATCHED] = self._teacher_forcing.mode(width, share=False)
-        modes[SEQUENTIAL_SHARED] = self._teacher_forcing.mode(1, share=True)
-        self.proof = check_batch_invariance(cases, self._teacher_forcing.padded, modes)
-        if self.proof.way in (BATCHED_SHARED, SEQUENTIAL_SHARED):
-            self.proof = replace(self.proof, lacks=self._lacks())
-        if self.proof.way != SEQUENTIAL:
-            self._start_batched(1 if self.proof.way == SEQUENTIAL_SHARED else width, share=self.proof.way != BATCHED)
+            if not (cases := reference_answers(requests, repeating(forcing.case), stop)):
+                return None
+            modes: dict[str, AnsweringMode] = {}
+            if (width := self._width(requests, [case.request for case in cases])) > 1:
+                modes[BATCHED_SHARED] = repeating(forcing.mode(width, share=True))
+                modes[BATCHED] = repeating(forcing.mode(width, share=False))
+            modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
+            self.proof = check_batch_invariance(cases, repeating(forcing.padded), modes)
+            if self.proof.way in (BATCHED_SHARED, SEQUENTIAL_SHARED):
+                self.proof = replace(self.proof, lacks=self._lacks())
+            if self.proof.way != SEQUENTIAL:
+                self._start_batched(
+                    1 if self.proof.way == SEQUENTIAL_SHARED else width, share=self.proof.way != BATCHED
+                )
         return self.proof
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:

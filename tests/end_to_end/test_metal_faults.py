@@ -24,8 +24,8 @@ from tests.support.fp32 import in_fp32
 from tests.support.metal_injector import MESSAGES
 from tests.support.tiny_qwen3 import build_tiny_lm
 
-ALONE, BATCHED = (60, 180), (100, 500)
-"""Calls of MLX between two faults: a request alone takes fewer, so that chance does not hit one again and again."""
+ALONE, BATCHED = (60, 180), (250, 600)
+"""Calls of MLX between two faults: a request alone, or the check of a batch, takes fewer, so that chance hits none twice."""
 
 NAME = "r"
 
@@ -74,7 +74,7 @@ def check(home: Path, work: Callable[[Rashomon], None], faults: int, gap: tuple[
     lines = [line.split() for line in log.read_text().splitlines()]
     print(len(lines), Counter(kind for kind, _ in lines), Counter(site for _, site in lines))
     assert len(lines) == faults, "all of them came"
-    assert faults < 100 or {kind for kind, _ in lines} == set(MESSAGES)
+    assert faults < 50 or {kind for kind, _ in lines} == set(MESSAGES)
     assert exports[0] == exports[1]
 
 
@@ -82,9 +82,9 @@ def check(home: Path, work: Callable[[Rashomon], None], faults: int, gap: tuple[
     ("how", "faults", "examples", "gap"),
     [
         pytest.param(("--exact",), 5, 6, ALONE, id="exact"),
-        pytest.param((), 5, 6, ALONE, id="batched"),
-        pytest.param(("--exact",), 200, 64, ALONE, id="exact-many", marks=pytest.mark.slow),
-        pytest.param((), 100, 100, BATCHED, id="batched-many", marks=pytest.mark.slow),
+        pytest.param((), 5, 6, BATCHED, id="batched"),
+        pytest.param(("--exact",), 250, 80, ALONE, id="exact-many", marks=pytest.mark.slow),
+        pytest.param((), 75, 110, BATCHED, id="batched-many", marks=pytest.mark.slow),
     ],
 )
 def test_answers_are_the_same_with_faults(
@@ -96,9 +96,9 @@ def test_answers_are_the_same_with_faults(
 @pytest.mark.slow
 def test_likelihoods_are_the_same_with_faults(tmp_path: Path) -> None:
     how = ("--score", "likelihood", "--exact", *CHOICES)
-    check(tmp_path, answers(tmp_path, *how, examples=150, benchmark="clash"), 100, ALONE)
+    check(tmp_path, answers(tmp_path, *how, examples=150, benchmark="clash"), 125, ALONE)
 
 
 @pytest.mark.slow
 def test_a_judge_gives_the_same_labels_with_faults(tmp_path: Path) -> None:
-    check(tmp_path, labels(tmp_path, 400), 100, ALONE)
+    check(tmp_path, labels(tmp_path, 1200), 50, BATCHED)
