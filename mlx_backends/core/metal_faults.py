@@ -9,6 +9,7 @@ before it (:mod:`mlx_backends.mlx.fault_recovery`).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import Enum
 
 from benchmarks.errors import ModelError
@@ -46,10 +47,18 @@ def metal_fault(error: BaseException) -> MetalFault | None:
 
 def _source(error: BaseException) -> BaseException | None:
     """Return the exception by which MLX reports a fault, of an exception and its causes."""
+    return next(
+        (cause for cause in causes(error) if isinstance(cause, RuntimeError) and _FAILED in str(cause)),
+        None,
+    )
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception, its cause, the cause of that, and so on."""
     cause: BaseException | None = error
-    while cause is not None and not (isinstance(cause, RuntimeError) and _FAILED in str(cause)):
+    while cause is not None:
+        yield cause
         cause = cause.__cause__ or cause.__context__
-    return cause
 
 
 class DeviceLostError(ModelError):

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.vocabulary import Decoding, Generation, Request
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
-from mlx_backends.mlx.fault_recovery import FaultRecovery, root_cause, settle
+from mlx_backends.mlx.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
 from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
@@ -77,10 +77,8 @@ class BatchedAnswers:
         self._preparing.append((request, self._pool.submit(self._prepared, request)))
 
     def _prepared(self, request: Request) -> PreparedInputs:
-        try:
+        with raising_root_cause():  # in the thread that computed: streams are a thread's own
             return self._prepare(request)
-        except Exception as error:
-            raise root_cause(error) from error  # streams are a thread's own
 
     def step(self) -> Sequence[Generation]:
         deadline = perf_counter() + _SLICE_S

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from mlx_backends.core.metal_faults import DeviceLostError, MetalFault, metal_fault
+from mlx_backends.core.metal_faults import DeviceLostError, MetalFault, causes, metal_fault
 
 _MAX_PENDING = 8
 """Most errors in a row that are taken for the pending ones of a single fault; computations in flight fail with it."""
@@ -58,6 +58,18 @@ def root_cause(error: Exception) -> Exception:
 
 
 @contextmanager
+def raising_root_cause() -> Iterator[None]:
+    """Raise the :func:`root_cause` of an error within the block, before what the block has opened is closed."""
+    try:
+        yield
+    except Exception as error:
+        cause = root_cause(error)
+        if cause is error:
+            raise
+        raise cause from error
+
+
+@contextmanager
 def dropping() -> Iterator[None]:
     """Close within the block what holds unconfirmed results; Metal faults in them do not matter any more."""
     quieten()
@@ -91,10 +103,8 @@ class FaultRecovery:
         """Drop everything computed since the model was loaded, and return whether the GPU computes again after ``error``."""
         import mlx.core as mx
 
-        cause: BaseException | None = error
-        while cause is not None:  # its frames hold arrays
-            traceback.clear_frames(cause.__traceback__)
-            cause = cause.__cause__ or cause.__context__
+        for cause in causes(error):
+            traceback.clear_frames(cause.__traceback__)  # which hold arrays
         if metal_fault(error) is MetalFault.IGNORED:
             return False
         for module, arrays, attributes in self._modules:

@@ -28,7 +28,7 @@ from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.core.text_prompt import TextPrompter
-from mlx_backends.mlx.fault_recovery import FaultRecovery, root_cause, settle
+from mlx_backends.mlx.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
 from mlx_backends.mlx.lm_batch import TextRow, make_rows
 from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
 
@@ -193,14 +193,15 @@ class LMBackend(Backend):
         """Answer ``rows``, up to ``width`` in a batch."""
         batch = make_rows(self._model, self._ends, width)
         try:
-            waiting = list(rows)
-            while any(row.finished is None for row in rows):
-                active = [row for row in rows if row.finished is None and row not in waiting]
-                while waiting and len(active) < batch.width:
-                    active.append(waiting.pop(0))
-                    batch.add(active[-1])
-                batch.work()
-            settle()
+            with raising_root_cause():
+                waiting = list(rows)
+                while any(row.finished is None for row in rows):
+                    active = [row for row in rows if row.finished is None and row not in waiting]
+                    while waiting and len(active) < batch.width:
+                        active.append(waiting.pop(0))
+                        batch.add(active[-1])
+                    batch.work()
+                settle()
         finally:
             batch.close()
 

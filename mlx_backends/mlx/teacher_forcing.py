@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.vocabulary import Message, Request, Text
 from mlx_backends.core.batch_invariance import AnsweringMode, ForcedAnswer, LogitsRecorder, ReferenceAnswer
-from mlx_backends.mlx.fault_recovery import settle
+from mlx_backends.mlx.fault_recovery import raising_root_cause, settle
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 
@@ -78,19 +78,20 @@ class TeacherForcing:
         from mlx_backends.mlx.vlm_batch import VLMRow
 
         try:
-            processors = [ForcedAnswer(case.tokens) for case in cases]
-            started = [
-                VLMRow(self._preprocessor.inputs(case.request), len(case.tokens), [processor])
-                for case, processor in zip(cases, processors, strict=True)
-            ]
-            for row in started:
-                rows.add(row)
-            while any(row.finished is None for row in started):
-                rows.work()
+            with raising_root_cause():
+                processors = [ForcedAnswer(case.tokens) for case in cases]
+                started = [
+                    VLMRow(self._preprocessor.inputs(case.request), len(case.tokens), [processor])
+                    for case, processor in zip(cases, processors, strict=True)
+                ]
                 for row in started:
-                    if row.failed is not None:
-                        raise row.failed
-            settle()
-            return [np.stack(processor.logits) for processor in processors]
+                    rows.add(row)
+                while any(row.finished is None for row in started):
+                    rows.work()
+                    for row in started:
+                        if row.failed is not None:
+                            raise row.failed
+                settle()
+                return [np.stack(processor.logits) for processor in processors]
         finally:
             rows.close()

@@ -224,14 +224,16 @@ class VLMBackend(Backend):
     def _repeats(self, work: SequentialRequest, error: Exception) -> bool:
         """Return whether ``work`` starts again because of ``error``, after dropping all that may be wrong by now.
 
+        After any error, that is the rows in progress too: closing what failed may have taken the only report of a fault.
+
         Raises DeviceLostError where the GPU has failed on the same request before, or does not compute any more.
         """
         fault = metal_fault(error)
-        if fault is None and (work.faults or not out_of_memory(error)):
-            return False
         work.close()
         if self._batched is not None:
             self._batched.abandon()
+        if fault is None and (work.faults or not out_of_memory(error)):
+            return False
         if (not self._recovery.recover(error) or work.faults) and fault is not None:
             raise DeviceLostError(error, work.request.id) from error
         self._work = SequentialRequest(work.request, faults=work.faults + 1)

@@ -167,10 +167,12 @@ class VLMRows:
                         self._prefixes.put(row.inputs.content[:position], copy.deepcopy(row.cache))
                 if row.last - row.read > MAX_SUFFIX_TOKENS or not self._joinable(row):
                     yield from self._advance(row, row.last)
-            except Exception as failure:  # it must not stop the other rows
-                error = root_cause(failure)
+            except Exception as error:  # it must not stop the other rows
+                cause = root_cause(error)
+                if cause is not error:
+                    raise cause from error
                 if metal_fault(error) is not None:  # which the other rows' arrays may have been part of
-                    raise error from failure
+                    raise
                 row.failed = error
                 yield [row]
         suffixes = [row for row in started if row.failed is None and row.read < row.last]
