@@ -19,9 +19,12 @@ from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Generation, Record, Request, Verdict
 from judges.rubric import RubricJudge
 from mlx_backends.base import Backend
+from mlx_backends.core.metal_faults import DeviceLostError
 
 _POLL_SECONDS = 0.2
 _VERSIONS = ("versions", "device")
+_LOST = "judge-device-lost"
+"""The key of the answers, each with its judge, on which a worker has lost the GPU."""
 
 
 @dataclass(slots=True)
@@ -47,10 +50,10 @@ def judge_answers(
     """Judge every unjudged answer, ``width`` at a time; while ``more()``, wait for further answers.
 
     Verdicts are committed as they come. Once ``stop()``, requests in flight are cancelled, to be repeated another time. While
-    ``paused()``, no new request is submitted. Raises BudgetError at the budget's limit; all verdicts until then are kept.
+    ``paused()``, no new request is submitted. Raises BudgetError at the budget's limit, and DeviceLostError where the GPU fails
+    repeatedly; all verdicts until then are kept. A request on which two workers lost the GPU is a failure of the judge.
     """
     waiting = _cases(store, judge, more)
-    capacity = min(backend.capacity, width or backend.capacity)
     in_flight: dict[str, _Case] = {}
     verdicts = GroupCommit(store.add_verdicts)
     exhausted = False
@@ -67,6 +70,7 @@ def judge_answers(
 
     try:
         while not stop() and not (exhausted and not in_flight):
+            capacity = min(backend.capacity, width or backend.capacity)  # which shrinks where memory runs short
             while not exhausted and len(in_flight) < capacity and not paused():
                 try:
                     case = next(waiting)
@@ -91,6 +95,14 @@ def judge_answers(
                 else:
                     conclude(case, verdict)
             verdicts.commit_if_due()
+    except DeviceLostError as error:
+        if (lost := in_flight.get(error.request_id or "")) is not None:
+            key = [judge.id, lost.generation]
+            if key in store.meta(_LOST, []):
+                conclude(lost, Verdict(judge.id, "judge-failed", reason=f"the judge gave no reply: {error}"))
+            else:
+                store.change_meta(_LOST, lambda known: [*(known or []), key])
+        raise
     finally:
         for request_id in in_flight:
             backend.cancel(request_id)

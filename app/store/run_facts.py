@@ -1,4 +1,4 @@
-"""Facts that a run's store records about its answering: excluded instances, an early stop, and workers that ran out of memory."""
+"""Facts that a run's store records about its answering: excluded instances, an early stop, and deaths of workers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def stop_reason(store: RunStore) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class WorkerDeath:
-    """The death of a worker that ran out of memory.
+    """The death of a worker that ran out of memory or lost the GPU.
 
     Attributes:
         cause: A phrase that follows "the worker".
@@ -75,6 +75,7 @@ class WorkerDeath:
         width: The most requests the worker had in flight; None if it died before its first request.
         suspects: The ids of the instances that were in flight; each is asked again on its own.
         failed: The id of an instance that was in flight on its own, and is now recorded as an error.
+        memory: Whether memory ran out.
     """
 
     cause: str
@@ -82,11 +83,12 @@ class WorkerDeath:
     width: int | None = None
     suspects: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    memory: bool = True
 
     @property
     def reduced_width(self) -> int | None:
-        """The width for the next worker: half, unless a single request was already too much."""
-        return self.width if self.width is None or self.failed else max(1, self.width // 2)
+        """The width for the next worker: half if memory ran out, unless a single request was already too much."""
+        return self.width if self.width is None or self.failed or not self.memory else max(1, self.width // 2)
 
     def sentence(self) -> str:
         """Describe the death and its consequence in one sentence."""
@@ -98,6 +100,14 @@ class WorkerDeath:
         count = len(self.suspects)
         requests = f"{count} requests in flight; they are" if count > 1 else "one request in flight; it is"
         return f"{subject} with {requests} repeated one at a time, then others {self.reduced_width} at a time"
+
+
+def death_to_json(death: WorkerDeath) -> dict[str, Any]:
+    """Return the stored form of ``death``; earlier versions know no other cause than memory, and no key for it."""
+    values = asdict(death)
+    if death.memory:
+        del values["memory"]
+    return values
 
 
 def worker_deaths(store: RunStore) -> list[WorkerDeath]:

@@ -8,12 +8,12 @@ these move anyway is measured too: by the same requests, each next to a longer r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.vocabulary import Decoding, Media, Request
 from mlx_backends.core.error_text import one_line
+from mlx_backends.core.metal_faults import metal_fault
 
 COMPARED_TOKENS = 8
 """Number of tokens of each answer that are compared."""
@@ -95,21 +95,27 @@ def reference_answers(
 ) -> list[ReferenceAnswer]:
     """Return the :func:`select_requests` of ``requests``, each answered by ``answer``; none if ``stop`` returns True meanwhile.
 
-    A request that cannot be answered is left out: it becomes an error in its turn.
+    A request that cannot be answered is left out: it becomes an error in its turn. A fault of the GPU is raised.
     """
     cases: list[ReferenceAnswer] = []
     for request in select_requests(requests):
         if stop():
             return []
-        with suppress(Exception):
+        try:
             cases.append(answer(request))
+        except Exception as error:
+            if metal_fault(error) is not None:
+                raise
     return cases
 
 
 def check_batch_invariance(
     cases: Sequence[ReferenceAnswer], padded: AnsweringMode, modes: Mapping[str, AnsweringMode]
 ) -> BatchInvariance:
-    """Return the result with the first of ``modes`` that agrees with ``cases``, else with the sequential one."""
+    """Return the result with the first of ``modes`` that agrees with ``cases``, else with the sequential one.
+
+    An error in a mode rules the mode out, except for a fault of the GPU, which is raised.
+    """
     import numpy as np
 
     token_count = sum(len(case.tokens) for case in cases)
@@ -119,6 +125,8 @@ def check_batch_invariance(
     try:
         noise = max(_largest_shift(case.logits, logits) for case, logits in zip(cases, padded(cases), strict=False))
     except Exception as error:
+        if metal_fault(error) is not None:
+            raise
         measured, reason = float("inf"), one_line(error)
     else:
         measured, reason = noise, f"padding alone moves its logits by {noise:.3g} of a spread of {deviation:.3g}"
@@ -129,6 +137,8 @@ def check_batch_invariance(
             pairs = zip(cases, mode(cases), strict=True)
             reason = next(filter(None, (_difference(case, logits, noise) for case, logits in pairs)), "")
         except Exception as error:
+            if metal_fault(error) is not None:
+                raise
             reason = one_line(error)
         if not reason:
             return BatchInvariance(name, len(cases), token_count, noise, failed)

@@ -135,6 +135,7 @@ def _evaluated(result: Any) -> Any:
     import mlx.core as mx
 
     mx.eval([leaf for leaf in _leaves(result) if isinstance(leaf, mx.array)])
+    mx.synchronize()  # raises if the GPU failed, before anything is cached
     return result
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from benchmarks.vocabulary import Decoding, Generation, Request
 from mlx_backends.core.error_text import one_line
+from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
+from mlx_backends.mlx.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
 from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.switches import SERIAL_IMAGES, InlineExecutor, is_on
@@ -35,7 +37,8 @@ class BatchedAnswers:
 
     ``rows`` makes the rows for a width, which is halved where memory runs short. ``prepare`` makes a request's inputs; it is
     called in a thread. ``processors`` makes the logits processors of its form, and ``text`` decodes tokens. A request that
-    fails in a batch is not an error yet: it is put into ``sequential``, to be answered alone.
+    fails in a batch is not an error yet: it is put into ``sequential``, to be answered alone. After a fault of the GPU, all
+    requests in progress are.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class BatchedAnswers:
         processors: Callable[[Request], list[Any]],
         text: Callable[[Sequence[int]], str],
         limits: MemoryLimits,
+        recovery: FaultRecovery,
     ) -> None:
         self._make = rows
         self._rows = rows(width)
@@ -53,6 +57,7 @@ class BatchedAnswers:
         self._processors = processors
         self._text = text
         self._limits = limits
+        self._recovery = recovery
         self._pool: Executor = InlineExecutor() if is_on(SERIAL_IMAGES) else ThreadPoolExecutor(1, "prepare")
         self._preparing: deque[tuple[Request, Future[PreparedInputs]]] = deque()
         self._started: list[_Work] = []
@@ -70,7 +75,11 @@ class BatchedAnswers:
         return len(self._preparing) + len(self._started)
 
     def submit(self, request: Request) -> None:
-        self._preparing.append((request, self._pool.submit(self._prepare, request)))
+        self._preparing.append((request, self._pool.submit(self._prepared, request)))
+
+    def _prepared(self, request: Request) -> PreparedInputs:
+        with raising_root_cause():  # in the thread that computed: streams are a thread's own
+            return self._prepare(request)
 
     def step(self) -> Sequence[Generation]:
         deadline = perf_counter() + _SLICE_S
@@ -96,6 +105,12 @@ class BatchedAnswers:
             self._started.remove(work)
             self._rows.drop(work.row)
 
+    def abandon(self, width: int | None = None) -> None:
+        """Move all rows to ``sequential``, because what they have computed may be wrong; ``width`` is that of the next ones."""
+        self.sequential.extend(work.request for work in self._started)
+        self._started = []
+        self._restart(width or self._rows.width)
+
     def close(self) -> None:
         for _, prepared in self._preparing:
             prepared.cancel()
@@ -117,6 +132,10 @@ class BatchedAnswers:
                 ]
                 row = VLMRow(prepared.result(), request.decoding.max_tokens, processors)
             except Exception as error:  # a request that fails must not end the run
+                if metal_fault(error) is not None:
+                    self.sequential.append(request)
+                    self._recover(error)
+                    return
                 yield Generation(request.id, "", "error", error=one_line(error))
             else:
                 self._rows.add(row)
@@ -130,8 +149,10 @@ class BatchedAnswers:
         started, before = perf_counter(), self._rows.prefilled
         try:
             worked = self._rows.work()
+            if any(work.row.finished is not None for work in self._started):
+                settle()
         except Exception as error:
-            self._recover(error)
+            self._recover(root_cause(error))
             return []
         seconds, peak = perf_counter() - started, int(mx.get_peak_memory())
         self.prefilled += self._rows.prefilled - before
@@ -151,10 +172,13 @@ class BatchedAnswers:
         return generations
 
     def _recover(self, error: Exception) -> None:
-        """Move all rows to ``sequential``, so that only the request at fault becomes an error."""
-        self.sequential.extend(work.request for work in self._started)
-        self._started = []
-        self._restart(max(1, self._rows.width // 2) if out_of_memory(error) else self._rows.width)
+        """Abandon all rows, so that only the request at fault becomes an error; halve the width where memory ran out.
+
+        Raises DeviceLostError where the GPU does not compute any more.
+        """
+        self.abandon(max(1, self._rows.width // 2) if out_of_memory(error) else None)
+        if metal_fault(error) is not None and not self._recovery.recover(error):
+            raise DeviceLostError(error) from error
 
     def _restart(self, width: int) -> None:
         self._rows.close()

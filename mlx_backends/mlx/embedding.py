@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import ModelError
 from benchmarks.text_model import Embedder
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
-from mlx_backends.models.discovery import inspect, resolve
+from mlx_backends.mlx.fault_recovery import FaultRecovery
+from mlx_backends.models.discovery import ModelInfo, inspect, resolve
 from mlx_backends.models.memory_estimate import device_info, memory_fit
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
@@ -30,9 +32,9 @@ class Encoder(Embedder):
         self.name = name
         self._model = model
         self._tokenizer = tokenizer
+        self._recovery = FaultRecovery(model)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import mlx.core as mx
         import numpy as np
 
         if not texts:
@@ -45,15 +47,22 @@ class Encoder(Embedder):
             tokens = self._tokenizer(
                 [texts[i] for i in indices], padding=True, truncation=True, max_length=limit, return_tensors="np"
             )
-            output = self._model(mx.array(tokens["input_ids"]), attention_mask=mx.array(tokens["attention_mask"]))
-            vectors = np.array(output.text_embeds.astype(mx.float32))
+            vectors = self._recovery.repeat(partial(self._vectors, tokens["input_ids"], tokens["attention_mask"]))
             for i, vector in zip(indices, vectors, strict=True):
                 rows[i] = vector / max(float(np.linalg.norm(vector)), 1e-9)
         return np.array(rows, dtype=np.float32).reshape(len(texts), -1)
 
+    def _vectors(self, ids: Any, mask: Any) -> NDArray[np.float32]:
+        import mlx.core as mx
+        import numpy as np
+
+        output = self._model(mx.array(ids), attention_mask=mx.array(mask))
+        return np.array(output.text_embeds.astype(mx.float32))
+
     def close(self) -> None:
         """Free the model; it embeds nothing afterwards."""
         self._model = None
+        del self._recovery
         gc.collect()
         import mlx.core as mx
 
@@ -70,6 +79,10 @@ def load_embedder(name: str, *, force: bool = False) -> Encoder:
     if not fit.ok and not force:
         raise ModelError(f"{model_info.name} was not loaded: {fit.sentence}; choose a smaller one, or add --force.")
     check_tokenizer(model_info.path)
+    return FaultRecovery().repeat(lambda: _load(model_info))
+
+
+def _load(model_info: ModelInfo) -> Encoder:
     try:
         with contained():
             from mlx_vlm.embedding_loader import load_embedding_model

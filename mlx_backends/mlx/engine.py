@@ -32,10 +32,9 @@ class MLXEngine(Engine):
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         """Load ``model``. Raises ModelError for one that cannot be loaded, or does not fit in memory without ``force``."""
         model_info = inspect(resolve(model))
-        from mlx_backends.mlx.lm import LMBackend
-        from mlx_backends.mlx.load import check_supported, check_text_supported, load, load_text
+        from mlx_backends.mlx.fault_recovery import FaultRecovery
+        from mlx_backends.mlx.load import check_supported, check_text_supported
         from mlx_backends.mlx.memory_limits import MemoryLimits
-        from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
         from mlx_backends.models.memory_estimate import device_info
 
         has_vision = model_info.engine == "mlx-vlm"
@@ -47,15 +46,23 @@ class MLXEngine(Engine):
                 "choose a smaller quantisation, or add --force to load it anyway."
             )
         MemoryLimits.here().set()
-        info = _describe(model_info)
-        loaded = (load if has_vision else load_text)(model_info.path)
-        width = options.max_in_flight
-        try:
-            if has_vision:
-                return VLMBackend(info, media, *loaded, width=width and max(1, width // QUEUE_FACTOR))
-            return LMBackend(info, *loaded, width=width)
-        except Exception as error:  # a processor or template unlike any other
-            raise ModelError(f"{model_info.name} was loaded but cannot be asked: {one_line(error)}") from error
+        return FaultRecovery().repeat(lambda: _load(model_info, media, options.max_in_flight))
+
+
+def _load(model: ModelInfo, media: MediaPath, width: int | None) -> Backend:
+    from mlx_backends.mlx.lm import LMBackend
+    from mlx_backends.mlx.load import load, load_text
+    from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
+
+    has_vision = model.engine == "mlx-vlm"
+    info = _describe(model)
+    loaded = (load if has_vision else load_text)(model.path)
+    try:
+        if has_vision:
+            return VLMBackend(info, media, *loaded, width=width and max(1, width // QUEUE_FACTOR))
+        return LMBackend(info, *loaded, width=width)
+    except Exception as error:  # a processor or template unlike any other
+        raise ModelError(f"{model.name} was loaded but cannot be asked: {one_line(error)}") from error
 
 
 def _describe(model: ModelInfo) -> EngineInfo:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -14,6 +15,7 @@ from benchmarks.vocabulary import Decoding, Generation, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.batch_invariance import (
     SEQUENTIAL,
+    AnsweringMode,
     BatchInvariance,
     ForcedAnswer,
     LogitsRecorder,
@@ -24,9 +26,11 @@ from mlx_backends.core.batch_invariance import (
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
+from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.core.text_prompt import TextPrompter
+from mlx_backends.mlx.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
 from mlx_backends.mlx.lm_batch import TextRow, make_rows
-from mlx_backends.mlx.memory_limits import MemoryLimits
+from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
 
 WIDTH = 8
 """Requests answered in a batch, by a model that is proven to answer them as it does alone."""
@@ -43,7 +47,9 @@ class LMBackend(Backend):
     An answer depends on its request alone: nothing is carried from one to the next, sampling is seeded from the request's
     digest, and only models whose batches are proven equal take more than one request (:mod:`mlx_backends.mlx.lm_batch`).
     Whatever goes wrong while answering becomes a Generation with an error; the requests of a failed batch are retried one by one,
-    so that a request cannot spoil its neighbours.
+    so that a request cannot spoil its neighbours. A request during which, alone, memory ran out or the GPU failed is repeated
+    once. No answer is returned before the GPU has confirmed all of it. If the GPU fails again on the same request, :meth:`step`
+    raises DeviceLostError.
 
     Of a Generation, ``tokens`` are all that the model generated, including the one that ended the answer; ``prefill_s`` and
     ``decode_s`` are the request's share of the time spent up to and after its first token, so that their sum over all
@@ -61,6 +67,7 @@ class LMBackend(Backend):
         self._detokenizer = Detokenizer(tokenizer._tokenizer)
         self._constrainer = Constrainer(tokenizer._tokenizer, self._ends)
         self._limits = MemoryLimits.here()
+        self._recovery = FaultRecovery(model)
         self._model = model
         self._width = width or WIDTH
         self._rows = make_rows(model, self._ends, self._width)
@@ -70,6 +77,8 @@ class LMBackend(Backend):
         self._started: list[_Work] = []
         self._retried: set[str] = set()
         """Requests to answer alone, because a batch that they were part of failed."""
+        self._repeated: set[str] = set()
+        """Requests during which, alone, memory ran out or the GPU failed."""
 
     def submit(self, request: Request) -> None:
         if self._model is None:
@@ -91,7 +100,7 @@ class LMBackend(Backend):
             self._waiting, self._started = [], []
             self._restart()
             raise
-        self._retried -= {generation.request_id for generation in done}
+        self._forget(*(generation.request_id for generation in done))
         return done
 
     def cancel(self, request_id: str) -> None:
@@ -99,7 +108,11 @@ class LMBackend(Backend):
         for work in [work for work in self._started if work.request.id == request_id]:
             self._started.remove(work)
             self._rows.drop(work.row)
-        self._retried.discard(request_id)
+        self._forget(request_id)
+
+    def _forget(self, *request_ids: str) -> None:
+        self._retried.difference_update(request_ids)
+        self._repeated.difference_update(request_ids)
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -120,12 +133,12 @@ class LMBackend(Backend):
         self.invariance = None
         if self.capacity == 1:
             return None
+        repeating = self._recovery.repeating
         with redirect_stdout(sys.stderr):
-            if not (cases := reference_answers(requests, self._case, stop)):
+            if not (cases := reference_answers(requests, repeating(self._case), stop)):
                 return None
-            self.invariance = check_batch_invariance(
-                cases, self._padded, {BATCHED: lambda cases: self._forced(self._width, cases)}
-            )
+            modes: dict[str, AnsweringMode] = {BATCHED: repeating(partial(self._forced, self._width))}
+            self.invariance = check_batch_invariance(cases, repeating(self._padded), modes)
         if self.invariance.way == SEQUENTIAL:
             self._set_width(1)
         return self.invariance
@@ -135,7 +148,7 @@ class LMBackend(Backend):
         if self._model is not None:
             self._rows.close()
             self._model = None
-            del self._rows, self._prompter, self._detokenizer, self._constrainer
+            del self._rows, self._prompter, self._detokenizer, self._constrainer, self._recovery
         gc.collect()
         import mlx.core as mx
 
@@ -182,13 +195,15 @@ class LMBackend(Backend):
         """Answer ``rows``, up to ``width`` in a batch."""
         batch = make_rows(self._model, self._ends, width)
         try:
-            waiting = list(rows)
-            while any(row.finished is None for row in rows):
-                active = [row for row in rows if row.finished is None and row not in waiting]
-                while waiting and len(active) < batch.width:
-                    active.append(waiting.pop(0))
-                    batch.add(active[-1])
-                batch.work()
+            with raising_root_cause():
+                waiting = list(rows)
+                while any(row.finished is None for row in rows):
+                    active = [row for row in rows if row.finished is None and row not in waiting]
+                    while waiting and len(active) < batch.width:
+                        active.append(waiting.pop(0))
+                        batch.add(active[-1])
+                    batch.work()
+                settle()
         finally:
             batch.close()
 
@@ -201,8 +216,17 @@ class LMBackend(Backend):
             try:
                 row = self._row(request)
                 self._rows.add(row)
-            except Exception as error:  # a request that fails must not end the run
-                yield _failed(request, error)
+            except Exception as failure:  # a request that fails must not end the run
+                error = root_cause(failure)
+                if metal_fault(error) is None:
+                    yield _failed(request, error)
+                    continue
+                if request.id in self._repeated:
+                    raise DeviceLostError(error, request.id) from error
+                self._repeated.add(request.id)
+                self._waiting.insert(0, request)
+                self._recover(error)
+                return
             else:
                 self._started.append(_Work(request, row))
 
@@ -223,8 +247,10 @@ class LMBackend(Backend):
         started = perf_counter()
         try:
             self._rows.work()
+            if any(work.row.finished is not None for work in self._started):
+                settle()
         except Exception as error:
-            return self._recover(error)
+            return self._recover(root_cause(error))
         share = (perf_counter() - started) / len(self._started)
         for work in self._started:
             work.count(share, int(mx.get_peak_memory()))
@@ -236,19 +262,30 @@ class LMBackend(Backend):
         return generations
 
     def _recover(self, error: Exception) -> list[Generation]:
-        """Return the error of the only row in progress, or retry several rows one by one."""
+        """Return the error of the only row in progress, or retry rows one by one.
+
+        Raises DeviceLostError where the GPU does not compute any more, or fails again on the only row.
+        """
         requests = [work.request for work in self._started]
+        alone = requests[0].id if len(requests) == 1 else None
         self._started = []
-        self._restart()
-        if len(requests) == 1:
+        memory, fault = out_of_memory(error), metal_fault(error)
+        self._restart(max(1, self.capacity // 2) if memory and alone is None else None)
+        if alone is not None and fault is None and (not memory or alone in self._repeated):
             return [_failed(requests[0], error)]
+        if memory or fault is not None:
+            if (not self._recovery.recover(error) or alone in self._repeated) and fault is not None:
+                raise DeviceLostError(error, alone) from error
+            if alone is not None:
+                self._repeated.add(alone)
         self._retried.update(request.id for request in requests)
         self._waiting = requests + self._waiting
         return []
 
-    def _restart(self) -> None:
+    def _restart(self, width: int | None = None) -> None:
         self._rows.close()
-        self._rows = make_rows(self._model, self._ends, self.capacity)
+        self._rows = make_rows(self._model, self._ends, width or self.capacity)
+        self.capacity = self._rows.width
 
     def _generation(self, work: _Work) -> Generation:
         row = work.row

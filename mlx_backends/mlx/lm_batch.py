@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.vocabulary import FinishReason
+from mlx_backends.mlx.fault_recovery import dropping, settle
 
 PREFILL_TOKENS = 512
 """Most tokens of a prompt that are read in one pass."""
@@ -100,7 +101,8 @@ class BatchedTextRows(TextRows):
             del self._rows[uid]
 
     def close(self) -> None:
-        self._generator.close()
+        with dropping():
+            self._generator.close()
         self._rows.clear()
 
 
@@ -128,12 +130,14 @@ class SequentialTextRows(TextRows):
         elif len(row.tokens) >= row.max_tokens:
             row.finished = "length"
         if row.finished is not None:
+            settle()
             self.drop(row)
 
     def drop(self, row: TextRow) -> None:
         if row is self._row and self._stream is not None:
-            self._stream.close()
-            self._row = self._stream = None
+            stream, self._row, self._stream = self._stream, None, None
+            with dropping():
+                stream.close()
 
     def close(self) -> None:
         if self._row is not None:

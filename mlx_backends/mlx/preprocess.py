@@ -86,6 +86,7 @@ class Preprocessor:
         mx.eval(
             [value for value in tensors.values() if isinstance(value, mx.array)]
         )  # MLX's streams are a thread's own
+        mx.synchronize()  # raises if the GPU failed, before a digest of these is cached
         content = np.array(tensors["input_ids"]).flatten().astype(np.int64)
         if not prompt.media:
             return PreparedInputs(request, tensors, content, ())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.vocabulary import Form, Likelihood, Request
+from mlx_backends.mlx.fault_recovery import dropping
 from mlx_backends.mlx.preprocess import Preprocessor
 
 Stream = Generator[Any, None, None]
@@ -61,6 +62,8 @@ class SequentialRequest:
     tokens: list[int] = field(default_factory=list)
     prefill_s: float = 0.0
     decode_s: float = 0.0
+    faults: int = 0
+    """How many times the GPU failed on this request alone."""
 
     def next_token(self) -> Any | None:
         """Read one token; return mlx-vlm's closing response when there are no more, else None."""
@@ -72,3 +75,10 @@ class SequentialRequest:
                 self.tokens.append(int(response.token))
             return None
         raise RuntimeError("mlx-vlm ended the answer without saying why")
+
+    def close(self) -> None:
+        """Drop the stream, and what it has computed ahead."""
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            with dropping():
+                stream.close()

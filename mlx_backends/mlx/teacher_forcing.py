@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.vocabulary import Message, Request, Text
 from mlx_backends.core.batch_invariance import AnsweringMode, ForcedAnswer, LogitsRecorder, ReferenceAnswer
+from mlx_backends.mlx.fault_recovery import raising_root_cause, settle
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 
@@ -31,6 +32,7 @@ class TeacherForcing:
         work.stream = self._sequential.stream(request, [recorder])
         while (last := work.next_token()) is None:
             pass
+        settle()
         tokens = work.tokens if last.token_ids is None else list(map(int, last.token_ids))
         return ReferenceAnswer(request, tokens, np.stack(recorder.logits[: len(tokens)]))
 
@@ -44,6 +46,7 @@ class TeacherForcing:
         )
         for _ in self._sequential.stream(unconstrained, [forcing]):
             pass
+        settle()
         return np.stack(forcing.logits[: len(tokens)])
 
     def padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
@@ -77,18 +80,20 @@ class TeacherForcing:
         from mlx_backends.mlx.vlm_batch import VLMRow
 
         try:
-            processors = [ForcedAnswer(case.tokens) for case in cases]
-            started = [
-                VLMRow(self._preprocessor.inputs(case.request), len(case.tokens), [processor])
-                for case, processor in zip(cases, processors, strict=True)
-            ]
-            for row in started:
-                rows.add(row)
-            while any(row.finished is None for row in started):
-                rows.work()
+            with raising_root_cause():
+                processors = [ForcedAnswer(case.tokens) for case in cases]
+                started = [
+                    VLMRow(self._preprocessor.inputs(case.request), len(case.tokens), [processor])
+                    for case, processor in zip(cases, processors, strict=True)
+                ]
                 for row in started:
-                    if row.failed is not None:
-                        raise row.failed
-            return [np.stack(processor.logits) for processor in processors]
+                    rows.add(row)
+                while any(row.finished is None for row in started):
+                    rows.work()
+                    for row in started:
+                        if row.failed is not None:
+                            raise row.failed
+                settle()
+                return [np.stack(processor.logits) for processor in processors]
         finally:
             rows.close()

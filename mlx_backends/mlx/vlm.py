@@ -26,9 +26,11 @@ from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import score_options
+from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
+from mlx_backends.mlx.fault_recovery import FaultRecovery, root_cause, settle
 from mlx_backends.mlx.image_guard import guard_image_features
-from mlx_backends.mlx.memory_limits import MemoryLimits
+from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
@@ -54,7 +56,9 @@ class VLMBackend(Backend):
     A model's own generation settings never apply, and sampling is seeded from the request's digest, which covers
     ``decoding.seed``. One request is answered at a time and nothing is carried from one to the next, until
     :meth:`check_batch_invariance` has
-    found a faster mode that gives the same answers. Whatever goes wrong while answering becomes a Generation with an error.
+    found a faster mode that gives the same answers. Whatever goes wrong while answering becomes a Generation with an error,
+    but a request during which memory ran out or the GPU failed is repeated first, once and alone. No answer is returned before
+    the GPU has confirmed all of it. If the GPU fails again on the same request, :meth:`step` raises DeviceLostError.
 
     Of a Generation, ``tokens`` are all that the model generated, including the one that ended the answer; ``text`` is
     decoded from all of them, without control tokens but with ``<think>`` tags; ``prefill_s`` runs from the
@@ -83,6 +87,7 @@ class VLMBackend(Backend):
         self._sequential = SequentialAnswers(model, processor, self._preprocessor, self._constrainer.processors)
         self._teacher_forcing = TeacherForcing(model, processor, self._preprocessor, self._sequential)
         self._limits = MemoryLimits.here()
+        self._recovery = FaultRecovery(model)
         self._work: SequentialRequest | None = None
         self._batched: BatchedAnswers | None = None
 
@@ -139,7 +144,12 @@ class VLMBackend(Backend):
                 else:
                     last = self._advance(work)
                     done = last and self._generation(work, last)
-        except Exception as error:  # a request that fails must not end the run
+                if done is not None:
+                    settle()
+        except Exception as failure:  # a request that fails must not end the run
+            error = root_cause(failure)
+            if self._repeats(work, error):
+                return []
             done = Generation(work.request.id, "", "error", error=one_line(error))
         except BaseException:
             self.cancel(work.request.id)
@@ -152,9 +162,8 @@ class VLMBackend(Backend):
 
     def cancel(self, request_id: str) -> None:
         if self._work is not None and self._work.request.id == request_id:
-            stream, self._work = self._work.stream, None
-            if stream is not None:
-                stream.close()
+            work, self._work = self._work, None
+            work.close()
         if self._batched is not None:
             self._batched.cancel(request_id)
 
@@ -170,15 +179,16 @@ class VLMBackend(Backend):
         self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
     ) -> BatchInvariance | None:
         self.use_sequential_mode()
+        repeating, forcing = self._recovery.repeating, self._teacher_forcing
         with redirect_stdout(sys.stderr):
-            if not (cases := reference_answers(requests, self._teacher_forcing.case, stop)):
+            if not (cases := reference_answers(requests, repeating(forcing.case), stop)):
                 return None
             modes: dict[str, AnsweringMode] = {}
             if (width := self._width(requests, [case.request for case in cases])) > 1:
-                modes[BATCHED_SHARED] = self._teacher_forcing.mode(width, share=True)
-                modes[BATCHED] = self._teacher_forcing.mode(width, share=False)
-            modes[SEQUENTIAL_SHARED] = self._teacher_forcing.mode(1, share=True)
-            self.invariance = check_batch_invariance(cases, self._teacher_forcing.padded, modes)
+                modes[BATCHED_SHARED] = repeating(forcing.mode(width, share=True))
+                modes[BATCHED] = repeating(forcing.mode(width, share=False))
+            modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
+            self.invariance = check_batch_invariance(cases, repeating(forcing.padded), modes)
             if self.invariance.way in (BATCHED_SHARED, SEQUENTIAL_SHARED):
                 self.invariance = replace(self.invariance, lacks=self._lacks())
             if self.invariance.way != SEQUENTIAL:
@@ -191,8 +201,12 @@ class VLMBackend(Backend):
         if self._in_flight:
             raise RuntimeError("the model is answering")
         with redirect_stdout(sys.stderr):
-            text, tensors = self._preprocessor.tensors(request)
-            logits = self._teacher_forcing.forced(request, forced) if forced else []
+            text, tensors, logits = self._recovery.repeat(
+                lambda: (
+                    *self._preprocessor.tensors(request),
+                    self._teacher_forcing.forced(request, forced) if forced else [],
+                )
+            )
         parts = [part for message in request.messages for part in message.parts]
         image_count = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
         token_ids = tensors["input_ids"].flatten().tolist()
@@ -218,10 +232,29 @@ class VLMBackend(Backend):
             self._batched.close()
         self._model = self._processor = self._tokenizer = self._batched = None
         del self._preprocessor, self._detokenizer, self._constrainer, self._sequential, self._teacher_forcing
+        del self._recovery
         gc.collect()
         import mlx.core as mx
 
         mx.clear_cache()
+
+    def _repeats(self, work: SequentialRequest, error: Exception) -> bool:
+        """Return whether ``work`` starts again because of ``error``, after dropping all that may be wrong by now.
+
+        After any error, that is the rows in progress too: closing what failed may have taken the only report of a fault.
+
+        Raises DeviceLostError where the GPU has failed on the same request before, or does not compute any more.
+        """
+        fault = metal_fault(error)
+        work.close()
+        if self._batched is not None:
+            self._batched.abandon()
+        if fault is None and (work.faults or not out_of_memory(error)):
+            return False
+        if (not self._recovery.recover(error) or work.faults) and fault is not None:
+            raise DeviceLostError(error, work.request.id) from error
+        self._work = SequentialRequest(work.request, faults=work.faults + 1)
+        return True
 
     def _advance(self, work: SequentialRequest) -> Any | None:
         """Read the prompt, or decode for a few tens of milliseconds; return mlx-vlm's closing response, if any."""
@@ -248,6 +281,7 @@ class VLMBackend(Backend):
             lambda request: list(self._constrainer.processors(request.form)),
             self._detokenizer.text,
             self._limits,
+            self._recovery,
         )
         self.capacity = self._batched.capacity
 

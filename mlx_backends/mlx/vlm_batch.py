@@ -19,6 +19,8 @@ from mlx_vlm.models.cache import KVCache, make_prompt_cache
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import FinishReason
+from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.mlx.fault_recovery import dropping, root_cause
 from mlx_backends.mlx.patches.qwen3_vl_deepstack import apply_patch
 from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, branch_points
 from mlx_backends.mlx.preprocess import PreparedInputs
@@ -136,7 +138,8 @@ class VLMRows:
 
     def close(self) -> None:
         """Release everything held."""
-        self._generator.close()
+        with dropping():
+            self._generator.close()
         del self._generator
         self._reading, self._started, self._live = None, [], {}
         self._waiting.clear()
@@ -165,6 +168,11 @@ class VLMRows:
                 if row.last - row.read > MAX_SUFFIX_TOKENS or not self._joinable(row):
                     yield from self._advance(row, row.last)
             except Exception as error:  # it must not stop the other rows
+                cause = root_cause(error)
+                if cause is not error:
+                    raise cause from error
+                if metal_fault(error) is not None:  # which the other rows' arrays may have been part of
+                    raise
                 row.failed = error
                 yield [row]
         suffixes = [row for row in started if row.failed is None and row.read < row.last]

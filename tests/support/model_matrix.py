@@ -107,13 +107,13 @@ class Subject:
 
     def measure(self, ability: str) -> str:
         """Return the result of ``ability``; whatever goes wrong on the way is a ``no``."""
-        self.backend.exact()
+        self.backend.use_sequential_mode()
         try:
             result: str = getattr(self, ability.replace(" ", "_"))()
         except Exception as error:
             return f"no: {one_line(error)}"
         finally:
-            self.backend.exact()
+            self.backend.use_sequential_mode()
         return result
 
     def close(self) -> None:
@@ -212,7 +212,7 @@ class Subject:
     def prefix_reuse(self) -> str:
         """With shared prefixes computed once, requests get the same tokens, and fewer prompt tokens are computed."""
         self.backend.width = 4
-        if (proof := self.backend.prove(self.mixed)) is None:
+        if (proof := self.backend.choose_mode(self.mixed)) is None:
             return "no: nothing could be compared"
         if proof.way != BATCHED_SHARED:
             return f"no: answered {proof.way} ({'; '.join(proof.failed.values())})"
@@ -230,7 +230,7 @@ class Subject:
         ]
         alone = answers(self.backend, requests)
         self.backend.width = 4
-        self.backend.prove(self.mixed)
+        self.backend.choose_mode(self.mixed)
         shared = answers(self.backend, requests)
         if reason := self._failed([*alone.values(), *shared.values()]):
             return reason

@@ -16,6 +16,7 @@ from benchmarks.vocabulary import FinishReason, Generation, Record, Request, Ver
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.options import RemoteOptions
+from tests.support.metal_injector import failure
 
 SLOW_MIGRATION = """
     CREATE TABLE slow AS WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 4000000)
@@ -86,7 +87,7 @@ class Watched(Backend):
 
 
 def die(how: str) -> None:
-    """End this process as a signal's name says, as Python or MLX do without memory, by a bug, or with an exit code."""
+    """End this process as a signal's name says, as Python or MLX do without memory or a GPU, by a bug, or with an exit code."""
     if how.startswith("SIG"):
         signal.signal(getattr(signal, how), signal.SIG_DFL) if how != "SIGKILL" else None
         os.kill(os.getpid(), getattr(signal, how))
@@ -94,6 +95,8 @@ def die(how: str) -> None:
         raise MemoryError
     if how == "MLX":
         raise RuntimeError("[metal::malloc] Attempting to allocate 9663676416 bytes which is greater than the maximum")
+    if how == "METAL":
+        raise failure("timeout")
     if how == "bug":
         raise ZeroDivisionError("a backend's own fault")
     os._exit(int(how))
@@ -106,7 +109,7 @@ def apply(orders: dict[str, Any]) -> None:
     ``hangs`` (``after`` so many answers a worker makes a ``file`` and comes back from nothing), ``stop_seconds``,
     ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
-    ``structured_without_metal``, ``text_width``."""
+    ``structured_without_metal``, ``text_width``, ``metal_faults`` (see :mod:`tests.support.metal_injector`)."""
     from mlx_backends import registry
 
     load, describe = registry.load_backend, registry.describe
@@ -119,6 +122,10 @@ def apply(orders: dict[str, Any]) -> None:
         if "load_holds" in orders:
             open(orders["load_holds"], "w").close()
             ctypes.PyDLL(None).sleep(60)  # as a library does that keeps the interpreter to itself
+        if "metal_faults" in orders and describe(model).needs_device:
+            from tests.support import metal_injector
+
+            metal_injector.install(orders["metal_faults"])
         backend = load(model, media, force=force, remote=remote, **more)
         return (
             Watched(backend, orders)

@@ -1,4 +1,4 @@
-"""Recovery from a worker that ran out of memory.
+"""Recovery from a worker that ran out of memory or lost the GPU.
 
 The instances it had in flight become suspects. Each suspect is asked once more, on its own; if that kills the worker too, the
 instance is recorded as an error. A request that no machine can answer therefore costs a run two deaths and one error, and
@@ -11,28 +11,28 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
 from app.engine.in_flight import read_leftover, remove_leftover
 from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
 from app.store.run import RunStore
-from app.store.run_facts import DEATHS_KEY, WorkerDeath
+from app.store.run_facts import DEATHS_KEY, WorkerDeath, death_to_json
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import Generation
 
 _SUSPECTS = "suspects"
 
 
-def out_of_memory_cause(code: int, message: str | None = None) -> str | None:
-    """Return the cause of death of a worker that exited with ``code`` because memory ran out, else None.
+def restartable_cause(code: int, reported: str | None = None) -> str | None:
+    """Return the cause of death of a worker that a new one may survive, from the exit ``code``, else None.
 
-    The kernel kills with SIGKILL, and Metal aborts when a command buffer does not fit; ``message`` is an exception that the
-    worker reported itself. Any other signal or exit code is a fault that a restart would only repeat.
+    The kernel kills with SIGKILL where memory runs out, and a library that cannot report a failure of the GPU aborts;
+    ``reported`` is a cause that the worker reported itself. Any other signal or exit code is a fault that a restart would only
+    repeat.
     """
-    if message:
-        return f"ran out of memory ({message})"
+    if reported:
+        return reported
     if code == -signal.SIGKILL:
         return "was killed by SIGKILL, as the system does where memory runs out,"
     if code == -signal.SIGABRT:
@@ -40,12 +40,14 @@ def out_of_memory_cause(code: int, message: str | None = None) -> str | None:
     return None
 
 
-def recover(folders: Sequence[Path], pid: int, cause: str) -> WorkerDeath:
+def recover(folders: Sequence[Path], pid: int, cause: str, *, memory: bool = True) -> WorkerDeath:
     """Record the death of the worker ``pid`` in the run it was working on, and mark what it had in flight.
+
+    ``memory`` is whether it died because memory ran out, so that the next one gets fewer requests.
 
     A run that another process has taken over meanwhile, or that cannot be written, is left as it is.
     """
-    death = WorkerDeath(cause, time.time())
+    death = WorkerDeath(cause, time.time(), memory=memory)
     for folder in folders:
         with suppress(StoreError), FileLock(folder / "lock") as lock:
             if lock.acquire("rashomon"):
@@ -75,6 +77,7 @@ def _record_death(store: RunStore, death: WorkerDeath) -> WorkerDeath:
             leftover["width"],
             tuple(row[-1] for row in rows if row not in failed),
             tuple(row[-1] for row in failed),
+            death.memory,
         )
         if failed:
             store.use_engine(leftover["engine"])
@@ -88,6 +91,6 @@ def _record_death(store: RunStore, death: WorkerDeath) -> WorkerDeath:
             ]
         )
         store.set_meta(_SUSPECTS, sorted({*known, *(row[0] for row in rows)}))
-    store.change_meta(DEATHS_KEY, lambda before: [*(before or []), asdict(death)])
+    store.change_meta(DEATHS_KEY, lambda before: [*(before or []), death_to_json(death)])
     remove_leftover(store.folder)
     return death

@@ -1,7 +1,7 @@
 """Supervisor: runs worker processes, one model after the other, and displays their progress by watching the stores.
 
-A worker that crashes does not affect the others. One that ran out of memory is restarted with fewer requests in flight (see
-:mod:`app.engine.workers.recovery`).
+A worker that crashes does not affect the others. One that ran out of memory is restarted with fewer requests in flight, one that
+lost the GPU with as many (see :mod:`app.engine.workers.recovery`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from types import FrameType
 
 from app.engine.progress import Display
 from app.engine.workers.keep_awake import keep_awake
-from app.engine.workers.recovery import out_of_memory_cause, recover
+from app.engine.workers.recovery import recover, restartable_cause
 from app.store.run import RunStore
 from app.store.run_facts import WorkerDeath
 from app.store.workspace import read_summary
@@ -56,7 +56,7 @@ class Job:
     width: int | None = None
     """The most requests in flight; None for the backend's capacity."""
     restarts: int = 0
-    """The number of restarts, without an answer in between, of a worker that runs out of memory."""
+    """The number of restarts, without an answer in between, of a worker that runs out of memory or loses the GPU."""
     until_width: float | None = None
     """The interval width of every condition at which the answering stops early; None for no early stop."""
 
@@ -82,7 +82,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of a worker: its exit code, and its death if it ran out of memory."""
+    """The end of a worker: its exit code, and its death if a new worker may survive."""
 
     code: int
     death: WorkerDeath | None = None
@@ -116,7 +116,7 @@ class Supervisor:
         return INTERRUPTED if self.interrupted else worst
 
     def _run_job(self, job: Job) -> int:
-        """Run workers until one ends without running out of memory, or restarts are used up; return the exit code."""
+        """Run workers until one ends without a cause for a restart, or restarts are used up; return the exit code."""
         restarts = 0
         while True:
             counts_before = _count_results(job)
@@ -214,8 +214,8 @@ class Supervisor:
             -signal.SIGTERM,
         ):  # a worker that loads its model ends like this
             return _End(INTERRUPTED)
-        if cause := out_of_memory_cause(code, outcome.get("short")):
-            return _End(1, recover(job.runs, worker.pid, cause))
+        if cause := restartable_cause(code, outcome.get("short")):
+            return _End(1, recover(job.runs, worker.pid, cause, memory=outcome.get("memory", True)))
         if free_space(log.parent) < _FULL_DISK:
             self.display.problem(
                 f"the disk of {log.parent.parent} is full; every answer reported done is safe: free some space, then resume."

@@ -46,6 +46,7 @@ from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
 from mlx_backends.core.batch_invariance import BatchInvariance, select_requests
+from mlx_backends.core.metal_faults import DeviceLostError, MetalFault, metal_fault
 from mlx_backends.mlx.switches import float_facts
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
@@ -126,6 +127,8 @@ class Worker:
         """Do ``work`` and record the run's state afterwards."""
         try:
             work(store)
+        except DeviceLostError:  # the next worker resumes the run
+            raise
         except RashomonError as error:
             with suppress(RashomonError):  # a full disk cannot take the state either
                 self._note(store, "failed", str(error))
@@ -365,9 +368,12 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stopped.set())
     threading.Thread(target=_watch_parent, args=(worker,), daemon=True).start()
-    code, message, short = 1, "", ""
+    code, message, short, memory = 1, "", "", True
     try:
         code = worker.work()
+    except DeviceLostError as error:
+        report_exception(error)
+        short, memory = error.cause, error.fault is MetalFault.OUT_OF_MEMORY
     except RashomonError as error:
         code, message = error.exit_code, str(error)
     except Exception as error:
@@ -375,11 +381,14 @@ def main() -> None:
         from mlx_backends.mlx.memory_limits import out_of_memory
 
         report_exception(error)
-        if not out_of_memory(error):
+        if memory := out_of_memory(error):
+            short = f"ran out of memory ({one_line(error)})"
+        elif metal_fault(error) is not None:
+            short = DeviceLostError(error).cause
+        else:
             os._exit(1)
-        short = one_line(error)
     with suppress(OSError):  # the parent may be gone
-        print(json.dumps({"code": code, "message": message, "short": short}), file=report, flush=True)
+        print(json.dumps({"code": code, "message": message, "short": short, "memory": memory}), file=report, flush=True)
     # Skip the interpreter's teardown: library threads must not keep a finished worker, and its device, alive.
     with suppress(OSError):
         sys.stderr.flush()

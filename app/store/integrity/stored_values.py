@@ -109,7 +109,11 @@ class _Sight(TypedDict):
     problem: str
 
 
-class _Death(TypedDict):
+class _DeathCause(TypedDict, total=False):
+    memory: bool
+
+
+class _Death(_DeathCause):
     cause: str
     at: float
     width: int | None

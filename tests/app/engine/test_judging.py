@@ -25,8 +25,10 @@ from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import Choice, Decoding, Generation, Record, Request, Text
 from judges.rubric import MAX_REPLIES, RubricJudge
 from mlx_backends.base import Backend, EngineInfo
+from mlx_backends.core.metal_faults import DeviceLostError
 from tests.app.engine.test_loop import stop_after
 from tests.app.store.test_run import META
+from tests.support.metal_injector import failure
 from tests.support.toy import Scripted, Toy, toy_instances
 
 INFO = EngineInfo("openai", "gpt", device="remote", needs_device=False)
@@ -205,6 +207,21 @@ def test_stopped_anywhere_every_answer_is_judged_once(count: int, capacity: int,
         number = int(record.answer.text.split()[-1])
         assert record.verdicts[JUDGE.id].status == ["labelled", "judge-failed", "judge-failed", "labelled"][number % 4]
     assert calls <= count * MAX_REPLIES + capacity * MAX_REPLIES * len(stops)
+
+
+def test_an_answer_on_which_two_workers_lost_the_gpu_is_a_failure_of_the_judge(tmp_path: Path) -> None:
+    class Losing(Speaker):
+        def step(self) -> Sequence[Generation]:
+            if "answer 3#0" in self._waiting:
+                raise DeviceLostError(failure("timeout"), "answer 3#0")
+            return super().step()
+
+    answered(tmp_path, 8)
+    for _ in range(2):
+        with pytest.raises(DeviceLostError):
+            judge_all(tmp_path, Losing(right, 2))
+    records = judge_all(tmp_path, Losing(right, 2))
+    assert Counter(record.verdicts[JUDGE.id].status for record in records) == {"labelled": 7, "judge-failed": 1}
 
 
 def test_a_ceiling_keeps_the_verdicts_there_are(tmp_path: Path) -> None:

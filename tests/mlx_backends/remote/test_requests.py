@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from keyring.backend import KeyringBackend
 from PIL import Image, PngImagePlugin
 
-from app.doctor import places
+from app.doctor import access
 from app.store.workspace import Workspace
 from benchmarks.errors import KeyMissingError, ModelError, SpecError
 from benchmarks.vocabulary import Choice, Decoding, JSONObject, Media, Message, Request, Text
@@ -703,7 +703,7 @@ def test_the_keychains_entries_are_named_without_their_values(
     assert api_keys.keychain_entries() == []
     keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-of-the-vendor")
     assert api_keys.keychain_entries() == ["OPENAI_API_KEY"]
-    assert "in the keychain: OPENAI_API_KEY" in places.keys(Workspace(Path("nowhere"))).message
+    assert "in the keychain: OPENAI_API_KEY" in access.keys(Workspace(Path("nowhere"))).message
     commands: list[list[str]] = []
 
     def security(command: list[str], **options: object) -> SimpleNamespace:

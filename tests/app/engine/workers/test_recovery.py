@@ -89,6 +89,14 @@ def test_a_request_that_kills_costs_two_deaths_and_one_error(rashomon: Rashomon,
     assert log.count("; restart ") == 2
 
 
+def test_a_worker_that_lost_the_gpu_is_replaced_by_one_as_wide(rashomon: Rashomon) -> None:
+    poison = instance(rashomon, 10)
+    told = batch(rashomon.ordered(capacity=8, dies={"how": "METAL", "of": [poison]}), code=1)
+    assert "lost the GPU: a computation took too long" in told
+    assert "then others 8 at a time" in told
+    assert list(errors(rashomon)) == [poison]
+
+
 def test_what_is_too_wide_is_halved_until_it_fits(rashomon: Rashomon) -> None:
     told = batch(rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "above": 2}))
     assert "then others 4 at a time" in told

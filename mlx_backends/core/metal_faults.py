@@ -1,0 +1,78 @@
+"""Faults of Metal: classes of failed GPU computations, by the messages of MLX.
+
+Since mlx 0.32.0 a failed command buffer raises a RuntimeError, at the next point where MLX looks: when an operation is encoded,
+an array is read or a stream is synchronised. The error is cleared as it is raised, whatever the failed buffer was to compute:
+arrays that MLX marks as evaluated may hold anything. So after a fault nothing may be used that was computed and not confirmed
+before it (:mod:`mlx_backends.mlx.fault_recovery`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+from benchmarks.errors import ModelError
+from mlx_backends.core.error_text import one_line
+
+
+class MetalFault(Enum):
+    """A class of failed GPU computation; the value describes it."""
+
+    OUT_OF_MEMORY = "GPU memory ran out"
+    TIMEOUT = "a computation took too long"
+    INTERACTIVITY = "a computation held up the display"
+    IGNORED = "the GPU ignores this process"
+    INNOCENT_VICTIM = "another fault of the GPU took a computation with it"
+    OTHER = "a computation failed"
+
+
+_FAILED = "Command buffer execution failed"
+_PATTERNS = (
+    (MetalFault.OUT_OF_MEMORY, re.compile(r"ErrorOutOfMemory|insufficient memory", re.IGNORECASE)),
+    (MetalFault.IGNORED, re.compile(r"SubmissionsIgnored|ErrorAccessRevoked|ignored \(for", re.IGNORECASE)),
+    (MetalFault.INTERACTIVITY, re.compile(r"ImpactingInteractivity|impacting interactivity", re.IGNORECASE)),
+    (MetalFault.INNOCENT_VICTIM, re.compile(r"InnocentVictim|victim of gpu error", re.IGNORECASE)),
+    (MetalFault.TIMEOUT, re.compile(r"ErrorTimeout|ErrorHang|gpu timeout|gpu hang", re.IGNORECASE)),
+)
+
+
+def metal_fault(error: BaseException) -> MetalFault | None:
+    """Return the class of the Metal fault that an exception or one of its causes reports; None where none does."""
+    source = _source(error)
+    if source is None:
+        return None
+    return next((fault for fault, pattern in _PATTERNS if pattern.search(str(source))), MetalFault.OTHER)
+
+
+def _source(error: BaseException) -> BaseException | None:
+    """Return the exception by which MLX reports a fault, of an exception and its causes."""
+    return next(
+        (cause for cause in causes(error) if isinstance(cause, RuntimeError) and _FAILED in str(cause)),
+        None,
+    )
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception, its cause, the cause of that, and so on."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+class DeviceLostError(ModelError):
+    """A GPU that this process cannot compute on any more; a new process may.
+
+    ``request_id`` is the request that failed alone, more than once; None where none can be named. ``cause`` is a phrase that
+    follows "the worker".
+    """
+
+    exit_code = 1
+
+    def __init__(self, error: BaseException, request_id: str | None = None) -> None:
+        self.fault = metal_fault(error) or MetalFault.OTHER
+        self.request_id = request_id
+        reason = f"{self.fault.value} ({one_line(_source(error) or error)})"
+        self.cause = f"lost the GPU: {reason}"
+        super().__init__(f"the GPU failed repeatedly: {reason}; run the command again.")
