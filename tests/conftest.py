@@ -24,6 +24,13 @@ settings.register_profile("any machine", max_examples=50, deadline=None, suppres
 settings.load_profile("any machine")
 
 
+@pytest.fixture(autouse=True)
+def _no_state_of_this_mac(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a Mac, tests do not depend on its memory's use nor on its Metal."""
+    monkeypatch.setattr("app.new_run.mac_warnings.load_warnings", list)
+    monkeypatch.setattr("mlx_backends.models.memory_estimate.metal_working_set", lambda: None)
+
+
 @pytest.fixture(scope="session")
 def charts(tmp_path_factory: pytest.TempPathFactory) -> Held:
     """Charts with passages: CMC-Bench."""

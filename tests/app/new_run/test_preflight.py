@@ -89,6 +89,6 @@ def test_what_remote_engines_may_cost_and_lack_is_said(workspace: Workspace, mon
 
 
 def test_a_model_that_does_not_fit_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.models.memory_estimate._total", lambda: 10**9)
+    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (0, "memory"))
     (told,) = look(PreflightChecker(workspace), model=[str(FOUR_BIT)]).warnings
     assert "does not fit" in told
