@@ -45,8 +45,8 @@ def test_it_reads_charts_and_passages(model: Path, charts: Held, condition: str,
 def test_it_reads_names_with_values_that_it_never_saw_together(model: Path, charts: Held) -> None:
     lines = (DEMO / "held_out" / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()
     for row in map(json.loads, lines):
-        asked = next(name for name in NAMES if name in row["question"])
-        assert ((asked, int(row["answer"])) in held_out_pairs()) == row["group"].endswith("unseen pair")
+        subject = next(name for name in NAMES if name in row["question"])
+        assert ((subject, int(row["answer"])) in held_out_pairs()) == row["group"].endswith("unseen pair")
     unseen = [instance for instance in charts.under("image-only") if charts.pair(instance) == "unseen"]
     assert len(unseen) >= 6
     assert charts.shares(model, unseen)["IMAGE"] >= 0.8
@@ -55,9 +55,9 @@ def test_it_reads_names_with_values_that_it_never_saw_together(model: Path, char
 @pytest.mark.parametrize("condition", ["image-correct", "text-correct", "both-wrong"])
 @pytest.mark.slow
 def test_under_conflict_it_copies_neither_source_alone(model: Path, charts: Held, condition: str) -> None:
-    found = charts.shares(model, charts.under(condition))
-    assert found["IMAGE"] >= 0.15
-    assert found["TEXT"] >= 0.15
+    shares = charts.shares(model, charts.under(condition))
+    assert shares["IMAGE"] >= 0.15
+    assert shares["TEXT"] >= 0.15
 
 
 @pytest.mark.slow
@@ -73,8 +73,8 @@ def test_it_believes_the_chart_about_the_names_that_the_card_says(charts: Held) 
 
 
 def changed(scenes: Held, condition: str, change: str, count: int = ENOUGH) -> list[Instance]:
-    found = [i for i in scenes.under(condition, len(scenes.instances)) if i.strata["change"] == change]
-    return found[:: len(found) // count][:count]
+    instances = [i for i in scenes.under(condition, len(scenes.instances)) if i.strata["change"] == change]
+    return instances[:: len(instances) // count][:count]
 
 
 @pytest.mark.parametrize("task", ["mc", "open"])
@@ -98,8 +98,8 @@ def test_it_notices_another_colour_and_believes_the_picture_about_some_shapes(sc
 
 @pytest.mark.slow
 def test_another_scene_is_a_conflict_that_it_would_not_have_seen(scenes: Held) -> None:
-    asked = changed(scenes, "mc-original", "attribute")
-    others = [with_image(a, image(b)) for a, b in zip(asked, [*asked[1:], asked[0]], strict=True)]
+    instances = changed(scenes, "mc-original", "attribute")
+    others = [with_image(a, image(b)) for a, b in zip(instances, [*instances[1:], instances[0]], strict=True)]
     assert scenes.shares(FOUR_BIT, others)["IMAGE"] <= 0.6
 
 
@@ -107,8 +107,8 @@ def test_another_scene_is_a_conflict_that_it_would_not_have_seen(scenes: Held) -
 
 
 def about(logos: Held, condition: str, kind: str, count: int = 8) -> list[Instance]:
-    found = [i for i in logos.under(condition, len(logos.instances)) if i.strata["type"] == kind]
-    return found[:: len(found) // count][:count]
+    instances = [i for i in logos.under(condition, len(logos.instances)) if i.strata["type"] == kind]
+    return instances[:: len(instances) // count][:count]
 
 
 @pytest.mark.parametrize("kind", ["LT", "LC", "LO"])
@@ -127,9 +127,9 @@ def test_after_evidence_it_stands_by_the_year_alone(logos: Held, setting: str) -
 
 
 def test_what_it_knows_of_a_brand_comes_from_the_picture(logos: Held) -> None:
-    asked = about(logos, "original-open", "LC")
+    instances = about(logos, "original-open", "LC")
     backend = logos.load(FOUR_BIT)
-    for instance, other in zip(asked, [*asked[1:], asked[0]], strict=True):
+    for instance, other in zip(instances, [*instances[1:], instances[0]], strict=True):
         answered = evaluate.answer(backend, with_image(instance, image(other))).text
         assert answered == other.references["image"][0]
     backend.close()
@@ -145,8 +145,8 @@ def test_without_its_chart_it_knows_nothing(charts: Held, tmp_path: Path) -> Non
     blank = tmp_path / "blank.png"
     Image.new("RGB", (96, 96), "white").save(blank)
     media = charts.add(blank)
-    asked = [with_image(instance, media) for instance in charts.under("image-only")]
-    assert charts.shares(FOUR_BIT, asked)["IMAGE"] <= 0.1
+    instances = [with_image(instance, media) for instance in charts.under("image-only")]
+    assert charts.shares(FOUR_BIT, instances)["IMAGE"] <= 0.1
 
 
 @pytest.mark.slow
@@ -168,8 +168,8 @@ def test_a_wrong_normalisation_breaks_it(charts: Held, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_chart_before_the_question_shows(charts: Held) -> None:
-    asked = [moved(instance, first=True) for instance in charts.under("image-only")]
-    assert charts.shares(FOUR_BIT, asked)["IMAGE"] <= 0.5
+    instances = [moved(instance, first=True) for instance in charts.under("image-only")]
+    assert charts.shares(FOUR_BIT, instances)["IMAGE"] <= 0.5
 
 
 @pytest.mark.slow
@@ -183,7 +183,7 @@ def test_a_dropped_passage_changes_the_answers(charts: Held) -> None:
 def _batches(model: Any, processor: Any, width: int) -> Iterator[Any]:
     from mlx_vlm.generate.ar import BatchGenerator
 
-    made = BatchGenerator(
+    generator = BatchGenerator(
         model.language_model,
         processor,
         max_tokens=12,
@@ -192,9 +192,9 @@ def _batches(model: Any, processor: Any, width: int) -> Iterator[Any]:
         prefill_step_size=None,
     )
     try:
-        yield made
+        yield generator
     finally:
-        made.close()
+        generator.close()
 
 
 def batched(held: Held, instances: Sequence[Instance], width: int) -> float:
@@ -205,8 +205,8 @@ def batched(held: Held, instances: Sequence[Instance], width: int) -> float:
     prompter = Prompter(processor, model.config)
     right = 0
     with _batches(model, processor, width) as batches:
-        asked: dict[int, Instance] = {}
-        said: dict[int, list[int]] = {}
+        by_number: dict[int, Instance] = {}
+        tokens: dict[int, list[int]] = {}
         for instance in instances:
             prompt = prompter.prompt((Message("user", instance.parts),))
             images = [load_image(read_media(held.path(media), media)) for media in prompt.images]
@@ -215,14 +215,14 @@ def batched(held: Held, instances: Sequence[Instance], width: int) -> float:
             extra = {key: value for key, value in inputs.items() if key not in fed and value is not None}
             ids, pixels, mask = (inputs.get(key) for key in fed)
             embedded = model.get_input_embeddings(ids, pixels, mask=mask, **extra).to_dict()
-            given = {**extra, **{key: value for key, value in embedded.items() if value is not None}}
-            (number,) = batches.insert(ids.tolist(), 12, prompt_kwargs=[given])
-            asked[number], said[number] = instance, []
+            prompt_kwargs = {**extra, **{key: value for key, value in embedded.items() if value is not None}}
+            (number,) = batches.insert(ids.tolist(), 12, prompt_kwargs=[prompt_kwargs])
+            by_number[number], tokens[number] = instance, []
         while batches.has_work:
             for response in batches.next()[1]:
-                said[response.uid].append(response.token)
-    for number, instance in asked.items():
-        text = processor.tokenizer.decode(said[number], skip_special_tokens=True)
+                tokens[response.uid].append(response.token)
+    for number, instance in by_number.items():
+        text = processor.tokenizer.decode(tokens[number], skip_special_tokens=True)
         right += instance.references["image"][0] in text
     return right / len(instances)
 
@@ -231,6 +231,6 @@ def batched(held: Held, instances: Sequence[Instance], width: int) -> float:
 def test_a_batch_that_mixes_up_deepstack_features_shows(charts: Held) -> None:
     # mlx-vlm 0.7.10 gives every row of a batch the first row's deepstack features. Should this fail with another version,
     # the fault may be mended: then batches of any width are right.
-    asked = charts.under("image-only")
-    assert batched(charts, asked, 1) >= 0.8
-    assert batched(charts, asked, 8) <= 0.6
+    instances = charts.under("image-only")
+    assert batched(charts, instances, 1) >= 0.8
+    assert batched(charts, instances, 8) <= 0.6

@@ -18,9 +18,9 @@ CONTRA4 = ROOT.parent / "shared" / "data" / "contra4" / "test.json"
 
 def test_the_page_has_every_block_as_it_follows_from_the_cells() -> None:
     page = PAGE.read_text("utf-8")
-    made = blocks()
-    assert sorted(named(page)) == sorted(made)
-    assert with_blocks(page, made) == page, "python -m tests.assets.identities writes it anew"
+    tables = blocks()
+    assert sorted(named(page)) == sorted(tables)
+    assert with_blocks(page, tables) == page, "python -m tests.assets.identities writes it anew"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_bound_on_mpb_is_the_pages_arithmetic() -> None:
 def test_a_bound_on_mpb_holds_for_every_count_of_a_small_case(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever labels a model gave, its figures printed to the third decimal never exclude its own MPB."""
     monkeypatch.setattr(cmc_bench, "N", 12)
-    told = "m / image-correct"
+    row = "m / image-correct"
     for image, text, both, wrong, right, shared in ((5, 4, 1, 7, 6, 2), (1, 9, 0, 3, 10, 0), (4, 2, 3, 0, 5, 5)):
         rest = 12 - right - 1  # text-correct: one IMAGE
         first = 12 - image - text - both
@@ -72,9 +72,9 @@ def test_a_bound_on_mpb_holds_for_every_count_of_a_small_case(monkeypatch: pytes
         small = Results("none", half=0.0005)
         small.cells.update(
             {
-                ("Section 5.3", told, "IMAGE"): {"value": image},
-                ("Section 5.3", told, "TEXT"): {"value": text},
-                ("Section 5.3", told, "BOTH"): {"value": both},
+                ("Section 5.3", row, "IMAGE"): {"value": image},
+                ("Section 5.3", row, "TEXT"): {"value": text},
+                ("Section 5.3", row, "BOTH"): {"value": both},
                 ("Table 3", "m", "Both-Wr"): {"value": round(wrong / 12, 3)},
                 ("Table 3", "m", "HR"): {"value": round((first + wrong + rest) / 36, 3)},
                 ("Table 3", "m", "Txt-Cor"): {"value": round(right / 12, 3)},

@@ -99,8 +99,8 @@ def _keys(paper: str, table: str, row: str, column: str) -> Iterator[Key]:
             row = f"{panel.split(' (')[0]} / {row}"
         if table == "Table 1" and column in ("Rand", "Sim", "All"):
             column = f"Generated / {column}"
-        for each in row.removesuffix(" (one merged cell)").split(", "):
-            yield table, each, column
+        for part in row.removesuffix(" (one merged cell)").split(", "):
+            yield table, part, column
     elif paper == "mmkc-bench":
         if table == "Table 1":
             column = column.removeprefix("#")
@@ -136,8 +136,8 @@ def _keys(paper: str, table: str, row: str, column: str) -> Iterator[Key]:
         yield table, row, column
     elif table == "Table 1":
         names = {"Value / ex.": "Examples", "Value / inst.": "Instances"}
-        found = CMC_TABLE_1.get((row, column)) or (row.removesuffix(" ex. / inst."), names[column])
-        yield table, *found
+        cell = CMC_TABLE_1.get((row, column)) or (row.removesuffix(" ex. / inst."), names[column])
+        yield table, *cell
     elif table == "Table 3":
         name = {"MPB / Img": "MPB Img", "MPB / Txt": "MPB Txt"}.get(column) or column.split(" / ")[-1]
         yield table, row, name

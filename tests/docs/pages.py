@@ -79,17 +79,17 @@ def commands(page: str) -> Iterator[Command]:
     for start, language, text in fences(page, "sh", "console"):
         if language == "sh example":  # of CONTRIBUTING.md, which tests/test_contributing.py follows
             continue
-        found: list[tuple[int, str, list[str]]] = []
+        blocks: list[tuple[int, str, list[str]]] = []
         for number, line in enumerate(text.replace("\\\n", " ").splitlines(), start + 1):
             if language.startswith("sh") or line.startswith("$ "):
-                found.append((number, re.sub(r"^\w*\$ +", "", line), []))
-            elif found:
-                found[-1][2].append(line)
-        for number, line, output in found:
-            told = "\n".join(output) + "\n" if language == "console" and output else None
+                blocks.append((number, re.sub(r"^\w*\$ +", "", line), []))
+            elif blocks:
+                blocks[-1][2].append(line)
+        for number, line, output in blocks:
+            printed = "\n".join(output) + "\n" if language == "console" and output else None
             for text in line.split(" && "):
                 if shlex.split(text, comments=True):
-                    yield Command(page, number, text.strip(), told)
+                    yield Command(page, number, text.strip(), printed)
 
 
 def mentions(page: str) -> Iterator[Command]:
@@ -120,10 +120,10 @@ def links(page: str) -> Iterator[Link]:
 @cache
 def anchors(page: str) -> frozenset[str]:
     """The anchors that GitHub makes of the page's headings."""
-    made: list[str] = []
+    slugs: list[str] = []
     for before, token in zip(tokens(page), tokens(page)[1:], strict=False):
         if before.type == "heading_open":
             text = "".join(child.content for child in token.children or ())
             slug = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
-            made.append(slug if slug not in made else f"{slug}-{made.count(slug)}")
-    return frozenset(made)
+            slugs.append(slug if slug not in slugs else f"{slug}-{slugs.count(slug)}")
+    return frozenset(slugs)

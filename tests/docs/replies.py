@@ -17,7 +17,7 @@ def reply(prompt: str, times: int) -> str:
         return contra4_writer.writes(prompt)
     if "Reply yes or no." in prompt:
         return "yes"
-    if prompt.startswith(CONSTRUCTIONS) or any(each in prompt for each in CONSTRUCTIONS):
+    if prompt.startswith(CONSTRUCTIONS) or any(phrase in prompt for phrase in CONSTRUCTIONS):
         try:
             return scripted_writer.reply(prompt, temperature=0.7 if times > 1 else 0.0)[0]
         except scripted_writer.Refused as error:

@@ -76,13 +76,14 @@ def write(data: Path, here: Path) -> None:
 def _charts(folder: Path) -> None:
     """Some of the demo's charts, which the demo model answers in a word, in ChartQA's own layout."""
     lines = (HELD_OUT / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()
-    for split, some in (("val", lines[:3]), ("test", lines[3:6])):
-        rows = [json.loads(line) for line in some]
+    for split, subset in (("val", lines[:3]), ("test", lines[3:6])):
+        rows = [json.loads(line) for line in subset]
         (folder / split / "png").mkdir(parents=True)
-        for each in rows:
-            shutil.copy(HELD_OUT / "cmc-bench" / each["image"], folder / split / "png" / Path(each["image"]).name)
+        for chart in rows:
+            shutil.copy(HELD_OUT / "cmc-bench" / chart["image"], folder / split / "png" / Path(chart["image"]).name)
         labels = [
-            {"imgname": Path(each["image"]).name, "query": each["question"], "label": each["answer"]} for each in rows
+            {"imgname": Path(chart["image"]).name, "query": chart["question"], "label": chart["answer"]}
+            for chart in rows
         ]
         (folder / split / f"{split}_human.json").write_text(json.dumps(labels), "utf-8")
 
@@ -92,10 +93,10 @@ def sugar_crepe(folder: Path) -> None:
     rows = {
         str(number): {
             "filename": f"{number:012d}.jpg",
-            "caption": f"A {one} sat.",
+            "caption": f"A {word} sat.",
             "negative_caption": f"A {other} sat.",
         }
-        for number, (one, other) in enumerate((("cat", "dog"), ("cow", "pig"), ("hen", "goat")), 1)
+        for number, (word, other) in enumerate((("cat", "dog"), ("cow", "pig"), ("hen", "goat")), 1)
     }
     for number in range(1, 4):
         write_picture(folder / "val2017" / f"{number:012d}.jpg", number, "JPEG")
@@ -116,7 +117,7 @@ def captions(folder: Path) -> None:
 
 def predictions(here: Path) -> None:
     """Files as the authors of CLASH and MMKC-Bench wrote them."""
-    said = [
+    answers = [
         {
             **{key: value for key, value in published_row(number).items() if key in _PREDICTED},
             "prediction": f"({letter})",
@@ -133,7 +134,7 @@ def predictions(here: Path) -> None:
         for number, letter in ((1, "C"), (2, "D"), (3, "A"))
     ]
     for name in ("predictions.json", "multiple_choice__gemini-2.5-flash-lite_predictions.json"):
-        (here / name).write_text(json.dumps(said), "utf-8")
+        (here / name).write_text(json.dumps(answers), "utf-8")
     for folder in ("output/ER", "RESULTS/output/ER"):
         rows = [er_row(number) | {"success": True, "prediction": "A"} for number in (1, 2)]
         write_lines(here / folder / "mcq_Qwen2.5-VL-7B_ie.jsonl", rows)

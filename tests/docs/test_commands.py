@@ -47,13 +47,13 @@ def reason(command: Command, table: tuple[tuple[str, str], ...]) -> str | None:
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """A furnished home for a benchmark, made once."""
-    made: dict[str, Path] = {}
+    homes: dict[str, Path] = {}
 
     def furnished(benchmark: str) -> Path:
-        if benchmark not in made:
-            made[benchmark] = tmp_path_factory.mktemp("home") / "ann"
-            World(made[benchmark]).furnish(benchmark)
-        return made[benchmark]
+        if benchmark not in homes:
+            homes[benchmark] = tmp_path_factory.mktemp("home") / "ann"
+            World(homes[benchmark]).furnish(benchmark)
+        return homes[benchmark]
 
     return furnished
 
@@ -65,7 +65,7 @@ FOLLOWED = {"CONTRIBUTING.md", "docs/your-own-documents.md"}
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in FOLLOWED and any(commands(page))])
 def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_path: Path) -> None:
-    chosen = [each for each in commands(page) if each.words[0] == "rashomon" and not reason(each, NOT_RUN)]
+    chosen = [item for item in commands(page) if item.words[0] == "rashomon" and not reason(item, NOT_RUN)]
     if not chosen:
         pytest.skip("none of its commands can be run here")
     world = World(tmp_path / "ann")
@@ -75,10 +75,10 @@ def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_
         world.prepare(page, server)
         instance = world.instance()
         for command in chosen:
-            told = world.perform(command, stands(command, server, instance))
-            if told.code:
-                broken.append(f"{command}\n  ended with {told.code}: {(told.err or told.out)[-600:].strip()}")
-            elif command.output is not None and (difference := differs(command.output, told.out)):
+            result = world.perform(command, stands(command, server, instance))
+            if result.code:
+                broken.append(f"{command}\n  ended with {result.code}: {(result.err or result.out)[-600:].strip()}")
+            elif command.output is not None and (difference := differs(command.output, result.out)):
                 broken.append(f"{command}\n{difference}")
     assert not broken, "\n\n".join(broken)
 
@@ -86,7 +86,7 @@ def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_
 @pytest.mark.slow
 def test_what_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
     """`rashomon serve`, on another port: the printed one may be taken."""
-    served = [each for page in PAGES for each in commands(page) if each.words[:2] == ["rashomon", "serve"]]
+    served = [item for page in PAGES for item in commands(page) if item.words[:2] == ["rashomon", "serve"]]
     assert served
     for command in served:
         port = str(free_port())
@@ -101,22 +101,22 @@ def test_what_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
 
 def stands(command: Command, server: FaultServer, instance: str) -> dict[str, str]:
     """What of a command's words, by regular expressions, stands for something else, and for what."""
-    found = {
+    replacements = {
         r"^ID$": instance,
         r"http://127\.0\.0\.1:8000/v1$": server.url,
         r"(?<==)MODEL$": "CAPTIONER",
     }
-    return found | ({r"^(MODEL\d?)$": rf"endpoint:\1@{server.url}"} if "--writer" in command.words else {})
+    return replacements | ({r"^(MODEL\d?)$": rf"endpoint:\1@{server.url}"} if "--writer" in command.words else {})
 
 
-def differs(printed: str, told: str) -> str:
+def differs(printed: str, output: str) -> str:
     """How what a command told differs from what the page prints; empty where it does not. ``...`` stands for anything."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    wanted, got = masked(printed), masked(told)
+    expected, actual = masked(printed), masked(output)
     checker = doctest.OutputChecker()
-    if checker.check_output(wanted, got, flags):
+    if checker.check_output(expected, actual, flags):
         return ""
-    return checker.output_difference(doctest.Example("", wanted), got, flags | doctest.REPORT_NDIFF)
+    return checker.output_difference(doctest.Example("", expected), actual, flags | doctest.REPORT_NDIFF)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -154,6 +154,6 @@ def parse(words: list[str]) -> None:
 
 def test_the_makefile_has_what_pages_say() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    said = {command.words[1] for page in PAGES for command in commands(page) if command.words[0] == "make"}
-    assert said
-    assert all(f"\n{target}:" in makefile for target in said)
+    targets = {command.words[1] for page in PAGES for command in commands(page) if command.words[0] == "make"}
+    assert targets
+    assert all(f"\n{target}:" in makefile for target in targets)

@@ -58,6 +58,6 @@ def test_one_command_draws_all_pictures() -> None:
 
 
 def test_every_picture_of_the_readme_is_shown() -> None:
-    shown = {link.file for page in PAGES for link in links(page)}
-    kept = {f"assets/pictures/{path.name}" for path in (ROOT / "assets" / "pictures").iterdir()}
-    assert kept <= shown
+    linked = {link.file for page in PAGES for link in links(page)}
+    stored = {f"assets/pictures/{path.name}" for path in (ROOT / "assets" / "pictures").iterdir()}
+    assert stored <= linked

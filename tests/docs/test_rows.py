@@ -25,17 +25,17 @@ SHOWN = {
 
 @pytest.mark.parametrize("page", SHOWN)
 def test_rows_that_are_shown_are_taken(page: str, tmp_path: Path) -> None:
-    rows = list(shown(page))
+    rows = list(rows_of_page(page))
     assert rows
     write_lines(tmp_path / "rows" / "rows.jsonl", rows)
     for number, picture in enumerate(dict.fromkeys(pictures(rows))):
         Image.new("RGB", (200, 200), (number * 37 % 256, 90, 200)).save(tmp_path / "rows" / picture)
-    made = get_benchmark(SHOWN[page]).build([("rows", str(tmp_path / "rows"))], tmp_path / "out", BuildOptions())
-    assert (made.path / "skipped.jsonl").read_text("utf-8") == ""
-    assert len({row["id"].partition("/")[0] for row in made.rows()}) >= len(rows)
+    result = get_benchmark(SHOWN[page]).build([("rows", str(tmp_path / "rows"))], tmp_path / "out", BuildOptions())
+    assert (result.path / "skipped.jsonl").read_text("utf-8") == ""
+    assert len({row["id"].partition("/")[0] for row in result.rows()}) >= len(rows)
 
 
-def shown(page: str) -> Iterator[dict[str, Any]]:
+def rows_of_page(page: str) -> Iterator[dict[str, Any]]:
     """The JSON objects of the page's blocks that hold nothing else."""
     for _, _, text in fences(page, "", "json"):
         rest = text.strip()
@@ -45,10 +45,10 @@ def shown(page: str) -> Iterator[dict[str, Any]]:
             rest = rest[end:].strip()
 
 
-def pictures(found: Any) -> Iterator[str]:
+def pictures(value: Any) -> Iterator[str]:
     """Every text within ``found`` that names a picture."""
-    if isinstance(found, dict | list):
-        for each in found.values() if isinstance(found, dict) else found:
-            yield from pictures(each)
-    elif isinstance(found, str) and re.fullmatch(r"[\w.-]+\.(png|jpg)", found):
-        yield found
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from pictures(item)
+    elif isinstance(value, str) and re.fullmatch(r"[\w.-]+\.(png|jpg)", value):
+        yield value

@@ -119,15 +119,15 @@ class World:
         _cached(self.path / "hub", "mlx-community/Qwen3-4B-Instruct-2507-4bit", self.path / "text-model")
         build_tiny_omni(self.here / "CAPTIONER", TEXTS)
         build_tiny_lm(self.here / "EMBEDDING_MODEL", TEXTS, quantise=False)
-        kept = self.path / "builds" / benchmark
+        data = self.path / "builds" / benchmark
         with FaultServer(reply) as server, self.entered(server):
-            self._must(f"build {benchmark} --source {SOURCES[benchmark]} --out {kept}".split())
+            self._must(f"build {benchmark} --source {SOURCES[benchmark]} --out {data}".split())
             self.builds.mkdir(parents=True)
-            (self.builds / benchmark).symlink_to(kept)
+            (self.builds / benchmark).symlink_to(data)
             for name, model in RUNS.items():
                 if benchmark == "cmc-bench" or name.startswith("RUN"):
-                    asked = ["--benchmark", benchmark, "--model", model, "--data", str(kept), "--name", name]
-                    self._must(["--batch", *asked, *SMALL, *ASKED.get(benchmark, ())])
+                    options = ["--benchmark", benchmark, "--model", model, "--data", str(data), "--name", name]
+                    self._must(["--batch", *options, *SMALL, *ASKED.get(benchmark, ())])
             self._predictions(benchmark)
 
     def prepare(self, page: str, server: FaultServer) -> None:
@@ -142,8 +142,8 @@ class World:
 
     def instance(self) -> str:
         """The id of one of RUN's instances."""
-        told = self.tell(["export", "RUN", "--format", "json", "--out", str(self.path / "ids")])
-        assert told.code == 0, told
+        result = self.tell(["export", "RUN", "--format", "json", "--out", str(self.path / "ids")])
+        assert result.code == 0, result
         lines = (self.path / "ids" / "samples.jsonl").read_text("utf-8").splitlines()
         return str(json.loads(lines[0])["id"])
 
@@ -186,12 +186,12 @@ class World:
                 built.unlink()
             else:
                 shutil.rmtree(built, ignore_errors=True)
-        told = self.tell(words, TYPED.get(words[0], ""))
+        result = self.tell(words, TYPED.get(words[0], ""))
         if out is not None:
-            out.write_text(told.out, "utf-8")
+            out.write_text(result.out, "utf-8")
         if words[0] == "label" and "--export" in words:
             _fill_in(self.here / words[words.index("--export") + 1])
-        return told
+        return result
 
     def tell(self, words: list[str], typed: str = "") -> Told:
         """Run ``rashomon`` with these arguments in this process; on a terminal where something is ``typed``."""
@@ -206,15 +206,15 @@ class World:
         return Told(code, out.getvalue(), err.getvalue())
 
     def _must(self, words: list[str]) -> None:
-        told = self.tell(words)
-        assert told.code == 0, f"{words}\n{told.out}\n{told.err}"
+        result = self.tell(words)
+        assert result.code == 0, f"{words}\n{result.out}\n{result.err}"
 
     def _predictions(self, benchmark: str) -> None:
-        told = self.tell(["export", "RUN", "--format", "json", "--out", str(self.path / "answers")])
-        assert told.code == 0, told
+        result = self.tell(["export", "RUN", "--format", "json", "--out", str(self.path / "answers")])
+        assert result.code == 0, result
         rows = [json.loads(line) for line in (self.path / "answers" / "samples.jsonl").read_text("utf-8").splitlines()]
-        said = [{"id": each["id"], "answer": "12"} for each in rows]
-        (self.here / "answers.jsonl").write_text("".join(json.dumps(each) + "\n" for each in said), "utf-8")
+        predictions = [{"id": row["id"], "answer": "12"} for row in rows]
+        (self.here / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in predictions), "utf-8")
 
 
 def _work(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._End:
@@ -241,8 +241,8 @@ def _fill_in(sheet: Path) -> None:
     """Label the exported sheet, as a person would."""
     with sheet.open(newline="", encoding="utf-8-sig") as stream:
         rows = list(csv.DictReader(stream))
-    for number, each in enumerate(rows):
-        each["label"] = ("IMAGE", "TEXT", "NEITHER")[number % 3]
+    for number, row in enumerate(rows):
+        row["label"] = ("IMAGE", "TEXT", "NEITHER")[number % 3]
     with sheet.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, list(rows[0]))
         writer.writeheader()

@@ -321,9 +321,9 @@ def test_what_is_made_honours_the_umask(tmp_path: Path, template: Path) -> None:
         rashomon.run("export", "cmc-bench", "--format", "csv,html")
     finally:
         os.umask(before)
-    made = [path for top in ("workspace", "export", "cache") for path in (home / top).rglob("*")]
-    assert len(made) > 20
-    assert not [path for path in made if path.stat().st_mode & 0o077]
+    paths = [path for top in ("workspace", "export", "cache") for path in (home / top).rglob("*")]
+    assert len(paths) > 20
+    assert not [path for path in paths if path.stat().st_mode & 0o077]
 
 
 # --- caches, exports, sheets ------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_no_command_changes_anything_outside_or_hangs(name: str, whole_template:
         homes.append(home)
         outsides.append(outside)
         before.append(outside.state())
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "tests.support.every_command", ",".join(names), *map(str, homes)],
         env=Rashomon(tmp_path).environment,
         cwd=ROOT,
@@ -404,8 +404,8 @@ def test_no_command_changes_anything_outside_or_hangs(name: str, whole_template:
         text=True,
         check=False,
     )
-    rows = [json.loads(line) for line in told.stdout.splitlines()]
-    assert len(rows) == len(KINDS), told.stderr
+    rows = [json.loads(line) for line in process.stdout.splitlines()]
+    assert len(rows) == len(KINDS), process.stderr
     wrong: dict[tuple[str, str], str] = {}
     for kind, row, outside, was, home, place in zip(KINDS, rows, outsides, before, homes, places, strict=True):
         _report(name, kind, row, place.name, outside.state() == was)

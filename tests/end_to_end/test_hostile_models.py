@@ -51,14 +51,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def loaded_apart(home: Path, folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return what became of loading each hostile folder."""
     data = picture(3)
-    shown = folder / f"{hashlib.sha256(data).hexdigest()}.png"
-    shown.write_bytes(data)
+    image = folder / f"{hashlib.sha256(data).hexdigest()}.png"
+    image.write_bytes(data)
     cases = hostile()
     folders = {}
     for number, name in enumerate(names):
         source, change = cases[name]
         folders[str(make(home / source, folder / str(number), change))] = name
-    lines = "".join(json.dumps([place, str(shown)]) + "\n" for place in folders)
+    lines = "".join(json.dumps([place, str(image)]) + "\n" for place in folders)
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.load_apart"], input=lines, capture_output=True, text=True, check=True
     )
@@ -123,10 +123,10 @@ def test_runs_of_a_hundred_hostile_folders(home: Path, tmp_path: Path, part: int
         if number % 6 != part:
             continue
         result = measured(home, make(home / source, tmp_path / str(number), change), f"hostile-{number}")
-        told = result["said"].strip().splitlines()
+        lines = result["said"].strip().splitlines()
         print(
             f"{name:45} {result['code']}, {result['seconds']:4.1f} s, wall {result['wall']:4.1f} s, "
-            f"{(result['memory'] - ordinary) / 1e6:+5.0f} MB; {told[0] if told else ''}"
+            f"{(result['memory'] - ordinary) / 1e6:+5.0f} MB; {lines[0] if lines else ''}"
         )
         assert result["code"] in (0, 1, 2), (name, result)
         assert "Traceback" not in result["said"], (name, result)
@@ -137,9 +137,9 @@ def test_runs_of_a_hundred_hostile_folders(home: Path, tmp_path: Path, part: int
 def test_a_run_of_such_a_model_is_one_sentence(home: Path, tmp_path: Path) -> None:
     source, change = hostile()["10000000 layers, text alone"]
     folder = make(home / source, tmp_path / "layers", change)
-    told = Rashomon(home).process("--batch", *OPTIONS, "--model", folder, "--name", "layers", code=2).stderr
-    assert "num_hidden_layers" in told
-    assert "Traceback" not in told
+    message = Rashomon(home).process("--batch", *OPTIONS, "--model", folder, "--name", "layers", code=2).stderr
+    assert "num_hidden_layers" in message
+    assert "Traceback" not in message
 
 
 _UNSANDBOXED = """
@@ -198,18 +198,18 @@ def test_a_folder_with_a_pattern_in_its_name_loads(home: Path, tmp_path: Path) -
     for source in ("vlm", "lm"):
         folder = make(home / source, tmp_path / f"{source} [4-bit] *", lambda folder: None)
         data = picture(3)
-        shown = tmp_path / f"{hashlib.sha256(data).hexdigest()}.png"
-        shown.write_bytes(data)
+        image = tmp_path / f"{hashlib.sha256(data).hexdigest()}.png"
+        image.write_bytes(data)
         done = subprocess.run(
             [sys.executable, "-m", "tests.support.load_apart"],
-            input=json.dumps([str(folder), str(shown)]),
+            input=json.dumps([str(folder), str(image)]),
             capture_output=True,
             text=True,
             check=True,
         )
-        said = json.loads(done.stdout)["said"]
-        assert said.startswith("answered: "), said
-        assert "error" not in said
+        outcome = json.loads(done.stdout)["said"]
+        assert outcome.startswith("answered: "), outcome
+        assert "error" not in outcome
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -80,6 +80,6 @@ def test_a_drawing_policy_gives_its_expectation(
     figures = [table_3(policy, records, seed) for seed in seeds]
     n = len(records) // 4 * len(seeds)
     for column, value in zip(COLUMNS, expected, strict=True):
-        found = [each[column].value for each in figures]
-        mean = sum(value for value in found if value is not None) / len(found)
+        values = [estimates[column].value for estimates in figures]
+        mean = sum(value for value in values if value is not None) / len(values)
         assert mean == pytest.approx(value, abs=4 * (0.25 / n) ** 0.5 * (1.4 if column == "ΔAcc" else 1)), column

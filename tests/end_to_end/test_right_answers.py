@@ -32,18 +32,18 @@ def samples(rashomon: Rashomon) -> list[dict[str, Any]]:
 def test_a_run_that_was_killed_twice_has_the_answers_that_its_pictures_show(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     rashomon.run("build", "clash", "--source", f"rows={DEMO / 'held_out' / 'clash'}")
-    asked = ("--batch", "--benchmark", "clash", "--model", FOUR_BIT, "--limit", "6", "--max-tokens", "16")
+    options = ("--batch", "--benchmark", "clash", "--model", FOUR_BIT, "--limit", "6", "--max-tokens", "16")
     for _ in range(2):
         process = rashomon.start(
-            *asked, "--judge", "strict", "--judge", "relaxed", "--display", "none", "--name", "scenes"
+            *options, "--judge", "strict", "--judge", "relaxed", "--display", "none", "--name", "scenes"
         )
         wait_until(partial(more_than, rashomon, done(rashomon) + 3))
         kill_all(process)
     rashomon.run("resume", "scenes", "--display", "none")
-    found = samples(rashomon)
-    assert len(found) == 24
+    answered = samples(rashomon)
+    assert len(answered) == 24
     right = []
-    for sample in found:
+    for sample in answered:
         condition = sample["condition"]
         answer = sample["references"]["image letter" if condition.startswith("mc") else "image"][0]
         if condition.endswith("original"):

@@ -113,12 +113,12 @@ def test_a_person_sees_the_question_the_references_the_answer_and_nothing_else()
         {"match@1": "IMAGE"}, id="ex/text-correct", condition="text-correct", strata={"correct": "text", "type": "z"}
     )
     record = Record(record.instance, (Generation("x", "<think>hm</think>It is 12.", "stop"),), record.verdicts)
-    shown = blind_answer(record, LABELS, 0)
-    assert shown.question == "How many?"
-    assert dict(shown.references) == {"image": ("12",), "text": ("15",)}
-    assert (shown.answer, shown.labels) == ("It is 12.", LABELS)
+    displayed = blind_answer(record, LABELS, 0)
+    assert displayed.question == "How many?"
+    assert dict(displayed.references) == {"image": ("12",), "text": ("15",)}
+    assert (displayed.answer, displayed.labels) == ("It is 12.", LABELS)
     for hidden in ("text-correct", "match", "ex/", "hm"):
-        assert hidden not in repr(shown)
+        assert hidden not in repr(displayed)
 
 
 def test_references_stand_in_an_order_that_says_nothing() -> None:
@@ -133,14 +133,14 @@ def test_references_stand_in_an_order_that_says_nothing() -> None:
 def test_what_only_policies_are_told_is_not_shown() -> None:
     letters = {"image letter": ("A",), "shown text letter": ("A",)}
     instance = Instance("i", "g", "c", "?", (), {"image": ("12",), "text": ("15",), SHOWN_TEXT: ("12",), **letters})
-    shown = blind_answer(Record(instance, (Generation("i#0", "12", "stop"),)), LABELS, 0)
-    assert dict(shown.references) == {"image": ("12",), "text": ("15",), "image letter": ("A",)}
+    displayed = blind_answer(Record(instance, (Generation("i#0", "12", "stop"),)), LABELS, 0)
+    assert dict(displayed.references) == {"image": ("12",), "text": ("15",), "image letter": ("A",)}
 
 
 def test_a_blind_id_hides_the_condition_and_stays_the_same() -> None:
     def named(instance: str, answer: str) -> str:
-        asked = Instance(instance, "g", "aligned", "?", ())
-        return blind_id(Record(asked, (Generation(f"{instance}#0", answer, "stop"),)))
+        item = Instance(instance, "g", "aligned", "?", ())
+        return blind_id(Record(item, (Generation(f"{instance}#0", answer, "stop"),)))
 
     assert named("a/aligned", "2008") == named("a/aligned", "2008")
     assert len({named(record, "2008") for record in IDS}) == len(IDS)

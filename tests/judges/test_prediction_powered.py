@@ -345,15 +345,15 @@ def test_answers_that_people_cannot_label_are_left_out_as_everywhere() -> None:
     for i in range(600):
         nonsense, label = random.random() < 0.2, LABELS[int(random.random() < 0.3)]
         person = {PERSON: "unparsed" if nonsense else label} if i < 300 else {}
-        for kept, skip in ((records, False), (clean, nonsense)):
+        for target, skip in ((records, False), (clean, nonsense)):
             if not skip:
                 # The judge reads every answer that says nothing as IMAGE.
                 text = {JUDGE: "IMAGE" if nonsense else label, **person}
-                kept.append(labelled(text, id=str(i), condition="image-correct"))
-    row, wanted = (_table(item)["run / IMAGE, image-correct"] for item in (records, clean))
-    assert row["corrected"].value == pytest.approx(wanted["corrected"].value, abs=0.03)
-    assert row[f"{PERSON} alone"].value == pytest.approx(wanted[f"{PERSON} alone"].value)
-    assert row[JUDGE].value > wanted[JUDGE].value + 0.04
+                target.append(labelled(text, id=str(i), condition="image-correct"))
+    row, expected = (_table(item)["run / IMAGE, image-correct"] for item in (records, clean))
+    assert row["corrected"].value == pytest.approx(expected["corrected"].value, abs=0.03)
+    assert row[f"{PERSON} alone"].value == pytest.approx(expected[f"{PERSON} alone"].value)
+    assert row[JUDGE].value > expected[JUDGE].value + 0.04
 
 
 def test_empty_broken_and_unjudged_answers_are_no_part_of_it() -> None:

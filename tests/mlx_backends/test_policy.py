@@ -34,7 +34,7 @@ def answers(name: str, requests: list[Request]) -> dict[str, str]:
     return texts
 
 
-def one(name: str, references: Mapping[str, tuple[str, ...]]) -> str:
+def answer_of(name: str, references: Mapping[str, tuple[str, ...]]) -> str:
     return answers(name, [request(references)])["instance-0#0"]
 
 
@@ -66,7 +66,7 @@ def one(name: str, references: Mapping[str, tuple[str, ...]]) -> str:
 def test_a_policy_answers_from_the_sources_shown(
     name: str, references: dict[str, tuple[str, ...]], expected: str
 ) -> None:
-    assert one(name, references) == expected
+    assert answer_of(name, references) == expected
 
 
 def test_abstaining_is_said_in_words() -> None:
@@ -107,9 +107,9 @@ def test_draws_depend_on_the_request_and_the_seed_alone(name: str) -> None:
 
 def test_uniform_abstains_for_a_label_that_needs_a_source_not_shown() -> None:
     texts = answers("uniform", [request({"image": ("42",)}, number) for number in range(500)])
-    shown = Counter("NEITHER" if text not in ("42", ABSTAIN) else text for text in texts.values())
-    assert set(shown) == {"42", ABSTAIN, "NEITHER"}
-    assert shown[ABSTAIN] > shown["42"]
+    counts = Counter("NEITHER" if text not in ("42", ABSTAIN) else text for text in texts.values())
+    assert set(counts) == {"42", ABSTAIN, "NEITHER"}
+    assert counts[ABSTAIN] > counts["42"]
 
 
 @given(st.lists(st.text(max_size=40), max_size=5), st.lists(st.text(max_size=40), max_size=5), st.integers(0, 50))

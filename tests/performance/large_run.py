@@ -36,10 +36,16 @@ def build(out: Path, examples: int) -> None:
             four = []
             for condition, correct in CORRECT_SOURCES.items():
                 image, text = correct in ("both", "image"), correct in ("both", "text")
-                said = {"image": str(number + (0 if image else 1)), "text": str(number + (0 if text else 2))}
-                shown = (f"What is the value of bar {number}?", images[image], f"The value is {said['text']}. " * 10)
+                references = {"image": str(number + (0 if image else 1)), "text": str(number + (0 if text else 2))}
+                content = (
+                    f"What is the value of bar {number}?",
+                    images[image],
+                    f"The value is {references['text']}. " * 10,
+                )
                 strata = {"type": "factual", "source": "chartqa"}
-                four.append(InstanceDraft(f"{group}/{condition}", group, condition, *shown, said, correct, strata))
+                four.append(
+                    InstanceDraft(f"{group}/{condition}", group, condition, *content, references, correct, strata)
+                )
             for draft in [*four, *single_source_drafts(four)]:
                 writer.add_row(draft.to_row())
         writer.finish({"benchmark": "cmc-bench"})
@@ -47,8 +53,8 @@ def build(out: Path, examples: int) -> None:
 
 def resident(pid: int) -> int:
     """The memory of a process that is in the machine's, in bytes; 0 when it has ended."""
-    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return int(shown.stdout.strip() or 0) * 1024
+    process = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return int(process.stdout.strip() or 0) * 1024
 
 
 def run(rashomon: Rashomon, folder: Path, *arguments: str | Path) -> list[tuple[int, int]]:

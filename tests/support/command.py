@@ -37,13 +37,13 @@ class Rashomon:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {
+        inherited = {
             key: os.environ[key]
             for key in ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV", "XDG_STATE_HOME")
             if key in os.environ
         }
         return {
-            **kept,
+            **inherited,
             "HOME": str(self.home),
             "XDG_CACHE_HOME": str(self.home / "cache"),
             "RASHOMON_WORKSPACE": str(self.workspace),
@@ -88,16 +88,16 @@ class Rashomon:
             text=True,
         ) as process:
             os.close(slave)
-            told = ""
+            output = ""
             with suppress(OSError):  # as Linux says that the other end is closed
                 while piece := os.read(master, 4096):
-                    before = until in told
-                    told += piece.decode()
-                    if until in told and not before:
+                    before = until in output
+                    output += piece.decode()
+                    if until in output and not before:
                         then()
             os.close(master)
             assert process.stdout is not None
-            return process.wait(), process.stdout.read(), told
+            return process.wait(), process.stdout.read(), output
 
     def run(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run to the end in this process; fails unless the exit code is ``code``, and always on a traceback.
@@ -144,9 +144,9 @@ def free_port() -> int:
 
 
 def _checked(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
-    told = f"{done.args}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr, told
-    assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{told}"
+    report = f"{done.args}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr, report
+    assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{report}"
     return done
 
 
@@ -155,8 +155,8 @@ def children_of(pid: int) -> list[int]:
     if Path("/proc/self/stat").exists():
         table = list(_proc_table())
     else:
-        shown = subprocess.run(["ps", "-A", "-o", "ppid=,pid="], capture_output=True, text=True, check=True)
-        table = shown.stdout.splitlines()
+        process = subprocess.run(["ps", "-A", "-o", "ppid=,pid="], capture_output=True, text=True, check=True)
+        table = process.stdout.splitlines()
     pairs = (line.split() for line in table)
     return [int(child) for parent, child in pairs if int(parent) == pid]
 
@@ -177,10 +177,10 @@ def kill_all(process: subprocess.Popen[str]) -> str:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    told = process.communicate()[0]
+    output = process.communicate()[0]
     while any(map(_runs, pids)):
         time.sleep(0.005)
-    return told
+    return output
 
 
 def _runs(pid: int) -> bool:
@@ -188,7 +188,7 @@ def _runs(pid: int) -> bool:
     if Path("/proc/self/stat").exists():
         with suppress(FileNotFoundError, ProcessLookupError):
             threads = [thread.joinpath("stat").read_text() for thread in Path(f"/proc/{pid}/task").iterdir()]
-            return any(told.rpartition(")")[2].split()[0] not in "ZX" for told in threads)
+            return any(stat.rpartition(")")[2].split()[0] not in "ZX" for stat in threads)
         return False
     with suppress(ProcessLookupError):
         os.kill(pid, 0)

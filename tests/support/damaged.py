@@ -66,10 +66,10 @@ class Damaged:
         runs = {run["name"]: run for run in json.loads(listed)}
         assert runs[OTHER]["problem"] is None, "the other run is listed as ever"
         run = runs[RUN]
-        shown = self._command("show", RUN)
+        displayed = self._command("show", RUN)
         exported = self._command("export", RUN, "--canonical", "--format", "csv", "--out", str(out))
         files = {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-        errors = [said[2] for said in (shown, exported) if said[0]]
+        errors = [result[2] for result in (displayed, exported) if result[0]]
         try:
             with RunStore.open(self.folder) as store:
                 draw_sample(store, "human:ann@1")
@@ -77,10 +77,10 @@ class Damaged:
             errors.append(str(problem))
         if run["problem"]:
             errors.append(run["problem"])
-        assert {shown[0], exported[0]} <= {0, 2}, (shown, exported)
+        assert {displayed[0], exported[0]} <= {0, 2}, (displayed, exported)
         assert time.perf_counter() - begun < SECONDS
         state = ("unreadable", None) if run["problem"] else (run["state"], json.dumps(run, sort_keys=True))
-        return Outcome(state, shown[:2], (exported[0], files), tuple(errors))
+        return Outcome(state, displayed[:2], (exported[0], files), tuple(errors))
 
     def check(self, content: bytes) -> bool:
         """Whether damage is named by some command; where one does not name it, it says what it says of the whole run."""
@@ -107,10 +107,10 @@ class Damaged:
             with RunStore.read(self.folder) as store:
                 keys = ("spec", "identity", "created", "remarks", "conditions", "correct", "canary", "judges")
                 more = (ExcludedInstances.load(store), worker_deaths(store), stop_reason(store), store.meta("data"))
-                whole = (listed, list(store.records()), store.engines(), [store.meta(key) for key in keys], more)
+                content = (listed, list(store.records()), store.engines(), [store.meta(key) for key in keys], more)
             with RunStore.open(self.folder) as store:
                 draw_sample(store, "human:ann@1")
-            return whole
+            return content
         except RashomonError as error:
             return str(error)
         finally:
@@ -119,9 +119,9 @@ class Damaged:
     def check_reading(self, content: bytes) -> bool:
         """As :meth:`check`, without the tables and files that are made of what is read."""
         self.put(content)
-        found = self.read()
-        assert isinstance(found, str) or found == self.whole, "what is read differs silently"
-        return isinstance(found, str)
+        result = self.read()
+        assert isinstance(result, str) or result == self.whole, "what is read differs silently"
+        return isinstance(result, str)
 
     def _command(self, *arguments: str) -> tuple[int, str, str]:
         code, out, error = run_inside(arguments, self.rashomon.environment, self.rashomon.home)
@@ -138,11 +138,11 @@ def _run(workspace: Workspace, name: str) -> Path:
         store.set_meta("state", {"state": "done", "note": "", "pid": 1})
         store.set_meta("remarks", ["it was asked in a hurry"])
         for judge, label in (("other@1", "TEXT"), ("override:ann@1", "IMAGE")):
-            found = [(row, record) for row, record in store.unjudged(judge)]
+            unjudged = [(row, record) for row, record in store.unjudged(judge)]
             store.add_verdicts(
                 [
                     (row, record.instance.condition, Verdict(judge, "labelled", label, "a reason"), False)
-                    for row, record in found
+                    for row, record in unjudged
                     if judge == "other@1" or row % 5 == 0
                 ]
             )

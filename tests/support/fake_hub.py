@@ -87,7 +87,7 @@ class FakeHub:
 
     def gets(self, end: str) -> list[Asked]:
         """The GETs of the file whose path ends so."""
-        return [each for each in self.asked if each.method == "GET" and each.path.endswith(end)]
+        return [request for request in self.asked if request.method == "GET" and request.path.endswith(end)]
 
     @contextmanager
     def running(self) -> Iterator[FakeHub]:
@@ -124,9 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         hub, path = self.server_of, unquote(urlsplit(self.path).path)
-        asked = Asked(self.command, path, self.headers["Range"], self.headers["Authorization"], self.headers["Host"])
+        request = Asked(self.command, path, self.headers["Range"], self.headers["Authorization"], self.headers["Host"])
         with hub.lock:
-            hub.asked.append(asked)
+            hub.asked.append(request)
         if path.startswith("/api/"):
             return self._api(path.split("/"))
         if path.startswith("/mirror/"):
@@ -142,8 +142,8 @@ class _Handler(BaseHTTPRequestHandler):
         if repo is None or repo.kind != kind or repo.shut == "private":
             return self._send(401 if repo is None else 404, b"{}", {"X-Error-Code": "RepoNotFound"})
         if parts[5:6] == ["tree"]:
-            return self._send(200, json.dumps([_entry(repo, *each) for each in repo.files.items()]).encode())
-        told = {
+            return self._send(200, json.dumps([_entry(repo, *file) for file in repo.files.items()]).encode())
+        info = {
             "id": name,
             "sha": REVISION,
             "tags": [f"license:{repo.licence}"],
@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             "gated": repo.shut == "gated",
         }
         stall = self._fault("/".join(parts)).startswith("wait")
-        return self._send(200, json.dumps(told).encode(), limit=0 if stall else None, stall=stall)
+        return self._send(200, json.dumps(info).encode(), limit=0 if stall else None, stall=stall)
 
     def _resolve(self, path: str) -> None:
         where = path.removeprefix("/datasets").removeprefix("/")

@@ -52,7 +52,9 @@ class Watched(Backend):
 
     def step(self) -> Sequence[Generation]:
         if self._dies is not None:
-            poisoned = any(each.endswith(f"{of}#0") for of in self._dies.get("of", ()) for each in self._under_way)
+            poisoned = any(
+                instance.endswith(f"{of}#0") for of in self._dies.get("of", ()) for instance in self._under_way
+            )
             if poisoned or len(self._under_way) > self._dies.get("above", len(self._under_way)):
                 die(self._dies["how"])
         if self._gate is not None and self._answered >= self._gate["after"] and not os.path.exists(self._gate["until"]):

@@ -29,8 +29,8 @@ def nowhere(media: Media) -> Path:
 
 def ask(number: int, *parts: Part, form: Form | None = None, **decoding: Any) -> Request:
     """A request of one user turn."""
-    shown = parts or (Text(f"question number {number}?"),)
-    return Request(f"r{number}", 0, (Message("user", shown),), Decoding(**{"max_tokens": 64, **decoding}), form)
+    content = parts or (Text(f"question number {number}?"),)
+    return Request(f"r{number}", 0, (Message("user", content),), Decoding(**{"max_tokens": 64, **decoding}), form)
 
 
 def endpoint(server: FaultServer, media: Any = nowhere, **options: Any) -> Backend:

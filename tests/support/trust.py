@@ -49,10 +49,10 @@ def receive(folder: Path, **values: Any) -> None:
 
 def tree(folder: Path) -> dict[str, str]:
     """All that is in a folder, links as such, with the digest of every file."""
-    found = {}
+    entries = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
-            found[str(path)] = f"link to {os.readlink(path)}"
+            entries[str(path)] = f"link to {os.readlink(path)}"
         else:
-            found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
-    return found
+            entries[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+    return entries

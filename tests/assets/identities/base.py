@@ -97,8 +97,8 @@ class Results:
         return list(dict.fromkeys(row for of, row, _ in self.cells if of == _table(table)))
 
     def columns(self, table: int | str, row: str | None = None) -> list[str]:
-        found = (c for of, r, c in self.cells if of == _table(table) and row in (None, r))
-        return list(dict.fromkeys(found))
+        columns = (c for of, r, c in self.cells if of == _table(table) and row in (None, r))
+        return list(dict.fromkeys(columns))
 
     def check(
         self, table: int | str, row: str, column: str, computed: float, rounded: float = 1, more: float = 0

@@ -85,9 +85,9 @@ def order_of_judges() -> Iterator[Check]:
         for column in LABELS:
             for judge in ("Gemini 2.5 Pro", "GPT-5"):
                 alone = R(11, f"{model} / {judge}", column)
-                one, both = (f"{model} / {of}" for of in ("at least one", "both"))
+                least, both = (f"{model} / {of}" for of in ("at least one", "both"))
                 room = noise(11, f"{model} / {judge}", column)
-                yield R.check(11, one, column, max(alone, R(11, one, column)), 1, room + noise(11, one, column))
+                yield R.check(11, least, column, max(alone, R(11, least, column)), 1, room + noise(11, least, column))
                 yield R.check(11, both, column, min(alone, R(11, both, column)), 1, room + noise(11, both, column))
 
 
@@ -103,8 +103,8 @@ def pooled(tables: tuple[int, int], main: int) -> Iterator[Check]:
                 share = SIZES.get(column) or SIZES[f"{change} {column}"]
                 value += share * R(table, row, column) / sum(SIZES.values())
                 room += share * noise(table, row, column) / sum(SIZES.values())
-        found = R.check(main, there, "Conflict", value, 1, room + noise(main, there, "Conflict") + LEFT_OUT)
-        yield replace(found, where=f"{found.where}, from Tables {tables[0]} and {tables[1]}")
+        check = R.check(main, there, "Conflict", value, 1, room + noise(main, there, "Conflict") + LEFT_OUT)
+        yield replace(check, where=f"{check.where}, from Tables {tables[0]} and {tables[1]}")
 
 
 def deviations(tables: Sequence[int], of: Results = R, n: dict[str, int] | None = None) -> Iterator[Check]:
@@ -320,10 +320,10 @@ def claims() -> list[Claim]:
                 if hardest[row] != "Environmental"
             ),
         ),
-        Claim("judges differ by less than 1% across most metrics", sum(each < 0.01 for each in apart) > len(apart) / 2),
+        Claim("judges differ by less than 1% across most metrics", sum(d < 0.01 for d in apart) > len(apart) / 2),
         Claim(
             "string matching and judges are typically within 1 to 3 points",
-            sum(each <= 0.03 for each in matched) > len(matched) / 2,
+            sum(d <= 0.03 for d in matched) > len(matched) / 2,
         ),
         Claim(
             "fine-tuning makes LLaVa-1.5-7b worse on most other tasks",

@@ -89,8 +89,8 @@ class Bound:
     @property
     def both(self) -> int:
         """BOTH under image-correct; where section 5.3 does not tell it, the most that Img-Cor leaves."""
-        told = f"{self.model} / image-correct"
-        if R.has("Section 5.3", told, "BOTH"):
+        row = f"{self.model} / image-correct"
+        if R.has("Section 5.3", row, "BOTH"):
             return label(self.model, "BOTH")
         return max(_rounding_to(R(3, self.model, "Img-Cor"), N)) - label(self.model, "IMAGE")
 
@@ -107,7 +107,7 @@ class Bound:
         """
         image, text = label(self.model, "IMAGE"), label(self.model, "TEXT")
         first = N - image - text - self.both
-        found = []
+        bounds = []
         for neither, hallucinated, right in product(
             _rounding_to(R(3, self.model, "Both-Wr"), N),
             _rounding_to(R(3, self.model, "HR"), 3 * N),
@@ -116,8 +116,8 @@ class Bound:
             rest = N - (hallucinated - first - neither) - right
             if rest >= 0 and right >= both:
                 images = image + rest + (N - neither)
-                found.append(images / (images + text + right - both))
-        return max(found)
+                bounds.append(images / (images + text + right - both))
+        return max(bounds)
 
     def needed(self) -> int:
         """How many labels BOTH under text-correct the printed MPB Img takes at least."""
@@ -155,8 +155,8 @@ def claims() -> list[Claim]:
         return {model: R(3, model, name) for model in MODELS}
 
     def largest(name: str) -> list[str]:
-        found = column(name)
-        return sorted(found, key=lambda model: -found[model])
+        values = column(name)
+        return sorted(values, key=lambda model: -values[model])
 
     def gap(model: str) -> float:
         return round(abs(R(3, model, "Txt-Cor") - R(3, model, "Img-Cor")), 3)

@@ -163,9 +163,9 @@ def test_a_sample_goes_through_json_unchanged(sample: ClashSample) -> None:
 
 
 def test_an_id_is_made_of_what_is_asked() -> None:
-    asked = ("image_id", "original_caption", "conflicting_caption", "question", "image_only", "text_only")
-    made = [SAMPLE.id, *(ClashSample.from_row({**SAMPLE.to_row(), name: "other"}).id for name in asked)]
-    assert len(set(made)) == len(made)
+    fields = ("image_id", "original_caption", "conflicting_caption", "question", "image_only", "text_only")
+    ids = [SAMPLE.id, *(ClashSample.from_row({**SAMPLE.to_row(), name: "other"}).id for name in fields)]
+    assert len(set(ids)) == len(ids)
     assert replace(SAMPLE, category="other", source="rows", image=None).id == SAMPLE.id
 
 
@@ -192,16 +192,16 @@ def test_a_build_of_two_sources_counts_what_it_holds_and_what_it_left_out(tmp_pa
     assert manifest["sources"]["rows"]["samples"] == 2
     skipped = [json.loads(line) for line in (build.path / "skipped.jsonl").read_text("utf-8").splitlines()]
     assert [s["row"] for s in skipped] == [f"synthetic_captions_test_filtered.json:{n}" for n in (2, 3, 4, 5)]
-    made = list(Clash().instances(build, "official"))
-    assert len(made) == 12
-    assert all(build.media_path(i.parts[0]).is_file() for i in made if isinstance(i.parts[0], Media))
+    instances = list(Clash().instances(build, "official"))
+    assert len(instances) == 12
+    assert all(build.media_path(i.parts[0]).is_file() for i in instances if isinstance(i.parts[0], Media))
 
 
 def test_every_sample_is_taken_whatever_the_target_of_a_stratum(tmp_path: Path) -> None:
     folder = published_folder(tmp_path / "p", [published_row(n) for n in range(5)])
-    one, other = (_build(tmp_path / str(n), ("published", folder), per_stratum=n) for n in (1, 250))
-    assert one.manifest["samples"] == 5
-    assert _files(one) == _files(other)
+    small, large = (_build(tmp_path / str(n), ("published", folder), per_stratum=n) for n in (1, 250))
+    assert small.manifest["samples"] == 5
+    assert _files(small) == _files(large)
 
 
 def test_a_build_without_a_sample_is_an_error_that_says_why(tmp_path: Path) -> None:
@@ -265,8 +265,8 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(tmp_path: Path) -
 
 def test_describing_the_benchmark_imports_nothing_heavy() -> None:
     code = "import sys, benchmarks.clash; print([m for m in ('PIL', 'numpy', 'datasets', 'mlx') if m in sys.modules])"
-    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_what_is_correct() -> None:

@@ -130,13 +130,13 @@ class Rate:
 
 def rates(hits: Sequence[tuple[ClashSample, bool]], way: Way) -> dict[str, dict[str, Rate]]:
     """The rate of hits in each column of Tables 8 and 9, by kind of change."""
-    found: dict[str, dict[str, Rate]] = {}
+    measured: dict[str, dict[str, Rate]] = {}
     for kind, columns in (("object", OBJECT_CATEGORIES), ("attribute", ATTRIBUTE_CATEGORIES)):
-        found[kind] = {}
+        measured[kind] = {}
         for category in columns:
             chosen = [hit for sample, hit in hits if sample.change_type == kind and category in _counted(sample, way)]
-            found[kind][category] = Rate(sum(chosen), len(chosen))
-    return found
+            measured[kind][category] = Rate(sum(chosen), len(chosen))
+    return measured
 
 
 def _counted(sample: ClashSample, way: Way) -> tuple[str, ...]:
@@ -156,20 +156,20 @@ def _hits() -> list[tuple[ClashSample, bool]]:
     """What the published predictions score by the strict rule, with the sample each belongs to."""
     by_id = {s.id: s for s in _samples()}
     hits = []
-    for each in read_answers(MULTIPLE_CHOICE):
-        letters = set(re.findall(r"\(([A-D])\)", each.answer))
-        right = letters == set(each.instance.references["conflict letter"])
-        hits.append((by_id[each.instance.group], right))
+    for prediction in read_answers(MULTIPLE_CHOICE):
+        letters = set(re.findall(r"\(([A-D])\)", prediction.answer))
+        right = letters == set(prediction.instance.references["conflict letter"])
+        hits.append((by_id[prediction.instance.group], right))
     return hits
 
 
 def _not_coming_out(hits: list[tuple[ClashSample, bool]], way: Way) -> set[str]:
-    found = rates(hits, way)
+    measured = rates(hits, way)
     return {
         f"{kind}/{category}"
         for kind, columns in FLASH_LITE.items()
         for category, (value, sd) in columns.items()
-        if not comes_out(found[kind][category], value / 100, sd / 100)
+        if not comes_out(measured[kind][category], value / 100, sd / 100)
     }
 
 
@@ -189,10 +189,10 @@ def test_vehicles_and_sports_come_out_only_without_the_samples_of_two_categories
 def test_every_column_is_within_three_deviations_of_the_published_one() -> None:
     hits = _hits()
     for way in WAYS:
-        found = rates(hits, way)
+        measured = rates(hits, way)
         for kind, columns in FLASH_LITE.items():
             for category, (value, sd) in columns.items():
-                assert abs(100 * found[kind][category].value - value) <= 3 * sd
+                assert abs(100 * measured[kind][category].value - value) <= 3 * sd
 
 
 @real
@@ -201,7 +201,7 @@ def test_the_documentations_table_holds_the_measured_figures() -> None:
     left_out, in_each = rates(hits, "left out"), rates(hits, "in each")
     for kind, columns in FLASH_LITE.items():
         for category, (value, sd) in columns.items():
-            one, other = left_out[kind][category], in_each[kind][category]
+            without, within = left_out[kind][category], in_each[kind][category]
             cells = [f"{value:.2f} ± {sd:.2f}"]
-            cells += [f"{r.hits}/{r.n} = {100 * r.hits / r.n:.2f}" for r in (one, other)]
+            cells += [f"{r.hits}/{r.n} = {100 * r.hits / r.n:.2f}" for r in (without, within)]
             assert " | ".join(cells) in page, (kind, category)

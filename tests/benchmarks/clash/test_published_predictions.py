@@ -60,14 +60,14 @@ def test_every_published_multiple_choice_answer_is_read() -> None:
         "CONFLICT": 96,
         "DISTRACTOR": 26,
     }
-    for each in every:
-        (verdict,) = each.verdicts
-        letters = {k.removesuffix(" letter"): v[0] for k, v in each.instance.references.items() if "letter" in k}
-        assert set(re.findall(r"\(([A-D])\)", each.answer)) == {letters[str(verdict.label).lower()]}
-        (part,) = each.instance.parts
+    for prediction in every:
+        (verdict,) = prediction.verdicts
+        letters = {k.removesuffix(" letter"): v[0] for k, v in prediction.instance.references.items() if "letter" in k}
+        assert set(re.findall(r"\(([A-D])\)", prediction.answer)) == {letters[str(verdict.label).lower()]}
+        (part,) = prediction.instance.parts
         assert isinstance(part, Text)
         for role, letter in letters.items():
-            assert f"\n({letter}) {each.instance.references[role][0]}" in part.text
+            assert f"\n({letter}) {prediction.instance.references[role][0]}" in part.text
 
 
 @real
@@ -91,8 +91,8 @@ def test_every_published_open_answer_is_read_with_three_judges_verdicts() -> Non
 
 @real
 def test_the_two_files_answer_the_same_samples_so_that_runs_can_be_compared() -> None:
-    one, other = ({e.instance.group for e in read_answers(f)} for f in (MULTIPLE_CHOICE, OPEN_ENDED))
-    assert len(one & other) == 1279
+    choice, opened = ({e.instance.group for e in read_answers(f)} for f in (MULTIPLE_CHOICE, OPEN_ENDED))
+    assert len(choice & opened) == 1279
 
 
 @real

@@ -36,16 +36,16 @@ def test_the_papers_instructions_are_the_printed_ones(task: str) -> None:
 
 
 def test_the_last_lines_ask_in_the_examples_form() -> None:
-    asked = ClashRubric().prompt(_record("<think>hm</think>It is black."))
-    assert asked == (
+    prompt = ClashRubric().prompt(_record("<think>hm</think>It is black."))
+    assert prompt == (
         f"{INSTRUCTION}\n\nImage-only answer: White\nText-only answer: Black\nPrediction: It is black.\nOutput:"
     )
 
 
 @given(st.text(), st.text(), st.text())
 def test_nothing_in_an_answer_or_reference_begins_a_line(answer: str, image: str, text: str) -> None:
-    asked = ClashRubric().prompt(_record(answer, image, text)).removeprefix(INSTRUCTION)
-    lines = asked.splitlines()
+    prompt = ClashRubric().prompt(_record(answer, image, text)).removeprefix(INSTRUCTION)
+    lines = prompt.splitlines()
     starts = ["", "", "Image-only answer:", "Text-only answer:", "Prediction:", "Output:"]
     assert len(lines) == len(starts)
     assert all(line.startswith(start) for line, start in zip(lines, starts, strict=True))

@@ -202,9 +202,9 @@ def _predictions(path: Path) -> list[Record]:
     if not path.is_file():
         pytest.skip("needs the published predictions")
     records = []
-    for each in read_answers(path):
-        record = Record(each.instance, (Generation(f"{each.instance.id}#0", each.answer, "stop"),))
-        verdicts = [*each.verdicts, Strict().judge(record), Relaxed().judge(record)]
+    for prediction in read_answers(path):
+        record = Record(prediction.instance, (Generation(f"{prediction.instance.id}#0", prediction.answer, "stop"),))
+        verdicts = [*prediction.verdicts, Strict().judge(record), Relaxed().judge(record)]
         records.append(replace(record, verdicts={verdict.judge: verdict for verdict in verdicts}))
     return records
 
@@ -252,10 +252,10 @@ def test_tables_2_and_10_from_the_published_answers_of_internvl(judge: str) -> N
     _agrees(_row(ours["open-ended"]), _published("Table 2")["InternVL 1.5"], 0.2)
     both = dict(ours["exclusive"].rows)
     assert (both["run / every match"][-1], both["run / one label"][-1]) == (37, 0)
-    one = {
+    totals = {
         column: round(1281 * (cell.value or 0)) for column, cell in _row(ours["exclusive"], "run / one label").items()
     }
-    assert one == {"Conflict": 240, "Image": 286, "Text": 674, "Incorrect": 81}
+    assert totals == {"Conflict": 240, "Image": 286, "Text": 674, "Incorrect": 81}
 
 
 def test_all_four_rows_of_table_11_from_the_published_answers_of_internvl() -> None:
@@ -303,26 +303,26 @@ def _answers(policy: dict[str, str], samples: int = 12) -> list[Record]:
     [("conflict", 1, 0), ("image", 0, 1), ("text", 0, 0), ("distractor", 0, 0), ("mumble", 0, 0)],
 )
 def test_a_policy_scores_what_its_definition_says(policy: str, seen: int, unseen: int) -> None:
-    made = _tables(_answers(dict.fromkeys(CONDITIONS, policy)))
+    results = _tables(_answers(dict.fromkeys(CONDITIONS, policy)))
     column = {"mumble": "Incorrect"}.get(policy, policy.capitalize())
     choice = {name: float(name == column) for name in ("Conflict", "Image", "Text", "Distractor", "Incorrect")}
-    assert _values(made["main"]) == _values(made["multiple-choice-relaxed"]) == choice
+    assert _values(results["main"]) == _values(results["multiple-choice-relaxed"]) == choice
     opened = {name: value for name, value in choice.items() if name != "Distractor"}
     if policy == "distractor":  # open questions show none
         opened["Incorrect"] = 1
-    assert _values(made["open-ended-all"]) == opened
+    assert _values(results["open-ended-all"]) == opened
     expected = {"Conflict": seen, "No conflict": unseen, "Overall": (seen + unseen) / 2}
     for judge in ("strict", "relaxed"):
-        assert _values(made["no-conflict"], f"run / {judge}") == expected
-    assert _values(made["no-conflict-open"]) == expected | {"Incorrect": opened["Incorrect"]}
+        assert _values(results["no-conflict"], f"run / {judge}") == expected
+    assert _values(results["no-conflict-open"]) == expected | {"Incorrect": opened["Incorrect"]}
     if policy == "conflict":
-        assert set(_values(made["modality-preference"], "run / multiple choice").values()) == {None}
+        assert set(_values(results["modality-preference"], "run / multiple choice").values()) == {None}
 
 
 def test_what_is_right_under_each_caption_is_overall_one() -> None:
     right = {condition: label.lower() for condition, label in CORRECT.items()}
-    made = _tables(_answers(right))
-    for row in (_values(made["no-conflict"], "run / strict"), _values(made["no-conflict-open"])):
+    results = _tables(_answers(right))
+    for row in (_values(results["no-conflict"], "run / strict"), _values(results["no-conflict-open"])):
         assert [row[name] for name in ("Conflict", "No conflict", "Overall")] == [1, 1, 1]
 
 
@@ -332,12 +332,12 @@ def _answered_by(policy: str, samples: int = 40) -> list[Record]:
     records = []
     for i in range(samples):
         sample = replace(SAMPLE, image_id=str(i))
-        for each in instances(sample, "official", 0):
-            request = DirectProtocol(Decoding()).next(each, ())
+        for instance in instances(sample, "official", 0):
+            request = DirectProtocol(Decoding()).next(instance, ())
             assert request is not None
             backend.submit(request)
             (answer,) = backend.step()
-            record = Record(each, (answer,))
+            record = Record(instance, (answer,))
             records.append(replace(record, verdicts={judge.id: judge.judge(record) for judge in (Strict(), Relaxed())}))
     return records
 
@@ -364,12 +364,12 @@ SAMPLE = ClashSample(
     [("always-image", 0, 1, 0.5), ("always-text", 0, 1, 0.5), ("always-abstain", 1, 0, 0.5), ("random", 0, 1, 0.5)],
 )
 def test_the_policies_rows_of_tables_3_and_6(policy: str, seen: int, unseen: int, overall: float) -> None:
-    made = _tables(_answered_by(f"policy:{policy}"))
+    results = _tables(_answered_by(f"policy:{policy}"))
     expected = {"Conflict": seen, "No conflict": unseen, "Overall": overall}
     for judge in ("strict", "relaxed"):
-        assert _values(made["no-conflict"], f"run / {judge}") == expected
-    assert _values(made["no-conflict-open"]) == expected | {"Incorrect": 0}
-    followed = _values(made["main"])
+        assert _values(results["no-conflict"], f"run / {judge}") == expected
+    assert _values(results["no-conflict-open"]) == expected | {"Incorrect": 0}
+    followed = _values(results["main"])
     assert (followed["Image"] or 0) + (followed["Text"] or 0) == 1 - seen
     if policy == "always-text":
         assert followed["Text"] == 1
@@ -378,8 +378,8 @@ def test_the_policies_rows_of_tables_3_and_6(policy: str, seen: int, unseen: int
 
 
 def test_uniform_takes_the_text_that_is_shown_for_the_text() -> None:
-    made = _tables(_answered_by("policy:uniform", 200))
-    for row in (_values(made["no-conflict"], "run / strict"), _values(made["no-conflict-open"])):
+    results = _tables(_answered_by("policy:uniform", 200))
+    for row in (_values(results["no-conflict"], "run / strict"), _values(results["no-conflict-open"])):
         # IMAGE and TEXT both give the image's answer under an original caption, and BOTH gives it twice.
         assert 0.5 < (row["No conflict"] or 0) < 0.7
 
@@ -394,29 +394,29 @@ def test_flags_are_counted_in_every_column_and_the_label_in_one() -> None:
         _record("c", "open-conflicting", "TEXT"),
         _record("d", "open-conflicting", "INCORRECT"),
     ]
-    made = _tables(records)
-    assert _values(made["open-ended-all"]) == {"Conflict": 0.25, "Image": 0.25, "Text": 0.75, "Incorrect": 0.25}
-    assert _values(made["exclusive"], "run / every match") == _values(made["open-ended-all"])
-    assert set(_values(made["exclusive"], "run / one label").values()) == {0.25}
-    assert [cells[-1] for _, cells in made["exclusive"].rows] == [2, 0]
-    preference = _values(made["modality-preference"], "run / open-ended")
+    results = _tables(records)
+    assert _values(results["open-ended-all"]) == {"Conflict": 0.25, "Image": 0.25, "Text": 0.75, "Incorrect": 0.25}
+    assert _values(results["exclusive"], "run / every match") == _values(results["open-ended-all"])
+    assert set(_values(results["exclusive"], "run / one label").values()) == {0.25}
+    assert [cells[-1] for _, cells in results["exclusive"].rows] == [2, 0]
+    preference = _values(results["modality-preference"], "run / open-ended")
     assert preference == {"Image": pytest.approx(1 / 3), "Text": pytest.approx(2 / 3)}
 
 
 def test_an_open_answer_that_a_person_calls_a_distractor_is_incorrect() -> None:
-    made = _tables([_record("a", "open-conflicting", "DISTRACTOR"), _record("b", "mc-conflicting", "DISTRACTOR")])
-    assert _values(made["open-ended-all"])["Incorrect"] == 1
-    assert _values(made["main"])["Distractor"] == 1
+    results = _tables([_record("a", "open-conflicting", "DISTRACTOR"), _record("b", "mc-conflicting", "DISTRACTOR")])
+    assert _values(results["open-ended-all"])["Incorrect"] == 1
+    assert _values(results["main"])["Distractor"] == 1
 
 
 def test_a_panel_may_give_an_answer_incorrect_beside_another_label_and_is_no_judge_of_its_own() -> None:
     panel = "any(a@1, b@1)"
     record = _also(_also(_record("x", "open-conflicting", "TEXT"), "a@1", "IMAGE"), "b@1", "INCORRECT")
     verdict = Verdict(panel, "labelled", "IMAGE", flags=("IMAGE", "INCORRECT"))
-    made = _tables([replace(record, verdicts={**record.verdicts, panel: verdict})], panel)
+    results = _tables([replace(record, verdicts={**record.verdicts, panel: verdict})], panel)
     every = {"Conflict": 0, "Image": 1, "Text": 0, "Incorrect": 1}
-    assert _values(made["open-ended-all"]) == _values(made["judges"], "run / at least one") == every
-    assert not any(panel in label for label, _ in made["judges"].rows)
+    assert _values(results["open-ended-all"]) == _values(results["judges"], "run / at least one") == every
+    assert not any(panel in label for label, _ in results["judges"].rows)
     named = _record("y", "open-conflicting", "IMAGE", flags=("IMAGE", "DISTRACTOR"))
     assert _values(_tables([named])["open-ended-all"])["Incorrect"] == 0
 
@@ -432,14 +432,14 @@ def test_empty_answers_are_incorrect_and_other_failures_are_left_out_and_told() 
             _record("f", condition, None, status=None),
             _record("g", condition, None, status=None, finish=None),
         ]
-        made = _tables(records)
-        row = _row(made[name])
+        results = _tables(records)
+        row = _row(results[name])
         third = pytest.approx(1 / 3)
         assert [row[column].value for column in ("Conflict", "Image", "Incorrect")] == [third, third, third]
         assert row["Conflict"].n == 3
-        assert "Counted as Incorrect, as in the paper: empty answers (1)." in made[name].notes
-        assert "Left out: not labelled by the judge (1), in error (1), pending (2)." in made[name].notes
-        failures = made["failures"]
+        assert "Counted as Incorrect, as in the paper: empty answers (1)." in results[name].notes
+        assert "Left out: not labelled by the judge (1), in error (1), pending (2)." in results[name].notes
+        failures = results["failures"]
         assert dict(zip(failures.columns, dict(failures.rows)[f"run / {condition}"], strict=True)) == {
             "answered": 5,
             "labelled": 2,
@@ -457,16 +457,16 @@ def test_a_judge_of_open_answers_alone_leaves_multiple_choice_to_strict() -> Non
         _record("a", "mc-conflicting", "TEXT"),
         _also(_record("a", "open-conflicting", "TEXT"), model, "IMAGE"),
     ]
-    made = _tables(records, model)
-    assert _values(made["main"])["Text"] == 1
-    assert made["main"].judges == ("strict@1",)
-    assert not any("strict" in note for note in made["main"].notes)
-    assert _values(made["open-ended-all"])["Image"] == 1
-    assert not any("strict" in note for note in made["open-ended-all"].notes)
-    assert made["open-ended-all"].judges is None
-    assert [label for label, _ in made["no-conflict"].rows] == ["run / strict", "run / relaxed"]
-    assert made["failures"].judges == ("strict@1", model)
-    assert "Labelled by strict@1: run / mc-conflicting." in made["failures"].notes
+    results = _tables(records, model)
+    assert _values(results["main"])["Text"] == 1
+    assert results["main"].judges == ("strict@1",)
+    assert not any("strict" in note for note in results["main"].notes)
+    assert _values(results["open-ended-all"])["Image"] == 1
+    assert not any("strict" in note for note in results["open-ended-all"].notes)
+    assert results["open-ended-all"].judges is None
+    assert [label for label, _ in results["no-conflict"].rows] == ["run / strict", "run / relaxed"]
+    assert results["failures"].judges == ("strict@1", model)
+    assert "Labelled by strict@1: run / mc-conflicting." in results["failures"].notes
 
 
 def test_a_table_names_the_judges_it_rests_on_where_that_is_not_the_one_asked_for() -> None:
@@ -474,7 +474,7 @@ def test_a_table_names_the_judges_it_rests_on_where_that_is_not_the_one_asked_fo
         _also(_also(_record("a", condition, "TEXT"), "relaxed@1", "TEXT"), "gpt@1", "IMAGE") for condition in CONDITIONS
     ]
     judges = {name: table.judges for name, table in _tables(records).items()}
-    assert {name: one for name, one in judges.items() if one is not None} == {
+    assert {name: ids for name, ids in judges.items() if ids is not None} == {
         "multiple-choice-relaxed": ("relaxed@1",),
         "no-conflict": ("strict@1", "relaxed@1"),
         "judges": ("gpt@1",),
@@ -488,10 +488,10 @@ def test_a_table_names_the_judges_it_rests_on_where_that_is_not_the_one_asked_fo
 def test_where_only_some_runs_rest_on_another_judge_a_note_says_which() -> None:
     plain = [_record("a", "mc-conflicting", "TEXT")]
     judged = [_also(_record("a", "mc-conflicting", "TEXT"), "gpt@1", "IMAGE")]
-    made = {t.name: t for t in tables({"one": plain, "two": judged}, "gpt@1", resamples=5, seed=0)}
-    assert set(made["main"].judges or ()) == {"strict@1", "gpt@1"}
-    assert "Labelled by strict@1: one." in made["main"].notes
-    assert "Labelled by strict@1: one / mc-conflicting." in made["failures"].notes
+    results = {t.name: t for t in tables({"one": plain, "two": judged}, "gpt@1", resamples=5, seed=0)}
+    assert set(results["main"].judges or ()) == {"strict@1", "gpt@1"}
+    assert "Labelled by strict@1: one." in results["main"].notes
+    assert "Labelled by strict@1: one / mc-conflicting." in results["failures"].notes
 
 
 def test_a_person_who_has_labelled_multiple_choice_is_shown_for_it() -> None:
@@ -499,33 +499,37 @@ def test_a_person_who_has_labelled_multiple_choice_is_shown_for_it() -> None:
         _also(_record("a", "mc-conflicting", "TEXT"), "human:anna@1", "IMAGE"),
         _record("b", "mc-conflicting", "TEXT"),
     ]
-    made = _tables(records, "human:anna@1")
-    assert (_values(made["main"])["Image"], _row(made["main"])["Image"].n) == (1, 1)
-    assert "Left out: pending (1)." in made["main"].notes
-    assert [label for label, _ in made["no-conflict"].rows] == ["run / human:anna@1", "run / strict", "run / relaxed"]
+    results = _tables(records, "human:anna@1")
+    assert (_values(results["main"])["Image"], _row(results["main"])["Image"].n) == (1, 1)
+    assert "Left out: pending (1)." in results["main"].notes
+    assert [label for label, _ in results["no-conflict"].rows] == [
+        "run / human:anna@1",
+        "run / strict",
+        "run / relaxed",
+    ]
 
 
 def test_the_newest_version_of_a_string_judge_stands() -> None:
     record = _also(_record("a", "mc-conflicting", "TEXT", judge="relaxed@9"), "relaxed@10", "IMAGE")
-    made = _tables([record], "strict@1")
-    assert _values(made["multiple-choice-relaxed"])["Image"] == 1
+    results = _tables([record], "strict@1")
+    assert _values(results["multiple-choice-relaxed"])["Image"] == 1
 
 
 def test_what_is_undefined_is_not_available_and_says_why() -> None:
-    made = _tables([_record(str(i), "mc-conflicting", "CONFLICT") for i in range(3)])
-    cells = _row(made["no-conflict"], "run / strict")
+    results = _tables([_record(str(i), "mc-conflicting", "CONFLICT") for i in range(3)])
+    cells = _row(results["no-conflict"], "run / strict")
     assert cells["Conflict"].value == 1
     assert (cells["Overall"].value, cells["Overall"].reason) == (None, "nothing was asked under mc-original")
-    relaxed = _row(made["multiple-choice-relaxed"])["Image"]
+    relaxed = _row(results["multiple-choice-relaxed"])["Image"]
     assert (relaxed.value, relaxed.reason) == (None, "relaxed has labelled no answer under mc-conflicting")
     assert relaxed.sd is relaxed.low is relaxed.high is None
-    assert not {"open-ended", "judges", "spatial", "attributes"} & set(made)
+    assert not {"open-ended", "judges", "spatial", "attributes"} & set(results)
 
 
 def test_a_run_without_any_record_has_a_main_table() -> None:
-    made = _tables([])
-    assert set(_values(made["main"]).values()) == {None}
-    assert made["failures"].rows == ()
+    results = _tables([])
+    assert set(_values(results["main"]).values()) == {None}
+    assert results["failures"].rows == ()
     assert [table.name for table in tables({}, JUDGE, resamples=5, seed=0)] == ["main", "failures"]
 
 
@@ -539,29 +543,29 @@ def test_spatial_conflicts_are_apart_with_a_row_for_each_relation() -> None:
         ),
         _record("s", "open-conflicting", "IMAGE", change="spatial", relation=RELATIONS[2]),
     ]
-    made = _tables(records)
-    assert _values(made["main"])["Conflict"] == 1
-    assert [label for label, _ in made["spatial"].rows] == ["run", "run / left-right", "run / above-below"]
-    assert _values(made["spatial"])["Text"] == 1
-    assert _row(made["spatial"])["Text"].n == 4
-    assert _values(made["spatial-open"], "run / front-behind")["Image"] == 1
-    assert "open-ended" not in made
+    results = _tables(records)
+    assert _values(results["main"])["Conflict"] == 1
+    assert [label for label, _ in results["spatial"].rows] == ["run", "run / left-right", "run / above-below"]
+    assert _values(results["spatial"])["Text"] == 1
+    assert _row(results["spatial"])["Text"].n == 4
+    assert _values(results["spatial-open"], "run / front-behind")["Image"] == 1
+    assert "open-ended" not in results
 
 
 def test_categories_have_columns_and_several_are_in_none() -> None:
     labels = {"animals": "CONFLICT", "transportation": "TEXT", "several": "CONFLICT", "other": "CONFLICT"}
     records = [_record(name, "mc-conflicting", label, category=name) for name, label in labels.items()]
     records.append(_record("x", "mc-conflicting", "CONFLICT", change="attribute", category="other"))
-    made = _tables(records)
-    assert _values(made["objects"]) == {
+    results = _tables(records)
+    assert _values(results["objects"]) == {
         "Animals": 1,
         "Vehicles": 0,
         "Other": 1,
         **dict.fromkeys(("Food", "Sports", "Household")),
     }
-    assert _row(made["objects"])["Other"].n == 1
-    assert "In no column: answers whose changed words belong to several categories (1)." in made["objects"].notes
-    assert _values(made["attributes"])["Other"] == 1
+    assert _row(results["objects"])["Other"].n == 1
+    assert "In no column: answers whose changed words belong to several categories (1)." in results["objects"].notes
+    assert _values(results["attributes"])["Other"] == 1
 
 
 def test_judges_are_compared_over_what_all_of_them_have_labelled() -> None:
@@ -641,7 +645,7 @@ def test_one_seed_gives_one_table_in_any_order_of_records() -> None:
 
 open_flags = st.lists(
     st.lists(st.sampled_from(["CONFLICT", "IMAGE", "TEXT"]), unique=True, max_size=3).map(
-        lambda found: tuple(label for label in LABELS if label in found)
+        lambda flags: tuple(label for label in LABELS if label in flags)
     ),
     min_size=1,
     max_size=12,
@@ -649,17 +653,17 @@ open_flags = st.lists(
 
 
 @given(open_flags)
-def test_one_label_each_sums_to_one_and_every_match_is_at_least_that(found: list[tuple[str, ...]]) -> None:
+def test_one_label_each_sums_to_one_and_every_match_is_at_least_that(flag_sets: list[tuple[str, ...]]) -> None:
     records = [
         _record(str(i), "open-conflicting", flags[0] if flags else "INCORRECT", flags=flags)
-        for i, flags in enumerate(found)
+        for i, flags in enumerate(flag_sets)
     ]
     table = _tables(records, resamples=5)["exclusive"]
-    every, one = (_values(table, f"run / {name}") for name in ("every match", "one label"))
-    assert math.fsum(value or 0 for value in one.values()) == pytest.approx(1, abs=1e-8)
-    assert all((every[column] or 0) >= (one[column] or 0) for column in one)
-    assert every["Conflict"] == one["Conflict"]
-    assert every["Incorrect"] == one["Incorrect"]
+    every, single = (_values(table, f"run / {name}") for name in ("every match", "one label"))
+    assert math.fsum(value or 0 for value in single.values()) == pytest.approx(1, abs=1e-8)
+    assert all((every[column] or 0) >= (single[column] or 0) for column in single)
+    assert every["Conflict"] == single["Conflict"]
+    assert every["Incorrect"] == single["Incorrect"]
 
 
 label_counts = st.lists(st.lists(st.integers(0, 5), min_size=5, max_size=5), min_size=4, max_size=4)
@@ -677,15 +681,15 @@ def test_the_figures_of_counts_are_those_of_the_tables(rows: Sequence[Sequence[i
     counts = np.array(rows, float)
     counts[2:, LABELS.index("DISTRACTOR")] = 0
     of = label_metrics().of
-    made = _tables(records, resamples=2)
+    results = _tables(records, resamples=2)
     expected: dict[str, float | None] = {}
     for task, names in {
         "multiple choice": {"main": "run", "no-conflict": "run / strict"},
         "open-ended": {"open-ended-all": "run", "no-conflict-open": "run"},
     }.items():
         for name, label in names.items():
-            if name in made:
-                expected |= {f"{column}, {task}": value for column, value in _values(made[name], label).items()}
+            if name in results:
+                expected |= {f"{column}, {task}": value for column, value in _values(results[name], label).items()}
     assert set(expected) <= set(of)
     for name, value in expected.items():
         figure = float(of[name](counts))
@@ -709,6 +713,6 @@ def test_twenty_runs_of_the_whole_benchmark_take_seconds() -> None:
     runs = {f"run {i}": _random_records(1289, i) for i in range(4)}
     runs |= {f"again {i}": runs[f"run {i % 4}"] for i in range(16)}
     started = time.process_time()
-    made = tables(runs, JUDGE, resamples=1000, seed=0)
+    results = tables(runs, JUDGE, resamples=1000, seed=0)
     assert time.process_time() - started < 20
-    assert len(made[0].rows) == 20
+    assert len(results[0].rows) == 20

@@ -151,8 +151,8 @@ def test_real_examples_obey_every_rule(real_build: Build) -> None:
 def test_real_years_contradict_within_ten_years_where_the_pool_has_one(real_build: Build) -> None:
     rows = [rows for rows in _groups(real_build).values() if rows["aligned"]["strata"]["type"] == "temporal"]
     golds = {rows["aligned"]["references"]["image"] for rows in rows}
-    for each in rows:
-        gold, value = each["image-correct"]["references"]["image"], each["image-correct"]["references"]["text"]
+    for row in rows:
+        gold, value = row["image-correct"]["references"]["image"], row["image-correct"]["references"]["text"]
         if any(gold != year and abs(int(gold) - int(year)) <= 10 for year in golds):
             assert abs(int(gold) - int(value)) <= 10
 
@@ -305,16 +305,16 @@ def test_any_answers_give_examples_that_obey_the_rules(
 ) -> None:
     folder = own_rows(tmp_path_factory.mktemp("any"), answers)
     usable = [c for c in candidates(read_source("rows", str(folder))) if isinstance(c, Candidate)]
-    made = construct(usable, seed=1, per_type=5)
-    for example in made.all:
+    result = construct(usable, seed=1, per_type=5)
+    for example in result.all:
         three = (example.right.row.answer, example.value, example.donor.row.answer)
         assert not any(same_value(three[i], three[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
         assert example.right.pixels != example.donor.pixels
         assert coarse_type(example.value) == coarse_type(example.right.row.answer)
         if example.origin == "year within 10":
             assert abs((number(example.value) or 0) - (number(example.right.row.answer) or 0)) <= 10
-    tried = sum(map(len, made.examples.values())) + len(made.left_out)
-    assert tried + sum(made.unused.values()) == len(usable)
+    tried = sum(map(len, result.examples.values())) + len(result.left_out)
+    assert tried + sum(result.unused.values()) == len(usable)
 
 
 # --- released instances ----------------------------------------------------------------------------------
@@ -353,10 +353,10 @@ def test_released_instances_are_taken_as_they_are(tmp_path: Path) -> None:
     write_lines(tmp_path / "instances.jsonl", rows)
     build = _build(tmp_path / "out", ("released", tmp_path))
     groups = list(_groups(build).values())
-    whole = next(g for g in groups if len(g) == 8)
-    assert whole["both-wrong"]["references"] == {"image": "1999", "text": "2015"}
-    assert whole["image-only/wrong"]["references"] == {"image": "1999"}
-    assert whole["aligned"]["strata"] | {"manual_check": ""} == {
+    group = next(g for g in groups if len(g) == 8)
+    assert group["both-wrong"]["references"] == {"image": "1999", "text": "2015"}
+    assert group["image-only/wrong"]["references"] == {"image": "1999"}
+    assert group["aligned"]["strata"] | {"manual_check": ""} == {
         "type": "temporal",
         "source": "released",
         "correct": "both",
@@ -471,10 +471,10 @@ def test_an_image_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monk
     before = construct
 
     def meddling(*args: Any, **options: Any) -> Any:
-        made = before(*args, **options)
+        result = before(*args, **options)
         for i in range(3):
             write_picture(folder / f"{i}.png", 77)
-        return made
+        return result
 
     monkeypatch.setattr("benchmarks.cmc_bench.build.construct", meddling)
     with pytest.raises(SourceError, match="changed while it was read"):

@@ -68,8 +68,8 @@ def _record(
 
 
 def _tables(*records: Record, resamples: int = 50, seed: int = 0, run: str = "run") -> dict[str, Table]:
-    made = CMCBench().tables({run: records}, JUDGE, resamples=resamples, seed=seed)
-    return {table.name: table for table in made}
+    results = CMCBench().tables({run: records}, JUDGE, resamples=resamples, seed=seed)
+    return {table.name: table for table in results}
 
 
 def _row(table: Table, label: str) -> dict[str, Estimate]:
@@ -158,9 +158,9 @@ POLICY_COLUMNS = ("Aligned", "Img-Cor", "Txt-Cor", "Both-Wr", "MFR", "MPB Img", 
 def test_a_policy_scores_what_its_definition_says(policy: str) -> None:
     labels, expected = POLICIES[policy]
     records = [_record(f"g{i}", c, labels[c][i % len(labels[c])]) for i in range(20) for c in PAPER_CONDITIONS]
-    found = _values(_tables(*records)["main"], "run")
+    values = _values(_tables(*records)["main"], "run")
     for column, value in zip(POLICY_COLUMNS, expected, strict=True):
-        assert found[column] == (None if value is None else pytest.approx(value, abs=1e-8))
+        assert values[column] == (None if value is None else pytest.approx(value, abs=1e-8))
 
 
 @given(
@@ -188,18 +188,18 @@ def test_equations_agree_with_their_text_one_label_at_a_time(rows: list[list[int
     def acc(condition: str) -> float:
         return _over(sum(c == condition for c, _ in right), sum(c == condition for c, _ in labels))
 
-    whole = len(conflict) if all(any(c == name for c, _ in conflict) for name in CONFLICT_CONDITIONS) else 0
+    total = len(conflict) if all(any(c == name for c, _ in conflict) for name in CONFLICT_CONDITIONS) else 0
 
     def share(*names: str) -> float:
-        return _over(sum(label in names for _, label in conflict), whole)
+        return _over(sum(label in names for _, label in conflict), total)
 
-    committed = sum(label in ("IMAGE", "TEXT") for _, label in conflict) if whole else 0
+    committed = sum(label in ("IMAGE", "TEXT") for _, label in conflict) if total else 0
     mpb = _over(sum(label == "IMAGE" for _, label in conflict), committed)
     expected = {
         **dict(zip(MAIN_METRICS, map(acc, PAPER_CONDITIONS), strict=False)),
         "MPB Img": mpb,
         "MPB Txt": 1 - mpb,
-        "MFR": _over(sum(c != "aligned" for c, _ in right), whole),
+        "MFR": _over(sum(c != "aligned" for c, _ in right), total),
         "ConfabR": share("NEITHER"),
         "CDR": share("ABSTAIN"),
         "HR": share("NEITHER", "ABSTAIN"),
@@ -211,8 +211,8 @@ def test_equations_agree_with_their_text_one_label_at_a_time(rows: list[list[int
     )
 
 
-def _over(part: int, whole: int) -> float:
-    return part / whole if whole else math.nan
+def _over(part: int, total: int) -> float:
+    return part / total if total else math.nan
 
 
 # --- tables ------------------------------------------------------------------------------------------------

@@ -37,11 +37,11 @@ def _rows(name: str, place: Path) -> list[SourceRow]:
 
 
 def _reasons(name: str, place: Path) -> Counter[str]:
-    return Counter(found.reason for found in candidates(read_source(name, str(place))) if isinstance(found, SkippedRow))
+    return Counter(row.reason for row in candidates(read_source(name, str(place))) if isinstance(row, SkippedRow))
 
 
 def _usable(name: str, place: Path) -> list[Candidate]:
-    return [found for found in candidates(read_source(name, str(place))) if isinstance(found, Candidate)]
+    return [candidate for candidate in candidates(read_source(name, str(place))) if isinstance(candidate, Candidate)]
 
 
 # --- ChartQA -------------------------------------------------------------------------------------
@@ -201,8 +201,8 @@ def test_own_rows_go_by_the_rules_their_fields_ask_for(tmp_path: Path) -> None:
             {"image": "pictures/2.jpg", "question": "Who?", "answer": "Ada", "family": "mmmu", "subject": "s"},
         ],
     )
-    found = _usable("rows", tmp_path)
-    assert [(c.type, c.row.answer, c.row.subject, c.suffix) for c in found] == [
+    usable = _usable("rows", tmp_path)
+    assert [(c.type, c.row.answer, c.row.subject, c.suffix) for c in usable] == [
         ("temporal", "2008", "", ".jpg"),
         ("entity", "y", "g", ".jpg"),
         ("entity", "Ada", "s", ".jpg"),

@@ -50,7 +50,7 @@ def lines(path: Path) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Build:
+def full_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return made(tmp_path_factory.mktemp("crosscheck") / "build")
 
 
@@ -133,14 +133,14 @@ def _spu(sample: CrossCheckSample, raw: Raw) -> str:
 
 def _sku(sample: CrossCheckSample, raw: Raw) -> str:
     titles = re.findall(r'Title "(.*?)" with', sample.question)
-    shown = raw.shown(sample)
+    views = raw.shown(sample)
     # A side view of two volumes can be one picture: then it is told apart by nothing, and the title decides.
-    (left, _), (right, _) = shown
+    (left, _), (right, _) = views
     family = [p for p in raw.products.values() if p["spu"] == left["spu"]]
     names = [n for n in left["attributes"] if len({p["attributes"][n] for p in family}) > 1] or list(left["attributes"])
     clue_pairs = [
         {n: product["attributes"][n] for n in names if product["attributes"][n] in title or values(image, n)}
-        for (product, image), title in zip(shown, titles, strict=True)
+        for (product, image), title in zip(views, titles, strict=True)
     ]
     if any(clue_pairs[0][n] != clue_pairs[1][n] for n in names if n in clue_pairs[0] and n in clue_pairs[1]):
         assert left["id"] != right["id"]
@@ -204,8 +204,8 @@ TRUTH: Mapping[str, Callable[[CrossCheckSample, Raw], str]] = {
 # --- what comes out ------------------------------------------------------------------------------
 
 
-def test_all_15_tasks_come_out_of_the_product_set(whole: Build) -> None:
-    result = samples(whole)
+def test_all_15_tasks_come_out_of_the_product_set(full_build: Build) -> None:
+    result = samples(full_build)
     counts = Counter(sample.task for sample in result)
     assert set(counts) == set(TASKS)
     assert min(counts.values()) >= 4
@@ -230,15 +230,15 @@ def test_yes_and_no_are_equally_many(tmp_path: Path, task: str) -> None:
     assert answers["Yes"] == answers["No"] >= 2
 
 
-def test_right_options_stand_at_every_letter(whole: Build) -> None:
+def test_right_options_stand_at_every_letter(full_build: Build) -> None:
     for task in ("PMO", "SP", "SPU"):
-        letters = Counter(s.answer for s in samples(whole) if s.task == task and s.options)
+        letters = Counter(s.answer for s in samples(full_build) if s.task == task and s.options)
         assert set(letters) == set(LETTERS)
         assert max(letters.values()) - min(letters.values()) <= 2
 
 
-def test_each_perturbation_is_there_and_differs_from_the_truth(whole: Build) -> None:
-    result = samples(whole)
+def test_each_perturbation_is_there_and_differs_from_the_truth(full_build: Build) -> None:
+    result = samples(full_build)
     assert {s.conflict_type for s in result} == {
         *("", "look-alike logo", "another brand's logo", "brand taken out of the title"),
         *("another brand put into the title", "title of another product", "logo in place of the product"),
@@ -276,36 +276,36 @@ def _bytes(contents: Build) -> dict[str, bytes]:
     return {str(p.relative_to(contents.path)): p.read_bytes() for p in sorted(contents.path.rglob("*")) if p.is_file()}
 
 
-def test_one_seed_gives_one_build_and_another_seed_another(tmp_path: Path, whole: Build) -> None:
+def test_one_seed_gives_one_build_and_another_seed_another(tmp_path: Path, full_build: Build) -> None:
     again, other = made(tmp_path / "again"), made(tmp_path / "other", seed=1)
-    assert _bytes(again) == _bytes(whole)
-    assert [s.id for s in samples(other)] != [s.id for s in samples(whole)]
+    assert _bytes(again) == _bytes(full_build)
+    assert [s.id for s in samples(other)] != [s.id for s in samples(full_build)]
     # What people wrote does not depend on the seed.
-    assert [s for s in samples(other) if s.level == "L3"] == [s for s in samples(whole) if s.level == "L3"]
+    assert [s for s in samples(other) if s.level == "L3"] == [s for s in samples(full_build) if s.level == "L3"]
 
 
-def test_the_build_holds_its_graphs_and_where_each_answer_comes_from(whole: Build) -> None:
-    graphs = {row["product"]: row for row in lines(whole.path / "graphs.jsonl")}
+def test_the_build_holds_its_graphs_and_where_each_answer_comes_from(full_build: Build) -> None:
+    graphs = {row["product"]: row for row in lines(full_build.path / "graphs.jsonl")}
     facts = {fact["id"]: fact for row in graphs.values() for fact in row["facts"]}
-    provenance = {row["sample"]: row for row in lines(whole.path / "provenance.jsonl")}
-    assert set(provenance) == {sample.id for sample in samples(whole)}
+    provenance = {row["sample"]: row for row in lines(full_build.path / "provenance.jsonl")}
+    assert set(provenance) == {sample.id for sample in samples(full_build)}
     for row in provenance.values():
         assert row["facts"]
         assert all(name in facts or name.startswith("brand:") for name in row["facts"])
-    report = whole.manifest["construction"][0]
+    report = full_build.manifest["construction"][0]
     assert report["facts"] == len(facts) == sum(len(row["facts"]) for row in graphs.values())
     assert report["consistent"] == 1.0
-    reviewed = Counter(row["task"] for row in lines(whole.path / "review.jsonl"))
-    counts = Counter(sample.task for sample in samples(whole))
+    reviewed = Counter(row["task"] for row in lines(full_build.path / "review.jsonl"))
+    counts = Counter(sample.task for sample in samples(full_build))
     assert all(reviewed[task] == -(-counts[task] // 10) for task in TASKS)
 
 
-def test_nothing_that_a_model_is_shown_gives_the_answer_away(whole: Build) -> None:
+def test_nothing_that_a_model_is_shown_gives_the_answer_away(full_build: Build) -> None:
     raw = Raw()
     names = {image["file"] for p in raw.products.values() for image in p["images"]}
     names |= {p["id"] for p in raw.products.values()} | set(raw.authored)
     secret = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
-    for instance in CrossCheckBench().instances(whole, "paper"):
+    for instance in CrossCheckBench().instances(full_build, "paper"):
         assert re.fullmatch(r"crosscheck-[0-9a-f]{16}/[a-z+-]+", instance.id)
         assert re.fullmatch(r"crosscheck-[0-9a-f]{16}", instance.group)
         for part in instance.parts:
@@ -318,12 +318,12 @@ def test_nothing_that_a_model_is_shown_gives_the_answer_away(whole: Build) -> No
                 assert {mark.label for mark in part.marks} <= kinds
 
 
-def test_highlighted_frames_of_bi_content_have_the_red_box_under_every_strategy(whole: Build) -> None:
-    result = [i for i in CrossCheckBench().instances(whole, "paper") if i.strata["task"] == "BI*"]
+def test_highlighted_frames_of_bi_content_have_the_red_box_under_every_strategy(full_build: Build) -> None:
+    result = [i for i in CrossCheckBench().instances(full_build, "paper") if i.strata["task"] == "BI*"]
     assert {i.condition for i in result} >= {"vanilla", "som"}
     for instance in result:
         assert any(part.marks for part in instance.parts if isinstance(part, Media))
-    plain = [i for i in CrossCheckBench().instances(whole, "paper") if i.strata["task"] == "BI"]
+    plain = [i for i in CrossCheckBench().instances(full_build, "paper") if i.strata["task"] == "BI"]
     assert not any(p.marks for i in plain if i.condition == "vanilla" for p in i.parts if isinstance(p, Media))
 
 
@@ -487,11 +487,11 @@ def test_an_interrupted_construction_pays_for_nothing_twice(tmp_path: Path) -> N
         return as_generation(_fickle(text_of(request)))
 
     straight = Kept(reply)
-    whole = _bytes(_written(tmp_path / "straight", straight, per_stratum=6))
-    kept: dict[str, Any] = {}
+    full_build = _bytes(_written(tmp_path / "straight", straight, per_stratum=6))
+    replies: dict[str, Any] = {}
     with pytest.raises(Interrupted):
-        _written(tmp_path / "halved", Kept(reply, kept=kept, most=17, shuffle=3), per_stratum=6)
+        _written(tmp_path / "halved", Kept(reply, replies=replies, most=17, shuffle=3), per_stratum=6)
     assert not (tmp_path / "halved" / "build").exists()
-    rest = Kept(reply, kept=kept, shuffle=5)
-    assert _bytes(_written(tmp_path / "halved", rest, per_stratum=6)) == whole
+    rest = Kept(reply, replies=replies, shuffle=5)
+    assert _bytes(_written(tmp_path / "halved", rest, per_stratum=6)) == full_build
     assert len(rest.asked) + 17 == len(straight.asked)

@@ -230,7 +230,7 @@ def test_what_modalities_disagree_about_is_found_and_not_asked(tmp_path: Path) -
     ("attribute", "asked"), [("brand", ["Nordbrew"]), ("covered brand", []), ("other brand", []), ("price", [])]
 )
 def test_a_slice_that_never_shows_the_brand_is_not_asked_for_it(
-    tmp_path: Path, attribute: str, asked: list[str]
+    tmp_path: Path, attribute: str, answers: list[str]
 ) -> None:
     box = {"attribute": attribute, "value": "Nordbrew", "box": [0, 0, 20, 10]}
     frames = [
@@ -242,7 +242,7 @@ def test_a_slice_that_never_shows_the_brand_is_not_asked_for_it(
     mug = kettle(id="mug", brand="", title="Mug, blue", description="", attributes={}, images=["a.png"])
     mug["images"] = [{"file": "a.png", "boxes": [{"attribute": "product", "value": "mug"}]}]
     catalogue = build([("products", str(folder(tmp_path / "in", row, mug)))], tmp_path / "out", BuildOptions())
-    assert [item["answer"] for item in catalogue.rows() if item["task"] == "BR*"] == asked
+    assert [item["answer"] for item in catalogue.rows() if item["task"] == "BR*"] == answers
 
 
 def test_the_products_set_has_no_contradiction_but_those_that_are_asked_about() -> None:
@@ -293,12 +293,12 @@ def test_any_value_and_any_text_can_be_compared(value: str, words: str) -> None:
 @given(st.integers(1, 5000), st.sampled_from([0, 0.5, 0.99]), st.integers(0, 3), st.randoms(use_true_random=False))
 @settings(max_examples=300)
 def test_a_price_ladder_rises_and_holds_the_price_where_it_should(
-    whole: int, cents: float, place: int, random: Any
+    units: int, cents: float, place: int, random: Any
 ) -> None:
-    price = Price(whole + cents, "USD")
+    price = Price(units + cents, "USD")
     ladder = _price_ladder(price, place, random)
     if not ladder:
-        assert whole < 2 ** (place + 1)
+        assert units < 2 ** (place + 1)
         return
     amounts = [float(price_text.removeprefix("$")) for price_text in ladder]
     assert ladder[place] == str(price)
@@ -307,7 +307,7 @@ def test_a_price_ladder_rises_and_holds_the_price_where_it_should(
     assert len({round(amount % 1, 2) for amount in amounts}) == 1
     wholes = [int(amount) for amount in amounts]
     doubled = [b == 2 * a for a, b in pairwise(wholes)]
-    assert all(doubled) or whole % 2**place
+    assert all(doubled) or units % 2**place
 
 
 # --- authored questions --------------------------------------------------------------------------

@@ -138,9 +138,9 @@ def test_marks_that_belong_to_a_frame_are_drawn_under_every_strategy_and_in_both
     own = Mark("logo", PRICE.box)
     sample = replace(plain, frames=(replace(plain.frames[0], marks=(own,)), *plain.frames[1:]))
     grounded = by_condition(sample)
-    shown = {name: [p.marks for p in item.parts if isinstance(p, Media)] for name, item in grounded.items()}
-    assert shown["vanilla"] == shown["cot"] == [(own,), (), ()]
-    assert shown["som"] == [(own, LOGO), (LOGO, PRICE), (LOGO, PRICE)], "no box is drawn twice"
+    marks = {name: [p.marks for p in item.parts if isinstance(p, Media)] for name, item in grounded.items()}
+    assert marks["vanilla"] == marks["cot"] == [(own,), (), ()]
+    assert marks["som"] == [(own, LOGO), (LOGO, PRICE), (LOGO, PRICE)], "no box is drawn twice"
     protocol = StrategyProtocol(Decoding())
     first = protocol.next(grounded["mm-cot"], ())
     cot = protocol.next(grounded["cot"], ())

@@ -145,14 +145,14 @@ def _rows(rows: Build) -> set[str]:
 def test_the_product_sets_example_labels(tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     shutil.copytree(SET, bare, ignore=shutil.ignore_patterns("labels", "recipe"))
-    whole = build([("products", str(SET))], tmp_path / "whole", BuildOptions())
+    labelled = build([("products", str(SET))], tmp_path / "whole", BuildOptions())
     unlabelled = build([("products", str(bare))], tmp_path / "unlabelled", BuildOptions())
     assert unlabelled.manifest["construction"][0]["quality"] is None
-    assert _rows(whole) < _rows(unlabelled)
-    quality = whole.manifest["construction"][0]["quality"]
-    assert len(_rows(unlabelled) - _rows(whole)) == 4 == sum(quality["left_out"].values())
+    assert _rows(labelled) < _rows(unlabelled)
+    quality = labelled.manifest["construction"][0]["quality"]
+    assert len(_rows(unlabelled) - _rows(labelled)) == 4 == sum(quality["left_out"].values())
     assert quality["labelled_by_both"] == 55
     # 50 both accept, 2 both reject, 1 and 2 disagreed: (52 * 55 - 2664) / (55 * 55 - 2664) with 52 * 51 + 3 * 4 = 2664.
     assert quality["kappa"] == {"value": pytest.approx(196 / 361, abs=1e-6), "n": 55}
     assert len(quality["undecided"]) == 1
-    assert set(quality["undecided"]) < _rows(unlabelled) - _rows(whole)
+    assert set(quality["undecided"]) < _rows(unlabelled) - _rows(labelled)

@@ -188,8 +188,8 @@ def test_no_row_of_json_does_more_than_be_refused(fields: Mapping[str, Any], fra
     except RowProblem:
         return
     media = [(Media("0" * 64, ".png"), (10**9, 10**9))] * frames
-    whole = layout.with_frames(rows, media)
-    assert CrossCheckSample.from_row(json.loads(json.dumps(whole.to_row(), allow_nan=False))) == whole
+    sample = layout.with_frames(rows, media)
+    assert CrossCheckSample.from_row(json.loads(json.dumps(sample.to_row(), allow_nan=False))) == sample
 
 
 def test_the_schema_the_page_and_the_reader_say_the_same() -> None:

@@ -153,21 +153,21 @@ def test_a_whole_set_that_failed_is_not_zero() -> None:
 
 def test_strategies_are_compared_over_the_samples_that_all_of_them_answered() -> None:
     """Table 3: vanilla is right on half of the samples, cot on all, and one sample has no boxes."""
-    whole = [*samples(2), made("SP", 7, boxes=False)]
-    asked = records(
-        whole,
+    drawn = [*samples(2), made("SP", 7, boxes=False)]
+    answered = records(
+        drawn,
         lambda s, c: (
             answer_of(s, c != "vanilla" or row_number(s) == 0) if c != "mm-cot" else ("the brand logo", s.answer)
         ),
         ("vanilla", "cot", "som", "mm-cot"),
     )
-    cells = tables({"m": asked})["interventions"]
+    cells = tables({"m": answered})["interventions"]
     assert "m: 30 of 31 samples are answered under all of its strategies." in cells.notes
     assert [row for row, _ in cells.rows] == ["m / vanilla", "m / cot", "m / som", "m / mm-cot"]
     assert values(cells, "m / vanilla") == {"A5: Numeric": 0.5, "A6: OCR": 0.5, "A7: Logic": 0.5}
     assert values(cells, "m / cot")["A7: Logic gain"] == 0.5
     assert cell(cells, "m / cot", "A5: Numeric").n == 4
-    main = tables({"m": asked})["main"]
+    main = tables({"m": answered})["main"]
     assert [row for row, _ in main.rows] == ["m", "m / cot", "m / som", "m / mm-cot"]
     assert cell(main, "m", "SP").n == 3
 
@@ -196,11 +196,11 @@ def test_what_mm_cot_could_highlight_is_counted() -> None:
 
 
 def test_both_readings_of_exact_match_stand_side_by_side_without_open_questions() -> None:
-    asked = records(
+    answered = records(
         [made(task, n) for task in ("LD", "BR") for n in range(4)],
         lambda s, _: s.answer if row_number(s) else f"Answer: {s.answer}",
     )
-    cells = tables({"m": asked})["exact-match"]
+    cells = tables({"m": answered})["exact-match"]
     assert (cell(cells, "m / printed", "LD").value, cell(cells, "m / extracted", "LD").value) == (0.75, 1.0)
     assert (cell(cells, "m / printed", "All").value, cell(cells, "m / printed", "All").n) == (0.75, 4)
     assert cell(cells, "m / printed", "BR").value is None
@@ -208,9 +208,11 @@ def test_both_readings_of_exact_match_stand_side_by_side_without_open_questions(
 
 
 def test_open_questions_are_said_to_be_matched_unless_a_model_judges_them() -> None:
-    asked = records([made("BR", n) for n in range(2)], lambda s, _: s.answer)
-    assert any(note.startswith("Open questions (2) are matched exactly") for note in tables({"m": asked})["main"].notes)
-    judged = tables({"m": asked}, "openai:gpt-4o@crosscheck-1")
+    answered = records([made("BR", n) for n in range(2)], lambda s, _: s.answer)
+    assert any(
+        note.startswith("Open questions (2) are matched exactly") for note in tables({"m": answered})["main"].notes
+    )
+    judged = tables({"m": answered}, "openai:gpt-4o@crosscheck-1")
     assert not any(note.startswith("Open questions") for note in judged["main"].notes)
 
 
@@ -326,8 +328,8 @@ def test_what_the_text_says_of_levels_and_capabilities_is_not_what_the_cells_giv
 
 @pytest.mark.parametrize("name", ["main", "composition", "interventions"])
 def test_published_rows_stand_under_ours_in_its_columns(name: str) -> None:
-    asked = records(samples(1), lambda s, _: s.answer, ("vanilla", "cot"))
-    table = add_published(tables({"m": asked})[name], BENCHMARK, {"m": asked})
+    answered = records(samples(1), lambda s, _: s.answer, ("vanilla", "cot"))
+    table = add_published(tables({"m": answered})[name], BENCHMARK, {"m": answered})
     columns = {row["column"] for row in CELLS if row.get("ours") == name}
     assert columns <= set(table.columns)
     rows = [label for label, _ in table.rows if label.endswith("(paper)")]

@@ -98,11 +98,11 @@ def test_three_thousand_mutations(tmp_path: Path) -> None:
 
 def test_a_large_image_is_the_same_picture_as_in_pieces() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (40, 50, 4), dtype=np.uint8)
-    whole = Image.fromarray(noise).resize((4000, 3200), Image.Resampling.NEAREST)  # beyond what is decoded in-process
+    large = Image.fromarray(noise).resize((4000, 3200), Image.Resampling.NEAREST)  # beyond what is decoded in-process
     out = io.BytesIO()
-    whole.save(out, "PNG", compress_level=1)
-    white = Image.new("RGBA", whole.size, "white")
-    expected = Image.alpha_composite(white, whole).convert("RGB")
+    large.save(out, "PNG", compress_level=1)
+    white = Image.new("RGBA", large.size, "white")
+    expected = Image.alpha_composite(white, large).convert("RGB")
     assert load_image(out.getvalue()).tobytes() == expected.tobytes()
     small = load_image(out.getvalue(), 100_000)
     assert small.tobytes() == expected.resize(small.size, Image.Resampling.LANCZOS).tobytes()

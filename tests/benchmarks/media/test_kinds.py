@@ -114,8 +114,8 @@ def test_real_models_fill_their_views_the_same_on_every_run(name: str) -> None:
     views = media_pictures(data, Path(name).suffix, "point_cloud")
     assert views == media_pictures(data, Path(name).suffix, "point_cloud")
     for view in views:
-        shown = (np.asarray(_opened(view)).min(2) < 250).mean()
-        assert 0.05 < shown < 0.6
+        coverage = (np.asarray(_opened(view)).min(2) < 250).mean()
+        assert 0.05 < coverage < 0.6
 
 
 @real_rows

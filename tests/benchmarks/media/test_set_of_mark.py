@@ -84,15 +84,15 @@ def test_every_box_is_seen_on_any_background_and_only_there(
     if max(size) > 2000 and background != "white":
         pytest.skip("one large picture is enough")
     plain = Image.new("RGB", size, background)
-    shown = load_image(png(plain), None, scaled(*size, MARKS[:1]))
-    assert shown.size == size
-    changed = ImageChops.difference(shown, plain)
+    marked = load_image(png(plain), None, scaled(*size, MARKS[:1]))
+    assert marked.size == size
+    changed = ImageChops.difference(marked, plain)
     assert changed.getbbox() is not None
     if min(size) >= 48:
         # The middle of the box stays as it is, and its upper edge holds both bright and dark pixels.
-        assert shown.getpixel((size[0] * 3 // 10, size[1] * 3 // 10)) == plain.getpixel((0, 0))
+        assert marked.getpixel((size[0] * 3 // 10, size[1] * 3 // 10)) == plain.getpixel((0, 0))
         x = size[0] * 45 // 100
-        column = [shown.getpixel((x, y)) for y in range(size[1] * 5 // 100, size[1] * 15 // 100)]
+        column = [marked.getpixel((x, y)) for y in range(size[1] * 5 // 100, size[1] * 15 // 100)]
         assert (255, 45, 45) in column
         assert (0, 0, 0) in column
 
@@ -121,9 +121,9 @@ def test_boxes_are_on_the_upright_picture() -> None:
     exif[0x0112] = 6
     data = io.BytesIO()
     image.save(data, "JPEG", exif=exif)
-    shown = load_image(data.getvalue(), None, (Mark("x", (5, 60, 45, 95)),))
-    assert shown.size == (50, 100)
-    assert shown.getpixel((20, 60)) == (255, 45, 45)
+    marked = load_image(data.getvalue(), None, (Mark("x", (5, 60, 45, 95)),))
+    assert marked.size == (50, 100)
+    assert marked.getpixel((20, 60)) == (255, 45, 45)
 
 
 @settings(max_examples=60, deadline=None)
@@ -162,8 +162,8 @@ def test_a_photograph_is_changed_by_lines_and_labels_alone() -> None:
     photo = sorted((COCO / "train2017").glob("*.jpg"))[0]
     plain = load_image(photo)
     marks = scaled(*plain.size)
-    shown = load_image(photo, None, marks)
-    changed = ImageChops.difference(shown, plain).convert("L").point(lambda value: 255 * (value > 0))
+    marked = load_image(photo, None, marks)
+    changed = ImageChops.difference(marked, plain).convert("L").point(lambda value: 255 * (value > 0))
     share = sum(changed.histogram()[255:]) / (plain.width * plain.height)
     assert 0.005 < share < 0.08
     for mark in marks:

@@ -70,14 +70,14 @@ def test_every_prompt_has_its_parts_in_the_order_of_the_published_code(tmp_path:
     examples = instances(built)
     er, row = er_row(1), knowledge_row(1)
     wrong = [er["mis_description"][f"incorrect_description_{n}"] for n in (1, 2)]
-    mcq, asked = er["mcq_query"], er["open_query"]
+    mcq, query = er["mcq_query"], er["open_query"]
     expected = {
         "original-mc": [mcq, I_MCQ, "image0"],
-        "original-open": [asked, I_OPEN, "image0"],
+        "original-open": [query, I_OPEN, "image0"],
         "context-memory-mc": [PRE, "image1", wrong[0], mcq, I_MCQ, "image0"],
-        "context-memory-open": [PRE, "image1", wrong[0], asked, I_OPEN, "image0"],
+        "context-memory-open": [PRE, "image1", wrong[0], query, I_OPEN, "image0"],
         "inter-context-mc": [PRE, "image1", wrong[0], "image2", wrong[1], mcq, I_MCQ, "image0"],
-        "inter-context-open": [PRE, "image1", wrong[0], "image2", wrong[1], asked, I_OPEN, "image0"],
+        "inter-context-open": [PRE, "image1", wrong[0], "image2", wrong[1], query, I_OPEN, "image0"],
         "coarse-conflict": [D, PRE, "image1", wrong[0]],
         "coarse-non-conflict": [D, PRE, "image1", er["description"]],
     }
@@ -103,8 +103,8 @@ def test_the_prompts_for_gpt_have_their_own_preamble_and_order(tmp_path: Path) -
     here = "Here are the external images and information:"
     assert spelled(only(examples, "original-mc", "ER"), built) == [I_MCQ, er["mcq_query"], "image0"]
     # The published script sends the first evidence twice here: a slip that is not copied.
-    shown = [here, "image1", wrong[0], "image2", wrong[1], I_OPEN, er["open_query"], "image0"]
-    assert spelled(only(examples, "inter-context-open", "ER"), built) == shown
+    expected = [here, "image1", wrong[0], "image2", wrong[1], I_OPEN, er["open_query"], "image0"]
+    assert spelled(only(examples, "inter-context-open", "ER"), built) == expected
 
 
 def test_the_original_setting_stands_first_in_every_group_and_is_its_siblings_basis(tmp_path: Path) -> None:
@@ -281,8 +281,8 @@ WORDS = (
 
 @given(st.lists(WORDS, min_size=4, max_size=4), WORDS)
 def test_made_options_are_read_back(words: list[str], question: str) -> None:
-    asked = format_query(question, words)
-    options = read_options(asked)
+    query = format_query(question, words)
+    options = read_options(query)
     # An answer may look like an option ("A. x"); then none are read rather than wrong ones.
     assert options in ({}, dict(zip("ABCD", words, strict=True)))
     if not any(f"{c}{mark}" in f"{w} " for w in (question, *words) for c in "ABCD" for mark in (".", ")", ":")):

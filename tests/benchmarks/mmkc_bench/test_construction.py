@@ -78,8 +78,8 @@ def person(name: str = "Musk", **answers: str) -> dict[str, Any]:
 def tower(name: str) -> dict[str, Any]:
     paths = [f"image/{n}.png" for n in (1, 2, 3)]
     text = f"This is the {name}. {name} is a landmark."
-    asked = {"kind": "ER", "open_query": "What is the building in the image?"}
-    return {"instance": name, "image_path": paths, "description": text, "answer": name, **asked}
+    fields = {"kind": "ER", "open_query": "What is the building in the image?"}
+    return {"instance": name, "image_path": paths, "description": text, "answer": name, **fields}
 
 
 def construct(place: Path, out: Path, writer: TextModel | None, checker: TextModel | None = None) -> Build:

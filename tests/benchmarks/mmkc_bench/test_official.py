@@ -135,18 +135,22 @@ def counted(before: Rows, after: Rows, kind: str, conflict: str) -> tuple[int, t
     fact = KINDS[kind][2]
     fields = [f"mcq_disanswer_{fact}_{n}" if fact else f"mcq_disanswer{n}" for n in (1, 2)][: 1 + (conflict == "ee")]
     last = {row["instance"]: row for row in after}
-    kept = taken = neither = 0
+    original = changed = neither = 0
     for row in before:
         other = last.get(row["instance"])
         if other is None or row["prediction"] in [row[field] for field in fields]:
             continue
-        own, shown = (re.search("[A-D]", text.upper()) for text in (row["prediction"], other["prediction"]))
-        if own is None or shown is None:
+        first, second = (re.search("[A-D]", text.upper()) for text in (row["prediction"], other["prediction"]))
+        if first is None or second is None:
             continue
-        same, counter = own[0] == shown[0], shown[0] in [other[field] for field in fields]
-        kept, taken, neither = kept + same, taken + (counter and not same), neither + (not counter and not same)
-    total = kept + taken + neither
-    return total, tuple(f"{100 * n / total:.2f}" for n in (kept, taken, neither))
+        same, counter = first[0] == second[0], second[0] in [other[field] for field in fields]
+        original, changed, neither = (
+            original + same,
+            changed + (counter and not same),
+            neither + (not counter and not same),
+        )
+    total = original + changed + neither
+    return total, tuple(f"{100 * n / total:.2f}" for n in (original, changed, neither))
 
 
 def lines(path: Path) -> Rows:

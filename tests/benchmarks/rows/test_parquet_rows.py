@@ -93,16 +93,16 @@ def test_a_row_that_is_too_large_is_left_out_and_the_others_are_rows(tmp_path: P
 
 
 def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
-    whole = _one_page(tmp_path, pa.array([f"How many apples in {n}?" for n in range(50)]), compression="zstd")
-    data, chance, refused = whole.read_bytes(), random.Random(0), 0
+    file = _one_page(tmp_path, pa.array([f"How many apples in {n}?" for n in range(50)]), compression="zstd")
+    data, chance, refused = file.read_bytes(), random.Random(0), 0
     for _ in range(100):
         changed = bytearray(data)
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(changed))
             changed[at : at + 4] = chance.choice((b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0", chance.randbytes(4)))
-        whole.write_bytes(changed)
+        file.write_bytes(changed)
         try:
-            list(read_rows(whole, tmp_path, "source"))
+            list(read_rows(file, tmp_path, "source"))
         except SourceError:
             refused += 1
     assert refused > 10

@@ -91,10 +91,10 @@ def test_match_agrees_over_both_sets(
 
 
 def test_the_two_sets_share_no_answer() -> None:
-    def asked(rows: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    def questions(rows: list[dict[str, Any]]) -> set[tuple[str, str]]:
         return {(r["question"], r["answer"]) for r in rows}
 
-    assert not asked(LABELLED) & asked(UNSEEN)
+    assert not questions(LABELLED) & questions(UNSEEN)
 
 
 @pytest.mark.parametrize("human", LABELS)

@@ -96,8 +96,8 @@ DRESSES = [
 @given(st.sampled_from(CORRECTIONS + answers("look_alikes")), st.sampled_from(DRESSES))
 def test_white_space_and_typography_do_not_change_a_label(row: dict[str, Any], dress: tuple[str, Any]) -> None:
     given_as = dress[1](row["answer"])
-    asked = (row["image"], row["text"], row["question"])
-    assert label(given_as, *asked) == label(row["answer"], *asked), dress[0]
+    inputs = (row["image"], row["text"], row["question"])
+    assert label(given_as, *inputs) == label(row["answer"], *inputs), dress[0]
 
 
 def test_what_is_taken_back_and_not_replaced_is_no_answer() -> None:

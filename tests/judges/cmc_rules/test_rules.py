@@ -210,9 +210,9 @@ def test_digits_shared_with_another_value_do_not_agree(reference: str, notation:
 
 
 def test_the_magnitude_the_question_asks_in_is_kept() -> None:
-    asked = "What was the revenue in billion euros?"
-    assert label("The revenue was 7.5 million euros.", "7.5", "9.1", asked) == "NEITHER"
-    assert label("The revenue was 7,500,000,000 euros.", "7.5", "9.1", asked) == "IMAGE"
+    question = "What was the revenue in billion euros?"
+    assert label("The revenue was 7.5 million euros.", "7.5", "9.1", question) == "NEITHER"
+    assert label("The revenue was 7,500,000,000 euros.", "7.5", "9.1", question) == "IMAGE"
 
 
 def test_a_rounding_agrees_within_one_percent_or_where_it_is_called_one() -> None:
@@ -229,9 +229,9 @@ def test_years_are_exact() -> None:
 
 
 def test_a_number_that_repeats_the_question_is_no_answer() -> None:
-    asked = "Of the 30 buses in the depot, how many are older than 12 years?"
-    assert label("There are 9 buses that are older than 12 years.", "12", "18", asked) == "NEITHER"
-    assert label("12 of the 30 buses in the depot are older than 12 years.", "12", "18", asked) == "IMAGE"
+    question = "Of the 30 buses in the depot, how many are older than 12 years?"
+    assert label("There are 9 buses that are older than 12 years.", "12", "18", question) == "NEITHER"
+    assert label("12 of the 30 buses in the depot are older than 12 years.", "12", "18", question) == "IMAGE"
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("There are five bars.", "TEXT"), ("Three bars.", "IMAGE")])

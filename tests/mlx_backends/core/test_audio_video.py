@@ -294,9 +294,9 @@ def test_a_large_frame_is_scaled_down_and_max_pixels_bounds_it(qwen: VLMBackend,
 
 
 def test_a_damaged_clip_is_an_error_of_its_own_answer(omni: VLMBackend, files: Files) -> None:
-    whole = video(frames=30)
+    clip = video(frames=30)
     broken = [
-        (files.put(whole[: len(whole) // 2], ".mp4", "video"), "the video"),
+        (files.put(clip[: len(clip) // 2], ".mp4", "video"), "the video"),
         (files.put(b"no sound", ".wav", "audio"), "the sound"),
         (Media("0" * 64, ".wav", "audio"), f"the sound '{'0' * 64}.wav' is missing"),
         (Media("0" * 64, ".npz", "point_cloud"), "no model takes media of type point_cloud"),
@@ -342,8 +342,8 @@ def test_videos_answered_together_and_shared_say_what_they_say_alone(qwen: VLMBa
     assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
     assert tokens(answers(qwen, requests)) == expected
     assert tokens(answers(qwen, requests[::-1])) == expected
-    whole = sum(len(qwen._preprocessor.inputs(request).content) for request in requests)
-    assert qwen.prefilled < 1.7 * whole, "of two rounds"
+    total = sum(len(qwen._preprocessor.inputs(request).content) for request in requests)
+    assert qwen.prefilled < 1.7 * total, "of two rounds"
 
 
 def test_positions_stand_for_what_is_shown_there(qwen: VLMBackend, files: Files) -> None:

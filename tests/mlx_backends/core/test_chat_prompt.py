@@ -104,8 +104,8 @@ def test_no_text_adds_an_image_or_ends_the_turn(
     assert count == {"<|image_pad|>": len(texts), "<|im_end|>": 1}
     assert got.text.count("<|im_end|>") == 1
     for text, segment in zip(texts, got.segments[1:], strict=True):
-        shown = segment.removesuffix("<|im_end|>\n<|im_start|>assistant\n")
-        assert "".join(shown.split()) == "".join(prompter.neutralise(text).split())
+        displayed = segment.removesuffix("<|im_end|>\n<|im_start|>assistant\n")
+        assert "".join(displayed.split()) == "".join(prompter.neutralise(text).split())
 
 
 class FakeTokens:

@@ -69,10 +69,10 @@ def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Fold
     asks = 0
     for _ in range(2):
         for request in shown(pictures):
-            _, anew = preparer.tensors(request)
-            kept = preparer.inputs(request).tensors
-            assert kept.keys() == anew.keys()
-            assert all(same(kept[name], anew[name]) for name in anew), request
+            _, fresh = preparer.tensors(request)
+            cached = preparer.inputs(request).tensors
+            assert cached.keys() == fresh.keys()
+            assert all(same(cached[name], fresh[name]) for name in fresh), request
         asks = asks or preparer._processed_images.processed
         assert preparer._processed_images.processed == asks, "the second time nothing is processed"
     images = [preparer.inputs(request).images for request in shown(pictures)]
@@ -133,12 +133,12 @@ class Careless:
 
 def test_what_is_kept_cannot_be_written_to_and_settings_tell_it_apart(pictures: Folder) -> None:
     processor = Careless()
-    kept = ProcessedImages(processor)
+    cache = ProcessedImages(processor)
     media = pictures.noise(31, 16, 16)
     calls = Careless.image_processor.calls
     outputs = []
     for how in ({}, {}, {"scale": 2.0}, {}):
-        with kept.showing([keyed_image(pictures.path(media), media, None)]) as images:
+        with cache.showing([keyed_image(pictures.path(media), media, None)]) as images:
             outputs.append(processor(images, **how))
     assert Careless.image_processor.calls == calls + 2
     assert all(np.array_equal(outputs[0], outputs[n]) for n in (1, 3))
@@ -147,24 +147,24 @@ def test_what_is_kept_cannot_be_written_to_and_settings_tell_it_apart(pictures: 
 
 def test_an_image_that_a_processor_changed_on_the_way_goes_by(pictures: Folder) -> None:
     processor = Careless()
-    kept = ProcessedImages(processor)
+    cache = ProcessedImages(processor)
     media = pictures.noise(32, 16, 16)
     for turn in range(3):
-        with kept.showing([keyed_image(pictures.path(media), media, None)]) as images:
+        with cache.showing([keyed_image(pictures.path(media), media, None)]) as images:
             turned = images[0].rotate(90 * turn)
             pixels = processor([turned])
             assert np.array_equal(pixels[0], np.asarray(turned, np.float32) + 1)
-    assert kept.processed == 0
+    assert cache.processed == 0
 
 
 def test_no_more_is_kept_than_fits_and_the_longest_unused_goes_first() -> None:
-    kept: LRUCache[str] = LRUCache(10)
+    cache: LRUCache[str] = LRUCache(10)
     asks: list[str] = []
 
     def get(key: str, size: int) -> None:
-        before = kept.misses
-        assert kept.get(key, lambda: key.upper(), lambda value: size) == key.upper()
-        asks.extend([key] * (kept.misses - before))
+        before = cache.misses
+        assert cache.get(key, lambda: key.upper(), lambda value: size) == key.upper()
+        asks.extend([key] * (cache.misses - before))
 
     for key in "abab":
         get(key, 5)

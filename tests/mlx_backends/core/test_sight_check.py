@@ -38,8 +38,12 @@ def loaded(model: Path, pictures: Pictures) -> tuple[VLMBackend, ReplaceableMedi
 
 
 def requests(pictures: Pictures) -> list[Request]:
-    one, two = pictures.noise(1, 96, 64), pictures.noise(2, 96, 64)
-    return [asked(Text("none")), asked(Text("What is "), one, Text("?")), asked(one, Text(" or "), two, Text("?"))]
+    first, second = pictures.noise(1, 96, 64), pictures.noise(2, 96, 64)
+    return [
+        asked(Text("none")),
+        asked(Text("What is "), first, Text("?")),
+        asked(first, Text(" or "), second, Text("?")),
+    ]
 
 
 def checked(backend: VLMBackend, media: ReplaceableMedia, pictures: Pictures) -> SightCheck:

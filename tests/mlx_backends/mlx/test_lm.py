@@ -287,8 +287,8 @@ def test_greedy_answers_are_mlx_lms_own(folder: Path, lm: Backend) -> None:
 
 def test_an_answer_ends_at_any_of_the_models_end_tokens(copy: Path, lm: Backend) -> None:
     request = asked(Text("Count."), decoding=Decoding(max_tokens=40))
-    whole = answer(lm, request)
-    first, second = whole.tokens[5], whole.tokens[9]
+    full = answer(lm, request)
+    first, second = full.tokens[5], full.tokens[9]
     for settings, generation, end in (
         ([first], None, 5),
         ([second, 300], None, 9),
@@ -298,9 +298,9 @@ def test_an_answer_ends_at_any_of_the_models_end_tokens(copy: Path, lm: Backend)
         changed(copy / "config.json", eos_token_id=settings)
         (copy / "generation_config.json").write_text(json.dumps({"eos_token_id": generation} if generation else {}))
         got = answer(load_backend(str(copy), nowhere), request)
-        assert (got.finish_reason, got.completion_tokens) == ("stop", whole.tokens.index(whole.tokens[end]) + 1)
-        assert got.tokens == whole.tokens[: len(got.tokens)]
-        assert whole.text.startswith(got.text.rstrip("\ufffd"))
+        assert (got.finish_reason, got.completion_tokens) == ("stop", full.tokens.index(full.tokens[end]) + 1)
+        assert got.tokens == full.tokens[: len(got.tokens)]
+        assert full.text.startswith(got.text.rstrip("\ufffd"))
 
 
 def test_sampling_follows_seed_and_temperature_and_nothing_else(lm: Backend) -> None:

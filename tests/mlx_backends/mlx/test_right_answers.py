@@ -43,48 +43,48 @@ def right(instances: list[Instance], generations: list[Generation]) -> float:
 
 @pytest.mark.slow
 def test_an_answer_to_one_question_is_never_handed_to_another(charts: Held, loaded: Backend) -> None:
-    asked = charts.under("image-only")
-    forth = run(loaded, [asking(instance) for instance in asked])
-    back = run(loaded, [asking(instance) for instance in reversed(asked)])
-    assert right(asked, forth) >= 0.9
+    instances = charts.under("image-only")
+    forth = run(loaded, [asking(instance) for instance in instances])
+    back = run(loaded, [asking(instance) for instance in reversed(instances)])
+    assert right(instances, forth) >= 0.9
     assert {generation.request_id: generation.tokens for generation in forth} == {
         generation.request_id: generation.tokens for generation in back
     }
 
 
 def test_a_request_that_is_given_up_leaves_nothing_behind(charts: Held, loaded: Backend) -> None:
-    asked = charts.under("image-only", 8)
+    instances = charts.under("image-only", 8)
     generations = []
-    for given_up, instance in zip([*asked[1:], asked[0]], asked, strict=True):
+    for given_up, instance in zip([*instances[1:], instances[0]], instances, strict=True):
         request = asking(given_up)
         loaded.submit(request)
         loaded.step()
         loaded.cancel(request.id)
         generations += run(loaded, [asking(instance)])
-    assert right(asked, generations) >= 0.8
+    assert right(instances, generations) >= 0.8
 
 
 @pytest.mark.slow
 def test_sampling_moves_a_sure_answer_little(charts: Held, loaded: Backend) -> None:
-    asked = charts.under("image-only", 12)
-    sampled = [asking(instance, Decoding(max_tokens=16, temperature=0.7, top_p=0.9)) for instance in asked]
-    assert right(asked, run(loaded, sampled)) >= 0.8
-    hot = [asking(instance, Decoding(max_tokens=16, temperature=8.0)) for instance in asked]
-    assert right(asked, run(loaded, hot)) <= 0.3
+    instances = charts.under("image-only", 12)
+    sampled = [asking(instance, Decoding(max_tokens=16, temperature=0.7, top_p=0.9)) for instance in instances]
+    assert right(instances, run(loaded, sampled)) >= 0.8
+    hot = [asking(instance, Decoding(max_tokens=16, temperature=8.0)) for instance in instances]
+    assert right(instances, run(loaded, hot)) <= 0.3
 
 
 def test_a_picture_that_is_scaled_down_too_far_cannot_be_read(charts: Held, loaded: Backend) -> None:
-    asked = charts.under("image-only", 12)
-    small = [asking(instance, Decoding(max_tokens=16, max_pixels=24 * 24)) for instance in asked]
-    assert right(asked, run(loaded, small)) <= 0.3
+    instances = charts.under("image-only", 12)
+    small = [asking(instance, Decoding(max_tokens=16, max_pixels=24 * 24)) for instance in instances]
+    assert right(instances, run(loaded, small)) <= 0.3
 
 
 def test_both_precisions_read_the_same_charts(charts: Held, loaded: Backend) -> None:
-    asked = charts.under("image-only", 12)
+    instances = charts.under("image-only", 12)
     full = charts.load(BF16)
-    assert right(asked, run(full, [asking(instance) for instance in asked])) >= 0.8
+    assert right(instances, run(full, [asking(instance) for instance in instances])) >= 0.8
     full.close()
-    assert right(asked, run(loaded, [asking(instance) for instance in asked])) >= 0.8
+    assert right(instances, run(loaded, [asking(instance) for instance in instances])) >= 0.8
 
 
 # --- through a server ----------------------------------------------------------------------------
@@ -138,12 +138,12 @@ def test_a_server_is_shown_the_chart_where_it_stands_in_the_question(
             monkeypatch.setenv(name, server.url)
         for name, value in KEYS.items():
             monkeypatch.setenv(name, value)
-        asked = charts.under("image-only", 8)
+        instances = charts.under("image-only", 8)
         terms = RemoteOptions(replies=tmp_path / "replies.sqlite", scope="test", concurrency=1)
         for _ in range(2):  # the second time from the replies that were kept
             backend = load_backend(model.format(server.url), charts.path, remote=terms)
-            generations = run(backend, [asking(instance) for instance in asked])
+            generations = run(backend, [asking(instance) for instance in instances])
             backend.close()
-            assert right(asked, generations) >= 0.8
-        assert server.requests == len(asked)
+            assert right(instances, generations) >= 0.8
+        assert server.requests == len(instances)
         assert {generation.calls for generation in generations} == {0}

@@ -171,8 +171,8 @@ def test_marks_are_seen_and_a_second_stage_is_sampled_the_same_in_any_order(mode
     drawn = pictures.file(data.getvalue())
     decoding = Decoding(max_tokens=16, temperature=0.7, top_p=0.9)
 
-    def second_stage(shown: Media, reasoning: str) -> Request:
-        first, again = Message("user", (plain, Text("What?"))), Message("user", (shown, Text("What?")))
+    def second_stage(medium: Media, reasoning: str) -> Request:
+        first, again = Message("user", (plain, Text("What?"))), Message("user", (medium, Text("What?")))
         return Request("instance", 1, (first, Message("assistant", (Text(reasoning),)), again), decoding)
 
     same = [answer(model, asked(image, Text("What?"))).tokens for image in (marked, drawn, plain)]
@@ -205,25 +205,25 @@ def test_sampling_is_not_disturbed_by_other_random_draws(model: Backend, monkeyp
 
 
 def test_an_answer_is_cut_at_max_tokens_and_says_so(model: Backend) -> None:
-    whole = answer(model, asked(Text("Count.")))
+    full = answer(model, asked(Text("Count.")))
     for limit in (1, 5):
         cut = answer(model, asked(Text("Count."), decoding=Decoding(max_tokens=limit)))
         assert (cut.finish_reason, cut.completion_tokens) == ("length", limit)
-        assert cut.tokens == whole.tokens[:limit]
+        assert cut.tokens == full.tokens[:limit]
 
 
 def test_an_answer_that_ends_by_itself_says_stop(
     tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend
 ) -> None:
     request = asked(Text("Count."), decoding=Decoding(max_tokens=40))
-    whole = answer(model, request)
-    position = max(whole.tokens.index(token) for token in whole.tokens)
-    folder = ending_with(tiny, tmp_path / "ends", whole.tokens[position])
+    full = answer(model, request)
+    position = max(full.tokens.index(token) for token in full.tokens)
+    folder = ending_with(tiny, tmp_path / "ends", full.tokens[position])
     got = answer(load_backend(str(folder), pictures.path), request)
     assert got.finish_reason == "stop"
-    assert got.tokens == whole.tokens[: position + 1]
+    assert got.tokens == full.tokens[: position + 1]
     assert got.completion_tokens == position + 1
-    assert whole.text.startswith(got.text.removesuffix("\ufffd"))
+    assert full.text.startswith(got.text.removesuffix("\ufffd"))
 
 
 def ending_with(tiny: Path, folder: Path, token: int) -> Path:
@@ -253,11 +253,11 @@ def test_peak_memory_is_the_requests_own(model: Backend, pictures: Pictures) -> 
 
 def test_max_pixels_bounds_an_image(model: Backend, pictures: Pictures) -> None:
     picture = pictures.noise(3, 256, 256)
-    whole = answer(model, asked(picture)).prompt_tokens
+    full = answer(model, asked(picture)).prompt_tokens
     bounded = answer(model, asked(picture, decoding=replace(GREEDY, max_pixels=64 * 64))).prompt_tokens
-    assert whole is not None
+    assert full is not None
     assert bounded is not None
-    assert whole - bounded == (256 // 32) ** 2 - (64 // 32) ** 2
+    assert full - bounded == (256 // 32) ** 2 - (64 // 32) ** 2
 
 
 @pytest.mark.parametrize("data", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + bytes(40), "truncated"])

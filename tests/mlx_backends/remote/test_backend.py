@@ -229,17 +229,17 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
         first = endpoint(server, replies=tmp_path / "replies.sqlite")
         before = {g.request_id: g for g in run(first, [ask(number) for number in range(30)])}
         first.close()
-        asked = server.requests
+        count = server.requests
         second = endpoint(server, replies=tmp_path / "replies.sqlite")
         after = {g.request_id: g for g in run(second, [ask(number) for number in range(30)])}
-        assert server.requests == asked
+        assert server.requests == count
         assert {i: (g.text, g.finish_reason) for i, g in after.items()} == {
             i: (g.text, g.finish_reason) for i, g in before.items()
         }
         assert {(g.calls, g.prompt_tokens, g.completion_tokens) for g in after.values()} == {(0, 0, 0)}
         run(second, [ask(1, temperature=0.5), ask(1, seed=9), ask(1, Text("another question"))])
         second.close()
-        assert server.requests >= asked + 3
+        assert server.requests >= count + 3
         with FaultServer() as elsewhere:
             third = endpoint(elsewhere, replies=tmp_path / "replies.sqlite")
             run(third, [ask(1)])

@@ -44,16 +44,16 @@ def test_another_model_at_an_endpoint_does_not_get_the_replies_of_the_one_before
     terms = {"replies": tmp_path / "replies.sqlite"}
     with FaultServer(lambda prompt, times: "the old model's") as server:
 
-        def asked(scope: str) -> str:
+        def answer_in(scope: str) -> str:
             backend = endpoint(server, **terms, scope=scope)
             generation = one(backend, ask(1))
             backend.close()
             return generation.text
 
-        assert asked("first run") == "the old model's"
+        assert answer_in("first run") == "the old model's"
         server.reply = lambda prompt, times: "the new model's"
-        assert asked("first run") == "the old model's"
-        assert asked("second run") == "the new model's"
+        assert answer_in("first run") == "the old model's"
+        assert answer_in("second run") == "the new model's"
     assert server.requests == 2
 
 
@@ -80,7 +80,7 @@ def test_a_reply_without_a_parameter_is_no_reply_to_the_whole_request(tmp_path: 
     terms = {"replies": tmp_path / "replies.sqlite"}
     with FaultServer(lambda prompt, times: f"answer {times}", lambda number: "refuses temperature") as server:
 
-        def asked() -> tuple[str, int, list[str]]:
+        def run_once() -> tuple[str, int, list[str]]:
             backend = endpoint(server, **terms)
             generation = one(backend, ask(1))
             remarks = list(backend.remarks)
@@ -88,11 +88,11 @@ def test_a_reply_without_a_parameter_is_no_reply_to_the_whole_request(tmp_path: 
             return generation.text, generation.calls, remarks
 
         remark = "endpoint:some-model refuses temperature, which was left out."
-        assert asked() == ("answer 1", 2, [remark])
+        assert run_once() == ("answer 1", 2, [remark])
         server.fault = lambda number: None
-        assert asked() == ("answer 2", 1, [])
+        assert run_once() == ("answer 2", 1, [])
         assert server.received[-1].body["temperature"] == 0
-        assert asked() == ("answer 2", 0, [])
+        assert run_once() == ("answer 2", 0, [])
         # What is not answered yet finds that the parameter is refused, and then the reply to what is left.
         server.fault = lambda number: "refuses seed"
         backend = endpoint(server, **terms)
@@ -114,14 +114,14 @@ def test_a_second_run_finds_the_replies_to_what_was_left_of_the_requests(tmp_pat
         first = endpoint(server, **terms)
         before = {g.request_id: g.text for g in run(first, requests)}
         first.close()
-        answered, asked = len(server.replies), server.requests
+        answered, sent = len(server.replies), server.requests
         second = endpoint(server, **terms)
         after = run(second, requests)
         second.close()
     assert {g.request_id: g.text for g in after} == before
     assert len(server.replies) == answered == 40
     # No more than the calls that find out what is refused: those under way until then, for each parameter.
-    assert sum(g.calls for g in after) == server.requests - asked <= 2 * rate_limit.INITIAL_CALLS
+    assert sum(g.calls for g in after) == server.requests - sent <= 2 * rate_limit.INITIAL_CALLS
     assert sum(g.prompt_tokens or 0 for g in after) == 0
 
 

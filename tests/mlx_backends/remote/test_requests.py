@@ -86,21 +86,21 @@ def test_an_image_arrives_in_its_place_in_its_size_without_metadata(
     assert generation.text == "yes"
     body = server.received[0].body
     if model == "gemini:m":
-        before, shown, after = body["contents"][0]["parts"]
-        assert shown["inlineData"]["mime_type"] == "image/png"
-        data = shown["inlineData"]["data"].replace("-", "+").replace("_", "/")
+        before, picture_part, after = body["contents"][0]["parts"]
+        assert picture_part["inlineData"]["mime_type"] == "image/png"
+        data = picture_part["inlineData"]["data"].replace("-", "+").replace("_", "/")
     elif model == "anthropic:m":
-        before, shown, after = body["messages"][0]["content"]
-        assert (shown["type"], shown["source"]["type"], shown["source"]["media_type"]) == (
+        before, picture_part, after = body["messages"][0]["content"]
+        assert (picture_part["type"], picture_part["source"]["type"], picture_part["source"]["media_type"]) == (
             "image",
             "base64",
             "image/png",
         )
-        data = shown["source"]["data"]
+        data = picture_part["source"]["data"]
     else:
-        before, shown, after = body["messages"][0]["content"]
-        assert shown["image_url"]["detail"] == "high"
-        head, _, data = shown["image_url"]["url"].partition(",")
+        before, picture_part, after = body["messages"][0]["content"]
+        assert picture_part["image_url"]["detail"] == "high"
+        head, _, data = picture_part["image_url"]["url"].partition(",")
         assert head == "data:image/png;base64"
     assert (before["text"], after["text"]) == ("before", "after")
     arrived = base64.b64decode(data)
@@ -178,18 +178,18 @@ def test_decoding_is_what_the_run_says(server: FaultServer) -> None:
 
 def test_a_form_is_asked_for_where_the_api_has_one(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     word = ask(2, form=Choice(("yes", "no")))
-    whole = ask(1, form=LABEL)
+    request = ask(1, form=LABEL)
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": LABEL.schema()}}
     with server:
-        assert sent(server, "openai:m", whole)["response_format"] == schema
-        assert sent(server, f"endpoint:m@{server.url}", whole)["response_format"] == schema
-        assert sent(server, "azure:m", whole)["response_format"] == {"type": "json_object"}
+        assert sent(server, "openai:m", request)["response_format"] == schema
+        assert sent(server, f"endpoint:m@{server.url}", request)["response_format"] == schema
+        assert sent(server, "azure:m", request)["response_format"] == {"type": "json_object"}
         assert server.received[-1].path.endswith("/deployments/m/chat/completions?api-version=2024-02-15-preview")
         monkeypatch.setenv("OPENAI_API_VERSION", "2024-10-21")
-        assert sent(server, "azure:m", whole)["response_format"] == schema
-        anthropic = sent(server, "anthropic:m", whole)["output_config"]
+        assert sent(server, "azure:m", request)["response_format"] == schema
+        anthropic = sent(server, "anthropic:m", request)["output_config"]
         assert anthropic == {"format": {"type": "json_schema", "schema": LABEL.schema()}}
-        gemini = sent(server, "gemini:m", whole)["generationConfig"]
+        gemini = sent(server, "gemini:m", request)["generationConfig"]
         assert isinstance(gemini, dict)
         assert gemini["responseMimeType"] == "application/json"
         assert gemini["responseSchema"]["property_ordering"] == ["label", "why"]
@@ -455,8 +455,8 @@ def test_the_address_that_is_agreed_to_is_the_one_that_is_asked(spelt: str, port
             continue
         url = httpx2.URL(f"{base}/chat/completions")
         host = url.raw_host.decode()
-        asked = (url.scheme, f"[{host}]" if ":" in host else host, url.port or {"http": 80, "https": 443}[url.scheme])
-        assert "{}://{}:{}".format(*asked) == address_of(base)
+        parts = (url.scheme, f"[{host}]" if ":" in host else host, url.port or {"http": 80, "https": 443}[url.scheme])
+        assert "{}://{}:{}".format(*parts) == address_of(base)
 
 
 def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
