@@ -81,7 +81,7 @@ TYPED = {"data": "y\n", "models": "y\n", "label": "1\ns\nq\n"}
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CommandResult:
     """What a command said, and its exit code."""
 
     code: int
@@ -142,7 +142,7 @@ class World:
 
     def instance(self) -> str:
         """The id of one of RUN's instances."""
-        result = self.tell(["export", "RUN", "--format", "json", "--out", str(self.path / "ids")])
+        result = self.run_command(["export", "RUN", "--format", "json", "--out", str(self.path / "ids")])
         assert result.code == 0, result
         lines = (self.path / "ids" / "samples.jsonl").read_text("utf-8").splitlines()
         return str(json.loads(lines[0])["id"])
@@ -170,7 +170,7 @@ class World:
             stack.enter_context(chdir(self.here))
             yield
 
-    def perform(self, command: Command, stands: Mapping[str, str]) -> Told:
+    def perform(self, command: Command, stands: Mapping[str, str]) -> CommandResult:
         """Run one command as it is printed, but for what ``stands``, by regular expressions, says stands for others."""
         words = command.words[1:]
         for pattern, other in stands.items():
@@ -186,14 +186,14 @@ class World:
                 built.unlink()
             else:
                 shutil.rmtree(built, ignore_errors=True)
-        result = self.tell(words, TYPED.get(words[0], ""))
+        result = self.run_command(words, TYPED.get(words[0], ""))
         if out is not None:
             out.write_text(result.out, "utf-8")
         if words[0] == "label" and "--export" in words:
             _fill_in(self.here / words[words.index("--export") + 1])
         return result
 
-    def tell(self, words: list[str], typed: str = "") -> Told:
+    def run_command(self, words: list[str], typed: str = "") -> CommandResult:
         """Run ``rashomon`` with these arguments in this process; on a terminal where something is ``typed``."""
         out, err = Terminal() if typed else io.StringIO(), io.StringIO()
         typing = patch.object(sys, "stdin", Terminal(typed) if typed else io.StringIO())
@@ -203,14 +203,14 @@ class World:
             except RashomonError as error:
                 err.write(str(error))
                 code = error.exit_code
-        return Told(code, out.getvalue(), err.getvalue())
+        return CommandResult(code, out.getvalue(), err.getvalue())
 
     def _must(self, words: list[str]) -> None:
-        result = self.tell(words)
+        result = self.run_command(words)
         assert result.code == 0, f"{words}\n{result.out}\n{result.err}"
 
     def _predictions(self, benchmark: str) -> None:
-        result = self.tell(["export", "RUN", "--format", "json", "--out", str(self.path / "answers")])
+        result = self.run_command(["export", "RUN", "--format", "json", "--out", str(self.path / "answers")])
         assert result.code == 0, result
         rows = [json.loads(line) for line in (self.path / "answers" / "samples.jsonl").read_text("utf-8").splitlines()]
         predictions = [{"id": row["id"], "answer": "12"} for row in rows]

@@ -114,14 +114,14 @@ def test_the_fault_of_a_server_that_mixes_up_its_requests_is_named(
     shutil.copytree(built, workspace.build_folder("cmc-bench"))
     every = get_benchmark("cmc-bench").instances(Build.open(built), "paper")
     instances = [instance for instance in every if len(instance.parts) > 2][:64]
-    parity.asked(workspace, "direct", model, instances)
+    parity.finished_run(workspace, "direct", model, instances)
 
     def at_once(name: str, media: Any) -> Backend:
         return load_backend(name, media, remote=RemoteOptions(concurrency=32))
 
     with served(model, tmp_path / "server.log") as port:
         monkeypatch.setattr(parity, "load_backend", at_once)
-        parity.asked(workspace, "served", f"endpoint:{model}@http://127.0.0.1:{port}/v1", instances)
+        parity.finished_run(workspace, "served", f"endpoint:{model}@http://127.0.0.1:{port}/v1", instances)
         runs = (workspace.runs_folder / "direct", workspace.runs_folder / "served")
         report = compare_runs(runs, ProbeOptions(48, [built]))
     assert report.answers.same < 64

@@ -85,7 +85,7 @@ GREEDY = Decoding(max_tokens=16)
 SAMPLED = Decoding(max_tokens=16, temperature=0.7, top_p=0.9, seed=7)
 
 
-def asked(*parts: Part, decoding: Decoding = GREEDY) -> Request:
+def request_of(*parts: Part, decoding: Decoding = GREEDY) -> Request:
     """A request of one user turn."""
     return Request("instance", 0, (Message("user", parts),), decoding)
 

@@ -34,7 +34,7 @@ from mlx_backends.mlx.vlm_batch import MAX_SUFFIX_TOKENS, VLMRow, VLMRows
 from mlx_backends.registry import load_backend
 from tests.performance.compute_bound import build
 from tests.performance.peers import Place, Server, loop
-from tests.support.benchmark_requests import Asked, answers
+from tests.support.benchmark_requests import RequestFactory, answers
 from tests.support.data.clash import CLASH_DATA
 from tests.support.data.small import REAL_DATA
 
@@ -185,7 +185,7 @@ def main() -> None:
     only = sys.argv[3] if len(sys.argv) > 3 else ""
     os.environ["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory() as scratch:
-        factory = Asked(Path(scratch))
+        factory = RequestFactory(Path(scratch))
         charts, photographs = REAL_DATA / "chartqa", CLASH_DATA / "sugar_crepe"
         sets = {
             "CMC-Bench": factory.cmc_bench(examples * rounds + 1, charts if charts.is_dir() else None),

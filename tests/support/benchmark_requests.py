@@ -18,7 +18,7 @@ from tests.support.data.clash import published_folder, published_row
 from tests.support.data.mmkc_bench import whole_folder
 
 
-class Asked:
+class RequestFactory:
     """Where the media of all these requests are."""
 
     def __init__(self, folder: Path) -> None:

@@ -108,7 +108,7 @@ class Rashomon:
         if self.orders or self.variables:
             return self.process(*arguments, code=code)
         done = run_inside([*map(str, arguments)], self.environment, self.home)
-        return _checked(subprocess.CompletedProcess(self.command(*arguments), *done), code)
+        return _check_exit(subprocess.CompletedProcess(self.command(*arguments), *done), code)
 
     def process(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
         """The same in a process of its own, whose worker is another."""
@@ -121,7 +121,7 @@ class Rashomon:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        return _checked(done, code)
+        return _check_exit(done, code)
 
     def ordered(self, **orders: Any) -> Rashomon:
         """The same home with other orders."""
@@ -143,7 +143,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _checked(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
+def _check_exit(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
     report = f"{done.args}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, report
     assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{report}"

@@ -22,7 +22,7 @@ ATTRIBUTES = ("colour", "volume", "weight", "power")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedPrompt:
     """What the prompt says."""
 
     task: str
@@ -32,7 +32,7 @@ class Asked:
     clues: list[Clue]
 
 
-def asked(prompt: str) -> Asked:
+def parse_prompt(prompt: str) -> ParsedPrompt:
     """The prompt, read back."""
     task = re.search(r"^Task: (.*) \(", prompt, re.MULTILINE)
     shown_with = re.search(r"^What the question is shown with: (.*)$", prompt, re.MULTILINE)
@@ -42,12 +42,12 @@ def asked(prompt: str) -> Asked:
     assert answers
     pictures = re.findall(r"^\d\. (\S+), (\S+)$", prompt.split("Possible answers:")[0], re.MULTILINE)
     clues = [json.loads(line) for line in prompt.splitlines() if line.startswith('{"attribute"')]
-    return Asked(task[1], shown_with[1], answers[1], pictures, clues)
+    return ParsedPrompt(task[1], shown_with[1], answers[1], pictures, clues)
 
 
 def honest(prompt: str) -> Reply:
     """A good reply: question, deciding clues, answer."""
-    task = asked(prompt)
+    task = parse_prompt(prompt)
     facts, answer = _RULES[task.task](task)
     return {
         "question": QUESTIONS[task.task],
@@ -57,13 +57,13 @@ def honest(prompt: str) -> Reply:
     }
 
 
-def _brand(task: Asked) -> tuple[list[str], str]:
+def _brand(task: ParsedPrompt) -> tuple[list[str], str]:
     brand = [clue for clue in task.clues if clue["attribute"] == "brand"]
     product = [clue["id"] for clue in task.clues if clue["attribute"] == "product"]
     return [clue["id"] for clue in brand[:1]] + product[:2], brand[0]["value"] if brand else "Unknown"
 
 
-def _spu(task: Asked) -> tuple[list[str], str]:
+def _spu(task: ParsedPrompt) -> tuple[list[str], str]:
     style = {clue["entity"]: clue for clue in task.clues if clue["attribute"] == "spu"}
     first, *others = (style[entity] for entity, _ in task.pictures)
     same = [i for i, clue in enumerate(others) if clue["value"] == first["value"]]
@@ -72,7 +72,7 @@ def _spu(task: Asked) -> tuple[list[str], str]:
     return [first["id"], others[same[0]]["id"]], "ABCD"[same[0]]
 
 
-def _sku(task: Asked) -> tuple[list[str], str]:
+def _sku(task: ParsedPrompt) -> tuple[list[str], str]:
     titles = re.findall(r'Title "([^"]*)"', task.shown_with)
     sides = [
         {
@@ -91,14 +91,14 @@ def _sku(task: Asked) -> tuple[list[str], str]:
     return facts, "A" if sides[0].keys() == sides[1].keys() else "C"
 
 
-def _category(task: Asked) -> tuple[list[str], str]:
+def _category(task: ParsedPrompt) -> tuple[list[str], str]:
     product = next(clue for clue in task.clues if clue["attribute"] == "product")
     sells = [clue for clue in task.clues if clue["attribute"] == "sells"]
     answer = "Yes" if product["value"] in [clue["value"] for clue in sells] else "No"
     return [product["id"], *(clue["id"] for clue in sells)], answer
 
 
-_RULES: dict[str, Callable[[Asked], tuple[list[str], str]]] = {
+_RULES: dict[str, Callable[[ParsedPrompt], tuple[list[str], str]]] = {
     "BrandRecognition*": _brand,
     "SPU": _spu,
     "SKU": _sku,
@@ -148,14 +148,14 @@ NOISE: dict[str, str] = {
 
 def _beside_the_point(prompt: str) -> str:
     """A true clue that decides nothing: a colour, or for two SKUs what kind of product they are."""
-    task = asked(prompt)
+    task = parse_prompt(prompt)
     attribute = "product" if task.task == "SKU" else "colour"
     return next(clue["id"] for clue in task.clues if clue["attribute"] == attribute)
 
 
 def _strange(prompt: str) -> str:
     """A brand of the set that the prompt does not show with the question."""
-    task = asked(prompt)
+    task = parse_prompt(prompt)
     brands = ("Lumora", "Lumera", "Nordbrew", "Kestra", "Velmo", "Sonnar", "Plovo")
     own = {clue["value"] for clue in task.clues if clue["attribute"] == "brand"}
     return next(name for name in brands if name not in task.shown_with and name not in own)

@@ -20,7 +20,7 @@ ENOUGH = 24
 """How many instances of a condition are asked; an eighth of unlucky ones among them is 0.125."""
 
 
-class Held:
+class HeldOutSet:
     """A benchmark's held-out instances, and pictures beside its own."""
 
     def __init__(self, benchmark: str, folder: Path) -> None:

@@ -31,7 +31,7 @@ class Repo:
 
 
 @dataclass(frozen=True)
-class Asked:
+class HubRequest:
     """A request that came in."""
 
     method: str
@@ -53,7 +53,7 @@ class FakeHub:
         self.repos: dict[str, Repo] = {}
         self.files: dict[str, bytes] = {}
         self.faults: defaultdict[str, list[str]] = defaultdict(list)
-        self.asked: list[Asked] = []
+        self.asked: list[HubRequest] = []
         self.released = threading.Event()
         self.stalled = threading.Semaphore(0)
         self.lock = threading.Lock()
@@ -85,7 +85,7 @@ class FakeHub:
             "HF_HUB_OFFLINE": False,
         }
 
-    def gets(self, end: str) -> list[Asked]:
+    def gets(self, end: str) -> list[HubRequest]:
         """The GETs of the file whose path ends so."""
         return [request for request in self.asked if request.method == "GET" and request.path.endswith(end)]
 
@@ -124,7 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         hub, path = self.server_of, unquote(urlsplit(self.path).path)
-        request = Asked(self.command, path, self.headers["Range"], self.headers["Authorization"], self.headers["Host"])
+        request = HubRequest(
+            self.command, path, self.headers["Range"], self.headers["Authorization"], self.headers["Host"]
+        )
         with hub.lock:
             hub.asked.append(request)
         if path.startswith("/api/"):

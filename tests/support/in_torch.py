@@ -23,7 +23,7 @@ needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is 
 
 
 @dataclass
-class Asked:
+class TorchJob:
     """What a model is asked: ``requests``, alone or, if ``prove``, as the canary allows; probes with ``forced`` tokens."""
 
     model: str
@@ -34,7 +34,7 @@ class Asked:
 
 
 @dataclass
-class Told:
+class TorchResult:
     """What came of it; ``loaded`` are the top-level modules of the process."""
 
     info: EngineInfo
@@ -47,12 +47,12 @@ class Told:
 
 def in_torch(
     model: Path | str, requests: Sequence[Request], media: MediaPath, *, prove: bool = False, forced: Any = None
-) -> Told:
+) -> TorchResult:
     """Ask ``cuda:MODEL``."""
     media_shown = {
         part for request in requests for m in request.messages for part in m.parts if isinstance(part, Media)
     }
-    task = Asked(f"cuda:{model}", requests, {medium: media(medium) for medium in media_shown}, prove, forced or {})
+    task = TorchJob(f"cuda:{model}", requests, {medium: media(medium) for medium in media_shown}, prove, forced or {})
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.in_torch"],
         input=pickle.dumps(task),
@@ -61,7 +61,7 @@ def in_torch(
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]
-    result: Told = pickle.loads(done.stdout)  # noqa: S301 - our own
+    result: TorchResult = pickle.loads(done.stdout)  # noqa: S301 - our own
     return result
 
 
@@ -70,13 +70,13 @@ def _main() -> None:
     from tests.support import in_torch as here  # under the name that it is pickled by
     from tests.support.benchmark_requests import answers
 
-    task: Asked = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own
+    task: TorchJob = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own
     backend = load_backend(task.model, task.paths.__getitem__)
     proof = backend.choose_mode(task.requests) if task.prove else None
     generations = answers(backend, task.requests)
     probes = [backend.probe(r, task.forced[r.id], keep=True) for r in task.requests if r.id in task.forced]
     loaded = {name.partition(".")[0] for name in sys.modules}
-    result = here.Told(backend.info, generations, proof, backend.capacity, probes, loaded)
+    result = here.TorchResult(backend.info, generations, proof, backend.capacity, probes, loaded)
     backend.close()
     sys.stdout.buffer.write(pickle.dumps(result))
 

@@ -54,7 +54,7 @@ def run(backend: Backend, requests: Iterable[Request], seconds: float = 30) -> l
     return done
 
 
-def ended() -> None:
+def wait_for_threads() -> None:
     """Wait until no thread of a closed backend is left."""
     until = time.monotonic() + 30
     while alive := [thread for thread in threading.enumerate() if thread.name == "rashomon-remote"]:
@@ -62,7 +62,7 @@ def ended() -> None:
         time.sleep(0.01)
 
 
-def one(backend: Backend, request: Request) -> Generation:
+def generate_one(backend: Backend, request: Request) -> Generation:
     """The one generation of a request."""
     (generation,) = run(backend, [request])
     return generation

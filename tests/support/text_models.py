@@ -19,7 +19,7 @@ class Interrupted(Exception):
     """The test pulls the plug."""
 
 
-class Kept(TextModel):
+class CachedModel(TextModel):
     """Replies are kept by content in ``kept``; ``asked`` counts what really was asked.
 
     ``most`` requests are answered, then the plug is pulled. Replies come in an order that ``shuffle`` decides.

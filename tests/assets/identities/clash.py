@@ -56,7 +56,7 @@ def same(table: int, row: str, column: str, other: int, there: str, column_there
     return R.check(table, row, column, R(other, there, column_there), 1, room)
 
 
-def whole(table: int, row: str) -> Check:
+def row_total(table: int, row: str) -> Check:
     columns = R.columns(table, row)
     room = sum(noise(table, row, column) for column in columns)
     return R.total(f"Table {table}, {row}, all columns", 1, sum(R(table, row, c) for c in columns), len(columns), room)
@@ -137,16 +137,16 @@ def identities() -> list[Identity]:
                 ),
             ],
         ),
-        Identity("Tables 1, 7", "a row sums to 100", [whole(t, row) for t in (1, 7) for row in R.rows(t)]),
+        Identity("Tables 1, 7", "a row sums to 100", [row_total(t, row) for t in (1, 7) for row in R.rows(t)]),
         Identity(
             "Tables 5, 10, 16",
             "a row sums to 100, as four exclusive categories would (appendix A.2)",
-            [whole(t, row) for t in (5, 10, 16) for row in R.rows(t)],
+            [row_total(t, row) for t in (5, 10, 16) for row in R.rows(t)],
         ),
         Identity(
             "Table 11",
             "a judge's row sums to 100",
-            [whole(11, f"{model} / {judge}") for model in JUDGED for judge in ("Gemini 2.5 Pro", "GPT-5")],
+            [row_total(11, f"{model} / {judge}") for model in JUDGED for judge in ("Gemini 2.5 Pro", "GPT-5")],
         ),
         Identity("Tables 3, 6", "Overall is the mean of both captions", [*overall(3), *overall(6)]),
         Identity("Table 11", "at least one + both = Gemini + GPT-5", [*judges()]),

@@ -48,7 +48,7 @@ from benchmarks.text.json_replies import LONGEST_LINE, UnreadableReply, line_fie
 from benchmarks.vocabulary import Generation, Request, Text
 from tests.support.data.small import bomb, write_picture
 from tests.support.scripted_writer import FAULTS, Refused, ScriptedWriter, fault_of, reply
-from tests.support.text_models import Interrupted, Kept, Remote
+from tests.support.text_models import CachedModel, Interrupted, Remote
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared"
 COCO = SHARED / "data" / "clash" / "coco"
@@ -384,24 +384,26 @@ def draft_of(sample: ClashSample) -> CaptionDraft:
 
 
 def test_replies_in_any_order_give_the_same_build(captions: Path, tmp_path: Path) -> None:
-    first, second = (build(captions, tmp_path / str(i), Kept(scripted, shuffle=i), per_stratum=12) for i in (1, 2))
+    first, second = (
+        build(captions, tmp_path / str(i), CachedModel(scripted, shuffle=i), per_stratum=12) for i in (1, 2)
+    )
     assert contents(first) == contents(second)
     assert first.manifest["change_types"] == {"object": 12, "attribute": 12}
-    different = build(captions, tmp_path / "3", Kept(scripted), per_stratum=12, seed=1)
+    different = build(captions, tmp_path / "3", CachedModel(scripted), per_stratum=12, seed=1)
     assert contents(different) != contents(first)
 
 
 @pytest.mark.parametrize("most", [0, 1, 17, 60, 150])
 def test_after_an_interrupt_only_what_was_not_answered_is_asked(captions: Path, tmp_path: Path, most: int) -> None:
-    undisturbed_model = Kept(scripted)
+    undisturbed_model = CachedModel(scripted)
     undisturbed = build(captions, tmp_path / "whole", undisturbed_model, per_stratum=12)
     assert len(undisturbed_model.asked) > 150
     replies: dict[str, Generation] = {}
-    first = Kept(scripted, replies=replies, most=most, shuffle=3)
+    first = CachedModel(scripted, replies=replies, most=most, shuffle=3)
     with pytest.raises(Interrupted):
         build(captions, tmp_path / "cut", first, per_stratum=12)
     assert not (tmp_path / "cut").exists()
-    second = Kept(scripted, replies=replies, shuffle=4)
+    second = CachedModel(scripted, replies=replies, shuffle=4)
     result = build(captions, tmp_path / "cut", second, per_stratum=12)
     assert len(first.asked) == most
     digests = [request.digest for request in (*first.asked, *second.asked)]
@@ -411,14 +413,14 @@ def test_after_an_interrupt_only_what_was_not_answered_is_asked(captions: Path, 
 
 def test_a_caption_that_several_images_share_is_asked_about_once(tmp_path: Path) -> None:
     coco = small_coco(tmp_path / "coco", {number: ["A red kite over a green field."] for number in range(8)})
-    model = Kept(scripted)
+    model = CachedModel(scripted)
     result = build(coco, tmp_path / "out", model, per_stratum=8)
     assert result.manifest["samples"] in (0, 8)
     assert len(model.asked) == len({request.digest for request in model.asked}) < 8
 
 
 def test_requests_are_numbered_and_of_the_agreed_decoding(captions: Path, tmp_path: Path) -> None:
-    model = Kept(scripted)
+    model = CachedModel(scripted)
     build(captions, tmp_path / "out", model, per_stratum=5, seed=7)
     assert len({request.id for request in model.asked}) == len(model.asked)
     for request in model.asked:
@@ -431,7 +433,7 @@ def test_requests_are_numbered_and_of_the_agreed_decoding(captions: Path, tmp_pa
 
 def test_a_reply_that_cannot_be_read_is_asked_for_again_twice(tmp_path: Path) -> None:
     coco = small_coco(tmp_path / "coco", {1: ["A red kite over a green field."], 2: ["A blue kite over the sea."]})
-    model = Kept(lambda request: Generation(request.id, "No.", "length"))
+    model = CachedModel(lambda request: Generation(request.id, "No.", "length"))
     with pytest.raises(SourceError, match="2 times: unparsed"):
         build(coco, tmp_path / "out", model, per_stratum=5)
     assert len(model.asked) == 2 * ATTEMPTS
@@ -439,7 +441,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_twice(tmp_path: Path) ->
 
 
 def test_what_is_enough_is_not_checked_and_not_kept(captions: Path, tmp_path: Path) -> None:
-    result = build(captions, tmp_path / "out", Kept(scripted), per_stratum=3)
+    result = build(captions, tmp_path / "out", CachedModel(scripted), per_stratum=3)
     assert result.manifest["change_types"] == {"object": 3, "attribute": 3}
     enough = [row for row in skipped(result) if row["reason"].startswith("enough: no more ")]
     assert enough
@@ -450,21 +452,21 @@ def test_without_a_writer_it_says_which_option_to_give(captions: Path, tmp_path:
     with BuildWriter(tmp_path / "out") as writer, pytest.raises(SpecError, match="--writer MODEL, and --checker MODEL"):
         construct(captions, writer, BuildOptions())
     with BuildWriter(tmp_path / "out") as writer, pytest.raises(SpecError, match="at least 1"):
-        construct(captions, writer, BuildOptions(writer=Kept(scripted), per_stratum=0))
+        construct(captions, writer, BuildOptions(writer=CachedModel(scripted), per_stratum=0))
 
 
 def test_the_checker_is_asked_the_checks_and_nothing_else(captions: Path, tmp_path: Path) -> None:
-    writer, checker = Kept(scripted), Kept(scripted)
+    writer, checker = CachedModel(scripted), CachedModel(scripted)
     build(captions, tmp_path / "out", writer, checker=checker, per_stratum=5)
     prompts = {model: {_prompt(r).split("\n")[0] for r in model.asked} for model in (writer, checker)}
     assert prompts[writer] == {text.split("\n")[0] for text in (CONFLICTING_CAPTION, ANSWERS_PROMPT)}
     assert prompts[checker] == {check.prompt.split("\n")[0] for check in MODEL_CHECKS}
-    alone = build(captions, tmp_path / "alone", Kept(scripted), per_stratum=5)
+    alone = build(captions, tmp_path / "alone", CachedModel(scripted), per_stratum=5)
     assert contents(alone)["instances.jsonl"] == (tmp_path / "out" / "instances.jsonl").read_bytes()
 
 
 def test_a_model_that_answers_nothing_ends_the_build(captions: Path, tmp_path: Path) -> None:
-    model = Kept(lambda request: Generation(request.id, "", "error", error="out of order"))
+    model = CachedModel(lambda request: Generation(request.id, "", "error", error="out of order"))
     with pytest.raises(ModelError, match=r"answered none of [0-9]+ requests \(out of order\)"):
         build(captions, tmp_path / "out", model, per_stratum=12)
     assert len(model.asked) < 100
@@ -488,7 +490,7 @@ def test_no_reply_whatever_gets_a_faulty_sample_through(tmp_path_factory: pytest
     )
     folder = tmp_path_factory.mktemp("hostile")
     coco = small_coco(folder / "coco", {1: ["A red kite over grass."]})
-    model = Kept(lambda request: Generation(request.id, data.draw(replies), "stop"))
+    model = CachedModel(lambda request: Generation(request.id, data.draw(replies), "stop"))
     with BuildWriter(folder / "out") as writer:
         for sample in construct(coco, writer, BuildOptions(writer=model, per_stratum=1)):
             assert first_refusal(ALL_CHECKS, draft_of(sample)) is None

@@ -209,7 +209,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("caption", "negative", "original", "conflicting", "made", "gapped"),
+    ("caption", "negative", "original", "conflicting", "changed", "gapped"),
     [
         ("a bull, a deer.", "A bull, a snake", "deer", "snake", "a bull, a snake.", "a bull, a ____."),
         ("An orange cat.", "A black cat.", "orange", "black", "A black cat.", "a/an ____ cat."),

@@ -33,7 +33,7 @@ from tests.benchmarks.clash.test_construction import (
     small_coco,
 )
 from tests.support.scripted_writer import ScriptedWriter
-from tests.support.text_models import Kept, Remote
+from tests.support.text_models import CachedModel, Remote
 
 REVERSED = {
     # Captions of COCO val2017, and what becomes of them.
@@ -154,7 +154,7 @@ def test_as_many_of_a_relation_as_are_wanted_the_same_every_time(tmp_path: Path)
     texts = ["A dog behind a fence number {}.", "A lamp above a shelf number {}.", "A cat on the left side of sofa {}."]
     coco = small_coco(tmp_path / "coco", {i: [texts[i % 3].format(i)] for i in range(60)})
     first, second = (
-        build(coco, tmp_path / str(i), Kept(scripted, shuffle=i), "spatial", per_stratum=4) for i in range(2)
+        build(coco, tmp_path / str(i), CachedModel(scripted, shuffle=i), "spatial", per_stratum=4) for i in range(2)
     )
     assert contents(first) == contents(second)
     assert first.manifest["relations"] == dict.fromkeys(RELATIONS, 4)

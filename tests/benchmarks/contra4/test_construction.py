@@ -30,7 +30,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Modality
 from tests.support.contra4_writer import longest, scenes_of, writes
 from tests.support.data.contra4 import DATA, SHARED, Scripted, copy_rows, prompt, real_rows
-from tests.support.text_models import Interrupted, Kept
+from tests.support.text_models import CachedModel, Interrupted
 
 CONTRA4 = get_benchmark("contra4")
 # --- models that are rules -----------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_the_right_scene_stands_in_every_place_as_often(tmp_path: Path) -> None:
         assert sample.filters == ("MF", "UF", "PMF", "PUF")
 
 
-class Rules(Kept):
+class Rules(CachedModel):
     """A rule behind a cache of replies, and a plug to pull."""
 
     def __init__(self, name: str, replies: dict[str, Generation], most: int | None = None) -> None:

@@ -28,7 +28,7 @@ from benchmarks.errors import ModelError, SpecError
 from benchmarks.text.answer_equality import normalise
 from benchmarks.vocabulary import Media, Text
 from tests.support.crosscheck_writer import LIES, NOISE, as_generation, honest, text_of
-from tests.support.text_models import Interrupted, Kept
+from tests.support.text_models import CachedModel, Interrupted
 
 SET = Path(__file__).resolve().parents[3] / "assets" / "products"
 LETTERS = "ABCD"
@@ -37,7 +37,7 @@ L2 = ("BR*", "SPU", "SKU", "BDC")
 Row = Mapping[str, Any]
 
 
-def made(out: Path, *, folder: Path = SET, **options: Any) -> Build:
+def build_products(out: Path, *, folder: Path = SET, **options: Any) -> Build:
     return build([("products", str(folder))], out, BuildOptions(**options))
 
 
@@ -51,7 +51,7 @@ def lines(path: Path) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def full_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return made(tmp_path_factory.mktemp("crosscheck") / "build")
+    return build_products(tmp_path_factory.mktemp("crosscheck") / "build")
 
 
 # --- the truth, from the raw files alone ---------------------------------------------------------
@@ -218,7 +218,7 @@ def test_all_15_tasks_come_out_of_the_product_set(full_build: Build) -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_every_answer_is_right_by_the_raw_listings(tmp_path: Path, seed: int) -> None:
     raw = Raw()
-    for sample in samples(made(tmp_path / "build", seed=seed)):
+    for sample in samples(build_products(tmp_path / "build", seed=seed)):
         assert TRUTH[sample.task](sample, raw) == sample.answer, sample
 
 
@@ -226,7 +226,7 @@ def test_every_answer_is_right_by_the_raw_listings(tmp_path: Path, seed: int) ->
 def test_yes_and_no_are_equally_many(tmp_path: Path, task: str) -> None:
     folder = tmp_path / "set"
     shutil.copytree(SET, folder, ignore=shutil.ignore_patterns("labels", "recipe"))
-    answers = Counter(s.answer for s in samples(made(tmp_path / "build", folder=folder)) if s.task == task)
+    answers = Counter(s.answer for s in samples(build_products(tmp_path / "build", folder=folder)) if s.task == task)
     assert answers["Yes"] == answers["No"] >= 2
 
 
@@ -261,7 +261,7 @@ def test_each_perturbation_is_there_and_differs_from_the_truth(full_build: Build
 
 
 def test_the_target_limits_each_task_and_shortfalls_are_reported(tmp_path: Path) -> None:
-    result = made(tmp_path / "build", per_stratum=12)
+    result = build_products(tmp_path / "build", per_stratum=12)
     tasks = result.manifest["construction"][0]["tasks"]
     for task in ("LD", "BR", "PMP", "PMO", "PD*", "SKU", "SPU", "BDC"):
         assert 11 <= tasks[task]["samples"] <= 12  # labels leave some out
@@ -269,7 +269,7 @@ def test_the_target_limits_each_task_and_shortfalls_are_reported(tmp_path: Path)
     assert tasks["SP"]["shortfall"] == 1
     assert tasks["BR*"] == {**tasks["BR*"], "samples": 8, "offered": 8, "shortfall": 4}
     with pytest.raises(SpecError, match="at least 1"):
-        made(tmp_path / "none", per_stratum=0)
+        build_products(tmp_path / "none", per_stratum=0)
 
 
 def _bytes(contents: Build) -> dict[str, bytes]:
@@ -277,7 +277,7 @@ def _bytes(contents: Build) -> dict[str, bytes]:
 
 
 def test_one_seed_gives_one_build_and_another_seed_another(tmp_path: Path, full_build: Build) -> None:
-    again, other = made(tmp_path / "again"), made(tmp_path / "other", seed=1)
+    again, other = build_products(tmp_path / "again"), build_products(tmp_path / "other", seed=1)
     assert _bytes(again) == _bytes(full_build)
     assert [s.id for s in samples(other)] != [s.id for s in samples(full_build)]
     # What people wrote does not depend on the seed.
@@ -393,11 +393,11 @@ def test_the_form_of_a_price_question_is_that_of_its_own_example() -> None:
 # --- L2 by a model -------------------------------------------------------------------------------
 
 
-def _written(tmp_path: Path, model: Kept, **options: Any) -> Build:
+def _written(tmp_path: Path, model: CachedModel, **options: Any) -> Build:
     folder = tmp_path / "set"
     if not folder.exists():
         shutil.copytree(SET, folder, ignore=shutil.ignore_patterns("labels", "recipe"))
-    return made(tmp_path / "build", folder=folder, writer=model, replace=True, **options)
+    return build_products(tmp_path / "build", folder=folder, writer=model, replace=True, **options)
 
 
 def _rejected(reasons: Build) -> Counter[str]:
@@ -406,7 +406,7 @@ def _rejected(reasons: Build) -> Counter[str]:
 
 
 def test_an_honest_writers_questions_are_all_taken(tmp_path: Path) -> None:
-    model = Kept(lambda request: as_generation(honest(text_of(request))))
+    model = CachedModel(lambda request: as_generation(honest(text_of(request))))
     result = _written(tmp_path, model, per_stratum=8)
     assert not _rejected(result)
     raw = Raw()
@@ -424,7 +424,7 @@ def test_an_honest_writers_questions_are_all_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lie", LIES)
 def test_every_lie_is_caught_by_its_check(tmp_path: Path, lie: str) -> None:
     check, change = LIES[lie]
-    model = Kept(lambda request: as_generation(change(text_of(request), honest(text_of(request)))))
+    model = CachedModel(lambda request: as_generation(change(text_of(request), honest(text_of(request)))))
     result = _written(tmp_path, model, per_stratum=2)
     rejected = _rejected(result)
     assert set(rejected) == {check}
@@ -436,7 +436,7 @@ def test_every_lie_is_caught_by_its_check(tmp_path: Path, lie: str) -> None:
 
 @pytest.mark.parametrize("noise", NOISE)
 def test_what_cannot_be_read_is_asked_for_again_and_then_given_up(tmp_path: Path, noise: str) -> None:
-    model = Kept(lambda request: as_generation(NOISE[noise]))
+    model = CachedModel(lambda request: as_generation(NOISE[noise]))
     result = _written(tmp_path, model, per_stratum=1)
     rejected = _rejected(result)
     assert set(rejected) == {"unparsed"}
@@ -445,7 +445,7 @@ def test_what_cannot_be_read_is_asked_for_again_and_then_given_up(tmp_path: Path
 
 
 def test_a_reply_that_can_be_read_the_second_time_is_taken(tmp_path: Path) -> None:
-    model = Kept(
+    model = CachedModel(
         lambda request: as_generation(honest(text_of(request)) if request.decoding.temperature else NOISE["prose"])
     )
     result = _written(tmp_path, model, per_stratum=2)
@@ -456,7 +456,7 @@ def test_a_reply_that_can_be_read_the_second_time_is_taken(tmp_path: Path) -> No
 def test_a_writer_that_is_down_ends_the_build_with_one_sentence(tmp_path: Path) -> None:
     from benchmarks.vocabulary import Generation
 
-    model = Kept(lambda request: Generation("", "", "error", error="no route"))
+    model = CachedModel(lambda request: Generation("", "", "error", error="no route"))
     with pytest.raises(ModelError, match=r"answered none of 8 requests \(no route\)"):
         _written(tmp_path, model, per_stratum=8)
 
@@ -471,7 +471,7 @@ def _fickle(prompt: str) -> Any:
 
 
 def test_a_writer_that_lies_half_of_the_time_gets_no_lie_in(tmp_path: Path) -> None:
-    result = _written(tmp_path, Kept(lambda request: as_generation(_fickle(text_of(request)))), per_stratum=12)
+    result = _written(tmp_path, CachedModel(lambda request: as_generation(_fickle(text_of(request)))), per_stratum=12)
     raw = Raw()
     of_l2 = [sample for sample in samples(result) if sample.task in L2]
     assert len(of_l2) > 24
@@ -486,12 +486,12 @@ def test_an_interrupted_construction_pays_for_nothing_twice(tmp_path: Path) -> N
     def reply(request: Any) -> Any:
         return as_generation(_fickle(text_of(request)))
 
-    straight = Kept(reply)
+    straight = CachedModel(reply)
     full_build = _bytes(_written(tmp_path / "straight", straight, per_stratum=6))
     replies: dict[str, Any] = {}
     with pytest.raises(Interrupted):
-        _written(tmp_path / "halved", Kept(reply, replies=replies, most=17, shuffle=3), per_stratum=6)
+        _written(tmp_path / "halved", CachedModel(reply, replies=replies, most=17, shuffle=3), per_stratum=6)
     assert not (tmp_path / "halved" / "build").exists()
-    rest = Kept(reply, replies=replies, shuffle=5)
+    rest = CachedModel(reply, replies=replies, shuffle=5)
     assert _bytes(_written(tmp_path / "halved", rest, per_stratum=6)) == full_build
     assert len(rest.asked) + 17 == len(straight.asked)

@@ -227,7 +227,7 @@ def test_what_modalities_disagree_about_is_found_and_not_asked(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("attribute", "asked"), [("brand", ["Nordbrew"]), ("covered brand", []), ("other brand", []), ("price", [])]
+    ("attribute", "answers"), [("brand", ["Nordbrew"]), ("covered brand", []), ("other brand", []), ("price", [])]
 )
 def test_a_slice_that_never_shows_the_brand_is_not_asked_for_it(
     tmp_path: Path, attribute: str, answers: list[str]

@@ -27,7 +27,7 @@ from benchmarks.vocabulary import (
     instance_from_json,
     instance_to_json,
 )
-from tests.support.data.crosscheck_bench import made
+from tests.support.data.crosscheck_bench import make_sample
 
 LOGO, PRICE = Mark("brand logo", (10, 10, 70, 40)), Mark("price tag", (90, 80, 150, 110))
 SIZE = (160, 120)
@@ -48,7 +48,7 @@ def media(request: Request, turn: int = -1) -> list[Media]:
 def test_the_prompt_is_the_papers_format() -> None:
     """Appendix C, unified QA format and its first example."""
     sample = replace(
-        made("BDC"),
+        make_sample("BDC"),
         text='Title: "Men\'s Leather Oxford Dress Shoes"',
         question="Does the image match the product title?",
     )
@@ -59,13 +59,13 @@ def test_the_prompt_is_the_papers_format() -> None:
 
 
 def test_options_stand_as_in_figure_8() -> None:
-    last = by_condition(made("PI"))["vanilla"].parts[-1]
+    last = by_condition(make_sample("PI"))["vanilla"].parts[-1]
     assert isinstance(last, Text)
     assert last.text.endswith("\nOption:\nA: Main item for sale\nB: Partial item for sale\nC: Item not for sale")
 
 
 def test_frames_stand_where_the_question_says() -> None:
-    sample = made("BI*")
+    sample = make_sample("BI*")
     inline = replace(sample, question="First <image> then <image> and <image>?")
     parts = by_condition(inline)["vanilla"].parts
     assert [part if isinstance(part, Text) else "frame" for part in parts] == [
@@ -80,13 +80,13 @@ def test_frames_stand_where_the_question_says() -> None:
 
 
 def test_a_text_that_says_image_is_no_place_for_one() -> None:
-    sample = replace(made("BR"), text="Title: <image>")
+    sample = replace(make_sample("BR"), text="Title: <image>")
     parts = by_condition(sample)["vanilla"].parts
     assert sum(isinstance(part, Media) for part in parts) == 1
 
 
 def test_strategies_differ_in_the_instruction_and_in_the_marks_alone() -> None:
-    grounded = by_condition(made("PI"))
+    grounded = by_condition(make_sample("PI"))
     assert list(grounded) == ["vanilla", "cot", "som", "cot+som", "mm-cot"]
     for condition, instance in grounded.items():
         remark = "".join(part.text for part in instance.parts if isinstance(part, Text))
@@ -98,12 +98,12 @@ def test_strategies_differ_in_the_instruction_and_in_the_marks_alone() -> None:
 
 
 def test_a_sample_without_boxes_is_not_asked_where_boxes_are_drawn() -> None:
-    assert list(by_condition(made("LD", boxes=False))) == ["vanilla", "cot"]
+    assert list(by_condition(make_sample("LD", boxes=False))) == ["vanilla", "cot"]
 
 
 def test_every_strategy_but_mm_cot_asks_once() -> None:
     protocol = get_benchmark("crosscheck-bench").protocol(Decoding())
-    for condition, instance in by_condition(made("LD")).items():
+    for condition, instance in by_condition(make_sample("LD")).items():
         request = protocol.next(instance, ())
         assert request is not None
         answer = Generation(request.id, "Yes", "stop")
@@ -111,11 +111,11 @@ def test_every_strategy_but_mm_cot_asks_once() -> None:
 
 
 def test_stage_two_gets_the_models_own_reasoning_and_the_boxes_it_names() -> None:
-    protocol, instance = StrategyProtocol(Decoding(seed=3)), by_condition(made("PI"))["mm-cot"]
+    protocol, instance = StrategyProtocol(Decoding(seed=3)), by_condition(make_sample("PI"))["mm-cot"]
     first = protocol.next(instance, ())
     assert first is not None
     assert [part.marks for part in media(first)] == [()]
-    cot = protocol.next(by_condition(made("PI"))["cot"], ())
+    cot = protocol.next(by_condition(make_sample("PI"))["cot"], ())
     assert cot is not None
     assert first.digest == cot.digest, "stage 1 is chain-of-thought"
     reasoning = "The price tag says 7, so this is a part. B"
@@ -134,7 +134,7 @@ def test_stage_two_gets_the_models_own_reasoning_and_the_boxes_it_names() -> Non
 
 def test_marks_that_belong_to_a_frame_are_drawn_under_every_strategy_and_in_both_stages() -> None:
     """Figure 8's BI* speaks of logos "highlighted with red bounding boxes"."""
-    plain = made("BI*")
+    plain = make_sample("BI*")
     own = Mark("logo", PRICE.box)
     sample = replace(plain, frames=(replace(plain.frames[0], marks=(own,)), *plain.frames[1:]))
     grounded = by_condition(sample)
@@ -154,7 +154,7 @@ def test_marks_that_belong_to_a_frame_are_drawn_under_every_strategy_and_in_both
 
 
 def test_where_nothing_is_named_stage_two_shows_no_box_and_does_not_say_that_it_does() -> None:
-    protocol, instance = StrategyProtocol(Decoding()), by_condition(made("PI"))["mm-cot"]
+    protocol, instance = StrategyProtocol(Decoding()), by_condition(make_sample("PI"))["mm-cot"]
     second = protocol.next(instance, (Generation("x", "It looks fine. [200, 200, 300, 300]", "stop"),))
     assert second is not None
     assert [part.marks for part in media(second)] == [()]
@@ -167,14 +167,14 @@ def test_where_nothing_is_named_stage_two_shows_no_box_and_does_not_say_that_it_
 
 
 def test_an_empty_first_answer_is_said_to_be_one() -> None:
-    protocol, instance = StrategyProtocol(Decoding()), by_condition(made("PI"))["mm-cot"]
+    protocol, instance = StrategyProtocol(Decoding()), by_condition(make_sample("PI"))["mm-cot"]
     second = protocol.next(instance, (Generation("x", " ", "stop"),))
     assert second is not None
     assert texts(second)[1] == prompts.NO_REASONING
 
 
 def test_a_first_stage_that_failed_ends_the_instance() -> None:
-    protocol, instance = StrategyProtocol(Decoding()), by_condition(made("PI"))["mm-cot"]
+    protocol, instance = StrategyProtocol(Decoding()), by_condition(make_sample("PI"))["mm-cot"]
     assert protocol.next(instance, (Generation("x", "", "error", error="boom"),)) is None
 
 

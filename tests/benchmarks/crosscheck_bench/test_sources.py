@@ -22,7 +22,7 @@ from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.base import RowProblem
 from benchmarks.vocabulary import Media
-from tests.support.data.crosscheck_bench import made, row, write_rows
+from tests.support.data.crosscheck_bench import make_sample, row, write_rows
 
 SCHEMA = json.loads((Path(package.__file__).parent / "sample.schema.json").read_text("utf-8"))
 PAPER = Path(__file__).resolve().parents[4] / "shared" / "papers" / "crosscheck-bench.txt"
@@ -88,7 +88,7 @@ def test_the_same_rows_give_the_same_build(tmp_path: Path) -> None:
 
 
 def test_ids_say_nothing_of_the_answer() -> None:
-    sample = made("LD", 0)
+    sample = make_sample("LD", 0)
     assert replace(sample, answer="No", conflict_type="brand", row_id="x", reasoning="Because.").id == sample.id
     assert replace(sample, question="Another?").id != sample.id
 

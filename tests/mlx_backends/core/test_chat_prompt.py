@@ -15,7 +15,7 @@ from benchmarks.vocabulary import Media, Message, Part, Text
 from mlx_backends.core.chat_prompt import Prompter, PromptError
 from mlx_backends.mlx.load import load
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import answer, asked
+from tests.mlx_backends.conftest import answer, request_of
 from tests.support.tiny_models import internvl_chat, lfm2_vl
 
 CONTROL = [
@@ -226,4 +226,4 @@ def test_a_token_that_opens_the_prompt_is_there_once(tmp_path: Path) -> None:
     backend = load_backend(str(folder), lambda media: tmp_path / media.name)
     prompt = "<|startoftext|><|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
     once = load(folder)[1].tokenizer(prompt, add_special_tokens=False)["input_ids"]
-    assert answer(backend, asked(Text("hello"))).prompt_tokens == len(once)
+    assert answer(backend, request_of(Text("hello"))).prompt_tokens == len(once)

@@ -19,7 +19,7 @@ from mlx_backends.base import Backend
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 
@@ -70,7 +70,7 @@ def test_every_answer_of_random_weights_is_of_its_form(backend: Backend, count: 
     for number in range(count):
         form = (WORDS, OBJECT)[number % 2]
         decoding = replace(ROOM, temperature=float(number // 2 % 2), seed=number)
-        request = replace(asked(Text(f"Question {number}?"), decoding=decoding), form=form)
+        request = replace(request_of(Text(f"Question {number}?"), decoding=decoding), form=form)
         got = answer(backend, request)
         assert (got.error, got.finish_reason) == (None, "stop")
         assert of_form(got.text, form)
@@ -79,7 +79,7 @@ def test_every_answer_of_random_weights_is_of_its_form(backend: Backend, count: 
 
 
 def test_an_answer_under_a_form_is_the_requests_own(backend: Backend) -> None:
-    request = replace(asked(Text("What?"), decoding=replace(ROOM, temperature=1.0)), form=OBJECT)
+    request = replace(request_of(Text("What?"), decoding=replace(ROOM, temperature=1.0)), form=OBJECT)
     first = answer(backend, request)
     free = answer(backend, replace(request, form=None))
     assert answer(backend, replace(request, form=WORDS)).text in LABELS
@@ -90,25 +90,28 @@ def test_an_answer_under_a_form_is_the_requests_own(backend: Backend) -> None:
 def test_a_cut_answer_says_so(backend: Backend) -> None:
     free = JSONObject({"why": ()})
     for form, limit in ((WORDS, 1), (OBJECT, 5), (free, 30)):
-        got = answer(backend, replace(asked(Text("Why?"), decoding=Decoding(max_tokens=limit)), form=form))
+        got = answer(backend, replace(request_of(Text("Why?"), decoding=Decoding(max_tokens=limit)), form=form))
         assert got.completion_tokens is not None
         assert got.completion_tokens <= limit
         assert (got.finish_reason == "length") == (got.completion_tokens == limit)
         if got.finish_reason == "stop":
             assert of_form(got.text, form)
-    assert answer(backend, replace(asked(Text("Why?"), decoding=Decoding(max_tokens=1)), form=OBJECT)).text == '{"'[:1]
+    assert (
+        answer(backend, replace(request_of(Text("Why?"), decoding=Decoding(max_tokens=1)), form=OBJECT)).text
+        == '{"'[:1]
+    )
 
 
 def test_a_form_that_no_answer_can_have_is_an_error_of_that_request(backend: Backend) -> None:
-    got = answer(backend, replace(asked(Text("What?")), form=Choice(())))
+    got = answer(backend, replace(request_of(Text("What?")), form=Choice(())))
     assert got.error == "a choice needs at least one option, and this one has none."
-    assert answer(backend, replace(asked(Text("What?")), form=WORDS)).text in LABELS
+    assert answer(backend, replace(request_of(Text("What?")), form=WORDS)).text in LABELS
 
 
 def test_an_image_is_answered_under_a_form(tiny: Path, pictures: Pictures) -> None:
     backend = load_backend(str(tiny), pictures.path)
     image: Media = pictures.noise(1)
-    assert answer(backend, replace(asked(image, Text("Which?"), decoding=ROOM), form=WORDS)).text in LABELS
+    assert answer(backend, replace(request_of(image, Text("Which?"), decoding=ROOM), form=WORDS)).text in LABELS
 
 
 # --- by itself ------------------------------------------------------------------------------------

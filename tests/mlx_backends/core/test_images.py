@@ -18,7 +18,7 @@ from mlx_backends.core.lru_cache import LRUCache
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures as Folder
-from tests.mlx_backends.conftest import asked
+from tests.mlx_backends.conftest import request_of
 from tests.support import tiny_models
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
@@ -39,20 +39,20 @@ def qwen(tmp_path_factory: pytest.TempPathFactory, pictures: Folder) -> VLMBacke
     return loaded("qwen3_vl", tmp_path_factory.mktemp("qwen") / "model", pictures)
 
 
-def shown(pictures: Folder) -> list[Request]:
+def image_requests(pictures: Folder) -> list[Request]:
     """One picture under two texts, smaller, and marked; two in both orders, of different sizes; one of them twice."""
     first, second = pictures.noise(1, 96, 64), pictures.noise(2, 64, 128)
     marked = replace(first, marks=(Mark("1", (4.0, 4.0, 40.0, 40.0)),))
     small = Decoding(max_tokens=4, max_pixels=48 * 48)
     return [
-        asked(Text("What is it?"), first),
-        asked(first, Text("Something else.")),
-        asked(first, Text("How small?"), decoding=small),
-        asked(marked, Text("What is marked?")),
-        asked(first, Text(" and "), second),
-        asked(second, Text(" and "), first),
-        asked(first, Text(" and "), second, Text(" and "), first),
-        asked(Text("No picture at all.")),
+        request_of(Text("What is it?"), first),
+        request_of(first, Text("Something else.")),
+        request_of(first, Text("How small?"), decoding=small),
+        request_of(marked, Text("What is marked?")),
+        request_of(first, Text(" and "), second),
+        request_of(second, Text(" and "), first),
+        request_of(first, Text(" and "), second, Text(" and "), first),
+        request_of(Text("No picture at all.")),
     ]
 
 
@@ -68,14 +68,14 @@ def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Fold
     preparer = backend._preprocessor
     asks = 0
     for _ in range(2):
-        for request in shown(pictures):
+        for request in image_requests(pictures):
             _, fresh = preparer.tensors(request)
             cached = preparer.inputs(request).tensors
             assert cached.keys() == fresh.keys()
             assert all(same(cached[name], fresh[name]) for name in fresh), request
         asks = asks or preparer._processed_images.processed
         assert preparer._processed_images.processed == asks, "the second time nothing is processed"
-    images = [preparer.inputs(request).images for request in shown(pictures)]
+    images = [preparer.inputs(request).images for request in image_requests(pictures)]
     assert len(set(images)) == len(images) - 1, "only two of them show the same"
     if kind.startswith("qwen"):
         assert asks == 4, "as many as there are pictures: two, one of them smaller and marked too"
@@ -85,7 +85,7 @@ def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Fold
 def test_the_processor_is_as_it_was_also_after_an_error(qwen: VLMBackend, pictures: Folder) -> None:
     processor = qwen._processor.image_processor
     data = pictures.path(pictures.noise(5)).read_bytes()
-    torn = asked(pictures.file(data[: len(data) // 2]), Text("What?"))
+    torn = request_of(pictures.file(data[: len(data) // 2]), Text("What?"))
     for _ in range(2):
         with pytest.raises(MediaError, match="truncated or damaged"):
             qwen._preprocessor.inputs(torn)
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_longer_the_one_that_was_built_is_never_answered_from_
     qwen: VLMBackend, pictures: Folder
 ) -> None:
     media, other = pictures.noise(21, 64, 64), pictures.noise(22, 64, 64)
-    request = asked(media, Text("What?"))
+    request = request_of(media, Text("What?"))
     qwen._preprocessor.inputs(request)
     right = pictures.path(media).read_bytes()
     pictures.path(media).write_bytes(pictures.path(other).read_bytes())

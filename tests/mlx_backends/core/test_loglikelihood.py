@@ -18,7 +18,7 @@ from mlx_backends.core.probe import log_softmax
 from mlx_backends.mlx.lm import LMBackend
 from mlx_backends.mlx.vlm import SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import in_torch, needs_torch
 from tests.support.tiny_models import TEXTS
@@ -66,7 +66,7 @@ def questions(pictures: Pictures) -> list[Request]:
     form = Likelihood(WORDS)
     images: list[Media] = [pictures.noise(1), pictures.noise(2)]
     prompts = [(Text("Which?"),), (images[0], Text("Which?")), (images[1], Text("or"), images[0], Text("which?"))] * 3
-    return [replace(asked(*parts), instance_id=str(n), form=form) for n, parts in enumerate(prompts)]
+    return [replace(request_of(*parts), instance_id=str(n), form=form) for n, parts in enumerate(prompts)]
 
 
 def scored(backend: Backend, requests: list[Request]) -> dict[str, Generation]:
@@ -123,7 +123,7 @@ def test_an_engine_that_cannot_score_says_so(tmp_path: Path) -> None:
 
     backend = load_backend(str(build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)), no_media)
     assert isinstance(backend, LMBackend)
-    generation = answer(backend, replace(asked(Text("Which?")), form=Likelihood(("A", "B"))))
+    generation = answer(backend, replace(request_of(Text("Which?")), form=Likelihood(("A", "B"))))
     assert generation.finish_reason == "error"
     assert "--score" in (generation.error or "")
     backend.close()

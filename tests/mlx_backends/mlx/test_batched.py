@@ -16,9 +16,9 @@ from mlx_backends.mlx.prefix_cache import trim_limitation
 from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import SAMPLED, Pictures, asked
+from tests.mlx_backends.conftest import SAMPLED, Pictures, request_of
 from tests.support import tiny_models
-from tests.support.benchmark_requests import Asked, answers, second_stage
+from tests.support.benchmark_requests import RequestFactory, answers, second_stage
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
@@ -39,8 +39,8 @@ def loaded(kind: str, folder: Path, media: Any, width: int | None = None) -> VLM
 
 
 @pytest.fixture(scope="module")
-def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Asked, dict[str, list[Request]]]:
-    where = Asked(tmp_path_factory.mktemp("asked"))
+def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[RequestFactory, dict[str, list[Request]]]:
+    where = RequestFactory(tmp_path_factory.mktemp("asked"))
     sets = {"cmc-bench": where.cmc_bench(6), "clash": where.clash(6)}
     return where, {**sets, "mmkc-bench": where.mmkc_bench(6), "several images": where.mmkc(4)}
 
@@ -120,7 +120,7 @@ def test_answers_are_those_of_one_at_a_time(kind: str, width: int, pictures: Pic
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_benchmarks_answers_are_those_of_one_at_a_time(
-    kind: str, questions: tuple[Asked, dict[str, list[Request]]], tmp_path: Path
+    kind: str, questions: tuple[RequestFactory, dict[str, list[Request]]], tmp_path: Path
 ) -> None:
     where, sets = questions
     requests = [request for group in sets.values() for request in group]
@@ -172,7 +172,7 @@ def test_a_form_holds_its_own_answer_and_no_other(alone: VLMBackend, pictures: P
 
 def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLMBackend) -> None:
     qwen.choose_mode(varied(pictures))
-    requests = [asked(Text("Count."), decoding=Decoding(max_tokens=limit)) for limit in (1, 9, 2, 30, 5)]
+    requests = [request_of(Text("Count."), decoding=Decoding(max_tokens=limit)) for limit in (1, 9, 2, 30, 5)]
     requests = [replace(request, instance_id=f"limit {request.decoding.max_tokens}") for request in requests]
     generations = answers(qwen, requests)
     longest = generations["limit 30#0"].tokens
@@ -212,8 +212,8 @@ def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLMBackend, pictures
     qwen.choose_mode(requests)
     expected = tokens(answers(qwen, requests))
     broken = [
-        replace(asked(pictures.file(b"not an image"), Text("What?")), instance_id="broken"),
-        replace(asked(Media("0" * 64, ".png"), Text("What?")), instance_id="missing"),
+        replace(request_of(pictures.file(b"not an image"), Text("What?")), instance_id="broken"),
+        replace(request_of(Media("0" * 64, ".png"), Text("What?")), instance_id="missing"),
     ]
     generations = answers(qwen, [*requests[:3], *broken, *requests[3:]])
     assert {name: generation.finish_reason for name, generation in generations.items() if generation.error} == {
@@ -259,9 +259,9 @@ def test_where_a_batch_fails_each_request_is_asked_alone(
 def test_it_takes_no_more_than_it_says(qwen: VLMBackend, pictures: Pictures) -> None:
     qwen.choose_mode(varied(pictures))
     for number in range(qwen.capacity):
-        qwen.submit(replace(asked(Text("Hello.")), instance_id=str(number)))
+        qwen.submit(replace(request_of(Text("Hello.")), instance_id=str(number)))
     with pytest.raises(RuntimeError, match=f"at most {qwen.capacity}"):
-        qwen.submit(asked(Text("Hello.")))
+        qwen.submit(request_of(Text("Hello.")))
     with pytest.raises(RuntimeError, match="is answering"):
         qwen.use_sequential_mode()
     for number in range(qwen.capacity):
@@ -287,7 +287,7 @@ def test_images_of_one_size_one_pixel_apart_or_written_over_are_told_apart(
     changed.save(data, "PNG")
     images = [noise, pictures.file(data.getvalue()), pictures.noise(2, 64, 64)]
     requests = [
-        replace(asked(Text("See "), image, Text(" What is it?")), instance_id=f"{name} {turn}")
+        replace(request_of(Text("See "), image, Text(" What is it?")), instance_id=f"{name} {turn}")
         for turn in range(3)
         for name, image in zip(("noise", "changed", "another"), images, strict=True)
     ]
@@ -306,7 +306,7 @@ def test_a_file_written_over_between_two_questions_is_read_again(
     monkeypatch.setattr("benchmarks.media.read_media", lambda path, media: path.read_bytes())
     image = pictures.noise(7, 64, 64)
     first, second = (pictures.path(pictures.noise(number, 64, 64)).read_bytes() for number in (7, 8))
-    request = asked(Text("See "), image, Text(" What is it?"))
+    request = request_of(Text("See "), image, Text(" What is it?"))
     pictures.path(image).write_bytes(second)
     expected = tokens(answers(alone, [request]))
     pictures.path(image).write_bytes(first)
@@ -322,7 +322,7 @@ def test_a_file_written_over_between_two_questions_is_read_again(
 def test_the_same_image_at_another_size_is_another_one(alone: VLMBackend, pictures: Pictures) -> None:
     image = pictures.noise(3, 128, 128)
     requests = [
-        replace(asked(image, Text("What?"), decoding=Decoding(8, max_pixels=limit)), instance_id=str(limit))
+        replace(request_of(image, Text("What?"), decoding=Decoding(8, max_pixels=limit)), instance_id=str(limit))
         for limit in (None, 96 * 96, 64 * 64)
     ]
     expected = tokens(answers(alone, requests))
@@ -337,7 +337,7 @@ def test_the_same_image_at_another_size_is_another_one(alone: VLMBackend, pictur
     "name", ["mmkc-bench", *(pytest.param(n, marks=pytest.mark.slow) for n in ("cmc-bench", "clash"))]
 )
 def test_every_distinct_token_is_computed_about_once(
-    name: str, questions: tuple[Asked, dict[str, list[Request]]], tmp_path: Path
+    name: str, questions: tuple[RequestFactory, dict[str, list[Request]]], tmp_path: Path
 ) -> None:
     where, sets = questions
     requests = in_order(sets[name])

@@ -31,7 +31,7 @@ from mlx_backends.mlx.lm_batch import BATCH_INVARIANT_MODELS, BatchedTextRows, S
 from mlx_backends.mlx.load import load_text
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.registry import describe, load_backend
-from tests.mlx_backends.conftest import GREEDY, SAMPLED, answer, asked
+from tests.mlx_backends.conftest import GREEDY, SAMPLED, answer, request_of
 from tests.support.text_architectures import CONFIGS, VOCABULARY, text_model
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
@@ -286,7 +286,7 @@ def test_greedy_answers_are_mlx_lms_own(folder: Path, lm: Backend) -> None:
 
 
 def test_an_answer_ends_at_any_of_the_models_end_tokens(copy: Path, lm: Backend) -> None:
-    request = asked(Text("Count."), decoding=Decoding(max_tokens=40))
+    request = request_of(Text("Count."), decoding=Decoding(max_tokens=40))
     full = answer(lm, request)
     first, second = full.tokens[5], full.tokens[9]
     for settings, generation, end in (
@@ -307,7 +307,7 @@ def test_sampling_follows_seed_and_temperature_and_nothing_else(lm: Backend) -> 
     import mlx.core as mx
 
     def sampled(**new: Any) -> tuple[int, ...]:
-        return answer(lm, asked(Text("Say anything."), decoding=replace(SAMPLED, **new))).tokens
+        return answer(lm, request_of(Text("Say anything."), decoding=replace(SAMPLED, **new))).tokens
 
     first = sampled()
     mx.random.seed(99)
@@ -330,17 +330,17 @@ def test_figures_of_an_answer(lm: Backend) -> None:
 
 
 def test_an_image_is_an_error_and_the_next_request_is_answered(lm: Backend) -> None:
-    expected = answer(lm, asked(Text("Hello."))).tokens
-    got = answer(lm, asked(Media("0" * 64, ".png"), Text("What is it?")))
+    expected = answer(lm, request_of(Text("Hello."))).tokens
+    got = answer(lm, request_of(Media("0" * 64, ".png"), Text("What is it?")))
     assert got.error == "this model reads text only, and the request holds media of type image."
-    assert answer(lm, asked(Text("Hello."))).tokens == expected
+    assert answer(lm, request_of(Text("Hello."))).tokens == expected
 
 
 def test_an_interrupt_passes_and_frees_the_model(lm: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    request = asked(Text("Hello."))
+    request = request_of(Text("Hello."))
     expected = answer(lm, request).tokens
     with monkeypatch.context() as patch:
         patch.setattr(BatchedTextRows, "work", interrupt)
@@ -353,12 +353,12 @@ def test_an_interrupt_passes_and_frees_the_model(lm: Backend, monkeypatch: pytes
 
 def test_a_closed_model_takes_nothing(folder: Path) -> None:
     backend = load_backend(str(folder), nowhere)
-    backend.submit(asked(Text("Hello.")))
+    backend.submit(request_of(Text("Hello.")))
     backend.step()
     backend.close()
     backend.close()
     with pytest.raises(RuntimeError, match="closed"):
-        backend.submit(asked(Text("Hello.")))
+        backend.submit(request_of(Text("Hello.")))
 
 
 # --- the prompt -----------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ def prompt_of(backend: Backend, messages: Sequence[Message]) -> str:
 )
 def test_hostile_text_cannot_steer_the_template(folder: Path, lm: Backend, hostile: str) -> None:
     tokenizer = load_text(folder)[1]
-    benign = answer(lm, asked(Text("x")))
+    benign = answer(lm, request_of(Text("x")))
     assert benign.error is None
     message = (Message("user", (Text(hostile),)),)
     prompt = prompt_of(lm, message)
@@ -446,7 +446,7 @@ def test_a_text_only_folder_is_described_and_loaded_by_mlx_lm(folder: Path, fold
     assert describe(str(folder_4bit)).quantisation == "4-bit g64"
     backend = load_backend(str(folder_4bit), nowhere)
     assert (backend.info, backend.capacity) == (describe(str(folder_4bit)), WIDTH)
-    assert answer(backend, asked(Text("Hello."))).error is None
+    assert answer(backend, request_of(Text("Hello."))).error is None
 
 
 def test_the_listing_says_that_it_reads_text_only(
@@ -484,7 +484,7 @@ def test_a_folder_that_maps_to_code_of_its_own_is_asked_without_it(copy: Path, m
     (copy / "evil.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Evil: pass\n")
     monkeypatch.setattr("builtins.input", lambda *_: "y")
     maps_to_a_file(copy)
-    assert answer(load_backend(str(copy), nowhere), asked(Text("Hello."))).error is None
+    assert answer(load_backend(str(copy), nowhere), request_of(Text("Hello."))).error is None
     (copy / "tokenizer.json").rename(copy / "vocab.txt")  # now there is nothing but the code
     with pytest.raises(ModelError, match="could not be loaded"):
         load_backend(str(copy), nowhere)
@@ -562,7 +562,7 @@ def test_loading_and_answering_touch_no_network_and_keep_standard_output_clean(
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     backend = load_backend(str(folder), nowhere)
-    assert answer(backend, replace(asked(Text("What?")), form=Choice(("A", "B")))).text in ("A", "B")
+    assert answer(backend, replace(request_of(Text("What?")), form=Choice(("A", "B")))).text in ("A", "B")
     assert capfd.readouterr().out == ""
 
 

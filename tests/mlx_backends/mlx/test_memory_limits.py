@@ -14,7 +14,7 @@ from mlx_backends.mlx.memory_limits import MemoryLimits, MemoryUsage, out_of_mem
 from mlx_backends.models import memory_estimate
 from mlx_backends.models.memory_estimate import GIB
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 
 WORKING_SET = 10 * GIB
 MAC = {"max_recommended_working_set_size": WORKING_SET, "memory_size": 16 * GIB}
@@ -96,7 +96,7 @@ def test_the_cache_is_given_back_when_it_and_what_is_in_use_near_the_working_set
 
 def test_an_answer_carries_what_mlx_used(tiny: Path, pictures: Pictures) -> None:
     backend = load_backend(str(tiny), pictures.path)
-    got = answer(backend, asked(Text("Hello.")))
+    got = answer(backend, request_of(Text("Hello.")))
     assert got.peak_memory is not None
     assert got.active_memory is not None
     assert got.cache_memory is not None
@@ -118,7 +118,7 @@ def test_under_pressure_a_model_gives_its_cache_back_after_each_answer(
     monkeypatch.setattr(MemoryLimits, "relieve", noted)
     backend: Backend = load_backend(str(tiny), pictures.path, force=True)
     for number in (1, 2):
-        got = answer(backend, asked(Text("Hello.")))
+        got = answer(backend, request_of(Text("Hello.")))
         assert got.error is None
         assert (got.cache_memory or 0) > 10**2, "there was something to give back"
         assert gave == [gives] * number

@@ -16,7 +16,7 @@ from judges.cmc_rules import Match
 from mlx_backends.base import Backend
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
-from tests.support.demo import BF16, FOUR_BIT, Held
+from tests.support.demo import BF16, FOUR_BIT, HeldOutSet
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, run
 
@@ -24,7 +24,7 @@ GREEDY = Decoding(max_tokens=16)
 
 
 @pytest.fixture(scope="module")
-def loaded(charts: Held) -> Iterator[Backend]:
+def loaded(charts: HeldOutSet) -> Iterator[Backend]:
     backend = charts.load(FOUR_BIT)
     yield backend
     backend.close()
@@ -42,7 +42,7 @@ def right(instances: list[Instance], generations: list[Generation]) -> float:
 
 
 @pytest.mark.slow
-def test_an_answer_to_one_question_is_never_handed_to_another(charts: Held, loaded: Backend) -> None:
+def test_an_answer_to_one_question_is_never_handed_to_another(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only")
     forth = run(loaded, [asking(instance) for instance in instances])
     back = run(loaded, [asking(instance) for instance in reversed(instances)])
@@ -52,7 +52,7 @@ def test_an_answer_to_one_question_is_never_handed_to_another(charts: Held, load
     }
 
 
-def test_a_request_that_is_given_up_leaves_nothing_behind(charts: Held, loaded: Backend) -> None:
+def test_a_request_that_is_given_up_leaves_nothing_behind(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only", 8)
     generations = []
     for given_up, instance in zip([*instances[1:], instances[0]], instances, strict=True):
@@ -65,7 +65,7 @@ def test_a_request_that_is_given_up_leaves_nothing_behind(charts: Held, loaded: 
 
 
 @pytest.mark.slow
-def test_sampling_moves_a_sure_answer_little(charts: Held, loaded: Backend) -> None:
+def test_sampling_moves_a_sure_answer_little(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only", 12)
     sampled = [asking(instance, Decoding(max_tokens=16, temperature=0.7, top_p=0.9)) for instance in instances]
     assert right(instances, run(loaded, sampled)) >= 0.8
@@ -73,13 +73,13 @@ def test_sampling_moves_a_sure_answer_little(charts: Held, loaded: Backend) -> N
     assert right(instances, run(loaded, hot)) <= 0.3
 
 
-def test_a_picture_that_is_scaled_down_too_far_cannot_be_read(charts: Held, loaded: Backend) -> None:
+def test_a_picture_that_is_scaled_down_too_far_cannot_be_read(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only", 12)
     small = [asking(instance, Decoding(max_tokens=16, max_pixels=24 * 24)) for instance in instances]
     assert right(instances, run(loaded, small)) <= 0.3
 
 
-def test_both_precisions_read_the_same_charts(charts: Held, loaded: Backend) -> None:
+def test_both_precisions_read_the_same_charts(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only", 12)
     full = charts.load(BF16)
     assert right(instances, run(full, [asking(instance) for instance in instances])) >= 0.8
@@ -90,11 +90,11 @@ def test_both_precisions_read_the_same_charts(charts: Held, loaded: Backend) -> 
 # --- through a server ----------------------------------------------------------------------------
 
 
-def shown(value: Any) -> Iterator[Part | bytes]:
+def parts_of(value: Any) -> Iterator[Part | bytes]:
     """The texts and pictures of a request's body in order, whichever API it is for."""
     if isinstance(value, list):
         for item in value:
-            yield from shown(item)
+            yield from parts_of(item)
     elif isinstance(value, dict):
         data = value.get("data") or (value.get("url") or "").partition("base64,")[2]
         if isinstance(value.get("text"), str):
@@ -103,7 +103,7 @@ def shown(value: Any) -> Iterator[Part | bytes]:
             yield base64.b64decode(data, altchars=b"-_" if "-" in data or "_" in data else None)  # Gemini's library
         else:
             for item in value.values():
-                yield from shown(item)
+                yield from parts_of(item)
     elif isinstance(value, str) and len(value) > 20:
         yield Text(value)
 
@@ -118,7 +118,7 @@ class Served:
     def reply(self, prompt: str, times: int) -> str:
         body = self._server.received[-1].body
         parts: list[Part] = []
-        for image in shown(body.get("messages") or body.get("contents")):
+        for image in parts_of(body.get("messages") or body.get("contents")):
             if isinstance(image, bytes):
                 media = Media(hashlib.sha256(image).hexdigest(), ".png")
                 (self._folder / media.name).write_bytes(image)
@@ -130,7 +130,7 @@ class Served:
 
 @pytest.mark.parametrize("model", ["endpoint:m@{}", "openai:m", "anthropic:m", "gemini:m"])
 def test_a_server_is_shown_the_chart_where_it_stands_in_the_question(
-    charts: Held, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    charts: HeldOutSet, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultServer() as server:
         server.reply = Served(server, tmp_path).reply

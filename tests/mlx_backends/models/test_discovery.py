@@ -22,7 +22,7 @@ from benchmarks.vocabulary import Media, Text
 from mlx_backends.models.discovery import cached_models, hub_cache, inspect, resolve
 from mlx_backends.models.weights import stored_dtype, weight_files, weights_digest
 from mlx_backends.registry import describe, load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -91,7 +91,7 @@ def test_a_model_of_the_cache_is_found_by_its_id(hub: Path, tiny: Path, pictures
     assert resolve("org/tiny-4b") == snapshot
     assert (info.model, info.revision) == ("org/tiny-4b", COMMIT)
     assert describe(str(snapshot)) == info
-    assert answer(load_backend("org/tiny-4b", pictures.path), asked(Text("Hello."))).error is None
+    assert answer(load_backend("org/tiny-4b", pictures.path), request_of(Text("Hello."))).error is None
 
 
 def test_a_model_has_one_digest_in_the_cache_and_in_a_folder(hub: Path, tiny: Path) -> None:
@@ -124,7 +124,7 @@ def test_loading_and_answering_touch_no_network_and_keep_standard_output_clean(
     monkeypatch.setattr(socket.socket, "connect", refuse_connection)
     monkeypatch.setattr(socket, "getaddrinfo", refuse_connection)
     backend = load_backend(str(tiny), pictures.path)
-    assert answer(backend, asked(pictures.noise(1), Text("What?"))).error is None
+    assert answer(backend, request_of(pictures.noise(1), Text("What?"))).error is None
     assert capfd.readouterr().out == ""
     import huggingface_hub.constants
 

@@ -15,7 +15,7 @@ from benchmarks.vocabulary import Text
 from mlx_backends.models import memory_estimate
 from mlx_backends.models.memory_estimate import GIB, device_info, memory_fit, required_memory
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 
 
 @given(st.integers(0, 10**13))
@@ -88,4 +88,4 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers_before_it_is_load
         with pytest.raises(ModelError, match=r"needs about 1\.0 GiB .* does not fit in the 0\.5 GiB .* --force"):
             load_backend(str(tiny), pictures.path)
     forced = load_backend(str(tiny), pictures.path, force=True)
-    assert answer(forced, asked(Text("Hello."))).error is None
+    assert answer(forced, request_of(Text("Hello."))).error is None

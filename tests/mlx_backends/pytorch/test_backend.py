@@ -18,12 +18,12 @@ from mlx_backends.pytorch import spec
 from mlx_backends.pytorch.backend import stop_token_ids
 from mlx_backends.pytorch.batch import make_sampler
 from mlx_backends.registry import describe, load_backend
-from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, asked
+from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, request_of
 from tests.support import tiny_models
-from tests.support.benchmark_requests import Asked, answers
+from tests.support.benchmark_requests import RequestFactory, answers
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fp32 import in_fp32
-from tests.support.in_torch import Told, in_torch, needs_torch
+from tests.support.in_torch import TorchResult, in_torch, needs_torch
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
@@ -44,7 +44,9 @@ def built(kind: str, folder: Path) -> Path:
     return model_folder
 
 
-def compared(model: Path, requests: Sequence[Request], where: Asked | Pictures, *, prove: bool = False) -> Told:
+def compared(
+    model: Path, requests: Sequence[Request], where: RequestFactory | Pictures, *, prove: bool = False
+) -> TorchResult:
     """Both engines asked the same; inputs and forced logprobs agree, and so do the answers."""
     backend = load_backend(str(model), where.path)
     mine = answers(backend, requests)
@@ -112,7 +114,7 @@ def test_pytorch_reads_and_says_what_mlx_does(kind: str, pictures: Pictures, tmp
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["demo", "demo-4bit", "qwen3_vl", "qwen3_vl-4bit", "qwen2_5_vl", "lfm2_vl"])
 def test_64_real_prompts_are_answered_the_same(kind: str, tmp_path: Path) -> None:
-    where = Asked(tmp_path)
+    where = RequestFactory(tmp_path)
     charts, photographs = DATA / "cmc_bench" / "chartqa", DATA / "clash" / "sugar_crepe"
     there = charts.is_dir() and photographs.is_dir()
     real = [*where.cmc_bench(5, charts if there else None), *where.clash(6, photographs if there else None)]
@@ -131,10 +133,10 @@ def test_sampling_is_seeded_and_forms_are_kept_alone_and_together(pictures: Pict
     model = built("qwen3_vl", tmp_path / "model")
     image = pictures.noise(3)
     sampled = [
-        replace(asked(image, Text(f"What is {n}?"), decoding=replace(SAMPLED, seed=n % 2)), instance_id=str(n))
+        replace(request_of(image, Text(f"What is {n}?"), decoding=replace(SAMPLED, seed=n % 2)), instance_id=str(n))
         for n in range(4)
     ]
-    held = replace(asked(Text("Which?")), instance_id="held", form=Choice(("IMAGE", "TEXT")))
+    held = replace(request_of(Text("Which?")), instance_id="held", form=Choice(("IMAGE", "TEXT")))
     requests = [*sampled, held]
     alone = in_torch(model, requests, pictures.path).answers
     torch_results = in_torch(model, requests[::-1], pictures.path, prove=True)
@@ -149,7 +151,7 @@ def test_sampling_is_seeded_and_forms_are_kept_alone_and_together(pictures: Pict
 @needs_torch
 def test_what_cannot_be_asked_is_an_error_of_that_request_alone(pictures: Pictures, tmp_path: Path) -> None:
     model = built("qwen3_vl", tmp_path / "model")
-    broken = replace(asked(pictures.file(b"no picture"), Text("What?")), instance_id="broken")
+    broken = replace(request_of(pictures.file(b"no picture"), Text("What?")), instance_id="broken")
     generations = in_torch(model, [broken, *several(pictures)], pictures.path, prove=True).answers
     assert generations[broken.id].finish_reason == "error"
     assert [generation.error for name, generation in generations.items() if name != broken.id] == [None] * 4

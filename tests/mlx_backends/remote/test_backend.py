@@ -22,7 +22,7 @@ from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.remote import rate_limit
 from tests.support.fault_server import FaultServer, faults
-from tests.support.remote import KEYS, ask, ended, endpoint, nowhere, one, run
+from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run, wait_for_threads
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -109,7 +109,7 @@ def test_what_passes_is_asked_again_and_in_the_end_given_up(
             remote=RemoteOptions(attempts=2, timeout=0.25 if fault.startswith(("timeout", "drip")) else 5),
         )
         began = time.monotonic()
-        generation = one(backend, ask(1))
+        generation = generate_one(backend, ask(1))
         took = time.monotonic() - began
         backend.close()
     assert (generation.finish_reason, generation.text, generation.calls) == ("error", "", 2)
@@ -148,7 +148,7 @@ def test_what_would_fail_again_is_not_asked_again(
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
             monkeypatch.setenv(name, server.url)
         backend = load_backend(model, nowhere, remote=RemoteOptions())
-        generation = one(backend, ask(1))
+        generation = generate_one(backend, ask(1))
         backend.close()
     assert generation.finish_reason == "error"
     assert reason in (generation.error or "")
@@ -158,9 +158,9 @@ def test_what_would_fail_again_is_not_asked_again(
 def test_an_answer_cut_at_the_limit_is_an_answer_even_without_text() -> None:
     with FaultServer(fault=lambda number: "length") as server:
         backend = endpoint(server)
-        assert one(backend, ask(1)).finish_reason == "length"
+        assert generate_one(backend, ask(1)).finish_reason == "length"
         server.reply = lambda prompt, times: ""
-        generation = one(backend, ask(2))
+        generation = generate_one(backend, ask(2))
         backend.close()
     assert (generation.text, generation.finish_reason, generation.calls) == ("", "length", 1)
 
@@ -168,7 +168,7 @@ def test_an_answer_cut_at_the_limit_is_an_answer_even_without_text() -> None:
 def test_a_server_that_does_not_count_gives_no_counts() -> None:
     with FaultServer(fault=lambda number: "no-usage") as server:
         backend = endpoint(server, max_tokens=1000)
-        generation = one(backend, ask(1))
+        generation = generate_one(backend, ask(1))
         backend.close()
     assert (generation.text, generation.prompt_tokens, generation.completion_tokens) == ("yes", None, None)
 
@@ -177,7 +177,7 @@ def test_hostile_text_is_kept_as_text_up_to_a_mebibyte() -> None:
     text = "\x1b[31m\x00\ud800 red" + "x" * 2_000_000
     with FaultServer(lambda prompt, times: text) as server:
         backend = endpoint(server)
-        generation = one(backend, ask(1, Text("lone \udfff surrogate")))
+        generation = generate_one(backend, ask(1, Text("lone \udfff surrogate")))
         backend.close()
         assert server.received[0].body["messages"][0]["content"] == "lone ? surrogate"
     assert generation.text == text[: 2**20]
@@ -250,8 +250,8 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
 def test_errors_are_not_kept(tmp_path: Path) -> None:
     with FaultServer(fault=lambda number: "400" if number == 1 else None) as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite")
-        assert one(backend, ask(1)).finish_reason == "error"
-        assert one(backend, ask(1)).finish_reason == "stop"
+        assert generate_one(backend, ask(1)).finish_reason == "error"
+        assert generate_one(backend, ask(1)).finish_reason == "stop"
         backend.close()
 
 
@@ -344,7 +344,7 @@ def test_a_cancelled_request_yields_nothing_but_its_reply_is_kept(tmp_path: Path
         backend.cancel("unknown")
         assert [g.request_id for g in run(backend, [ask(3)])] == ["r3#0"]
         assert [r.prompt for r in server.received] == ["question number 1?", "question number 3?"]
-        assert one(backend, ask(1)).calls == 0
+        assert generate_one(backend, ask(1)).calls == 0
         backend.close()
 
 
@@ -359,11 +359,11 @@ def test_closing_takes_no_time_and_what_is_under_way_is_kept(tmp_path: Path) -> 
         assert time.monotonic() - began < 1.0, "it does not wait for the reply"
         with pytest.raises(RuntimeError, match="closed"):
             backend.submit(ask(2))
-        ended()
+        wait_for_threads()
         again = endpoint(server, replies=tmp_path / "replies.sqlite")
-        assert one(again, ask(1)).calls == 0
+        assert generate_one(again, ask(1)).calls == 0
         again.close()
-    ended()
+    wait_for_threads()
 
 
 def test_more_than_the_capacity_is_refused() -> None:
@@ -397,7 +397,7 @@ def test_a_key_is_nowhere_even_where_the_server_echoes_it(
         model = f"{engine}:m" + (f"@{server.url}" if engine == "endpoint" else "")
         backend = load_backend(model, nowhere, remote=RemoteOptions(attempts=2, replies=tmp_path / "replies.sqlite"))
         try:
-            generation = one(backend, ask(1))
+            generation = generate_one(backend, ask(1))
             message = generation.error or generation.text
         except ModelError as error:
             assert fault == "echo 401"
@@ -411,7 +411,7 @@ def test_a_key_is_nowhere_even_where_the_server_echoes_it(
             *capfd.readouterr(),
         ]
         backend.close()
-        ended()
+        wait_for_threads()
         sent = " ".join(server.received[0].headers.values())
     own = [value for value in KEYS.values() if value in sent]
     assert len(own) == 1
@@ -428,7 +428,7 @@ def test_a_server_of_ones_own_gets_no_other_key_or_header(monkeypatch: pytest.Mo
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer other-secret\nx-gateway: gateway-secret")
     with FaultServer() as server:
         backend = endpoint(server)
-        one(backend, ask(1))
+        generate_one(backend, ask(1))
         backend.close()
     headers = server.received[0].headers
     assert headers["authorization"] == "Bearer none"

@@ -22,7 +22,7 @@ from mlx_backends.remote import rate_limit
 from mlx_backends.remote.provider import PermanentError, classify_error
 from mlx_backends.remote.responses import refused_parameter
 from tests.support.fault_server import FaultServer
-from tests.support.remote import KEYS, ask, endpoint, nowhere, one, run
+from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run
 from tests.support.trust import agree_to
 
 LABEL = JSONObject({"label": ("IMAGE", "TEXT")})
@@ -46,7 +46,7 @@ def test_another_model_at_an_endpoint_does_not_get_the_replies_of_the_one_before
 
         def answer_in(scope: str) -> str:
             backend = endpoint(server, **terms, scope=scope)
-            generation = one(backend, ask(1))
+            generation = generate_one(backend, ask(1))
             backend.close()
             return generation.text
 
@@ -68,7 +68,7 @@ def test_responses_are_shared_by_all_runs_only_where_the_provider_serves_its_own
             backend = load_backend(
                 model, nowhere, remote=RemoteOptions(replies=tmp_path / "replies.sqlite", scope=scope)
             )
-            one(backend, ask(1))
+            generate_one(backend, ask(1))
             backend.close()
     assert server.requests == calls
 
@@ -82,7 +82,7 @@ def test_a_reply_without_a_parameter_is_no_reply_to_the_whole_request(tmp_path: 
 
         def run_once() -> tuple[str, int, list[str]]:
             backend = endpoint(server, **terms)
-            generation = one(backend, ask(1))
+            generation = generate_one(backend, ask(1))
             remarks = list(backend.remarks)
             backend.close()
             return generation.text, generation.calls, remarks
@@ -96,12 +96,12 @@ def test_a_reply_without_a_parameter_is_no_reply_to_the_whole_request(tmp_path: 
         # What is not answered yet finds that the parameter is refused, and then the reply to what is left.
         server.fault = lambda number: "refuses seed"
         backend = endpoint(server, **terms)
-        assert (one(backend, ask(2)).text, len(backend.remarks)) == ("answer 1", 1)
+        assert (generate_one(backend, ask(2)).text, len(backend.remarks)) == ("answer 1", 1)
         backend.close()
         server.fault = lambda number: "refuses temperature"
         backend = endpoint(server, **terms)
-        assert one(backend, ask(3)).calls == 2
-        assert (one(backend, ask(1)).text, backend.remarks) == ("answer 1", [remark])
+        assert generate_one(backend, ask(3)).calls == 2
+        assert (generate_one(backend, ask(1)).text, backend.remarks) == ("answer 1", [remark])
         backend.close()
 
 
@@ -133,14 +133,14 @@ def test_what_was_left_out_of_another_request_is_nothing_to_this_one(tmp_path: P
         run(backend, [ask(2)])
         backend.close()
         again = endpoint(server, **terms)
-        assert one(again, ask(2)).calls == 0
+        assert generate_one(again, ask(2)).calls == 0
         again.close()
 
 
 def test_other_backends_have_nothing_to_remark() -> None:
     with FaultServer() as server:
         backend = endpoint(server)
-        one(backend, ask(1))
+        generate_one(backend, ask(1))
         assert not backend.remarks
         backend.close()
     assert not load_backend("policy:random", nowhere).remarks
@@ -297,14 +297,14 @@ def test_which_key_is_refused_is_said(model: str, monkeypatch: pytest.MonkeyPatc
         with pytest.raises(
             ModelError, match=rf"^{model}: the provider refuses the key; set {variable} again \(HTTP 401"
         ):
-            one(backend, ask(1))
+            generate_one(backend, ask(1))
         backend.close()
 
 
 def test_after_an_answer_a_refused_key_is_an_error_of_that_request() -> None:
     with FaultServer(fault=lambda number: None if number == 1 else "403") as server:
         backend = endpoint(server)
-        assert one(backend, ask(0)).finish_reason == "stop"
+        assert generate_one(backend, ask(0)).finish_reason == "stop"
         done = run(backend, [ask(number) for number in range(1, 20)])
         backend.close()
     assert [g.error for g in done] == ["HTTP 403: told to fail with 403"] * 19
@@ -322,13 +322,13 @@ def test_a_refusal_before_the_first_answer_is_one_request_s_where_a_call_under_w
 def test_a_kept_reply_says_nothing_of_the_key(tmp_path: Path) -> None:
     with FaultServer() as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite")
-        one(backend, ask(1))
+        generate_one(backend, ask(1))
         backend.close()
         server.fault = lambda number: "401"
         again = endpoint(server, replies=tmp_path / "replies.sqlite")
-        assert one(again, ask(1)).text == "yes"
+        assert generate_one(again, ask(1)).text == "yes"
         with pytest.raises(ModelError):
-            one(again, ask(2))
+            generate_one(again, ask(2))
         again.close()
 
 
@@ -372,7 +372,7 @@ def test_the_second_address_is_tried_where_the_first_refuses(monkeypatch: pytest
         url = server.url.replace("127.0.0.1", "many.invalid")
         agree_to(url)
         backend = load_backend(f"endpoint:m@{url}", nowhere, remote=RemoteOptions(attempts=1))
-        assert one(backend, ask(1)).text == "yes"
+        assert generate_one(backend, ask(1)).text == "yes"
         backend.close()
     assert server.received[0].headers["host"].startswith("many.invalid:")
     assert len(looked_up) == 1
@@ -391,7 +391,7 @@ def test_all_addresses_together_have_the_time_of_one_call(monkeypatch: pytest.Mo
     agree_to("http://many.invalid")
     backend = load_backend("endpoint:m@http://many.invalid/v1", nowhere, remote=RemoteOptions(attempts=1, timeout=0.8))
     began = time.monotonic()
-    generation = one(backend, ask(1))
+    generation = generate_one(backend, ask(1))
     backend.close()
     assert 0.7 < time.monotonic() - began < 2.4, "not the time of a call for each address"
     assert generation.error == "no whole reply in time"

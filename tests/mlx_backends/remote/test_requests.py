@@ -32,7 +32,7 @@ from mlx_backends.remote.model_names import address_of, parse
 from mlx_backends.remote.provider import retry_after
 from mlx_backends.remote.rate_limit import RateLimit
 from tests.support.fault_server import FaultServer
-from tests.support.remote import KEYS, ask, endpoint, nowhere, one, run
+from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run
 from tests.support.trust import agree_to
 
 BASES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
@@ -81,7 +81,7 @@ def test_an_image_arrives_in_its_place_in_its_size_without_metadata(
     image = picture(tmp_path)
     with server:
         backend = load_backend(model, lambda media: tmp_path / media.name, remote=RemoteOptions())
-        generation = one(backend, ask(1, Text("before"), image, Text("after"), max_pixels=max_pixels))
+        generation = generate_one(backend, ask(1, Text("before"), image, Text("after"), max_pixels=max_pixels))
         backend.close()
     assert generation.text == "yes"
     body = server.received[0].body
@@ -139,7 +139,7 @@ def test_a_conversation_keeps_its_roles(server: FaultServer) -> None:
     with server:
         for model in ("openai:m", "anthropic:m", "gemini:m"):
             backend = load_backend(model, nowhere, remote=RemoteOptions())
-            one(backend, request)
+            generate_one(backend, request)
             backend.close()
     openai, anthropic, gemini = (received.body for received in server.received)
     assert [(m["role"], m["content"]) for m in openai["messages"]] == list(turns)
@@ -153,7 +153,7 @@ def test_a_conversation_keeps_its_roles(server: FaultServer) -> None:
 def sent(server: FaultServer, model: str, request: Request) -> dict[str, object]:
     """The body that a request to ``model`` ends up as."""
     backend = load_backend(model, nowhere, remote=RemoteOptions())
-    assert one(backend, request).finish_reason == "stop"
+    assert generate_one(backend, request).finish_reason == "stop"
     backend.close()
     return dict(server.received[-1].body)
 
@@ -217,8 +217,8 @@ def test_what_a_model_refuses_is_left_out_from_then_on_and_said_once(
     names = refused.split(",")
     with server:
         backend = load_backend(model, nowhere, remote=RemoteOptions(attempts=1, concurrency=1))
-        first = one(backend, ask(1, form=LABEL))
-        second = one(backend, ask(2, form=LABEL))
+        first = generate_one(backend, ask(1, form=LABEL))
+        second = generate_one(backend, ask(2, form=LABEL))
         backend.close()
     assert (first.finish_reason, first.calls) == ("stop", 1 + len(names))
     assert (second.finish_reason, second.calls) == ("stop", 1)
@@ -241,7 +241,7 @@ def test_a_limit_that_is_refused_by_either_name_is_an_error(server: FaultServer)
     server.fault = lambda number: "refuses max_tokens,max_completion_tokens"
     with server:
         backend = load_backend("openai:m", nowhere, remote=RemoteOptions())
-        generation = one(backend, ask(1))
+        generation = generate_one(backend, ask(1))
         backend.close()
     assert (generation.finish_reason, generation.calls) == ("error", 2)
 
@@ -252,12 +252,12 @@ def test_a_proxy_is_used_where_the_environment_names_one(monkeypatch: pytest.Mon
         monkeypatch.setenv("no_proxy", "elsewhere.invalid")
         agree_to("http://somewhere.invalid", "http://elsewhere.invalid")
         backend = load_backend("endpoint:m@http://somewhere.invalid/v1", nowhere, remote=RemoteOptions(attempts=1))
-        assert one(backend, ask(1)).text == "yes"
+        assert generate_one(backend, ask(1)).text == "yes"
         backend.close()
         assert server.received[0].path == "http://somewhere.invalid/v1/chat/completions"
         backend = load_backend("endpoint:m@http://elsewhere.invalid/v1", nowhere, remote=RemoteOptions(attempts=1))
         with pytest.raises(ModelError, match="cannot be reached"):
-            one(backend, ask(1))
+            generate_one(backend, ask(1))
         backend.close()
         assert server.requests == 1
 

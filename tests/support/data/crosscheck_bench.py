@@ -60,7 +60,7 @@ def write_rows(folder: Path, rows: Iterable[dict[str, Any]]) -> Path:
     return folder
 
 
-def made(task: str, number: int = 0, *, boxes: bool = True) -> CrossCheckSample:
+def make_sample(task: str, number: int = 0, *, boxes: bool = True) -> CrossCheckSample:
     """The sample of a row, with pictures that are nowhere."""
     fields = row(task, number, boxes=boxes)
     media = [(Media(f"{i:064x}", ".png"), SIZE) for i in range(len(fields["frames"]))]
