@@ -1,4 +1,4 @@
-"""What holds for all tests, and the held-out sets of the demo model, built once."""
+"""Fixtures for all tests, and the held-out sets of the demo model, built once a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/your-own-documents.md, command by command, as it stands there."""
+"""The commands of docs/your-own-documents.md, run as printed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "your-own-documents.md"
 
 
 def commands() -> list[str]:
-    """The command lines of the page."""
+    """Return the command lines of the page."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     return [line for block in blocks for line in block.splitlines()]
 

@@ -1,4 +1,4 @@
-"""What docs/published.md says of the papers' results is what follows from their cells."""
+"""The statements of docs/published.md about the papers' results, derived again from their cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The papers' results were transcribed twice, by two people who did not see each other's: both have every figure the same.
+"""Two independent transcriptions of the papers' results, which agree on every value.
 
 The second transcription is in tests/fixtures/published, a CSV file a paper: table, row, column, value and deviation as printed,
 and a mark. It names rows and columns in its own way, which ``_key`` turns into ours.
@@ -21,7 +21,7 @@ FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "published"
 Key = tuple[str, str, str]
 
 COUNTS = {"contra4": 375, "mmkc-bench": 408, "crosscheck-bench": 332, "clash": 621, "cmc-bench": 74}
-"""How many of the second transcription's figures are compared with a cell of ours."""
+"""The number of values of the second transcription that are compared with a cell of ours."""
 
 UNREADABLE = {
     # The text has "0.50", below both 0.60 and 0.53 that it is the mean of, and "0.3" with a digit cut off.
@@ -33,7 +33,7 @@ UNREADABLE = {
         for column in ("Rand.", "Sim.", "All")
     },
 }
-"""Figures of Contra4 that the text of the paper does not let read, and what stands there; they are no cells of ours."""
+"""Values of Contra4 that are illegible in the paper, with what is printed there; they are not among our cells."""
 
 TEXT: dict[str, dict[str, Key]] = {
     "contra4": {

@@ -1,4 +1,4 @@
-"""The small sources of the world in which the documentation's commands are run, in the layouts of the published ones."""
+"""Small sources in the published layouts, for the commands of the documentation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TOWERS = ("Big Tower", "Old Gate", "Red House", "Long Bridge", "North Palace", "
 
 
 def write(data: Path, here: Path) -> None:
-    """Small sources in the layouts of the published ones."""
+    """Write small sources in the published layouts."""
     _charts(data / "ChartQA")
     mmmu_rows(data / "MMMU", subjects=("Physics",), count=2)
     for name, place in (("HuggingFaceM4/ChartQA", "ChartQA"), ("MMMU/MMMU", "MMMU")):
@@ -74,7 +74,7 @@ def write(data: Path, here: Path) -> None:
 
 
 def _charts(folder: Path) -> None:
-    """Some of the demo's charts, which the demo model answers in a word, in ChartQA's own layout."""
+    """Write some of the demo's charts in ChartQA's layout."""
     lines = (HELD_OUT / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()
     for split, subset in (("val", lines[:3]), ("test", lines[3:6])):
         rows = [json.loads(line) for line in subset]
@@ -89,7 +89,7 @@ def _charts(folder: Path) -> None:
 
 
 def sugar_crepe(folder: Path) -> None:
-    """SugarCrepe's file of replaced objects."""
+    """Write SugarCrepe's file of replaced objects."""
     rows = {
         str(number): {
             "filename": f"{number:012d}.jpg",
@@ -104,7 +104,7 @@ def sugar_crepe(folder: Path) -> None:
 
 
 def captions(folder: Path) -> None:
-    """Media with captions, as rows in Contra4's layout: four pictures and four sounds."""
+    """Write four pictures and four sounds with captions, in Contra4's layout."""
     pairs = [
         [
             ("image", "coco_val", f"{n}.jpg", f"A picture of {n} trees"),
@@ -116,7 +116,7 @@ def captions(folder: Path) -> None:
 
 
 def predictions(here: Path) -> None:
-    """Files as the authors of CLASH and MMKC-Bench wrote them."""
+    """Write result files in the layouts of the authors of CLASH and MMKC-Bench."""
     answers = [
         {
             **{key: value for key, value in published_row(number).items() if key in _PREDICTED},

@@ -1,4 +1,4 @@
-"""Figures that the pages reckon are reckoned here again, by the code that decides."""
+"""Numbers computed on the pages, recomputed by the code behind them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MACS = (16, 24, 32, 64)
 
 
 def rows(page: str, columns: int) -> list[list[str]]:
-    """The cells of the page's table rows that have so many."""
+    """Return the cells of the page's table rows with ``columns`` cells."""
     lines = [line for line in (ROOT / page).read_text("utf-8").splitlines() if line.startswith("| ")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [row for row in cells if len(row) == columns]

@@ -1,4 +1,4 @@
-"""Every command of the documentation, run as it is printed in a world that was prepared for it (``world.py``)."""
+"""Every command of the documentation, run as printed in a prepared environment (``world.py``)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ ELSEWHERE = (
 
 
 def reason(command: Command, table: tuple[tuple[str, str], ...]) -> str | None:
-    """Why the command is not run here; None where it is."""
+    """Return why the command is not run here, or None if it is."""
     text = " ".join(command.words)
     return next((why for pattern, why in table if re.search(pattern, text)), None)
 
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A furnished home for a benchmark, made once."""
+    """A prepared home for each benchmark, created once."""
     homes: dict[str, Path] = {}
 
     def furnished(benchmark: str) -> Path:
@@ -100,7 +100,7 @@ def test_what_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
 
 
 def stands(command: Command, server: FaultServer, instance: str) -> dict[str, str]:
-    """What of a command's words, by regular expressions, stands for something else, and for what."""
+    """Return the placeholders in a command's words, as regular expressions, with their replacements."""
     replacements = {
         r"^ID$": instance,
         r"http://127\.0\.0\.1:8000/v1$": server.url,
@@ -110,7 +110,7 @@ def stands(command: Command, server: FaultServer, instance: str) -> dict[str, st
 
 
 def differs(printed: str, output: str) -> str:
-    """How what a command told differs from what the page prints; empty where it does not. ``...`` stands for anything."""
+    """Return the difference between the output and what the page prints, or "". ``...`` matches anything."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     expected, actual = masked(printed), masked(output)
     checker = doctest.OutputChecker()
@@ -121,7 +121,7 @@ def differs(printed: str, output: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_is_one_that_there_is(page: str) -> None:
-    """Those that are not run too, and those within the text: command, options and arguments are taken."""
+    """The command line accepts every printed command, also those within the text and those that are not run."""
     broken = []
     printed = list(commands(page))
     for command in [*printed, *mentions(page)]:
@@ -140,7 +140,7 @@ def test_every_command_is_one_that_there_is(page: str) -> None:
 
 
 def parse(words: list[str]) -> None:
-    """Have the command line take the words, without doing anything. Raises ClickException where it does not."""
+    """Parse the words by the command line without running anything. Raises ClickException if they are invalid."""
     if ">" in words:
         words = words[: words.index(">")]
     with suppress(click.exceptions.Exit):  # --help

@@ -1,4 +1,4 @@
-"""The documentation as a whole: its links lead somewhere, the README leads to every page, one command draws the pictures."""
+"""The documentation as a whole: links resolve, the README reaches every page, one command draws the pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that pages show as examples are taken as they stand."""
+"""Example rows of the pages, built as printed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = {
     "docs/clash.md": "clash",
     "docs/crosscheck-bench.md": "crosscheck-bench",
 }
-"""A page, and the benchmark of whose source ``rows`` it shows a few that are whole by themselves."""
+"""Pages with complete example rows, and the benchmark whose source ``rows`` reads them."""
 
 
 @pytest.mark.parametrize("page", SHOWN)
@@ -36,7 +36,7 @@ def test_rows_that_are_shown_are_taken(page: str, tmp_path: Path) -> None:
 
 
 def rows_of_page(page: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of the page's blocks that hold nothing else."""
+    """Yield the JSON objects of the page's blocks that contain nothing else."""
     for _, _, text in fences(page, "", "json"):
         rest = text.strip()
         while rest.startswith("{"):
@@ -46,7 +46,7 @@ def rows_of_page(page: str) -> Iterator[dict[str, Any]]:
 
 
 def pictures(value: Any) -> Iterator[str]:
-    """Every text within ``found`` that names a picture."""
+    """Yield every string within ``value`` that names a picture."""
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from pictures(item)

@@ -47,7 +47,7 @@ BENCHMARKS = {
     "docs/contra4.md": "contra4",
     "docs/pope.md": "pope",
 }
-"""Of which benchmark a page's runs are; of CMC-Bench unless it says so."""
+"""The benchmark of a page's runs, where it is not CMC-Bench."""
 
 SOURCES = {
     "cmc-bench": "rows=~/data/few-charts",
@@ -68,7 +68,7 @@ RUNS = {
     "Q8": "mlx-community/Qwen3-VL-4B-Instruct-8bit",
     "BF16": "mlx-community/Qwen3-VL-4B-Instruct-bf16",
 }
-"""The runs that there are, and whose they are; RUN and RUN2 of every benchmark, the others of CMC-Bench."""
+"""The runs and their models; RUN and RUN2 exist for every benchmark, the others for CMC-Bench."""
 
 PAGES_OWN = {
     "docs/parity.md": {"RUN_A": RUNS["RUN"], "RUN_B": RUNS["RUN2"]},
@@ -77,12 +77,12 @@ PAGES_OWN = {
 """More runs, which are copied to copied/ as well: those that a page names beside the usual ones."""
 
 TYPED = {"data": "y\n", "models": "y\n", "label": "1\ns\nq\n"}
-"""What somebody at a terminal types to commands that ask."""
+"""Input typed at the terminal for commands that prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command said, and its exit code."""
+    """The output of a command and its exit code."""
 
     code: int
     out: str
@@ -90,7 +90,7 @@ class CommandResult:
 
 
 class Terminal(io.StringIO):
-    """What somebody types, or sees."""
+    """Text stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -149,7 +149,7 @@ class World:
 
     @contextmanager
     def entered(self, server: FaultServer) -> Iterator[None]:
-        """This process as one of a user's who is at home here, and for whom ``server`` is every API."""
+        """Set this process up for a user with this home, to whom ``server`` is every API."""
         with online(self.path / "data", self.path / "drafts") as hub, ExitStack() as stack:
             variables = hub.variables | {
                 "HOME": str(self.path),
@@ -171,7 +171,7 @@ class World:
             yield
 
     def perform(self, command: Command, stands: Mapping[str, str]) -> CommandResult:
-        """Run one command as it is printed, but for what ``stands``, by regular expressions, says stands for others."""
+        """Run one command as printed, with the placeholders in ``stands`` (regular expressions) replaced."""
         words = command.words[1:]
         for pattern, other in stands.items():
             words = [re.sub(pattern, other, word) for word in words]
@@ -218,7 +218,7 @@ class World:
 
 
 def _work(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._End:
-    """Work a job off in this process: a worker of its own takes seconds to start. PyTorch must have one."""
+    """Run a job in this process, since a worker process takes seconds to start. PyTorch needs its own process."""
     with RunStore.read(job.runs[0]) as store:
         in_torch = store.meta("spec")["model"].startswith("cuda:")
     return _IN_A_PROCESS(supervisor, job) if in_torch else work_here(supervisor, job)
@@ -228,7 +228,7 @@ _IN_A_PROCESS = supervise.Supervisor._run_worker
 
 
 def _cached(hub: Path, model: str, folder: Path) -> None:
-    """``folder`` as the model called ``model`` of the Hugging Face cache."""
+    """Put ``folder`` into the Hugging Face cache as the model ``model``."""
     commit = "0123456789abcdef0123456789abcdef01234567"
     place = hub / f"models--{model.replace('/', '--')}"
     (place / "refs").mkdir(parents=True)
@@ -250,7 +250,7 @@ def _fill_in(sheet: Path) -> None:
 
 
 def masked(text: str) -> str:
-    """The text without what is another every time: see ``VOLATILE``."""
+    """Return the text with everything volatile replaced; see ``VOLATILE``."""
     for pattern, instead in VOLATILE:
         text = re.sub(pattern, instead, text)
     return text
@@ -263,4 +263,4 @@ VOLATILE = (
     (r"\b[0-9a-f]{8,64}\b", "DIGEST"),
     (r"[ \t]+$", ""),
 )
-"""What differs between machines and days, and what stands in its place when a page's output is compared."""
+"""Patterns that differ between machines and days, with their replacements when output is compared."""

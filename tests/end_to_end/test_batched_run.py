@@ -1,4 +1,4 @@
-"""Runs answered together by a real worker: every token as with ``--exact``, for prompts of several images and for two stages."""
+"""Batched runs of a real worker: the tokens of ``--exact``, for prompts of several images and for two stages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lfm2_vl(folder: Path) -> Path:
 
 
 def both_ways(rashomon: Rashomon, benchmark: str, model: Path, *more: str) -> list[dict[str, Any]]:
-    """The samples of a run answered together, which are those of one answered one at a time; two runs, "together" and "alone"."""
+    """Run in batches ("together") and sequentially ("alone"), check that the samples agree, and return them."""
     options = ("--batch", "--benchmark", benchmark, "--model", str(model), "--max-tokens", "6", "--max-pixels", "20000")
     texts = {}
     for name, how in (("together", ()), ("alone", ("--exact",))):
@@ -48,7 +48,7 @@ def both_ways(rashomon: Rashomon, benchmark: str, model: Path, *more: str) -> li
 
 
 def way(rashomon: Rashomon) -> dict[str, Any]:
-    """What the canary of the run that was answered together found; the other run has none."""
+    """Return the batch invariance check of the batched run; the sequential run has none."""
     with RunStore.read(rashomon.workspace / "runs" / "alone") as store:
         assert store.meta("canary", []) == []
     with RunStore.read(rashomon.workspace / "runs" / "together") as store:

@@ -164,7 +164,7 @@ def shown_images(received: Received) -> list[list[bytes]]:
 
 
 class Stalling:
-    """Says what :func:`reply` says, but the first and the third second stage wait until they are let go."""
+    """Server that replies as :func:`reply`, but holds the first and third second stage until released."""
 
     def __init__(self) -> None:
         self.arrived = {number: threading.Event() for number in (0, 2)}
@@ -179,7 +179,7 @@ class Stalling:
 
 
 def count_durable_answers(rashomon: Rashomon) -> int:
-    """How many answers of the run are durable."""
+    """Return the number of durable answers of the run."""
     with RunStore.read(rashomon.workspace / "runs" / "r") as store:
         return sum(len(record.generations) for record in store.records())
 

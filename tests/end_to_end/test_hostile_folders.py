@@ -38,7 +38,7 @@ from tests.support.runs import instances, make_run, says
 _RUN, _BUILD = f"workspace/runs/{RUN}", "workspace/benchmarks/cmc-bench"
 _SEEING = f"workspace/runs/{SEEING}"
 _FOREIGN = "cache/rashomon/foreign-runs/PLACE"
-"""Where probes of a received run lie; the name of the folder depends on where that run lies."""
+"""The folder of a received run's probes; its name depends on the path of the run."""
 NAMES = (
     *(
         f"{_RUN}/{name}"
@@ -84,7 +84,7 @@ def outside(tmp_path: Path) -> Outside:
 
 @contextmanager
 def at_most(seconds: int) -> Iterator[None]:
-    """Fails what hangs."""
+    """Fail a test that hangs."""
 
     def over(*_: object) -> None:
         raise AssertionError(f"it took longer than {seconds} s")
@@ -427,7 +427,7 @@ def _report(name: str, kind: str, row: dict[str, list[str]], last: str, safe: bo
 
 
 def _wrong(command: str, code: str, err: str, place: Path) -> str:
-    """What is wrong with how a command ended: a refusal names what is in its way, and nothing ends in a traceback."""
+    """Return what is wrong with a command's end: a refusal must name the obstacle, and a traceback is never allowed."""
     if code not in ("0", "1", "2"):
         return code
     if "Traceback" in err or (code != "0" and not err.strip()):

@@ -1,4 +1,4 @@
-"""Model folders that ask for endless work, memory or code: refused in a sentence, soon; and a load ends when it is told to."""
+"""Model folders that demand endless work, memory or code execution: refused quickly; loads can be interrupted."""
 
 from __future__ import annotations
 

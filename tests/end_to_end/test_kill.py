@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: of the build, the answers, the judging and a schema migration; then go on."""
+"""SIGKILL at random moments of the build, the answers, the judging and a schema migration, then resume."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_killed_while_the_schema_is_migrated(home: Path, tmp_path: Path) -> None
 
 
 def _kill_and_last_report(process: subprocess.Popen[str]) -> int:
-    """Kill a batch and its worker; how many answers it had reported done."""
+    """Kill a batch and its worker, and return the number of answers it had reported done."""
     out = kill_all(process)
     reports = [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")]
     return max((int(report["done"]) for report in reports), default=0)

@@ -1,4 +1,4 @@
-"""The policy baselines through the whole of it: their answers, `match`, and the figures benchmarks are read against."""
+"""The policy baselines end to end: their answers, `match`, and the expected metrics."""
 
 from __future__ import annotations
 

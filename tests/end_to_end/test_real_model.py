@@ -1,4 +1,4 @@
-"""The whole way with a real model: a tiny Qwen3-VL in 4-bit through mlx-vlm, in real processes."""
+"""A real model end to end: a tiny 4-bit Qwen3-VL through mlx-vlm, in real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole way, from the held-out pictures to the table, with a model that can be right: killed, resumed, and right."""
+"""The demo model end to end, from held-out pictures to the table: killed, resumed, and still correct."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def test_two_labels_have_one_kappa_and_it_is_the_tables(cells: list[list[int]]) 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=40))
 def test_two_judges_of_equal_habits_have_one_kappa_by_cohen_and_fleiss(labels: list[tuple[int, int]]) -> None:
-    """Where both give each label equally often, Fleiss' chance agreement is Cohen's."""
+    """Fleiss' chance agreement equals Cohen's if both judges give each label equally often."""
     both_ways = [*labels, *((b, a) for a, b in labels)]
     table = np.zeros((3, 3))
     np.add.at(table, tuple(np.array(both_ways).T), 1)

@@ -1,4 +1,4 @@
-"""People as judges: samples, what a person is shown, and labels from a file."""
+"""Human labels: samples, the blind display, and import from a file."""
 
 from __future__ import annotations
 

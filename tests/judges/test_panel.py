@@ -15,7 +15,7 @@ IDS = ("match@1", "match@2", "openai:gpt-5@cmc-1", "human:ann@1", "endpoint:m@ht
 
 
 def _verdict(text: str, *label: str | Verdict) -> Verdict | None:
-    """What the panel ``text`` over judges a, b, c ... says where they said this."""
+    """Return the verdict of the panel ``text`` over judges a, b, c ... with these labels."""
     ids = [f"{name}@1" for name in "abcde"[: len(label)]]
     panel = parse_panel(text)
     assert panel is not None

@@ -1,4 +1,4 @@
-"""``parse_choice`` and ``official``: which scene a reply chooses, and what the published evaluation makes of it."""
+"""``parse_choice`` and ``official``: the scene that a reply chooses, and the published evaluation's reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CLASH's string matching: the rules of Appendix A, every published flag, and what is hostile."""
+"""CLASH's string matching: the rules of Appendix A, every published flag, and hostile input."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.support.tiny_qwen3 import build_tiny_vlm
 
 @pytest.fixture(scope="session", autouse=True)
 def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Nothing of the user's cache is read or written."""
+    """Isolate the tests from the user's cache."""
     folder = tmp_path_factory.mktemp("user-cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("platformdirs.user_cache_path", lambda name: folder / name)

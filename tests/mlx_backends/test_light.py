@@ -1,4 +1,4 @@
-"""Only the heavy thing is slow."""
+"""Modules that load no heavy library on import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The baselines that need no model."""
+"""The policy baselines."""
 
 from __future__ import annotations
 

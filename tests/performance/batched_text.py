@@ -1,4 +1,4 @@
-"""How much faster a text-only model answers several requests together than one by one, with and without a form.
+"""Speedup of a text-only model by batching, with and without a form.
 
 Run it by hand: ``python -m tests.performance.batched_text [REQUESTS] [MODEL]``, where MODEL is a folder or Hub id and a tiny
 random model is built where none is named. It prints, and asserts nothing: the ratios can be compared between machines, the times
@@ -30,7 +30,7 @@ def requests(count: int, form: Form | None) -> list[Request]:
 
 
 def seconds(backend: Backend, requests: Sequence[Request], at_once: int) -> float:
-    """How long it takes to answer all of ``asked``, at most ``at_once`` of them under way."""
+    """Return the seconds to answer all requests with at most ``at_once`` in progress."""
     waiting, under_way = list(requests), 0
     began = time.perf_counter()
     while waiting or under_way:

@@ -42,7 +42,7 @@ WIDTH = 8
 ANSWER = Decoding(max_tokens=32)
 TURNS = 2
 FIRST = 32
-"""So many of a run's requests the canary chooses from."""
+"""The number of a run's requests from which the batch invariance check chooses."""
 
 T = TypeVar("T")
 
@@ -144,7 +144,7 @@ def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], m
 
 
 def compare(name: str, backend: VLMBackend, server: Server, pool: Sequence[Request], media: Place, rounds: int) -> None:
-    """Measure ``asked`` in as many parts as there are ``rounds``, its last example apart; print what they come to."""
+    """Measure the requests in ``rounds`` parts, with the last example for warming up, and print the ratios."""
     examples = list(dict.fromkeys(item.id.partition("/")[0] for item in pool))
     warm = [replace(item, decoding=ANSWER) for item in pool if item.id.startswith(f"{examples[-1]}/")][:2]
     pool = [item for item in pool if not item.id.startswith(f"{examples[-1]}/")]
@@ -202,7 +202,7 @@ def main() -> None:
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
-    """What ``work`` returns, and its seconds."""
+    """Return the result of ``work`` and its seconds."""
     began = time.perf_counter()
     return work(), time.perf_counter() - began
 

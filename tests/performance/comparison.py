@@ -32,7 +32,7 @@ COMMANDS = {
 
 
 def answering(run: int) -> Callable[[Instance], Generation]:
-    """Says what the image, the text or neither supports: mostly what the other runs say, on a tenth of the answers its own."""
+    """Return a function that answers for a run: mostly as the other runs do, on a tenth of the instances differently."""
 
     def answer(instance: Instance) -> Generation:
         usual, own = random.Random(instance.id), random.Random(f"{run} {instance.id}")

@@ -1,4 +1,4 @@
-"""How much an answer costs besides the model: a backend that answers at once, judged, durable.
+"""Cost of an answer besides the model: an instant backend, judged and committed durably.
 
 Run it by hand: ``python -m tests.performance.durable_answers [INSTANCES]``. It prints, and asserts nothing: the ratio to a
 bare SQLite commit of the same size in the same run is what can be compared between machines.

@@ -28,7 +28,7 @@ TIMES = 3
 
 
 def build(out: Path, examples: int) -> None:
-    """A build of CMC-Bench that holds so many examples, without their images, which a policy does not look at."""
+    """Write a build of CMC-Bench with ``examples`` examples but no images, which policies do not read."""
     images = {right: Media(f"{number:064x}", ".png") for number, right in enumerate((True, False))}
     with BuildWriter(out) as writer:
         for number in range(examples):
@@ -52,7 +52,7 @@ def build(out: Path, examples: int) -> None:
 
 
 def resident(pid: int) -> int:
-    """The memory of a process that is in the machine's, in bytes; 0 when it has ended."""
+    """Return the resident memory of a process in bytes, or 0 if it has ended."""
     process = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return int(process.stdout.strip() or 0) * 1024
 

@@ -1,4 +1,4 @@
-"""What a user of mlx-vlm has without Rashomon: a loop around ``mlx_vlm.generate``, and ``mlx_vlm server``."""
+"""The alternatives to Rashomon for a user of mlx-vlm: a loop around ``mlx_vlm.generate``, and ``mlx_vlm server``."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Server:
         return json.dumps(payload).encode()
 
     def ask(self, bodies: Sequence[bytes], clients: int) -> list[dict[str, Any]]:
-        """The replies, to ``clients`` clients that ask at the same time, each for the next one when it has an answer."""
+        """Return the replies to ``clients`` concurrent clients, each of which sends its next request after a reply."""
         with ThreadPoolExecutor(clients) as pool:
             return list(pool.map(self._one, bodies))
 

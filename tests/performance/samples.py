@@ -1,4 +1,4 @@
-"""How long a filter takes in a run of 100,000 samples, how long a page of rows, and how long the interface waits for them.
+"""Times of a filter and of a page of rows in a run of 100,000 samples, and the interface's wait for them.
 
 Run it by hand: ``python -m tests.performance.samples [SAMPLES]``. It prints, and asserts nothing.
 """
@@ -28,7 +28,7 @@ JUDGES = ("match@2", "openai:gpt-5-mini@cmc-bench-1")
 
 
 def instances(count: int) -> Iterator[Instance]:
-    """As many instances, four an example, with prompts and passages of the usual length."""
+    """Yield ``count`` instances, four per example, with prompts and passages of the usual length."""
     for number in range(count):
         group, condition = f"factual-{number // 4:012x}", CONDITIONS[number % 4]
         question = f"What is the value of the bar for the year {1900 + number % 120} in district {number // 7}?"
@@ -45,7 +45,7 @@ def instances(count: int) -> Iterator[Instance]:
 
 
 def make(workspace: Workspace, name: str, count: int) -> Path:
-    """A finished run of so many samples with two judges that disagree now and then."""
+    """Create a finished run of ``count`` samples with two judges that sometimes disagree."""
     from app.run_spec import BatchSpec
 
     benchmark = get_benchmark("cmc-bench")
@@ -92,7 +92,7 @@ def make(workspace: Workspace, name: str, count: int) -> Path:
 
 
 def timed(what: Callable[[], Any]) -> tuple[float, float]:
-    """(median, most) milliseconds of a few times."""
+    """Return the (median, maximum) milliseconds of a few calls."""
     took = []
     for _ in range(TIMES):
         began = time.perf_counter()

@@ -39,7 +39,7 @@ EXAMPLES_AT_ONCE = 1000
 
 
 def many(count: int) -> Iterator[Instance]:
-    """So many instances, made as they are asked for."""
+    """Yield ``count`` instances lazily."""
     six = instances(1)
     for number in range(count):
         base = six[number % 6]
@@ -74,7 +74,7 @@ def answer(store: RunStore, count: int, at_once: int) -> Iterator[int]:
 
 
 def plan(workspace: Workspace, name: str, count: int) -> Path:
-    """A run of so many instances, nothing answered."""
+    """Create a run of ``count`` unanswered instances."""
     (spec,) = BatchSpec(benchmark="cmc-bench", model=("policy:uniform",), name=name).runs()
     workspace.make()
     create_run(
@@ -103,7 +103,7 @@ def stream(folder: Path, seconds: float) -> None:
 
 
 async def lags(seconds: float) -> list[tuple[float, float]]:
-    """How much later than asked sleeps of 10 ms end, and how long this thread computed during each, in ms."""
+    """Return how late sleeps of 10 ms end and how long this thread computed during each, in milliseconds."""
     delays, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         began, computed = time.perf_counter(), time.thread_time()

@@ -1,4 +1,4 @@
-"""Requests as the benchmarks make them, on drawn pictures, or on the real charts and photographs where they are there."""
+"""Requests of the benchmarks, on drawn pictures or, where available, on real charts and photographs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.data.mmkc_bench import whole_folder
 
 
 class RequestFactory:
-    """Where the media of all these requests are."""
+    """Factory of requests; ``folder`` holds their media."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -107,7 +107,7 @@ def second_stage(first: Sequence[Request], answers: dict[str, Generation]) -> li
 
 
 def answers(backend: Backend, requests: Sequence[Request]) -> dict[str, Generation]:
-    """What ``backend`` answers, as many at once as it takes."""
+    """Return the generations of ``backend`` by request id, with as many requests at once as it takes."""
     waiting, generations, under_way = list(requests), {}, 0
     while waiting or under_way:
         while waiting and under_way < backend.capacity:

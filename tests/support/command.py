@@ -59,7 +59,7 @@ class Rashomon:
         return [sys.executable, "-m", "app.main", *map(str, arguments)]
 
     def start(self, *arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-        """A process that goes on, the leader of a process group of its own."""
+        """Start a background process as the leader of a new process group."""
         return subprocess.Popen(
             self.command(*arguments),
             env=self.environment,
@@ -132,12 +132,12 @@ class Rashomon:
         return self.ordered(gate={"after": 8, "until": str(self.home / "go")}, **orders)
 
     def go_on(self) -> None:
-        """Let the workers that are held answer on."""
+        """Release the held workers."""
         (self.home / "go").touch()
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """Return a free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -151,7 +151,7 @@ def _check_exit(done: subprocess.CompletedProcess[str], code: int) -> subprocess
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process has started and that still run."""
+    """Return the running children of a process."""
     if Path("/proc/self/stat").exists():
         table = list(_proc_table())
     else:
@@ -169,7 +169,7 @@ def _proc_table() -> Iterator[str]:
 
 
 def kill_all(process: subprocess.Popen[str]) -> str:
-    """SIGKILL a process and the workers it started, as nearly at the same moment as can be; what it had printed.
+    """Send SIGKILL to a process and its workers at almost the same moment, and return what it had printed.
 
     They have ended when this does: their locks are free.
     """
@@ -184,7 +184,7 @@ def kill_all(process: subprocess.Popen[str]) -> str:
 
 
 def _runs(pid: int) -> bool:
-    """Whether a thread of a process has not ended; nobody may have asked yet how one that has."""
+    """Return True if a thread of the process is still running, as opposed to ended but not yet reaped."""
     if Path("/proc/self/stat").exists():
         with suppress(FileNotFoundError, ProcessLookupError):
             threads = [thread.joinpath("stat").read_text() for thread in Path(f"/proc/{pid}/task").iterdir()]

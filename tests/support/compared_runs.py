@@ -53,7 +53,7 @@ def side(name: str, labels: Mapping[tuple[str, str], str], *, cost: RunCost | No
 
 
 def sides(*runs: RunView) -> RunViews:
-    """Those runs, compared by ``match``."""
+    """Return the runs, compared by ``match``."""
     return RunViews(get_benchmark("cmc-bench"), "match@2", runs, seed=0)
 
 

@@ -11,7 +11,7 @@ _SCENE = re.compile(r'^Scene ([A-D])\. "(.*)"$', re.MULTILINE)
 
 
 def scenes_of(text: str) -> list[str]:
-    """The captions that a prompt shows last, by their order."""
+    """Return the last captions of a prompt in order."""
     captions: list[str] = []
     for letter, caption in _SCENE.findall(text):
         captions = [caption] if letter == "A" else [*captions, caption]

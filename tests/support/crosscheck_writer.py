@@ -23,7 +23,7 @@ ATTRIBUTES = ("colour", "volume", "weight", "power")
 
 @dataclass(frozen=True)
 class ParsedPrompt:
-    """What the prompt says."""
+    """The contents of a prompt."""
 
     task: str
     shown_with: str
@@ -33,7 +33,7 @@ class ParsedPrompt:
 
 
 def parse_prompt(prompt: str) -> ParsedPrompt:
-    """The prompt, read back."""
+    """Parse a prompt of the construction."""
     task = re.search(r"^Task: (.*) \(", prompt, re.MULTILINE)
     shown_with = re.search(r"^What the question is shown with: (.*)$", prompt, re.MULTILINE)
     answers = re.search(r"^Possible answers: (.*)$", prompt, re.MULTILINE)

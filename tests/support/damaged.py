@@ -26,7 +26,7 @@ SECONDS = 10
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the commands gave: by command its exit code and output."""
+    """The results of the commands: by command its exit code and output."""
 
     listed: tuple[str, object]
     show: tuple[int, str]
@@ -83,7 +83,7 @@ class Damaged:
         return Outcome(state, displayed[:2], (exported[0], files), tuple(errors))
 
     def check(self, content: bytes) -> bool:
-        """Whether damage is named by some command; where one does not name it, it says what it says of the whole run."""
+        """Return True if some command reports the damage; fail unless all others print what they print of the intact run."""
         self.put(content)
         return self.judged()
 
@@ -98,7 +98,7 @@ class Damaged:
         return bool(now.errors)
 
     def read(self) -> tuple[object, ...] | str:
-        """All that commands read of the run, without their tables; or the problem in its sentence."""
+        """Return everything commands read of the run apart from tables, or the error message."""
         begun = time.perf_counter()
         try:
             listed = read_summary(self.folder)
@@ -117,7 +117,7 @@ class Damaged:
             assert time.perf_counter() - begun < SECONDS
 
     def check_reading(self, content: bytes) -> bool:
-        """As :meth:`check`, without the tables and files that are made of what is read."""
+        """Do the same as :meth:`check` without rendering tables and files."""
         self.put(content)
         result = self.read()
         assert isinstance(result, str) or result == self.whole, "what is read differs silently"

@@ -17,7 +17,7 @@ from mlx_backends.registry import load_backend
 DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
 BF16, FOUR_BIT = DEMO / "model-bf16", DEMO / "model-4bit"
 ENOUGH = 24
-"""How many instances of a condition are asked; an eighth of unlucky ones among them is 0.125."""
+"""Number of instances per condition; an eighth of unlucky ones among them is 0.125."""
 
 
 class HeldOutSet:
@@ -30,20 +30,20 @@ class HeldOutSet:
         self.instances = list(get_benchmark(benchmark).instances(self.build, evaluate.BENCHMARKS[benchmark]))
 
     def path(self, media: Media) -> Path:
-        """Where a medium's file is."""
+        """Return the path of a medium's file."""
         return self._pictures.get(media.sha256) or self.build.media_path(media)
 
     def under(self, condition: str, count: int = ENOUGH) -> list[Instance]:
-        """So many of a condition's instances, from all parts of the set; of right pictures only."""
+        """Return ``count`` instances of a condition with correct pictures, spread over the set."""
         instances = [i for i in self.instances if i.condition == condition and not i.id.endswith("/wrong")]
         return instances[:: max(1, len(instances) // count)][:count]
 
     def pair(self, instance: Instance) -> str:
-        """Whether the training showed what is asked for: "seen" or "unseen"."""
+        """Return "seen" or "unseen", for whether the training set contained the requested value."""
         return evaluate.pair(self.benchmark, instance)
 
     def add(self, path: Path) -> Media:
-        """A picture of the test's own."""
+        """Add a picture."""
         media = Media(hashlib.sha256(path.read_bytes()).hexdigest(), path.suffix)
         self._pictures[media.sha256] = path
         return media
@@ -69,7 +69,7 @@ class HeldOutSet:
         return labels
 
     def shares(self, model: Path, instances: Sequence[Instance], judge: str | None = None) -> dict[str, float]:
-        """The part of the instances whose answers get each label."""
+        """Return the share of each label among the answers."""
         backend = self.load(model)
         labels = self.labels(backend, instances, judge)
         backend.close()

@@ -70,7 +70,7 @@ def _alarm(*_: object) -> None:
 
 
 Ended = tuple[str, str]
-"""How something ended: an exit code, or what it should not have come to; and what it wrote to standard error."""
+"""The end of a command: an exit code or an unexpected outcome, and its standard error."""
 
 
 def _ended(do: Callable[[], tuple[int, str, str]]) -> Ended:

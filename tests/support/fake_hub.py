@@ -1,4 +1,4 @@
-"""A server on loopback that is the Hugging Face Hub and any other host of files, and fails as it is told."""
+"""A server on loopback that stands in for the Hugging Face Hub and other hosts, with faults on demand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Repo:
     licence: str = "apache-2.0"
     shut: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What a file is called in the listing, where a hostile one lies."""
+    """Names of files in the listing, where a hostile one differs from the path."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class FakeHub:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment in which everything is fetched from here."""
+        """The environment that redirects all downloads to this server."""
         return {
             "HF_ENDPOINT": self.url,
             "RASHOMON_MIRROR": f"{self.url}/mirror",
@@ -78,7 +78,7 @@ class FakeHub:
 
     @property
     def constants(self) -> dict[str, Any]:
-        """What the Hub's library makes of :attr:`variables` when it is imported."""
+        """The constants that the Hub's library derives from :attr:`variables` on import."""
         return {
             "ENDPOINT": self.url,
             "HUGGINGFACE_CO_URL_TEMPLATE": f"{self.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}",
@@ -104,7 +104,7 @@ class FakeHub:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """Who asked has gone: that is what some tests are about."""
+        """Ignore clients that have disconnected, as some tests do on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):

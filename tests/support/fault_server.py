@@ -1,4 +1,4 @@
-"""A server on loopback that speaks as OpenAI, Azure, Anthropic and Gemini do, fails as it is told, and counts everything."""
+"""A server on loopback with the APIs of OpenAI, Azure, Anthropic and Gemini, faults on demand, and counters."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class FaultServer:
 
     @property
     def requests(self) -> int:
-        """How many requests were received."""
+        """The number of requests received."""
         return len(self.received)
 
     def __enter__(self) -> FaultServer:
@@ -136,7 +136,7 @@ class FaultServer:
             self.under_way -= 1
 
     def answer(self, prompt: str) -> str:
-        """What the model says to ``prompt`` this time."""
+        """Return the model's next reply to ``prompt``."""
         with self._lock:
             self._answered[prompt] += 1
             reply = self.reply(prompt, self._answered[prompt])
@@ -186,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
             faulty.over()
 
     def _fault(self, taken: Received, fault: str) -> bool:
-        """Fail as told; False where the request is to be answered all the same."""
+        """Apply a fault; return False if the request is to be answered nevertheless."""
         kind, _, detail = fault.partition(" ")
         faulty = self.server.faulty
         match kind:

@@ -24,7 +24,7 @@ needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is 
 
 @dataclass
 class TorchJob:
-    """What a model is asked: ``requests``, alone or, if ``prove``, as the canary allows; probes with ``forced`` tokens."""
+    """A job: ``requests``, sequential or, if ``prove``, as the batch invariance check allows; probes of ``forced`` tokens."""
 
     model: str
     requests: Sequence[Request]
@@ -35,7 +35,7 @@ class TorchJob:
 
 @dataclass
 class TorchResult:
-    """What came of it; ``loaded`` are the top-level modules of the process."""
+    """The result of a job; ``loaded`` are the top-level modules of the process."""
 
     info: EngineInfo
     answers: dict[str, Generation]

@@ -1,4 +1,4 @@
-"""What a test can order of a real `rashomon` process: a slower backend that logs its calls, a slow judge, a migration."""
+"""Instructions to a real `rashomon` process: a slower backend that logs its calls, a slow judge, a migration."""
 
 from __future__ import annotations
 

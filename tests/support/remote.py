@@ -1,4 +1,4 @@
-"""What the tests of remote engines share."""
+"""Shared helpers for the tests of remote engines."""
 
 from __future__ import annotations
 

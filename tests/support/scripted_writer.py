@@ -71,7 +71,7 @@ CHECK_FAULTS = ("not-attribute", "not-object", "bad-answers", "bad-question", "m
 FAULTS = (*CAPTION_FAULTS, *ANSWER_FAULTS, *CHECK_FAULTS)
 
 _SHARE = 2
-"""One caption in so many has a fault."""
+"""One caption in this many has a fault."""
 
 _INPUT = re.compile(r'^([A-Z][a-z_ 0-9]*): (".*")$', re.MULTILINE)
 
@@ -81,13 +81,13 @@ class Refused(Exception):
 
 
 def fault_of(caption: str) -> str:
-    """The fault of what is written about a caption, or ""."""
+    """Return the fault in the replies about a caption, or ""."""
     number = _hash("fault", caption)
     return FAULTS[number // _SHARE % len(FAULTS)] if number % _SHARE == 0 else ""
 
 
 def reply(prompt: str, temperature: float = 0.0) -> tuple[str, str]:
-    """The reply to a prompt and its finish reason. Raises Refused."""
+    """Return the reply to a prompt and its finish reason. Raises Refused."""
     if "counterfactual knowledge generator" in prompt:
         return _edits(re.findall(r"^Input: (.*)$", prompt, re.MULTILINE)[-1], temperature), "stop"
     if "expert image caption editor" in prompt:
@@ -245,7 +245,7 @@ def _hash(*texts: str) -> int:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """A client that was killed is no news; told, it would be taken for what a command of this process said."""
+        """Ignore clients that were killed, since a message would mix with the output of commands in this process."""
 
 
 class ScriptedWriter:

@@ -70,7 +70,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "query_pre_attn_scalar": 16,
     },
 }
-"""What differs from a common configuration, by type."""
+"""Differences from a common configuration, by model type."""
 
 
 def text_model(kind: str, size: int = VOCABULARY) -> Any:

@@ -1,4 +1,4 @@
-"""Text models for tests: one that asks a server, one that is a function; both keep replies by content."""
+"""Text models for tests: one that asks a server, and one that is a function with a reply cache."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Reply = Callable[[Request], Generation]
 
 
 class Interrupted(Exception):
-    """The test pulls the plug."""
+    """Simulated interrupt."""
 
 
 class CachedModel(TextModel):
-    """Replies are kept by content in ``kept``; ``asked`` counts what really was asked.
+    """Scripted model with a reply cache by content, ``kept``; ``asked`` lists the requests that missed it.
 
     ``most`` requests are answered, then the plug is pulled. Replies come in an order that ``shuffle`` decides.
     """

@@ -50,7 +50,7 @@ def noise(table: int, row: str, column: str, of: Results = R) -> float:
 
 
 def same(table: int, row: str, column: str, other: int, there: str, column_there: str | None = None) -> Check:
-    """A cell beside the one of another table that means the same."""
+    """Check a cell against the cell of another table with the same meaning."""
     column_there = column_there or column
     room = noise(table, row, column) + noise(other, there, column_there)
     return R.check(table, row, column, R(other, there, column_there), 1, room)
@@ -70,7 +70,7 @@ def overall(table: int) -> Iterator[Check]:
 
 
 def judges() -> Iterator[Check]:
-    """At least one and both make as many as the two judges."""
+    """Return the checks that "at least one" and "both" sum to the two judges."""
     for model in JUDGED:
         for column in LABELS:
             cells = [(11, f"{model} / {j}", column) for j in ("Gemini 2.5 Pro", "GPT-5", "at least one", "both")]
@@ -80,7 +80,7 @@ def judges() -> Iterator[Check]:
 
 
 def order_of_judges() -> Iterator[Check]:
-    """At least one is no less than either judge, and both no more."""
+    """Return the checks that "at least one" is no less than either judge, and "both" no more."""
     for model in JUDGED:
         for column in LABELS:
             for judge in ("Gemini 2.5 Pro", "GPT-5"):

@@ -120,7 +120,7 @@ class Bound:
         return max(bounds)
 
     def needed(self) -> int:
-        """How many labels BOTH under text-correct the printed MPB Img takes at least."""
+        """Return the fewest BOTH labels under text-correct that the printed MPB Img requires."""
         printed = R(3, self.model, "MPB Img") - R.half
         return next(both for both in range(self.accurate + 1) if self.most(both) >= printed)
 
@@ -131,12 +131,12 @@ def _rounding_to(share: float, n: int) -> list[int]:
 
 
 def bounds() -> list[Bound]:
-    """For the models whose IMAGE and TEXT section 5.3 tells."""
+    """Return the bounds of the models whose IMAGE and TEXT counts are in section 5.3."""
     return [Bound(model) for model in (QWEN, LFM, DEEPSEEK)]
 
 
 def bounds_table() -> str:
-    """What they leave of MPB, in Markdown."""
+    """Return the bounds on MPB as a Markdown table."""
     lines = [
         "| model | MPB Img printed | at most, without BOTH in text-correct | with as many as in image-correct | BOTH needed "
         "in text-correct | of accurate answers |",

@@ -64,7 +64,7 @@ def gemini() -> list[Check]:
 
 
 def crema() -> list[Check]:
-    """What the abstract says of the best model, from CREMA's columns that can be read."""
+    """Check the abstract's accuracies of the best model against CREMA's legible columns."""
     n = {kind: sum(SPLIT[g, kind] for g in SUBSETS) for kind in KINDS[:2]}
     right = {kind: Z(2, "CREMA", f"All / {kind}") * n[kind] for kind in n}
     four = sum(SPLIT["4 Modalities", kind] for kind in n)

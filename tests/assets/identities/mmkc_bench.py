@@ -36,7 +36,7 @@ def of_facts(table: int, row: str) -> list[float]:
 
 
 def weighted_by_people_and_logos() -> int:
-    """How many of the 36 EK cells would come out if the sub-types were weighted by people and logos."""
+    """Return the number of the 36 EK cells that weighting the sub-types by people and logos would reproduce."""
     return sum(
         R.check(t, row, "EK", (PEOPLE * sum(of[:3]) + LOGOS * sum(of[3:])) / (3 * (PEOPLE + LOGOS))).holds
         for t in (2, 3)

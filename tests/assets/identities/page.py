@@ -1,4 +1,4 @@
-"""The blocks of docs/published.md that are made from the cells, and putting them there."""
+"""Generated blocks of docs/published.md, and their insertion into the page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def blocks() -> dict[str, str]:
 
 
 def counts() -> str:
-    """How many cells each paper's tables have, in Markdown."""
+    """Return the number of cells in each paper's tables, in Markdown."""
     lines = ["| paper | cells | by table |", "|---|---|---|"]
     total = 0
     for name in published_names():
@@ -41,10 +41,10 @@ def counts() -> str:
 
 
 def with_blocks(page: str, blocks_by_name: Mapping[str, str]) -> str:
-    """``page`` with its blocks as they are ``made``. Raises KeyError where it has one that is not."""
+    """Return ``page`` with its blocks replaced. Raises KeyError for a block that is not in ``blocks_by_name``."""
     return _BLOCK.sub(lambda match: f"{match[1]}\n{blocks_by_name[match[2]]}\n{match[3]}", page)
 
 
 def named(page: str) -> list[str]:
-    """The blocks a page has."""
+    """Return the names of the page's blocks."""
     return [match[2] for match in _BLOCK.finditer(page)]

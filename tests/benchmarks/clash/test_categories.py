@@ -112,7 +112,7 @@ def test_categories_are_the_same_in_any_order() -> None:
 
 Way = Literal["left out", "in each", "published"]
 WAYS: tuple[Way, ...] = ("left out", "in each", "published")
-"""What becomes of a sample of several categories: it is in no column, in each of its columns, or (by the published field)
+"""Treatment of a sample with several categories: it counts in no column, in each of its columns, or (by the published field)
 in no column."""
 
 
@@ -145,7 +145,7 @@ def _counted(sample: ClashSample, way: Way) -> tuple[str, ...]:
 
 
 def comes_out(rate: Rate, published: float, sd: float) -> bool:
-    """Whether a published mean of 1,000 bootstrap resamples can have come from these counts.
+    """Return True if a published mean of 1,000 bootstrap resamples is compatible with these counts.
 
     The mean of the resamples lies within 3 standard errors of the rate itself; figures are printed to four decimals.
     """
@@ -153,7 +153,7 @@ def comes_out(rate: Rate, published: float, sd: float) -> bool:
 
 
 def _hits() -> list[tuple[ClashSample, bool]]:
-    """What the published predictions score by the strict rule, with the sample each belongs to."""
+    """Return each published prediction's sample, and whether the strict rule finds it correct."""
     by_id = {s.id: s for s in _samples()}
     hits = []
     for prediction in read_answers(MULTIPLE_CHOICE):

@@ -1,4 +1,4 @@
-"""The training split: what is asked, what is to be answered, and that the trainer can read it."""
+"""The training split: its questions, its targets, and the format that the trainer reads."""
 
 from __future__ import annotations
 

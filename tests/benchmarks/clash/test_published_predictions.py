@@ -1,4 +1,4 @@
-"""Reading the published predictions: every row, its answer, its verdicts; and files that mean harm."""
+"""Import of the published predictions: every row, its answer and its verdicts, and malicious files."""
 
 from __future__ import annotations
 

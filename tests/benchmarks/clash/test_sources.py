@@ -1,4 +1,4 @@
-"""CLASH's sources: what is read, what is left out and why."""
+"""CLASH's sources: rows that are read, and rows that are skipped with a reason."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ def test_all_four_rows_of_table_11_from_the_published_answers_of_internvl() -> N
 
 
 def _answers(policy: dict[str, str], samples: int = 12) -> list[Record]:
-    """What a model that gives one kind of answer under each condition gets, its options in every order."""
+    """Return the records of a model that gives one kind of answer under each condition, for every order of the options."""
     words = {"image": "polar bear", "text": "brown bear", "distractor": "fox", "conflict": CONFLICT_OPTION}
     records = []
     for i in range(samples):
@@ -327,7 +327,7 @@ def test_what_is_right_under_each_caption_is_overall_one() -> None:
 
 
 def _answered_by(policy: str, samples: int = 40) -> list[Record]:
-    """What a policy of the command line answers to CLASH's own instances, by string matching."""
+    """Return a policy's answers to CLASH's instances, judged by string matching."""
     backend = PolicyBackend(policy)
     records = []
     for i in range(samples):
@@ -615,7 +615,7 @@ def test_the_deviation_is_that_of_a_proportion() -> None:
 
 
 def test_both_captions_of_a_sample_are_drawn_together() -> None:
-    """Where a model sees a conflict or not in both captions alike, exactly one of the two answers is right."""
+    """For a model that sees a conflict under both captions or under neither, exactly one of the two answers is right."""
     records = [
         _record(f"g{i}", condition, ("CONFLICT", "IMAGE")[i % 2])
         for i in range(50)

@@ -65,7 +65,7 @@ def within_five_percent(value: str, gold: str) -> bool:
 
 
 def _check_every_rule(build: Build) -> None:
-    """Everything benchmarks.md and section 3.2 say of an example, over all of them."""
+    """Check every rule of benchmarks.md and section 3.2 on every example."""
     pixels: dict[str, str] = {}
     for media in (build.path / "media").iterdir():
         assert hashlib.sha256(media.read_bytes()).hexdigest() == media.stem

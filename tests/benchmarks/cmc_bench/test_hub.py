@@ -1,4 +1,4 @@
-"""CMC-Bench's sources on the Hub: what goes to the network, what is asked for there, and what is said without one."""
+"""CMC-Bench's sources on the Hub: the requests that are sent, and the messages without a network."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_mmmu_is_read_through_datasets_by_subject(tmp_path: Path, monkeypatch: p
 
 
 class _Hub:
-    """In place of ``datasets.load_dataset``: notes what is asked for and gives one row of ``fields``."""
+    """Stand-in for ``datasets.load_dataset`` that records its arguments and returns one row of ``fields``."""
 
     def __init__(self, fields: Callable[[str | None, str], dict[str, Any]]) -> None:
         self.asked: list[tuple[str, str | None, dict[str, str], str]] = []

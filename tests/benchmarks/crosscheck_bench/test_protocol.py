@@ -1,4 +1,4 @@
-"""The prompting strategies: what is asked under each, and what MM-CoT's second stage is made of."""
+"""The prompting strategies: the prompt of each, and the contents of MM-CoT's second stage."""
 
 from __future__ import annotations
 

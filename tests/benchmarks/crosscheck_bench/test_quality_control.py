@@ -1,4 +1,4 @@
-"""Two annotators, a verifier, and what they leave of a set."""
+"""Quality control by two annotators and a verifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CrossCheck-Bench's rows: the layout that is documented, what is refused and why, and builds."""
+"""CrossCheck-Bench's rows: the documented layout, refusals with their reasons, and builds."""
 
 from __future__ import annotations
 

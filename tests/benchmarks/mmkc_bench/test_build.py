@@ -1,4 +1,4 @@
-"""MMKC-Bench's source: what is read from the published layout, what is made for rows without options, what is refused."""
+"""MMKC-Bench's source: the published layout, options for rows that have none, and refusals."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ D = "Read the following document carefully and answer No if it does not agree wi
 
 
 def spelled(instance: Instance, build: Build) -> list[str]:
-    """The parts of a prompt, an image by its place in its row: image0, image1, image2."""
+    """Return the parts of a prompt, an image by its place in its row: image0, image1, image2."""
     row = next(row for row in build.rows() if row["id"] == instance.group)
     names = {image["sha256"]: f"image{place}" for place, image in enumerate(row["images"])}
     return [part.text if isinstance(part, Text) else names[part.sha256] for part in instance.parts]

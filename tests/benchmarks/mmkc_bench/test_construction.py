@@ -1,4 +1,4 @@
-"""The construction: the paper's prompts, what an edit must be, and what is rejected with its reason."""
+"""The construction: the paper's prompts, the rules for an edit, and rejections with their reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MUSK = "The person in the image is Musk. Musk was born in 1971. Musk is an Ameri
 
 
 class Writer(TextModel):
-    """Replies with what ``says`` makes of the prompt, the seed and the text to be edited; None is an error."""
+    """Model whose reply is ``says(prompt, seed, text to edit)``; None is an error."""
 
     name = "scripted"
 

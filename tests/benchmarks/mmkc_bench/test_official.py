@@ -37,7 +37,7 @@ KINDS = {
     "LC": ("logo_knowledge", "kc", "creator"),
     "LO": ("logo_knowledge", "kc", "content"),
 }
-"""What a file's rows are of: its folder, the script that evaluates it, and the fact in its name."""
+"""By the kind of a file's rows: its folder, the script that evaluates it, and the fact in its name."""
 
 SETTINGS = {"ie": "Context-Memory", "ee": "Inter-Context"}
 

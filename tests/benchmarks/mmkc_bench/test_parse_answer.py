@@ -1,4 +1,4 @@
-"""The option an answer chooses, strictly and as the published code reads it, and the answer it keeps to."""
+"""The option that an answer chooses, strictly and as the published code reads it, and its own-answer label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The authors' result files: what they become, which belong together, and what cannot be used."""
+"""Import of the authors' result files: their answers, the pairs they form, and unusable rows."""
 
 from __future__ import annotations
 

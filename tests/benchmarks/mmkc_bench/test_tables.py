@@ -1,4 +1,4 @@
-"""MMKC-Bench's figures: worked out by hand, beside the published ones, and what they leave out."""
+"""MMKC-Bench's metrics: by hand, against the published values, and the answers they leave out."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def answer(kind: str, name: str, condition: str, text: str | None, error: bool =
 
 
 def joined(records: Iterable[Record], judge: bool = True) -> list[Record]:
-    """The records with their bases and, unless told otherwise, with the verdicts of ``own-answer``."""
+    """Return the records with their bases and, by default, with the verdicts of ``own-answer``."""
     built = list(records)
     answers = {(r.instance.group, r.instance.condition): r.answer for r in built}
     done = []

@@ -41,7 +41,7 @@ def test_the_registry_gives_match_under_its_name_and_version() -> None:
 
 
 def confused(labelled: list[dict[str, Any]]) -> Counter[tuple[str, str | None]]:
-    """How often an answer that people label so is labelled so by ``match``."""
+    """Return the confusion counts of human labels and the labels of ``match``."""
     return Counter((r["label"], label(r["answer"], r["image"], r["text"], r["question"])) for r in labelled)
 
 

@@ -1,4 +1,4 @@
-"""Sounds and videos reach a model as they are: what mlx-vlm would be given of the same file, in its place, never another's."""
+"""Sounds and videos in prompts: the same inputs as mlx-vlm's own, in the right place and never another request's."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_all_kinds_in_one_prompt_are_answered_as_mlx_vlm_answers_them(
 
 
 def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
-    """Of Gemma 3n the processor alone: its image tower has one size, 300 million parameters."""
+    """Only the processor of Gemma 3n is used, since its image tower has one size, 300 million parameters."""
     from mlx_vlm.models.gemma3n.processing_gemma3n import Gemma3nProcessor
     from transformers import AutoTokenizer, Gemma3nAudioFeatureExtractor
 

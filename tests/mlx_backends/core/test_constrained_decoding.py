@@ -1,4 +1,4 @@
-"""Answers held to a form: whatever the weights, the tokenizer and the temperature, they are of that form or cut."""
+"""Constrained decoding: for any weights, tokenizer and temperature, answers conform to their form or are truncated."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def sentencepiece() -> Any:
 
 
 class Writer:
-    """Writes as a model would whose logits are noise."""
+    """Writer that follows random logits under a constraint."""
 
     def __init__(self, make: Callable[[], Any], ends: tuple[str, ...] = ("<|end|>", "<|stop|>")) -> None:
         from transformers import PreTrainedTokenizerFast

@@ -1,4 +1,4 @@
-"""A picture is prepared once, and what is kept of it is what its processor makes of it anew."""
+"""The cache of processed images: a picture is processed once, and cached tensors equal fresh ones."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_file_that_is_no_longer_the_one_that_was_built_is_never_answered_from_
 
 
 class Careless:
-    """A processor that draws on what it is given, and reckons on in what it made."""
+    """Processor that modifies its input images and its own output tensors."""
 
     class image_processor:  # noqa: N801
         calls = 0

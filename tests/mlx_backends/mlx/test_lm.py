@@ -1,4 +1,4 @@
-"""Asking real, tiny text-only models through mlx-lm, one by one and several together."""
+"""Requests to real, tiny text-only models through mlx-lm, sequentially and in batches."""
 
 from __future__ import annotations
 

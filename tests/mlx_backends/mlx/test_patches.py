@@ -1,4 +1,4 @@
-"""The repair of mlx-vlm: that it is right, and that it is still needed."""
+"""The patch of mlx-vlm: it is correct, and still needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way to a model gives it the question that was asked: a model that can be wrong is right through each of them."""
+"""The demo model answers correctly through every engine, so each request reaches it intact."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def asking(instance: Instance, decoding: Decoding = GREEDY) -> Request:
 
 
 def right(instances: list[Instance], generations: list[Generation]) -> float:
-    """The share that answers what its own question's chart shows."""
+    """Return the share of answers with the value in the chart of their own question."""
     by_id = {generation.request_id.rpartition("#")[0]: generation for generation in generations}
     verdicts = [Match().judge(Record(instance, (by_id[instance.id],))) for instance in instances]
     return [verdict.label for verdict in verdicts].count("IMAGE") / len(instances)
@@ -109,7 +109,7 @@ def parts_of(value: Any) -> Iterator[Part | bytes]:
 
 
 class Served:
-    """A server whose model is the demo model: it answers what the body that came in shows."""
+    """Server that answers request bodies with the demo model."""
 
     def __init__(self, server: FaultServer, folder: Path) -> None:
         self._server, self._folder = server, folder

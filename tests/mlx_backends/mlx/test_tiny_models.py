@@ -1,4 +1,4 @@
-"""The tiny model that is built on the spot."""
+"""The tiny model that tests build."""
 
 from __future__ import annotations
 

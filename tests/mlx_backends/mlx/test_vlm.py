@@ -1,4 +1,4 @@
-"""Asking a real, tiny model through mlx-vlm."""
+"""Requests to a real, tiny model through mlx-vlm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding models, saying what they are, and refusing what cannot or must not be run."""
+"""Discovery and description of models, and refusal of those that cannot or must not run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def fetched(hub: Path, name: str, source: Path) -> Path:
 
 @pytest.fixture
 def broken(tiny: Path, tmp_path: Path) -> Path:
-    """A copy of the tiny model, to be spoilt."""
+    """A copy of the tiny model, to be damaged."""
     return shutil.copytree(tiny, tmp_path / "broken")
 
 

@@ -1,4 +1,4 @@
-"""Tokenizers that make a text very much longer are refused; those that models are published with are not."""
+"""Tokenizers that inflate texts are refused; those of published models are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remote engines as a run uses them, against a server that fails."""
+"""Remote engines, used as in a run, against a failing server."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_without_a_file_for_replies_every_request_is_asked() -> None:
 
 
 def until_refused(backend: Backend, requests: Iterable[Request]) -> tuple[list[Generation], str]:
-    """Feed a backend until it raises BudgetError; its generations until then, and the message."""
+    """Feed a backend until it raises BudgetError, and return its generations until then and the message."""
     waiting, under_way = list(requests)[::-1], 0
     done: list[Generation] = []
     try:

@@ -151,7 +151,7 @@ def test_a_conversation_keeps_its_roles(server: FaultServer) -> None:
 
 
 def sent(server: FaultServer, model: str, request: Request) -> dict[str, object]:
-    """The body that a request to ``model`` ends up as."""
+    """Return the body that a request to ``model`` is sent as."""
     backend = load_backend(model, nowhere, remote=RemoteOptions())
     assert generate_one(backend, request).finish_reason == "stop"
     backend.close()
