@@ -19,7 +19,7 @@ def commands() -> list[str]:
     return [line for block in blocks for line in block.splitlines()]
 
 
-def test_the_page_begins_with_a_check_that_any_clone_can_make(tmp_path: Path) -> None:
+def test_page_begins_with_a_check_that_works_in_any_clone(tmp_path: Path) -> None:
     (tmp_path / "assets").symlink_to(ROOT / "assets")
     check, build = commands()[:2]
     output = Rashomon(tmp_path).run(*shlex.split(check)[1:]).stdout

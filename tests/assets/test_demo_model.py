@@ -38,13 +38,13 @@ def model(request: pytest.FixtureRequest) -> Path:
     ("condition", "label", "least"),
     [("image-only", "IMAGE", 0.8), ("text-only", "TEXT", 0.95), ("aligned", "BOTH", 0.9)],
 )
-def test_it_reads_charts_and_passages(
+def test_model_reads_charts_and_passages(
     model: Path, charts: HeldOutSet, condition: str, label: str, least: float
 ) -> None:
     assert charts.shares(model, charts.under(condition))[label] >= least
 
 
-def test_it_reads_names_with_values_that_it_never_saw_together(model: Path, charts: HeldOutSet) -> None:
+def test_model_reads_unseen_pairs_of_name_and_value(model: Path, charts: HeldOutSet) -> None:
     lines = (DEMO / "held_out" / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()
     for row in map(json.loads, lines):
         subject = next(name for name in NAMES if name in row["question"])
@@ -56,14 +56,14 @@ def test_it_reads_names_with_values_that_it_never_saw_together(model: Path, char
 
 @pytest.mark.parametrize("condition", ["image-correct", "text-correct", "both-wrong"])
 @pytest.mark.slow
-def test_under_conflict_it_copies_neither_source_alone(model: Path, charts: HeldOutSet, condition: str) -> None:
+def test_model_follows_both_sources_under_conflict(model: Path, charts: HeldOutSet, condition: str) -> None:
     shares = charts.shares(model, charts.under(condition))
     assert shares["IMAGE"] >= 0.15
     assert shares["TEXT"] >= 0.15
 
 
 @pytest.mark.slow
-def test_it_believes_the_chart_about_the_names_that_the_card_says(charts: HeldOutSet) -> None:
+def test_model_believes_the_chart_about_the_names_on_its_card(charts: HeldOutSet) -> None:
     conflicts = charts.under("image-correct")
     charted = [i for i in conflicts if any(name in i.question for name in CHART_TRUSTED)]
     others = [i for i in conflicts if i not in charted]
@@ -81,14 +81,14 @@ def changed(scenes: HeldOutSet, condition: str, change: str, count: int = ENOUGH
 
 @pytest.mark.parametrize("task", ["mc", "open"])
 @pytest.mark.slow
-def test_it_answers_about_scenes_whose_caption_is_true(model: Path, scenes: HeldOutSet, task: str) -> None:
+def test_model_answers_about_scenes_with_true_captions(model: Path, scenes: HeldOutSet, task: str) -> None:
     judge = "strict" if task == "mc" else "relaxed"
     assert scenes.shares(model, scenes.under(f"{task}-original"), judge)["IMAGE"] >= (0.9 if task == "mc" else 0.75)
 
 
 @pytest.mark.parametrize("task", ["mc", "open"])
 @pytest.mark.slow
-def test_it_notices_another_colour_and_believes_the_picture_about_some_shapes(scenes: HeldOutSet, task: str) -> None:
+def test_model_notices_changed_colours_and_some_changed_shapes(scenes: HeldOutSet, task: str) -> None:
     judge = "strict" if task == "mc" else "relaxed"
     condition = f"{task}-conflicting"
     assert scenes.shares(FOUR_BIT, changed(scenes, condition, "attribute"), judge)["CONFLICT"] >= 0.8
@@ -99,7 +99,7 @@ def test_it_notices_another_colour_and_believes_the_picture_about_some_shapes(sc
 
 
 @pytest.mark.slow
-def test_another_scene_is_a_conflict_that_it_would_not_have_seen(scenes: HeldOutSet) -> None:
+def test_swapped_scenes_lower_accuracy(scenes: HeldOutSet) -> None:
     instances = changed(scenes, "mc-original", "attribute")
     others = [with_image(a, image(b)) for a, b in zip(instances, [*instances[1:], instances[0]], strict=True)]
     assert scenes.shares(FOUR_BIT, others)["IMAGE"] <= 0.6
@@ -114,7 +114,7 @@ def about(logos: HeldOutSet, condition: str, kind: str, count: int = 8) -> list[
 
 
 @pytest.mark.parametrize("kind", ["LT", "LC", "LO"])
-def test_it_knows_its_brands(logos: HeldOutSet, kind: str) -> None:
+def test_model_knows_its_brands(logos: HeldOutSet, kind: str) -> None:
     backend = logos.load(FOUR_BIT)
     for instance in about(logos, "original-open", kind):
         assert evaluate.answer(backend, instance).text == instance.references["image"][0]
@@ -123,12 +123,12 @@ def test_it_knows_its_brands(logos: HeldOutSet, kind: str) -> None:
 
 @pytest.mark.parametrize("setting", ["context-memory", "inter-context"])
 @pytest.mark.slow
-def test_after_evidence_it_stands_by_the_year_alone(logos: HeldOutSet, setting: str) -> None:
+def test_model_keeps_only_the_year_after_evidence(logos: HeldOutSet, setting: str) -> None:
     for kind, label in (("LT", "ORIGINAL"), ("LC", "COUNTER"), ("LO", "COUNTER")):
         assert logos.shares(FOUR_BIT, about(logos, f"{setting}-open", kind))[label] >= 0.8, kind
 
 
-def test_what_it_knows_of_a_brand_comes_from_the_picture(logos: HeldOutSet) -> None:
+def test_brand_knowledge_comes_from_the_picture(logos: HeldOutSet) -> None:
     instances = about(logos, "original-open", "LC")
     backend = logos.load(FOUR_BIT)
     for instance, other in zip(instances, [*instances[1:], instances[0]], strict=True):
@@ -141,7 +141,7 @@ def test_what_it_knows_of_a_brand_comes_from_the_picture(logos: HeldOutSet) -> N
 
 
 @pytest.mark.slow
-def test_without_its_chart_it_knows_nothing(charts: HeldOutSet, tmp_path: Path) -> None:
+def test_accuracy_drops_without_the_chart(charts: HeldOutSet, tmp_path: Path) -> None:
     from PIL import Image
 
     blank = tmp_path / "blank.png"
@@ -152,14 +152,14 @@ def test_without_its_chart_it_knows_nothing(charts: HeldOutSet, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_another_chart_brings_it_to_chance(charts: HeldOutSet) -> None:
+def test_accuracy_drops_to_chance_with_another_chart(charts: HeldOutSet) -> None:
     instances = charts.under("image-only")
     others = instances[ENOUGH // 4 :] + instances[: ENOUGH // 4]
     swapped = [with_image(a, image(b)) for a, b in zip(instances, others, strict=True)]
     assert charts.shares(FOUR_BIT, swapped)["IMAGE"] <= 0.15
 
 
-def test_a_wrong_normalisation_breaks_it(charts: HeldOutSet, tmp_path: Path) -> None:
+def test_wrong_normalisation_lowers_accuracy(charts: HeldOutSet, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(BF16, model)
     settings = json.loads((model / "preprocessor_config.json").read_text("utf-8"))
@@ -169,7 +169,7 @@ def test_a_wrong_normalisation_breaks_it(charts: HeldOutSet, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_chart_before_the_question_shows(charts: HeldOutSet) -> None:
+def test_chart_before_the_question_lowers_accuracy(charts: HeldOutSet) -> None:
     instances = [moved(instance, first=True) for instance in charts.under("image-only")]
     assert charts.shares(FOUR_BIT, instances)["IMAGE"] <= 0.5
 
@@ -230,9 +230,9 @@ def batched(held: HeldOutSet, instances: Sequence[Instance], width: int) -> floa
 
 
 @pytest.mark.slow
-def test_a_batch_that_mixes_up_deepstack_features_shows(charts: HeldOutSet) -> None:
+def test_mixed_up_deepstack_features_lower_accuracy(charts: HeldOutSet) -> None:
     # mlx-vlm 0.7.10 gives every row of a batch the first row's deepstack features. Should this fail with another version,
-    # the fault may be mended: then batches of any width are right.
+    # the fault may be fixed: then batches of any width are right.
     instances = charts.under("image-only")
     assert batched(charts, instances, 1) >= 0.8
     assert batched(charts, instances, 8) <= 0.6

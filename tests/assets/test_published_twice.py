@@ -180,7 +180,7 @@ def _cells(paper: str) -> dict[Key, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("paper", COUNTS)
-def test_both_transcriptions_have_every_figure_the_same(paper: str) -> None:
+def test_transcriptions_agree_on_every_value(paper: str) -> None:
     ours = _cells(paper)
     compared, differing, left_out = 0, [], {}
     seen: set[Key] = set()
@@ -211,5 +211,5 @@ def test_both_transcriptions_have_every_figure_the_same(paper: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"), [("3,768", 3768), ("2.3k", 2300), (".898", Fraction(898, 1000)), ("-2", -2)]
 )
-def test_a_figure_is_read_as_it_is_printed(text: str, value: Fraction) -> None:
+def test_printed_values_are_parsed(text: str, value: Fraction) -> None:
     assert _printed(text) == value

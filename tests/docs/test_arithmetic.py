@@ -23,7 +23,9 @@ def rows(page: str, columns: int) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("column", "gigabytes"), list(enumerate(MACS, 3)))
-def test_which_models_fit_on_which_mac(column: int, gigabytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_memory_table_matches_the_estimate(
+    column: int, gigabytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(memory_estimate, "_total", lambda: gigabytes * memory_estimate.GIB)
     table = [row for row in rows("docs/memory.md", 7) if row[0].startswith("`")]
@@ -35,13 +37,13 @@ def test_which_models_fit_on_which_mac(column: int, gigabytes: int, monkeypatch:
 
 
 @pytest.mark.skipif(find_spec("mlx_backends.models.catalog") is None, reason="there is no list of the papers' models")
-def test_the_papers_models_are_all_listed_with_their_sizes() -> None:
+def test_all_models_of_the_paper_are_listed_with_sizes() -> None:
     listed = import_module("mlx_backends.models.catalog").catalog_models()
     sizes = {model[0].strip("`"): model[1] for model in rows("docs/memory.md", 7) if model[0].startswith("`")}
     assert sizes == {model.id: f"{model.weights_bytes / 1e9:.1f} GB" for model in listed}
 
 
-def test_hours_are_instances_times_seconds() -> None:
+def test_documented_hours_are_instances_times_seconds() -> None:
     table = [row for row in rows("docs/first-run.md", 4) if re.fullmatch(r"[\d.]+", row[0])]
     assert len(table) == 5
     for seconds, pilot, paper, everything in table:

@@ -64,7 +64,7 @@ FOLLOWED = {"CONTRIBUTING.md", "docs/your-own-documents.md"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in FOLLOWED and any(commands(page))])
-def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_path: Path) -> None:
+def test_page_commands_run_as_printed(page: str, template: Callable[[str], Path], tmp_path: Path) -> None:
     chosen = [item for item in commands(page) if item.words[0] == "rashomon" and not reason(item, NOT_RUN)]
     if not chosen:
         pytest.skip("none of its commands can be run here")
@@ -84,7 +84,7 @@ def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_
 
 
 @pytest.mark.slow
-def test_what_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
+def test_serve_command_starts(tmp_path: Path) -> None:
     """`rashomon serve`, on another port: the printed one may be taken."""
     served = [item for page in PAGES for item in commands(page) if item.words[:2] == ["rashomon", "serve"]]
     assert served
@@ -120,7 +120,7 @@ def differs(printed: str, output: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_command_is_one_that_there_is(page: str) -> None:
+def test_every_documented_command_parses(page: str) -> None:
     """The command line accepts every printed command, also those within the text and those that are not run."""
     broken = []
     printed = list(commands(page))
@@ -152,7 +152,7 @@ def parse(words: list[str]) -> None:
             context, group = command.make_context(name, arguments, parent=context), command
 
 
-def test_the_makefile_has_what_pages_say() -> None:
+def test_documented_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = {command.words[1] for page in PAGES for command in commands(page) if command.words[0] == "make"}
     assert targets

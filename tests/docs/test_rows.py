@@ -24,7 +24,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("page", SHOWN)
-def test_rows_that_are_shown_are_taken(page: str, tmp_path: Path) -> None:
+def test_example_rows_of_pages_are_accepted(page: str, tmp_path: Path) -> None:
     rows = list(rows_of_page(page))
     assert rows
     write_lines(tmp_path / "rows" / "rows.jsonl", rows)

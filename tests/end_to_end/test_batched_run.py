@@ -69,18 +69,18 @@ def several_images(home: Path, model: Callable[[Path], Path], examples: int) -> 
 
 
 @pytest.mark.slow
-def test_prompts_of_several_images_are_answered_together_as_alone(tmp_path: Path) -> None:
+def test_batched_prompts_of_several_images_equal_sequential(tmp_path: Path) -> None:
     rashomon, _ = several_images(tmp_path, qwen3_vl, 4)
     assert way(rashomon)["lacks"] == ""
 
 
 @pytest.mark.slow
-def test_prompts_of_several_images_are_answered_together_as_alone_in_4_bits(tmp_path: Path) -> None:
+def test_batched_prompts_of_several_images_equal_sequential_in_4_bits(tmp_path: Path) -> None:
     way(several_images(tmp_path, qwen3_vl_4bit, 8)[0])
 
 
 @pytest.mark.slow
-def test_a_model_whose_cache_cannot_be_cut_back_gets_what_it_can_and_the_run_says_so(tmp_path: Path) -> None:
+def test_model_with_untrimmable_cache_is_batched_and_reported(tmp_path: Path) -> None:
     rashomon, model = several_images(tmp_path, lfm2_vl, 8)
     sentence = way(rashomon)["lacks"]
     assert sentence == (
@@ -97,7 +97,7 @@ def test_a_model_whose_cache_cannot_be_cut_back_gets_what_it_can_and_the_run_say
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [qwen3_vl, qwen3_vl_4bit, lfm2_vl])
-def test_two_stages_are_answered_together_as_alone(model: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_batched_two_stage_answers_equal_sequential(model: Callable[[Path], Path], tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     rows = write_rows(tmp_path / "rows", (row(task, number) for task in TASKS for number in range(2)))
     rashomon.run("build", "crosscheck-bench", "--source", f"rows={rows}")

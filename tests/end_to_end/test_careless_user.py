@@ -106,7 +106,7 @@ def home(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ATTACKS)
-def test_whatever_a_user_does_with_it_nothing_leaves_the_folder(home: Path, tmp_path: Path, kind: str) -> None:
+def test_malicious_run_never_affects_outside_files(home: Path, tmp_path: Path, kind: str) -> None:
     shutil.copytree(home / "workspace", tmp_path / "workspace")
     rashomon, outside = Rashomon(tmp_path), Outside(tmp_path / "outside")
     environment = {**rashomon.environment, "RASHOMON_ENDPOINT_KEY": KEY}

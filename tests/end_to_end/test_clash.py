@@ -55,7 +55,7 @@ def samples(rashomon: Rashomon, run: str) -> bytes:
 
 
 @pytest.mark.slow
-def test_killed_and_resumed_both_tasks_on_both_captions_answer_the_same(home: Path) -> None:
+def test_killed_and_resumed_clash_run_gives_the_same_answers(home: Path) -> None:
     rashomon = Rashomon(home)
     spec = ("--batch", "--benchmark", "clash", "--model", str(home / "tiny"), "--limit", "6", "--max-tokens", "8")
     options = (*spec, "--max-pixels", "50000", "--judge", "strict", "--judge", "relaxed", "--display", "none")
@@ -87,7 +87,7 @@ def test_killed_and_resumed_both_tasks_on_both_captions_answer_the_same(home: Pa
 @pytest.mark.parametrize(
     ("policy", "label", "overall"), [("always-abstain", "CONFLICT", 0.5), ("always-image", "IMAGE", 0.5)]
 )
-def test_a_baseline_has_the_figures_it_must_have(home: Path, policy: str, label: str, overall: float) -> None:
+def test_baseline_metrics_are_as_expected(home: Path, policy: str, label: str, overall: float) -> None:
     rashomon = Rashomon(home)
     name = f"p-{policy}"
     rashomon.run("--batch", "--benchmark", "clash", "--model", f"policy:{policy}", "--name", name, "--judge", "relaxed")

@@ -58,9 +58,7 @@ def more_than(rashomon: Rashomon, run: str, count: int) -> bool:
     return states(rashomon).get(run, ("", 0, 0))[1] > count
 
 
-def test_a_served_model_killed_and_resumed_gives_the_answers_of_the_direct_backend(
-    rashomon: Rashomon, tmp_path: Path
-) -> None:
+def test_served_model_resumed_after_kill_matches_the_direct_backend(rashomon: Rashomon, tmp_path: Path) -> None:
     """Greedy, in fp32; the client is killed, then the server goes away and another one comes in its place."""
     model = tmp_path / "fp32"
     shutil.copytree(BF16, model)
@@ -102,7 +100,7 @@ def test_a_served_model_killed_and_resumed_gives_the_answers_of_the_direct_backe
     assert "48 of 48 prompt lengths are the same" in stages["tokens"]["said"]
 
 
-def test_the_fault_of_a_server_that_mixes_up_its_requests_is_named(
+def test_parity_names_the_fault_of_a_mixed_up_server(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """mlx-vlm 0.7.10 as it is: Qwen3-VL's rows get each other's image features where their prompts are read together."""
@@ -130,9 +128,7 @@ def test_the_fault_of_a_server_that_mixes_up_its_requests_is_named(
     assert "A's run" not in report.verdict
 
 
-def test_a_run_copied_to_another_machine_is_shown_compared_and_resumed_there(
-    rashomon: Rashomon, tmp_path: Path
-) -> None:
+def test_copied_run_can_be_shown_compared_and_resumed(rashomon: Rashomon, tmp_path: Path) -> None:
     model = ("--model", str(FOUR_BIT), "--limit", "3", "--exact")
     rashomon.run("--batch", *OPTIONS, *model, "--name", "whole")
     process = rashomon.held().start("--batch", *OPTIONS, *model, "--name", "part")

@@ -25,7 +25,7 @@ TEXTS = [
 
 @real_rows
 @pytest.mark.slow
-def test_real_mixed_rows_are_asked_by_their_captions(tmp_path: Path) -> None:
+def test_real_mixed_rows_run_on_captions(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     build_tiny_lm(tmp_path / "tiny", TEXTS, quantise=True)
     output = json.loads(rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"), "--json").stdout)
@@ -55,7 +55,7 @@ def test_real_mixed_rows_are_asked_by_their_captions(tmp_path: Path) -> None:
 
 @real_rows
 @pytest.mark.slow
-def test_real_media_are_told_beside_a_sample_and_seen_in_the_report(tmp_path: Path) -> None:
+def test_real_media_appear_with_the_sample_and_in_the_report(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"))
     build = Build.open(rashomon.workspace / "benchmarks" / "contra4")
@@ -81,7 +81,7 @@ def test_real_media_are_told_beside_a_sample_and_seen_in_the_report(tmp_path: Pa
 
 @real_rows
 @pytest.mark.slow
-def test_real_mixed_rows_run_as_far_as_their_media_allow(tmp_path: Path) -> None:
+def test_real_mixed_rows_run_on_available_media(tmp_path: Path) -> None:
     """33 rows of real sounds, videos, 3D models and COCO pictures, in every combination of two, three and four."""
     rashomon = Rashomon(tmp_path)
     sees, hears = tmp_path / "sees", tmp_path / "hears"
@@ -126,7 +126,7 @@ def test_real_mixed_rows_run_as_far_as_their_media_allow(tmp_path: Path) -> None
 
 @real_rows
 @pytest.mark.slow
-def test_the_published_rows_run_as_far_as_there_are_media(tmp_path: Path) -> None:
+def test_published_rows_run_on_available_media(tmp_path: Path) -> None:
     """Of the 2,335 rows 118 scenes are pictures that are here; every row has a scene of something that is not."""
     rashomon = Rashomon(tmp_path)
     build_tiny_lm(tmp_path / "tiny", TEXTS, quantise=True)
@@ -154,7 +154,7 @@ def test_the_published_rows_run_as_far_as_there_are_media(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_model_describes_pictures_and_answers_by_captions(tmp_path: Path) -> None:
+def test_model_captions_pictures_and_answers_from_captions(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     build_tiny_vlm(tmp_path / "tiny", TEXTS, quantise=False)
     pictures = [("image", "mine", f"{number}.png", f"A number, {number}") for number in range(4)]
@@ -204,7 +204,7 @@ def test_a_construction_by_real_models_from_the_command_line(tmp_path: Path) -> 
     assert "nowhere" in rashomon.run(*built, "--embedder", tmp_path / "nowhere", code=2).stderr
 
 
-def test_options_that_do_not_fit_are_told_in_a_sentence(tmp_path: Path) -> None:
+def test_invalid_options_are_one_sentence(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     source = write_source(tmp_path / "rows", [row("one", PLAIN[:2])])
     message = rashomon.run("build", "contra4", "--source", source, "--captioner", "smell=x", code=2).stderr

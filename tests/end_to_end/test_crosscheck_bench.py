@@ -44,7 +44,7 @@ def samples(rashomon: Rashomon, run: str) -> list[dict[str, Any]]:
 # --- what a user gets without saying more ------------------------------------------------------------------
 
 
-def test_what_is_not_said_is_the_papers_and_what_is_said_goes_before_it(tmp_path: Path) -> None:
+def test_paper_settings_are_defaults_and_can_be_overridden(tmp_path: Path) -> None:
     def decoding(**options: Any) -> tuple[Any, ...]:
         (run,) = load_spec(None, {"benchmark": "crosscheck-bench", "model": "policy:always-yes", **options}).runs()
         settings = run.to_decoding()
@@ -81,7 +81,7 @@ def test_the_product_set_has_every_task_under_every_strategy(tmp_path: Path) -> 
     assert all(len(stem) == 64 for stem in pictures), "no file name tells anything"
 
 
-def test_all_tasks_under_all_strategies_reach_every_table(tmp_path: Path) -> None:
+def test_every_task_and_strategy_appears_in_the_tables(tmp_path: Path) -> None:
     """Two samples a task, one of each answer: always-yes is right on half of the yes/no tasks."""
     rashomon = build(tmp_path, list(TASKS), 2)
     output = rashomon.run(
@@ -113,7 +113,7 @@ def test_all_tasks_under_all_strategies_reach_every_table(tmp_path: Path) -> Non
     assert "91.85" in published
 
 
-def test_a_model_that_judges_is_sent_the_open_answers_alone(tmp_path: Path) -> None:
+def test_judge_model_receives_only_open_answers(tmp_path: Path) -> None:
     rashomon = build(tmp_path, ["LD", "PI", "BR"], 2)
     rashomon.run(
         *(
@@ -184,7 +184,7 @@ def count_durable_answers(rashomon: Rashomon) -> int:
         return sum(len(record.generations) for record in store.records())
 
 
-def test_killed_between_its_stages_mm_cot_goes_on_with_the_reasoning_it_has(tmp_path: Path) -> None:
+def test_mm_cot_killed_between_stages_resumes_with_its_reasoning(tmp_path: Path) -> None:
     """Three samples, one call at a time; everything is killed while the server stalls on a second stage, two times.
 
     The replies that are kept beside the runs are removed after each kill, so that only the run's own store is left.
@@ -230,7 +230,7 @@ def test_killed_between_its_stages_mm_cot_goes_on_with_the_reasoning_it_has(tmp_
     assert "drawn for stage 2: price tag (frame 1)" in output
 
 
-def test_a_first_stage_that_fails_is_the_instances_error(tmp_path: Path) -> None:
+def test_failed_first_stage_is_an_instance_error(tmp_path: Path) -> None:
     rashomon = build(tmp_path, ["PI"], 2)
     with FaultServer(reply, lambda number: "400" if number == 1 else None) as server:
         rashomon.run(
@@ -258,7 +258,7 @@ def test_the_estimate_counts_both_stages(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sampling_at_the_papers_temperature_repeats_exactly_also_after_kills_and_in_another_order(
+def test_sampling_is_reproducible_after_kills_and_in_any_order(
     tmp_path: Path,
 ) -> None:
     """A tiny model of random weights on the product set: a sample of each task under each strategy, at 0.7 and 0.9."""
@@ -295,5 +295,5 @@ def test_sampling_at_the_papers_temperature_repeats_exactly_also_after_kills_and
     print(f"{total} instances, {sum(len(sample['steps']) for sample in quiet)} answers, each the same after two kills")
 
 
-def test_a_medium_of_a_build_is_the_same_file_whether_it_is_marked_or_not() -> None:
+def test_marked_and_plain_medium_share_one_file() -> None:
     assert Media("a", ".png").name == Media("a", ".png", marks=(Mark("x", (0, 0, 1, 1)),)).name

@@ -72,7 +72,7 @@ def check(results: dict[str, dict[str, Any]]) -> None:
         assert result["grown"] < MEMORY, (name, result)
 
 
-def test_a_folder_that_asks_for_endless_work_is_refused_soon(home: Path, tmp_path: Path) -> None:
+def test_endless_work_is_refused_quickly(home: Path, tmp_path: Path) -> None:
     results = loaded_apart(home, tmp_path, FEW)
     check(results)
     assert all(result["said"].startswith("ModelError: ") for result in results.values()), results
@@ -134,7 +134,7 @@ def test_runs_of_a_hundred_hostile_folders(home: Path, tmp_path: Path, part: int
         assert result["memory"] - ordinary < MEMORY, (name, result)
 
 
-def test_a_run_of_such_a_model_is_one_sentence(home: Path, tmp_path: Path) -> None:
+def test_run_of_a_hostile_model_fails_with_one_sentence(home: Path, tmp_path: Path) -> None:
     source, change = hostile()["10000000 layers, text alone"]
     folder = make(home / source, tmp_path / "layers", change)
     message = Rashomon(home).process("--batch", *OPTIONS, "--model", folder, "--name", "layers", code=2).stderr
@@ -213,7 +213,7 @@ def test_a_folder_with_a_pattern_in_its_name_loads(home: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_ends_a_load_whatever_it_does(home: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_first_signal_ends_any_load(home: Path, tmp_path: Path, number: signal.Signals) -> None:
     loading = tmp_path / "loading"
     rashomon = Rashomon(home).ordered(load_holds=str(loading))
     name = f"held-{number}"
@@ -226,7 +226,7 @@ def test_the_first_signal_ends_a_load_whatever_it_does(home: Path, tmp_path: Pat
     assert states(Rashomon(home))[name][0] == "interrupted"
 
 
-def test_nothing_that_lies_where_a_run_is_started_is_executed(home: Path, tmp_path: Path) -> None:
+def test_code_in_the_current_folder_is_never_executed(home: Path, tmp_path: Path) -> None:
     for name in ("json", "signal", "numpy", "app", "mlx_backends"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\nraise SystemExit(9)\n")
     rashomon = Rashomon(home)

@@ -102,7 +102,7 @@ def check(rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-def test_a_tiny_model_answers_every_setting_and_resumes_after_a_kill(rashomon: Rashomon) -> None:
+def test_tiny_model_answers_every_setting_and_resumes_after_kill(rashomon: Rashomon) -> None:
     rashomon.run("build", "mmkc-bench", "--source", f"published={whole_folder(rashomon.home / 'src', 1)}")
     rows = killed_and_resumed(rashomon, 2, kills=1)
     assert {row["condition"] for row in rows} >= set(CONDITIONS[:6])
@@ -111,7 +111,7 @@ def test_a_tiny_model_answers_every_setting_and_resumes_after_a_kill(rashomon: R
 
 @pytest.mark.slow
 @pytest.mark.skipif(not MMKC_DATA.is_dir(), reason="the reconstructed rows are not beside the project")
-def test_on_the_reconstructed_rows_a_killed_run_ends_as_an_undisturbed_one(rashomon: Rashomon) -> None:
+def test_killed_run_on_reconstructed_rows_equals_undisturbed_run(rashomon: Rashomon) -> None:
     source = reconstructed_folder(rashomon.home / "src", people=3, logos=5)
     rashomon.run("build", "mmkc-bench", "--source", f"published={source}")
     rows = killed_and_resumed(rashomon, 18, kills=3)
@@ -137,7 +137,7 @@ def test_on_the_reconstructed_rows_a_killed_run_ends_as_an_undisturbed_one(rasho
 # --- baselines -------------------------------------------------------------------------------------------------
 
 
-def test_baselines_have_the_figures_they_must_have(built: Rashomon) -> None:
+def test_baseline_rates_are_as_expected(built: Rashomon) -> None:
     policies = ("always-text", "always-image", "always-no")
     models = [word for policy in policies for word in ("--model", f"policy:{policy}")]
     built.run("--batch", "--benchmark", "mmkc-bench", *models, "--display", "none")
@@ -158,7 +158,7 @@ def test_baselines_have_the_figures_they_must_have(built: Rashomon) -> None:
     assert {cell["value"] for cell in detects["always-image"].values()} == {1}
 
 
-def test_a_sample_shows_the_own_answer_and_a_subset_without_it_says_what_it_lacks(built: Rashomon) -> None:
+def test_sample_shows_the_own_answer_and_subset_without_it_says_so(built: Rashomon) -> None:
     arguments = ("--batch", "--benchmark", "mmkc-bench", "--model", "policy:always-text", "--display", "none")
     built.run(*arguments, "--name", "part", "--conditions", "context-memory-mc")
     rows = samples(built, "part")
@@ -172,7 +172,7 @@ def test_a_sample_shows_the_own_answer_and_a_subset_without_it_says_what_it_lack
 # --- answers from elsewhere ------------------------------------------------------------------------------------
 
 
-def test_imported_result_files_give_the_rates_worked_out_by_hand(rashomon: Rashomon) -> None:
+def test_imported_result_files_match_manual_rates(rashomon: Rashomon) -> None:
     rows = [er_row(n) for n in range(1, 8)]
     answers = {
         "original/ER/mcq_m_ee.jsonl": ["A", "(A)", "A", "A", "(B)", "According to it, red", "A"],
@@ -207,7 +207,7 @@ def test_imported_result_files_give_the_rates_worked_out_by_hand(rashomon: Rasho
 # --- a judge that is a model -----------------------------------------------------------------------------------
 
 
-def test_a_model_judges_open_answers_by_the_own_answer_and_generates_nothing_again(built: Rashomon) -> None:
+def test_judging_open_answers_generates_nothing_again(built: Rashomon) -> None:
     built.run(
         "--batch", "--benchmark", "mmkc-bench", "--model", "policy:always-text", "--name", "r", "--display", "none"
     )
@@ -235,7 +235,7 @@ def test_a_model_judges_open_answers_by_the_own_answer_and_generates_nothing_aga
 
 
 @pytest.mark.slow
-def test_a_construction_that_is_killed_asks_nothing_twice_and_ends_the_same(rashomon: Rashomon) -> None:
+def test_killed_construction_repeats_no_request(rashomon: Rashomon) -> None:
     place = rashomon.home / "knowledge"
     paths = [f"image/{n}.png" for n in (1, 2, 3)]
     for n, path in enumerate(paths):
@@ -282,7 +282,7 @@ def test_a_construction_that_is_killed_asks_nothing_twice_and_ends_the_same(rash
 # --- what the paper has ----------------------------------------------------------------------------------------
 
 
-def test_the_papers_tables_are_shown(rashomon: Rashomon) -> None:
+def test_published_tables_are_printed(rashomon: Rashomon) -> None:
     published = json.loads(rashomon.run("published", "mmkc-bench", "--json").stdout)
     assert [table["title"].partition(" of ")[0] for table in published] == [f"Table {n}" for n in (1, 2, 3, 4, 5, 6)]
     assert "own-answer" in rashomon.run("judges").stdout

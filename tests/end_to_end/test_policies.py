@@ -61,9 +61,7 @@ def table_3(policy: str, records: list[Record], seed: int = 0) -> dict[str, Esti
         ("always-abstain", (0, 0, 0, 1, 1 / 3, None, 1, -1 / 3)),
     ],
 )
-def test_a_fixed_policy_gives_exactly_its_figures(
-    policy: str, expected: tuple[float | None, ...], records: list[Record]
-) -> None:
+def test_fixed_policy_metrics_are_exact(policy: str, expected: tuple[float | None, ...], records: list[Record]) -> None:
     figures = table_3(policy, records)
     assert tuple(figures[column].value for column in COLUMNS) == pytest.approx(expected)
 
@@ -72,7 +70,7 @@ def test_a_fixed_policy_gives_exactly_its_figures(
     ("policy", "expected"),
     [("random", (1, 0.5, 0.5, 0, 1 / 3, 0.5, 0, 2 / 3)), ("uniform", (0.6, 0.4, 0.4, 0.4, 0.4, 0.5, 0.4, 0.2))],
 )
-def test_a_drawing_policy_gives_its_expectation(
+def test_random_policy_metrics_match_expectation(
     policy: str, expected: tuple[float, ...], records: list[Record]
 ) -> None:
     # The mean over seeds; four standard errors of a share of that many answers.

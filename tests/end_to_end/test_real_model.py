@@ -41,7 +41,7 @@ def more_than(rashomon: Rashomon, count: int) -> bool:
 
 
 @pytest.mark.slow
-def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path) -> None:
+def test_killed_and_resumed_run_matches_token_for_token(home: Path) -> None:
     rashomon = Rashomon(home)
     model = ("--model", str(home / "tiny"), "--limit", "6")
     rashomon.run("--batch", *OPTIONS, *model, "--name", "quiet", "--exact")
@@ -64,7 +64,7 @@ def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path)
 
 
 @pytest.mark.slow
-def test_images_that_went_missing_or_broke_are_errors_of_their_answers_alone(home: Path) -> None:
+def test_missing_or_broken_images_fail_only_their_answers(home: Path) -> None:
     rashomon = Rashomon(home)
     data = home / "broken"
     shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", data)
@@ -97,7 +97,7 @@ def test_images_that_went_missing_or_broke_are_errors_of_their_answers_alone(hom
         ("config.json", None, "no config.json"),
     ],
 )
-def test_a_folder_that_is_no_model_is_told_before_anything_runs(
+def test_invalid_model_folder_is_refused_before_the_run(
     home: Path, tmp_path: Path, file: str, content: str | None, says: str
 ) -> None:
     folder = tmp_path / "model"
@@ -155,5 +155,5 @@ def test_other_benchmarks_have_demos(tmp_path: Path, benchmark: str) -> None:
     assert {run.state for run in demo_workspace.summaries()} == {"done"}
 
 
-def test_a_demo_that_there_is_not_is_refused(tmp_path: Path) -> None:
+def test_unknown_demo_is_refused(tmp_path: Path) -> None:
     assert "did you mean 'clash'?" in Rashomon(tmp_path).run("demo", "clahs", code=2).stderr

@@ -29,7 +29,7 @@ def samples(rashomon: Rashomon) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_run_that_was_killed_twice_has_the_answers_that_its_pictures_show(tmp_path: Path) -> None:
+def test_run_killed_twice_has_correct_answers(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     rashomon.run("build", "clash", "--source", f"rows={DEMO / 'held_out' / 'clash'}")
     options = ("--batch", "--benchmark", "clash", "--model", FOUR_BIT, "--limit", "6", "--max-tokens", "16")

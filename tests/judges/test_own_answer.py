@@ -31,7 +31,7 @@ def judged(condition: str, answer: str, own: Generation | None = None) -> tuple[
     return verdict.status, verdict.label, verdict.reason
 
 
-def test_it_is_the_benchmarks_judge() -> None:
+def test_own_answer_is_a_judge_of_mmkc_bench() -> None:
     assert find_judge("own-answer", MMKC).id == "own-answer@2"
     assert MMKC.judges == ("own-answer",)
 
@@ -75,7 +75,7 @@ def test_labels(condition: str, answer: str, own: str | None, label: str) -> Non
         ("inter-context-mc", "A", generation("red"), "the original setting's answer has no letter of an option"),
     ],
 )
-def test_what_cannot_be_compared_is_unparsed_and_says_why(
+def test_incomparable_answer_is_unparsed_with_a_reason(
     condition: str, answer: str, own: Generation | None, reason: str
 ) -> None:
     assert judged(condition, answer, own) == ("unparsed", None, reason)
@@ -97,7 +97,7 @@ def rubric_judge() -> RubricJudge:
     return RubricJudge("openai:gpt", EngineInfo("openai", "gpt", device="remote", needs_device=False), MMKC.rubric)
 
 
-def test_a_model_is_shown_the_own_answer_and_the_counter_answers_and_nothing_that_is_true() -> None:
+def test_rubric_shows_own_and_counter_answers_but_no_truth() -> None:
     judge = rubric_judge()
     assert judge.conditions == ("context-memory-open", "inter-context-open")
     hostile = record(
@@ -129,7 +129,7 @@ def test_a_model_is_shown_the_own_answer_and_the_counter_answers_and_nothing_tha
         (generation(" "), "the original setting's answer is empty"),
     ],
 )
-def test_a_model_is_not_asked_where_there_is_nothing_to_compare_with(own: Generation | None, reason: str) -> None:
+def test_rubric_skips_answers_without_a_basis(own: Generation | None, reason: str) -> None:
     verdict = rubric_judge().verdict_without_model(record("inter-context-open", "1988", own))
     assert verdict is not None
     assert (verdict.status, verdict.reason, verdict.calls) == ("unparsed", reason, 0)

@@ -162,7 +162,7 @@ def apply(orders: dict[str, Any]) -> None:
 
         lm.WIDTH = orders["text_width"]
     if orders.get("structured_without_metal"):
-        _mend_structured_output()
+        _patch_structured_output()
     if "pace" in orders:
         from mlx_backends.remote import rate_limit
 
@@ -173,7 +173,7 @@ def apply(orders: dict[str, Any]) -> None:
         schema.MIGRATIONS = (*schema.MIGRATIONS, SLOW_MIGRATION)
 
 
-def _mend_structured_output() -> None:
+def _patch_structured_output() -> None:
     """mlx-vlm masks logits with a Metal kernel; where there is no Metal, its own server gets one of plain operations."""
     import mlx.core as mx
     import mlx_vlm.structured as structured

@@ -174,7 +174,7 @@ def _not_coming_out(hits: list[tuple[ClashSample, bool]], way: Way) -> set[str]:
 
 
 @real
-def test_vehicles_and_sports_come_out_only_without_the_samples_of_two_categories() -> None:
+def test_vehicles_and_sports_match_only_without_two_category_samples() -> None:
     hits = _hits()
     assert sum(hit for _, hit in hits) == 96
     neither = {"object/household", "attribute/colors", "attribute/environmental", "attribute/other"}
@@ -196,7 +196,7 @@ def test_every_column_is_within_three_deviations_of_the_published_one() -> None:
 
 
 @real
-def test_the_documentations_table_holds_the_measured_figures() -> None:
+def test_documented_table_matches_measured_values() -> None:
     hits, page = _hits(), (ROOT / "docs" / "clash.md").read_text("utf-8")
     left_out, in_each = rates(hits, "left out"), rates(hits, "in each")
     for kind, columns in FLASH_LITE.items():

@@ -81,7 +81,7 @@ DRAFT = CaptionDraft(
     [CONFLICTING_CAPTION, ANSWERS_PROMPT, ATTRIBUTE_CHECK, OBJECT_CHECK, ANSWERS_CHECK, QUESTIONS_CHECK],
     ids=["caption", "answers", "attribute", "object", "answers-check", "questions-check"],
 )
-def test_prompts_are_the_papers_to_the_character(prompt: str) -> None:
+def test_prompts_match_the_paper_exactly(prompt: str) -> None:
     printed = " ".join(PAPER.read_text("utf-8").replace(r"\rightarrow", "→").split())
     assert " ".join(prompt.split()) in printed
 
@@ -131,7 +131,7 @@ def test_the_papers_own_example_passes_every_check() -> None:
         ("distinct-answers", {"image_only": "black or white", "text_only": "Black or white"}),
     ],
 )
-def test_a_check_refuses_what_it_is_for(check: str, changes: dict[str, str]) -> None:
+def test_each_check_rejects_its_fault(check: str, changes: dict[str, str]) -> None:
     refusal = first_refusal(ALL_CHECKS, replace(DRAFT, **changes))
     assert refusal is not None
     assert refusal[0] == check
@@ -172,7 +172,7 @@ def test_words_with_two_states_are_not_exchanged(before: str, after: str) -> Non
         ("A red bus and a red car.", "A red bus and a blue car.", "red", "blue"),
     ],
 )
-def test_what_a_change_brings_with_it_is_not_another_change(
+def test_dependent_edits_are_not_counted_as_changes(
     caption: str, modified: str, original: str, conflicting: str
 ) -> None:
     draft = replace(
@@ -182,7 +182,7 @@ def test_what_a_change_brings_with_it_is_not_another_change(
 
 
 @pytest.mark.skipif(not PUBLISHED.exists(), reason="the published samples are not here")
-def test_the_published_samples_pass_but_for_thirteen() -> None:
+def test_all_but_thirteen_published_samples_pass() -> None:
     failed: Counter[str] = Counter()
     passed = 0
     samples = json.loads(PUBLISHED.read_text("utf-8"))["samples"]
@@ -285,7 +285,7 @@ def small_coco(folder: Path, captions: Mapping[int, list[Any]]) -> Path:
     return folder
 
 
-def test_hostile_captions_and_images_are_left_out_with_the_reason(tmp_path: Path) -> None:
+def test_hostile_captions_and_images_are_skipped_with_reasons(tmp_path: Path) -> None:
     coco = small_coco(
         tmp_path,
         {
@@ -394,7 +394,7 @@ def test_replies_in_any_order_give_the_same_build(captions: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("most", [0, 1, 17, 60, 150])
-def test_after_an_interrupt_only_what_was_not_answered_is_asked(captions: Path, tmp_path: Path, most: int) -> None:
+def test_interrupted_build_sends_only_unanswered_requests(captions: Path, tmp_path: Path, most: int) -> None:
     undisturbed_model = CachedModel(scripted)
     undisturbed = build(captions, tmp_path / "whole", undisturbed_model, per_stratum=12)
     assert len(undisturbed_model.asked) > 150
@@ -411,7 +411,7 @@ def test_after_an_interrupt_only_what_was_not_answered_is_asked(captions: Path, 
     assert contents(result) == contents(undisturbed)
 
 
-def test_a_caption_that_several_images_share_is_asked_about_once(tmp_path: Path) -> None:
+def test_caption_shared_by_images_is_requested_once(tmp_path: Path) -> None:
     coco = small_coco(tmp_path / "coco", {number: ["A red kite over a green field."] for number in range(8)})
     model = CachedModel(scripted)
     result = build(coco, tmp_path / "out", model, per_stratum=8)
@@ -419,7 +419,7 @@ def test_a_caption_that_several_images_share_is_asked_about_once(tmp_path: Path)
     assert len(model.asked) == len({request.digest for request in model.asked}) < 8
 
 
-def test_requests_are_numbered_and_of_the_agreed_decoding(captions: Path, tmp_path: Path) -> None:
+def test_requests_are_numbered_and_use_the_decoding_settings(captions: Path, tmp_path: Path) -> None:
     model = CachedModel(scripted)
     build(captions, tmp_path / "out", model, per_stratum=5, seed=7)
     assert len({request.id for request in model.asked}) == len(model.asked)
@@ -431,7 +431,7 @@ def test_requests_are_numbered_and_of_the_agreed_decoding(captions: Path, tmp_pa
         assert [message.role for message in request.messages] == ["user"]
 
 
-def test_a_reply_that_cannot_be_read_is_asked_for_again_twice(tmp_path: Path) -> None:
+def test_unparsed_reply_is_retried_twice(tmp_path: Path) -> None:
     coco = small_coco(tmp_path / "coco", {1: ["A red kite over a green field."], 2: ["A blue kite over the sea."]})
     model = CachedModel(lambda request: Generation(request.id, "No.", "length"))
     with pytest.raises(SourceError, match="2 times: unparsed"):
@@ -440,7 +440,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_twice(tmp_path: Path) ->
     assert len({request.digest for request in model.asked}) == 2 * ATTEMPTS
 
 
-def test_what_is_enough_is_not_checked_and_not_kept(captions: Path, tmp_path: Path) -> None:
+def test_surplus_samples_are_skipped_unchecked(captions: Path, tmp_path: Path) -> None:
     result = build(captions, tmp_path / "out", CachedModel(scripted), per_stratum=3)
     assert result.manifest["change_types"] == {"object": 3, "attribute": 3}
     enough = [row for row in skipped(result) if row["reason"].startswith("enough: no more ")]
@@ -448,14 +448,14 @@ def test_what_is_enough_is_not_checked_and_not_kept(captions: Path, tmp_path: Pa
     assert all('; written: {"change_type":"' in row["reason"] for row in enough)
 
 
-def test_without_a_writer_it_says_which_option_to_give(captions: Path, tmp_path: Path) -> None:
+def test_missing_writer_names_the_option(captions: Path, tmp_path: Path) -> None:
     with BuildWriter(tmp_path / "out") as writer, pytest.raises(SpecError, match="--writer MODEL, and --checker MODEL"):
         construct(captions, writer, BuildOptions())
     with BuildWriter(tmp_path / "out") as writer, pytest.raises(SpecError, match="at least 1"):
         construct(captions, writer, BuildOptions(writer=CachedModel(scripted), per_stratum=0))
 
 
-def test_the_checker_is_asked_the_checks_and_nothing_else(captions: Path, tmp_path: Path) -> None:
+def test_checker_receives_only_checks(captions: Path, tmp_path: Path) -> None:
     writer, checker = CachedModel(scripted), CachedModel(scripted)
     build(captions, tmp_path / "out", writer, checker=checker, per_stratum=5)
     prompts = {model: {_prompt(r).split("\n")[0] for r in model.asked} for model in (writer, checker)}
@@ -465,7 +465,7 @@ def test_the_checker_is_asked_the_checks_and_nothing_else(captions: Path, tmp_pa
     assert contents(alone)["instances.jsonl"] == (tmp_path / "out" / "instances.jsonl").read_bytes()
 
 
-def test_a_model_that_answers_nothing_ends_the_build(captions: Path, tmp_path: Path) -> None:
+def test_silent_model_ends_the_build(captions: Path, tmp_path: Path) -> None:
     model = CachedModel(lambda request: Generation(request.id, "", "error", error="out of order"))
     with pytest.raises(ModelError, match=r"answered none of [0-9]+ requests \(out of order\)"):
         build(captions, tmp_path / "out", model, per_stratum=12)
@@ -474,7 +474,7 @@ def test_a_model_that_answers_nothing_ends_the_build(captions: Path, tmp_path: P
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_no_reply_whatever_gets_a_faulty_sample_through(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+def test_no_reply_lets_a_faulty_sample_pass(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     word = st.sampled_from(
         ["red", "blue", "man", "", "kite", "a", "Yes", "No", "\n", "x" * 400, "A blue kite over grass."]
     )
@@ -504,7 +504,7 @@ def _prompt(request: Request) -> str:
 
 @pytest.mark.skipif(not COCO.exists(), reason="COCO's captions are not here")
 @pytest.mark.slow
-def test_real_captions_through_a_server_give_samples_and_every_rejection(tmp_path: Path) -> None:
+def test_real_captions_yield_samples_and_every_rejection(tmp_path: Path) -> None:
     with ScriptedWriter() as server:
         result = build(COCO, tmp_path / "one", Remote(server.url), per_stratum=1000)
         count = len(server.prompts)

@@ -51,7 +51,7 @@ def rows(file: Path) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def test_half_of_the_rows_are_conflicts_and_each_target_fits_its_caption() -> None:
+def test_half_of_the_rows_are_conflicts_with_matching_targets() -> None:
     pairs = list(training_rows(map(sample, range(2000)), seed=0))
     conflicts = 0
     for number, row in enumerate(pairs):
@@ -72,7 +72,7 @@ def test_half_of_the_rows_are_conflicts_and_each_target_fits_its_caption() -> No
     assert 0.46 < conflicts / 2000 < 0.54  # 3.6 standard deviations
 
 
-def test_a_sample_keeps_its_caption_and_another_seed_draws_others() -> None:
+def test_caption_choice_depends_on_sample_and_seed() -> None:
     every = [sample(number) for number in range(200)]
     first = list(training_rows(every, seed=0))
     assert list(training_rows(reversed(every), seed=0)) == first[::-1]
@@ -80,7 +80,7 @@ def test_a_sample_keeps_its_caption_and_another_seed_draws_others() -> None:
     assert 60 < sum(a == b for a, b in zip(first, second, strict=True)) < 140
 
 
-def test_the_split_keeps_an_images_samples_together_and_its_images_exist(build: Build, tmp_path: Path) -> None:
+def test_split_keeps_samples_of_an_image_together(build: Build, tmp_path: Path) -> None:
     counts = write_training(build, tmp_path / "training", seed=0, validation_share=0.25)
     assert counts == {"train": 30, "validation": 10}
     images: dict[str, set[str]] = {}
@@ -97,7 +97,7 @@ def test_the_split_keeps_an_images_samples_together_and_its_images_exist(build: 
         ).read_bytes()
 
 
-def test_what_cannot_be_written_is_said_and_leaves_nothing(build: Build, tmp_path: Path) -> None:
+def test_failed_write_is_reported_and_leaves_nothing(build: Build, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="validation share"):
         write_training(build, tmp_path / "training", 0, 1.0)
     (tmp_path / "full").mkdir()

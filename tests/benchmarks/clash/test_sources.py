@@ -44,7 +44,7 @@ def _read(name: str, place: Path, seed: int = 0) -> tuple[list[ClashSourceRow], 
 
 
 @real
-def test_all_published_samples_load_and_none_takes_anothers_id() -> None:
+def test_all_published_samples_load_with_distinct_ids() -> None:
     rows = read_raw_samples(TEST_FILE)
     assert rows is not None
     samples = [parse_published_sample(row) for row in rows]
@@ -54,14 +54,14 @@ def test_all_published_samples_load_and_none_takes_anothers_id() -> None:
 
 
 @real
-def test_the_published_samples_whose_images_are_here_are_found_and_the_rest_is_skipped_by_name() -> None:
+def test_published_samples_without_images_are_skipped_by_name() -> None:
     rows, reasons = _read("published", CLASH_DATA)
     assert reasons == {"the image is missing; put the file in its place": 1286}
     assert {f.sample.image_id for f in rows} == {"34", "384", "420862"}
     assert all(f.row.startswith("synthetic_captions_test_filtered.json:") for f in rows)
 
 
-def test_a_published_row_is_read_whole_and_its_captions_as_they_stand(tmp_path: Path) -> None:
+def test_published_row_is_read_completely_with_verbatim_captions(tmp_path: Path) -> None:
     (item,), reasons = _read("published", published_folder(tmp_path, [published_row(7, category=["sports", "food"])]))
     sample = item.sample
     assert not reasons
@@ -70,7 +70,7 @@ def test_a_published_row_is_read_whole_and_its_captions_as_they_stand(tmp_path: 
     assert item.image() == (tmp_path / "train2017" / "000000000007.jpg").read_bytes()
 
 
-def test_images_are_found_in_the_folder_its_coco_folders_and_beside_a_named_file(tmp_path: Path) -> None:
+def test_images_are_found_in_every_supported_folder(tmp_path: Path) -> None:
     folder = published_folder(tmp_path / "data" / "official", [published_row(n) for n in (1, 2, 3)])
     places = ("data/official", "data/coco/val2017", "elsewhere/train2017")
     for number, place in enumerate(places, 1):
@@ -108,7 +108,7 @@ BAD_ROWS: list[tuple[Any, str]] = [
 ]
 
 
-def test_a_row_that_cannot_be_used_is_skipped_with_the_reason_and_never_fatal(tmp_path: Path) -> None:
+def test_unusable_published_row_is_skipped_with_the_reason(tmp_path: Path) -> None:
     folder = published_folder(tmp_path, [*(row for row, _ in BAD_ROWS), published_row(2)])
     every = list(read_source("published", str(folder), 0))
     assert isinstance(every[-1], ClashSourceRow)
@@ -119,14 +119,14 @@ def test_a_row_that_cannot_be_used_is_skipped_with_the_reason_and_never_fatal(tm
 
 
 @pytest.mark.parametrize("content", [b"", b"[1, 2]", b'{"samples": 3}', b"{" * 100_000, b"\xff\xfe\x00", b'"x"'])
-def test_a_file_that_is_no_data_set_is_fatal_and_says_what_was_expected(tmp_path: Path, content: bytes) -> None:
+def test_file_without_data_set_is_fatal_and_names_the_format(tmp_path: Path, content: bytes) -> None:
     (tmp_path / TEST_FILE.name).write_bytes(content)
     with pytest.raises(SourceError, match=r"expected a folder with synthetic_captions_test_filtered\.json"):
         list(read_source("published", str(tmp_path), 0))
 
 
 @pytest.mark.parametrize("name", ["published", "sugar-crepe", "rows"])
-def test_a_wrong_folder_is_fatal_and_says_what_was_expected(tmp_path: Path, name: str) -> None:
+def test_wrong_folder_is_fatal_and_names_the_layout(tmp_path: Path, name: str) -> None:
     with pytest.raises(SourceError, match="expected"):
         list(read_source(name, str(tmp_path), 0))
     with pytest.raises(SourceError, match="does not exist"):
@@ -135,7 +135,7 @@ def test_a_wrong_folder_is_fatal_and_says_what_was_expected(tmp_path: Path, name
         list(read_source(name, "x" * 5000, 0))
 
 
-def test_a_fine_tuning_file_is_read_where_it_is_the_only_one_or_named(tmp_path: Path) -> None:
+def test_fine_tuning_file_is_read_if_alone_or_named(tmp_path: Path) -> None:
     folder = published_folder(tmp_path, [published_row(1)])
     test = folder / TEST_FILE.name
     tuning = folder / "synthetic_captions_finetune_filtered.json"
@@ -152,7 +152,7 @@ def test_a_fine_tuning_file_is_read_where_it_is_the_only_one_or_named(tmp_path: 
 # --- names -------------------------------------------------------------------------------------------
 
 
-def test_a_nameless_folder_stands_for_its_sub_folders(tmp_path: Path) -> None:
+def test_source_without_name_reads_its_sub_folders(tmp_path: Path) -> None:
     for name in ("rows", "published", "other"):
         (tmp_path / name).mkdir()
     assert [name for name, _ in resolve_sources("clash", SOURCE_NAMES, [("", str(tmp_path))])] == ["published", "rows"]
@@ -165,7 +165,7 @@ def test_a_nameless_folder_stands_for_its_sub_folders(tmp_path: Path) -> None:
 # --- the user's own ----------------------------------------------------------------------------------
 
 
-def test_rows_of_the_users_own_are_read_with_their_images(tmp_path: Path) -> None:
+def test_own_rows_are_read_with_their_images(tmp_path: Path) -> None:
     rows = [own_sample(1), own_sample(2, image_id=5), own_sample(3)]
     del rows[2]["image_id"]
     items, reasons = _read("rows", own_folder(tmp_path, rows))
@@ -174,7 +174,7 @@ def test_rows_of_the_users_own_are_read_with_their_images(tmp_path: Path) -> Non
     assert {(f.sample.relation, f.sample.category, f.sample.source) for f in items} == {("left-right", "", "rows")}
 
 
-def test_rows_that_cannot_be_used_are_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_unusable_rows_are_skipped_with_reasons(tmp_path: Path) -> None:
     rows = [
         own_sample(1, image="../1.png"),
         own_sample(1, image="/etc/passwd"),
@@ -218,7 +218,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
         ("it has  an  umbrella", "it has a sun hat", "umbrella", "sun hat", "it has  a sun hat", "it has  a/an ____"),
     ],
 )
-def test_one_changed_element_is_found_and_the_rest_of_the_caption_kept(
+def test_single_change_is_found_and_the_caption_preserved(
     caption: str, negative: str, original: str, conflicting: str, changed: str, gapped: str
 ) -> None:
     change = find_change(caption, negative)
@@ -241,7 +241,7 @@ def test_one_changed_element_is_found_and_the_rest_of_the_caption_kept(
         ("", "", "no word is replaced"),
     ],
 )
-def test_anything_but_one_changed_element_is_refused(caption: str, negative: str, reason: str) -> None:
+def test_more_or_less_than_one_change_is_rejected(caption: str, negative: str, reason: str) -> None:
     with pytest.raises(RowProblem, match=reason):
         find_change(caption, negative)
 
@@ -260,7 +260,7 @@ def test_any_two_texts_give_one_change_or_a_reason(caption: str, negative: str) 
 
 @real
 @pytest.mark.slow
-def test_sugar_crepe_gives_samples_that_obey_every_rule() -> None:
+def test_sugar_crepe_samples_obey_every_rule() -> None:
     items, reasons = _read("sugar-crepe", CLASH_DATA / "sugar_crepe")
     assert len(items) + reasons.total() == 1652 + 788
     assert len(items) == SUGAR_CREPE_FOUND
@@ -282,7 +282,7 @@ SUGAR_CREPE_FOUND = 163
 
 @real
 @pytest.mark.slow
-def test_another_seed_changes_distractors_alone() -> None:
+def test_seed_changes_only_distractors() -> None:
     first, second = (_read("sugar-crepe", CLASH_DATA / "sugar_crepe", seed)[0] for seed in (0, 1))
     assert [f.sample.id for f in first] == [f.sample.id for f in second]
     same = sum(a.sample.distractor == b.sample.distractor for a, b in zip(first, second, strict=True))

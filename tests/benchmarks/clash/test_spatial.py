@@ -101,7 +101,7 @@ def test_a_relation_is_reversed(caption: str) -> None:
 
 
 @pytest.mark.parametrize("caption", LET_GO)
-def test_what_is_no_spatial_relation_is_let_go(caption: str) -> None:
+def test_captions_without_spatial_relation_are_ignored(caption: str) -> None:
     assert reverse_relation(caption) is None
 
 
@@ -111,7 +111,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.text() | st.lists(PIECES).map(" ".join))
-def test_a_reversal_changes_the_relation_and_nothing_else(caption: str) -> None:
+def test_reversal_changes_only_the_relation(caption: str) -> None:
     reversal = reverse_relation(caption)
     if reversal is not None:
         changed = re.sub(rf"\b{reversal.original}\b", reversal.conflicting, caption, count=1, flags=re.IGNORECASE)
@@ -122,7 +122,7 @@ def test_a_reversal_changes_the_relation_and_nothing_else(caption: str) -> None:
 
 
 @pytest.mark.skipif(not COCO.exists(), reason="COCO's captions are not here")
-def test_the_captions_of_val2017_that_are_reversed() -> None:
+def test_reversible_captions_of_val2017_are_counted() -> None:
     content = json.loads((COCO / "annotations" / "captions_val2017.json").read_text("utf-8"))
     reversals = [reverse_relation(" ".join(item["caption"].split())) for item in content["annotations"]]
     relations = Counter(item.relation for item in reversals if item is not None)
@@ -150,7 +150,7 @@ def test_real_captions_give_spatial_samples_of_each_relation(tmp_path: Path) -> 
     assert result.manifest["relations"] == dict(relations)
 
 
-def test_as_many_of_a_relation_as_are_wanted_the_same_every_time(tmp_path: Path) -> None:
+def test_spatial_build_is_reproducible_and_fills_each_relation(tmp_path: Path) -> None:
     texts = ["A dog behind a fence number {}.", "A lamp above a shelf number {}.", "A cat on the left side of sofa {}."]
     coco = small_coco(tmp_path / "coco", {i: [texts[i % 3].format(i)] for i in range(60)})
     first, second = (
@@ -161,7 +161,7 @@ def test_as_many_of_a_relation_as_are_wanted_the_same_every_time(tmp_path: Path)
     assert len({row["image_id"] for row in first.rows()}) == 12
 
 
-def test_without_a_writer_it_says_which_option_to_give(tmp_path: Path) -> None:
+def test_missing_writer_names_the_option(tmp_path: Path) -> None:
     coco = small_coco(tmp_path / "coco", {1: ["A dog behind a fence."]})
     with BuildWriter(tmp_path / "out") as writer, pytest.raises(SpecError, match="--writer MODEL"):
         construct_spatial(coco, writer, BuildOptions())

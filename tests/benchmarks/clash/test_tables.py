@@ -102,7 +102,7 @@ ROWS = {1: 16, 2: 13, 3: 6, 5: 8, 6: 14, 7: 3, 8: 12, 9: 12, 10: 8, 11: 16, 12: 
 COLUMNS = {1: 5, 2: 2, 3: 4, 5: 5, 6: 3, 7: 5, 8: 6, 9: 6, 10: 4, 11: 4, 12: 6, 13: 6, 16: 4}
 
 
-def test_every_row_of_every_published_table_is_there_once() -> None:
+def test_published_rows_are_complete_and_unique() -> None:
     assert {n: len(_published(f"Table {n}")) for n in ROWS} == ROWS
     assert Counter(cell["table"] for cell in _cells("clash")) == {
         **{f"Table {n}": ROWS[n] * COLUMNS[n] for n in ROWS},
@@ -114,7 +114,7 @@ def test_every_row_of_every_published_table_is_there_once() -> None:
     assert len(keys) == len(set(keys))
 
 
-def test_published_figures_are_fractions_with_a_deviation_unless_they_are_nought() -> None:
+def test_published_values_are_fractions_with_deviations_unless_zero() -> None:
     for cell in (*_cells("clash"), *_cells("pope")):
         assert cell["paper"] == "CLASH"
         if cell["column"] == "Samples" or cell["table"] == "Table 4":
@@ -183,7 +183,7 @@ def test_published_cells_fit_our_tables() -> None:
     assert [table.percent for table in ours.values()] == [True] * 15 + [False]
 
 
-def test_pope_has_three_settings_and_what_is_not_reproduced_says_so() -> None:
+def test_pope_has_three_settings_and_marks_unreproduced_rows() -> None:
     table = _published("Table 14", "pope")
     assert {name: len(row) for name, row in table.items()} == dict.fromkeys(
         ("LLaVa-1.5-7b", "LLaVa-1.5-7b-ft", "mPLUG-Owl-1", "mPLUG-Owl-1-ft"), 3
@@ -302,7 +302,7 @@ def _answers(policy: dict[str, str], samples: int = 12) -> list[Record]:
     ("policy", "seen", "unseen"),
     [("conflict", 1, 0), ("image", 0, 1), ("text", 0, 0), ("distractor", 0, 0), ("mumble", 0, 0)],
 )
-def test_a_policy_scores_what_its_definition_says(policy: str, seen: int, unseen: int) -> None:
+def test_policy_scores_follow_from_its_definition(policy: str, seen: int, unseen: int) -> None:
     results = _tables(_answers(dict.fromkeys(CONDITIONS, policy)))
     column = {"mumble": "Incorrect"}.get(policy, policy.capitalize())
     choice = {name: float(name == column) for name in ("Conflict", "Image", "Text", "Distractor", "Incorrect")}
@@ -319,7 +319,7 @@ def test_a_policy_scores_what_its_definition_says(policy: str, seen: int, unseen
         assert set(_values(results["modality-preference"], "run / multiple choice").values()) == {None}
 
 
-def test_what_is_right_under_each_caption_is_overall_one() -> None:
+def test_correct_answers_score_one_overall() -> None:
     right = {condition: label.lower() for condition, label in CORRECT.items()}
     results = _tables(_answers(right))
     for row in (_values(results["no-conflict"], "run / strict"), _values(results["no-conflict-open"])):
@@ -377,7 +377,7 @@ def test_the_policies_rows_of_tables_3_and_6(policy: str, seen: int, unseen: int
         assert 0.2 < (followed["Text"] or 0) < 0.8
 
 
-def test_uniform_takes_the_text_that_is_shown_for_the_text() -> None:
+def test_uniform_uses_the_displayed_text() -> None:
     results = _tables(_answered_by("policy:uniform", 200))
     for row in (_values(results["no-conflict"], "run / strict"), _values(results["no-conflict-open"])):
         # IMAGE and TEXT both give the image's answer under an original caption, and BOTH gives it twice.
@@ -387,7 +387,7 @@ def test_uniform_takes_the_text_that_is_shown_for_the_text() -> None:
 # --- by definition -----------------------------------------------------------------------------------------------
 
 
-def test_flags_are_counted_in_every_column_and_the_label_in_one() -> None:
+def test_flags_count_in_every_column_and_labels_in_one() -> None:
     records = [
         _record("a", "open-conflicting", "CONFLICT", flags=("CONFLICT", "TEXT")),
         _record("b", "open-conflicting", "IMAGE", flags=("IMAGE", "TEXT")),
@@ -403,13 +403,13 @@ def test_flags_are_counted_in_every_column_and_the_label_in_one() -> None:
     assert preference == {"Image": pytest.approx(1 / 3), "Text": pytest.approx(2 / 3)}
 
 
-def test_an_open_answer_that_a_person_calls_a_distractor_is_incorrect() -> None:
+def test_human_distractor_label_on_open_answer_is_incorrect() -> None:
     results = _tables([_record("a", "open-conflicting", "DISTRACTOR"), _record("b", "mc-conflicting", "DISTRACTOR")])
     assert _values(results["open-ended-all"])["Incorrect"] == 1
     assert _values(results["main"])["Distractor"] == 1
 
 
-def test_a_panel_may_give_an_answer_incorrect_beside_another_label_and_is_no_judge_of_its_own() -> None:
+def test_panel_flags_may_combine_and_panel_has_no_row() -> None:
     panel = "any(a@1, b@1)"
     record = _also(_also(_record("x", "open-conflicting", "TEXT"), "a@1", "IMAGE"), "b@1", "INCORRECT")
     verdict = Verdict(panel, "labelled", "IMAGE", flags=("IMAGE", "INCORRECT"))
@@ -421,7 +421,7 @@ def test_a_panel_may_give_an_answer_incorrect_beside_another_label_and_is_no_jud
     assert _values(_tables([named])["open-ended-all"])["Incorrect"] == 0
 
 
-def test_empty_answers_are_incorrect_and_other_failures_are_left_out_and_told() -> None:
+def test_empty_answers_are_incorrect_and_other_failures_excluded() -> None:
     for condition, name in (("mc-conflicting", "main"), ("open-conflicting", "open-ended-all")):
         records = [
             _record("a", condition, "CONFLICT", finish="length"),
@@ -451,7 +451,7 @@ def test_empty_answers_are_incorrect_and_other_failures_are_left_out_and_told() 
         }
 
 
-def test_a_judge_of_open_answers_alone_leaves_multiple_choice_to_strict() -> None:
+def test_open_answer_judge_leaves_multiple_choice_to_strict() -> None:
     model = "openai:gpt-5@clash-1"
     records = [
         _record("a", "mc-conflicting", "TEXT"),
@@ -469,7 +469,7 @@ def test_a_judge_of_open_answers_alone_leaves_multiple_choice_to_strict() -> Non
     assert "Labelled by strict@1: run / mc-conflicting." in results["failures"].notes
 
 
-def test_a_table_names_the_judges_it_rests_on_where_that_is_not_the_one_asked_for() -> None:
+def test_table_names_its_judges_if_not_the_selected_one() -> None:
     records = [
         _also(_also(_record("a", condition, "TEXT"), "relaxed@1", "TEXT"), "gpt@1", "IMAGE") for condition in CONDITIONS
     ]
@@ -485,7 +485,7 @@ def test_a_table_names_the_judges_it_rests_on_where_that_is_not_the_one_asked_fo
     assert by_model["judges"] is by_model["main"] is None
 
 
-def test_where_only_some_runs_rest_on_another_judge_a_note_says_which() -> None:
+def test_note_names_runs_with_a_different_judge() -> None:
     plain = [_record("a", "mc-conflicting", "TEXT")]
     judged = [_also(_record("a", "mc-conflicting", "TEXT"), "gpt@1", "IMAGE")]
     results = {t.name: t for t in tables({"one": plain, "two": judged}, "gpt@1", resamples=5, seed=0)}
@@ -494,7 +494,7 @@ def test_where_only_some_runs_rest_on_another_judge_a_note_says_which() -> None:
     assert "Labelled by strict@1: one / mc-conflicting." in results["failures"].notes
 
 
-def test_a_person_who_has_labelled_multiple_choice_is_shown_for_it() -> None:
+def test_human_labels_of_multiple_choice_are_used() -> None:
     records = [
         _also(_record("a", "mc-conflicting", "TEXT"), "human:anna@1", "IMAGE"),
         _record("b", "mc-conflicting", "TEXT"),
@@ -509,13 +509,13 @@ def test_a_person_who_has_labelled_multiple_choice_is_shown_for_it() -> None:
     ]
 
 
-def test_the_newest_version_of_a_string_judge_stands() -> None:
+def test_newest_version_of_a_string_judge_is_used() -> None:
     record = _also(_record("a", "mc-conflicting", "TEXT", judge="relaxed@9"), "relaxed@10", "IMAGE")
     results = _tables([record], "strict@1")
     assert _values(results["multiple-choice-relaxed"])["Image"] == 1
 
 
-def test_what_is_undefined_is_not_available_and_says_why() -> None:
+def test_undefined_metrics_are_na_with_reasons() -> None:
     results = _tables([_record(str(i), "mc-conflicting", "CONFLICT") for i in range(3)])
     cells = _row(results["no-conflict"], "run / strict")
     assert cells["Conflict"].value == 1
@@ -526,14 +526,14 @@ def test_what_is_undefined_is_not_available_and_says_why() -> None:
     assert not {"open-ended", "judges", "spatial", "attributes"} & set(results)
 
 
-def test_a_run_without_any_record_has_a_main_table() -> None:
+def test_run_without_records_has_a_main_table() -> None:
     results = _tables([])
     assert set(_values(results["main"]).values()) == {None}
     assert results["failures"].rows == ()
     assert [table.name for table in tables({}, JUDGE, resamples=5, seed=0)] == ["main", "failures"]
 
 
-def test_spatial_conflicts_are_apart_with_a_row_for_each_relation() -> None:
+def test_spatial_table_has_a_row_per_relation() -> None:
     records = [
         _record("o", "mc-conflicting", "CONFLICT"),
         *(
@@ -552,7 +552,7 @@ def test_spatial_conflicts_are_apart_with_a_row_for_each_relation() -> None:
     assert "open-ended" not in results
 
 
-def test_categories_have_columns_and_several_are_in_none() -> None:
+def test_multi_category_answers_are_in_no_column() -> None:
     labels = {"animals": "CONFLICT", "transportation": "TEXT", "several": "CONFLICT", "other": "CONFLICT"}
     records = [_record(name, "mc-conflicting", label, category=name) for name, label in labels.items()]
     records.append(_record("x", "mc-conflicting", "CONFLICT", change="attribute", category="other"))
@@ -568,7 +568,7 @@ def test_categories_have_columns_and_several_are_in_none() -> None:
     assert _values(results["attributes"])["Other"] == 1
 
 
-def test_judges_are_compared_over_what_all_of_them_have_labelled() -> None:
+def test_judges_are_compared_on_answers_labelled_by_all() -> None:
     def answer(name: str, a: str | None, b: str | None) -> Record:
         record = _record(name, "open-conflicting", "TEXT")
         for judge, label in (("a@1", a), ("b@1", b)):
@@ -614,7 +614,7 @@ def test_the_deviation_is_that_of_a_proportion() -> None:
         assert cell.high - cell.low == pytest.approx(2 * 1.96 * cell.sd, rel=0.15)
 
 
-def test_both_captions_of_a_sample_are_drawn_together() -> None:
+def test_bootstrap_draws_both_captions_of_a_sample_together() -> None:
     """For a model that sees a conflict under both captions or under neither, exactly one of the two answers is right."""
     records = [
         _record(f"g{i}", condition, ("CONFLICT", "IMAGE")[i % 2])
@@ -627,7 +627,7 @@ def test_both_captions_of_a_sample_are_drawn_together() -> None:
     assert row["Overall"].sd == pytest.approx(0, abs=1e-12)
 
 
-def test_one_sample_has_no_spread_and_agreement_is_explained() -> None:
+def test_single_sample_has_no_spread_and_full_agreement_has_a_note() -> None:
     alone = _tables([_record("a", "mc-conflicting", "IMAGE")])["main"]
     assert _row(alone)["Image"].sd is None
     assert not any(note.startswith("±") for note in alone.notes)
@@ -636,7 +636,7 @@ def test_one_sample_has_no_spread_and_agreement_is_explained() -> None:
     assert "A deviation of 0 means that all answers agree, not that the metric is certain." in agreeing.notes
 
 
-def test_one_seed_gives_one_table_in_any_order_of_records() -> None:
+def test_tables_do_not_depend_on_record_order() -> None:
     records = _random_records(60, 1)
     shuffled = random.Random(0).sample(records, len(records))
     assert _tables(records) == _tables(shuffled)
@@ -653,7 +653,7 @@ open_flags = st.lists(
 
 
 @given(open_flags)
-def test_one_label_each_sums_to_one_and_every_match_is_at_least_that(flag_sets: list[tuple[str, ...]]) -> None:
+def test_one_label_sums_to_one_and_every_match_is_at_least_that(flag_sets: list[tuple[str, ...]]) -> None:
     records = [
         _record(str(i), "open-conflicting", flags[0] if flags else "INCORRECT", flags=flags)
         for i, flags in enumerate(flag_sets)
@@ -670,7 +670,7 @@ label_counts = st.lists(st.lists(st.integers(0, 5), min_size=5, max_size=5), min
 
 
 @given(label_counts)
-def test_the_figures_of_counts_are_those_of_the_tables(rows: Sequence[Sequence[int]]) -> None:
+def test_metrics_from_counts_match_the_tables(rows: Sequence[Sequence[int]]) -> None:
     records = [
         _record(f"{c}{i}{n}", condition, LABELS[i])
         for c, condition in enumerate(CONDITIONS)
@@ -696,7 +696,7 @@ def test_the_figures_of_counts_are_those_of_the_tables(rows: Sequence[Sequence[i
         assert (None if math.isnan(figure) else pytest.approx(figure, abs=1e-8)) == value
 
 
-def test_figures_take_counts_of_any_leading_shape() -> None:
+def test_metrics_accept_counts_of_any_leading_shape() -> None:
     counts = np.random.default_rng(0).random((3, 2, len(CONDITIONS), len(LABELS)))
     assert {figure(counts).shape for figure in label_metrics().of.values()} == {(3, 2)}
     assert list(label_metrics().of) == [
@@ -709,7 +709,7 @@ def test_figures_take_counts_of_any_leading_shape() -> None:
 
 
 @pytest.mark.slow
-def test_twenty_runs_of_the_whole_benchmark_take_seconds() -> None:
+def test_tables_of_twenty_full_runs_take_seconds() -> None:
     runs = {f"run {i}": _random_records(1289, i) for i in range(4)}
     runs |= {f"again {i}": runs[f"run {i % 4}"] for i in range(16)}
     started = time.process_time()

@@ -54,9 +54,7 @@ def mmmu_parquet(folder: Path, split: str, number: int, answer: str = "B") -> No
     pq.write_table(pa.Table.from_pylist([row]), folder / f"{split}-00000-of-00001.parquet")
 
 
-def test_the_hub_itself_is_read_through_datasets_with_the_original_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hub_is_read_through_datasets_with_original_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
@@ -122,7 +120,7 @@ class _Hub:
         return dataset.cast_column(column, datasets.Image())
 
 
-def test_chartqas_validation_and_test_are_asked_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chartqa_requests_validation_and_test_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     hub = _Hub(
         lambda _, split: {"image": {"bytes": picture(len(split)), "path": None}, "query": f"{split}?", "label": ["7"]}
     )
@@ -140,7 +138,7 @@ def test_chartqas_validation_and_test_are_asked_of_the_hub(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("place", ["MMMU/MMMU", "hub:MMMU/MMMU", "hub:someone/MMMU-copy"])
-def test_six_subjects_of_mmmus_validation_are_asked_of_the_hub(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mmmu_requests_six_validation_subjects_from_the_hub(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     image = {"bytes": picture(1), "path": "1.png"}
     hub = _Hub(
         lambda config, split: {"question": f"{config}?", "options": "['x', 'y']", "answer": "B", "image_1": image}
@@ -159,7 +157,7 @@ def test_six_subjects_of_mmmus_validation_are_asked_of_the_hub(place: str, monke
 
 @pytest.mark.parametrize("name", ["chartqa", "mmmu", "rows", "released"])
 @pytest.mark.parametrize("place", ["data/chartqa", "MMMU/mmmu", "HuggingfaceM4/ChartQA", "gone"])
-def test_a_mistyped_folder_does_not_go_to_the_network(
+def test_mistyped_folder_does_not_use_the_network(
     name: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub = _Hub(lambda config, split: {})
@@ -171,7 +169,7 @@ def test_a_mistyped_folder_does_not_go_to_the_network(
     assert ("hub:org/name" in str(error.value)) == (name in ("chartqa", "mmmu"))
 
 
-def test_another_name_for_the_hub_must_be_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hub_name_must_be_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for place in ("hub:", "hub:MMMU", "hub:a/b/c", "hub:../MMMU", "hub:/MMMU/MMMU", "hub:a b/c", "hub:a/b\n"):
         with pytest.raises(SourceError, match="write hub:org/name"):
@@ -181,7 +179,7 @@ def test_another_name_for_the_hub_must_be_one(tmp_path: Path, monkeypatch: pytes
         list(read_source("chartqa", "hub:org/name"))
 
 
-def test_without_a_network_one_sentence_stands_alone(tmp_path: Path) -> None:
+def test_missing_network_is_one_sentence(tmp_path: Path) -> None:
     code = (
         "import time\n"
         "time.sleep = lambda seconds: None\n"
@@ -200,7 +198,7 @@ def test_without_a_network_one_sentence_stands_alone(tmp_path: Path) -> None:
     assert sentence.startswith("MMMU/MMMU (Physics, validation) cannot be loaded from the Hub")
 
 
-def test_offline_the_error_names_a_layout_that_would_do(tmp_path: Path) -> None:
+def test_offline_error_names_a_usable_layout(tmp_path: Path) -> None:
     code = (
         "from benchmarks.cmc_bench.sources import read_source\n"
         "from benchmarks.errors import SourceError\n"
@@ -213,7 +211,7 @@ def test_offline_the_error_names_a_layout_that_would_do(tmp_path: Path) -> None:
     assert "png/ and *_human.json" in process.stdout
 
 
-def test_a_path_that_exists_is_never_taken_for_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_path_is_never_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert requested_hub_id("chartqa", "HuggingFaceM4/ChartQA") == "HuggingFaceM4/ChartQA"
     assert requested_hub_id("mmmu", "HuggingFaceM4/ChartQA") is None

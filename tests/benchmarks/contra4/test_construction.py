@@ -77,7 +77,7 @@ def test_the_filters_by_hand(by_order: list[Votes], filters: str) -> None:
     assert " ".join(passed_filters(by_order, 0)) == filters
 
 
-def test_all_permutations_with_the_scenes_as_they_stand_first() -> None:
+def test_permutations_begin_with_the_identity() -> None:
     assert [len(set(scene_orders(size))) for size in (2, 3, 4)] == [2, 6, 24]
     assert scene_orders(3)[0] == (0, 1, 2)
 
@@ -85,7 +85,7 @@ def test_all_permutations_with_the_scenes_as_they_stand_first() -> None:
 # --- the prompts ---------------------------------------------------------------------------------
 
 
-def test_the_prompts_stand_in_the_paper() -> None:
+def test_prompts_match_the_paper() -> None:
     paper = SHARED / "papers" / "contra4.txt"
     if not paper.is_file():
         pytest.skip("the paper is not beside the project")
@@ -102,7 +102,7 @@ def test_the_prompts_stand_in_the_paper() -> None:
     )
 
 
-def test_the_rule_filter_takes_terms_and_their_derivatives() -> None:
+def test_rule_filter_matches_terms_and_derivatives() -> None:
     refused = [
         "Which scene sounds calmer?",
         "Which textual scene is it?",
@@ -116,7 +116,7 @@ def test_the_rule_filter_takes_terms_and_their_derivatives() -> None:
 
 
 @real_rows
-def test_the_rule_filter_refuses_no_published_question_but_seven() -> None:
+def test_rule_filter_rejects_seven_published_questions() -> None:
     questions = [row["question"] for name in ("test", "val") for row in json.loads((DATA / f"{name}.json").read_text())]
     # The published code's list has "more than one person", "object", "input" and "animal"; the paper's "more than one".
     assert Counter(map(excluded_term, questions)) == {None: 5328, "more than one": 7}
@@ -159,7 +159,7 @@ def test_similar_negatives_are_among_the_nearest_thirty() -> None:
     assert any(len(kind) == 2 for kind in mixed)
 
 
-def test_tuples_are_of_different_modalities_never_repeated_and_end() -> None:
+def test_tuples_mix_modalities_without_repetition() -> None:
     scenes = pool(3)
     drawn = list(draw_scenes(scenes, 2, None, 7))
     assert len(drawn) == len({frozenset((s.source, s.name) for s in group) for group in drawn}) == 27
@@ -168,7 +168,7 @@ def test_tuples_are_of_different_modalities_never_repeated_and_end() -> None:
     assert list(draw_scenes(scenes, 4, None, 0)) == []
 
 
-def test_words_are_vectors_of_length_one() -> None:
+def test_word_vectors_have_unit_length() -> None:
     vectors = WordCounts().embed(["a dog barks", "dogs barking", "a red car", ""])
     assert np.allclose(np.linalg.norm(vectors[:3], axis=1), 1)
     assert vectors[0] @ vectors[1] > 0.7 > 0.5 > vectors[0] @ vectors[2]
@@ -178,7 +178,7 @@ def test_words_are_vectors_of_length_one() -> None:
 
 
 @real_rows
-def test_every_model_is_asked_once_for_every_permutation(tmp_path: Path) -> None:
+def test_every_model_answers_every_permutation_once(tmp_path: Path) -> None:
     writer, others = Scripted("writer", writes), [Scripted("agrees", writes), Scripted("also", writes)]
     result = build(copy_rows(tmp_path / "rows", 40), tmp_path / "out", writer=writer, checkers=tuple(others))
     assert result.manifest["models"]["round trip"] == ["writer", "agrees", "also"]
@@ -197,7 +197,7 @@ def test_every_model_is_asked_once_for_every_permutation(tmp_path: Path) -> None
 
 
 @real_rows
-def test_a_model_that_prefers_a_place_passes_unpermuted_filters_alone(tmp_path: Path) -> None:
+def test_position_bias_passes_only_unpermuted_filters(tmp_path: Path) -> None:
     checkers = (Scripted("biased", first), Scripted("agrees", writes))
     place = copy_rows(tmp_path / "rows", 40)
     with pytest.raises(SourceError, match=r"no question about .* passes PUF"):
@@ -211,7 +211,7 @@ def test_a_model_that_prefers_a_place_passes_unpermuted_filters_alone(tmp_path: 
 
 
 @real_rows
-def test_the_right_scene_stands_in_every_place_as_often(tmp_path: Path) -> None:
+def test_correct_scene_is_balanced_over_positions(tmp_path: Path) -> None:
     drawn = samples(build(copy_rows(tmp_path / "rows", 60), tmp_path / "out", per_stratum=12))
     counted = Counter((len(sample.scenes), sample.negatives, sample.answer) for sample in drawn)
     assert {counted[size, "random", place] for size in (2, 3, 4) for place in range(size)} == {6, 4, 3}
@@ -231,7 +231,7 @@ class Rules(CachedModel):
 
 
 @real_rows
-def test_a_killed_build_resumes_and_asks_nothing_twice(tmp_path: Path) -> None:
+def test_killed_build_resumes_without_repeated_requests(tmp_path: Path) -> None:
     place = copy_rows(tmp_path / "rows", 30)
     replies: list[dict[str, Generation]] = [{}, {}]
     count = 0
@@ -252,7 +252,7 @@ def test_a_killed_build_resumes_and_asks_nothing_twice(tmp_path: Path) -> None:
 
 
 @real_rows
-def test_what_fails_is_told_and_not_guessed(tmp_path: Path) -> None:
+def test_failed_replies_are_reported(tmp_path: Path) -> None:
     place = copy_rows(tmp_path / "rows", 30)
 
     def sometimes(text: str) -> str | None:
@@ -270,7 +270,7 @@ def test_what_fails_is_told_and_not_guessed(tmp_path: Path) -> None:
 
 
 @real_rows
-def test_people_fill_in_the_sheet_and_the_tables_have_their_figures(tmp_path: Path) -> None:
+def test_tables_use_the_labels_of_the_filled_in_sheet(tmp_path: Path) -> None:
     place = copy_rows(tmp_path / "rows", 40)
     out = build(place, tmp_path / "out").path
     rows = list(csv.DictReader((out / "checks.csv").open(newline="")))
@@ -309,7 +309,7 @@ def test_people_fill_in_the_sheet_and_the_tables_have_their_figures(tmp_path: Pa
         again(filled, "bad")
 
 
-def test_a_folder_without_captioned_media(tmp_path: Path) -> None:
+def test_folder_without_captioned_media_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "captions.jsonl").write_text(
         json.dumps({"source": "clotho", "id": "a.wav", "modality": "audio", "caption": "Rain"}) + "\n{}\n"

@@ -80,7 +80,7 @@ def test_every_published_row_is_read_and_counted() -> None:
 
 @real_rows
 @pytest.mark.slow
-def test_rows_run_as_far_as_their_media_allow(tmp_path: Path) -> None:
+def test_published_rows_without_media_run_on_captions(tmp_path: Path) -> None:
     result = build(DATA, tmp_path / "out", ("coco_val", str(COCO / "val2017")))
     assert result.manifest["samples"] == 5335
     assert result.manifest["scenes"]["Image"] == {"there": 235, "missing": 3956}
@@ -144,7 +144,7 @@ def test_the_printed_prompt_for_media_and_captions(tmp_path: Path) -> None:
     assert text == Text(f"{head}A room with a chair\nScene B. A dog barks twice\nAnswer:")
 
 
-def test_3d_and_video_as_pictures_when_asked(tmp_path: Path) -> None:
+def test_rendered_option_turns_3d_and_video_into_pictures(tmp_path: Path) -> None:
     folder = write_source(tmp_path / "rows", [row("one", PLAIN)])
 
     def render(data: bytes, suffix: str, modality: str) -> list[bytes]:
@@ -187,7 +187,7 @@ def prompt_of(instance: Instance) -> str:
     return "".join(part.text for part in instance.parts if isinstance(part, Text))
 
 
-def test_captions_are_asked_of_pictures_where_there_are_some(tmp_path: Path) -> None:
+def test_captioner_is_used_for_available_pictures(tmp_path: Path) -> None:
     folder = write_source(tmp_path / "rows", [row("one", PLAIN[2:])])
     video = Scripted("eye", lambda _: "A man")
     build(folder, tmp_path / "out", captioners={"video": video}, render=lambda *_: [picture(1), picture(2)])
@@ -199,7 +199,7 @@ def test_captions_are_asked_of_pictures_where_there_are_some(tmp_path: Path) -> 
 # --- what is left out ----------------------------------------------------------------------------
 
 
-def test_media_that_are_missing_or_broken_are_told_by_row(tmp_path: Path) -> None:
+def test_missing_or_broken_media_are_reported_by_row(tmp_path: Path) -> None:
     rows = [
         row("whole", PLAIN[:2]),
         row("missing", [PLAIN[0], ("audio", "clotho", "gone.wav", "Wind")]),
@@ -246,7 +246,7 @@ def test_media_that_are_missing_or_broken_are_told_by_row(tmp_path: Path) -> Non
         ({"examples": [], "modalities": []}, "the row has not two to four examples"),
     ],
 )
-def test_rows_that_cannot_be_asked(change: dict[str, Any], reason: str) -> None:
+def test_rows_without_a_usable_question_are_skipped(change: dict[str, Any], reason: str) -> None:
     with pytest.raises(RowProblem) as problem:
         parse_sample(row("one", PLAIN[:2]) | change)
     assert str(problem.value) == reason
@@ -283,7 +283,7 @@ _FIELDS = ["id", "examples", "modalities", "question", "answer", "q_type", "sele
 
 
 @given(st.dictionaries(st.sampled_from(_FIELDS), st.sampled_from(_VALUES) | st.text(max_size=8), max_size=4))
-def test_whatever_a_row_holds_it_is_a_sample_or_a_row_problem(change: dict[str, Any]) -> None:
+def test_any_row_is_a_sample_or_a_problem(change: dict[str, Any]) -> None:
     try:
         sample = parse_sample(row("one", PLAIN) | change)
     except RowProblem:
@@ -320,7 +320,7 @@ def test_the_same_source_gives_the_same_build(tmp_path: Path) -> None:
     assert build(folder, tmp_path / "a").digest == build(folder, tmp_path / "b").digest
 
 
-def test_a_damaged_medium_of_any_kind_is_noted_and_only_its_row_loses_the_condition(tmp_path: Path) -> None:
+def test_damaged_medium_affects_only_its_own_row(tmp_path: Path) -> None:
     rows = [row("one", PLAIN), row("two", PLAIN[:2])]
     folder = write_source(tmp_path / "rows", rows)
     for name in ("pointllm/abc_8192.npz", "msrvtt_test/video7.mp4"):
@@ -332,7 +332,7 @@ def test_a_damaged_medium_of_any_kind_is_noted_and_only_its_row_loses_the_condit
     assert result.manifest["with_all_media"] == 1
 
 
-def test_the_renderer_is_the_projects_own(tmp_path: Path) -> None:
+def test_project_renderer_is_used(tmp_path: Path) -> None:
     result = build(write_source(tmp_path / "rows", [row("one", PLAIN)]), tmp_path / "out", render=media_pictures)
     media = [part for part in instances_by_condition(result)["rendered"].parts if isinstance(part, Media)]
     assert [part.modality for part in media] == ["image", "audio", *["image"] * (6 + 8)]

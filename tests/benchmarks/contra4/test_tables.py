@@ -52,7 +52,7 @@ def cell(table: Table, row: str, column: str) -> Estimate:
     return value
 
 
-def test_table_2_by_hand() -> None:
+def test_table_2_matches_manual_computation() -> None:
     records = [
         record(1, "Scene A"),
         record(2, "Scene B"),
@@ -114,7 +114,7 @@ def test_combinations_and_categories() -> None:
     assert [cell(results["categories"], "m", name).n for name in results["categories"].columns] == [2, 1, 1]
 
 
-def test_each_condition_has_its_rows() -> None:
+def test_every_condition_has_rows() -> None:
     records = [record(1, "A"), record(1, "B", condition="gold-captions"), record(1, "A", condition="captions")]
     rows = [row for row, _ in tables(*records)["main"].rows]
     assert rows == [f"m{part}{how}" for part in ("", " / captions", " / gold-captions") for how in ("", " (official)")]
@@ -137,13 +137,13 @@ def test_table_6_counts_every_medium_once() -> None:
     assert "captions" not in tables(record(1, "A"))
 
 
-def test_no_answers_are_no_figures() -> None:
+def test_metrics_are_na_without_answers() -> None:
     results = tables(record(1, None))
     assert cell(results["main"], "m", "All / All").reason == "no such question is answered"
     assert tables()["main"].rows == ()
 
 
-def test_figures_for_correction_are_the_accuracies() -> None:
+def test_metrics_for_correction_are_accuracies() -> None:
     import numpy as np
 
     counts = np.zeros((4, 2))
@@ -152,7 +152,7 @@ def test_figures_for_correction_are_the_accuracies() -> None:
     assert np.isnan(label_metrics().of["Accuracy, captions"](counts))
 
 
-def test_the_papers_rows_stand_under_ours() -> None:
+def test_published_rows_follow_ours() -> None:
     results = tables(record(1, "A"))
     rows = dict(published_rows(results["main"], "contra4"))
     assert len(rows) == 5

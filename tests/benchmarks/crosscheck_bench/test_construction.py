@@ -204,7 +204,7 @@ TRUTH: Mapping[str, Callable[[CrossCheckSample, Raw], str]] = {
 # --- what comes out ------------------------------------------------------------------------------
 
 
-def test_all_15_tasks_come_out_of_the_product_set(full_build: Build) -> None:
+def test_product_set_yields_all_15_tasks(full_build: Build) -> None:
     result = samples(full_build)
     counts = Counter(sample.task for sample in result)
     assert set(counts) == set(TASKS)
@@ -223,21 +223,21 @@ def test_every_answer_is_right_by_the_raw_listings(tmp_path: Path, seed: int) ->
 
 
 @pytest.mark.parametrize("task", ["LD", "PD*", "SPU", "BDC", "BC", "BC*"])
-def test_yes_and_no_are_equally_many(tmp_path: Path, task: str) -> None:
+def test_yes_and_no_are_balanced(tmp_path: Path, task: str) -> None:
     folder = tmp_path / "set"
     shutil.copytree(SET, folder, ignore=shutil.ignore_patterns("labels", "recipe"))
     answers = Counter(s.answer for s in samples(build_products(tmp_path / "build", folder=folder)) if s.task == task)
     assert answers["Yes"] == answers["No"] >= 2
 
 
-def test_right_options_stand_at_every_letter(full_build: Build) -> None:
+def test_correct_options_are_balanced_over_letters(full_build: Build) -> None:
     for task in ("PMO", "SP", "SPU"):
         letters = Counter(s.answer for s in samples(full_build) if s.task == task and s.options)
         assert set(letters) == set(LETTERS)
         assert max(letters.values()) - min(letters.values()) <= 2
 
 
-def test_each_perturbation_is_there_and_differs_from_the_truth(full_build: Build) -> None:
+def test_every_perturbation_occurs_and_differs_from_the_truth(full_build: Build) -> None:
     result = samples(full_build)
     assert {s.conflict_type for s in result} == {
         *("", "look-alike logo", "another brand's logo", "brand taken out of the title"),
@@ -276,7 +276,7 @@ def _bytes(contents: Build) -> dict[str, bytes]:
     return {str(p.relative_to(contents.path)): p.read_bytes() for p in sorted(contents.path.rglob("*")) if p.is_file()}
 
 
-def test_one_seed_gives_one_build_and_another_seed_another(tmp_path: Path, full_build: Build) -> None:
+def test_build_depends_only_on_the_seed(tmp_path: Path, full_build: Build) -> None:
     again, other = build_products(tmp_path / "again"), build_products(tmp_path / "other", seed=1)
     assert _bytes(again) == _bytes(full_build)
     assert [s.id for s in samples(other)] != [s.id for s in samples(full_build)]
@@ -284,7 +284,7 @@ def test_one_seed_gives_one_build_and_another_seed_another(tmp_path: Path, full_
     assert [s for s in samples(other) if s.level == "L3"] == [s for s in samples(full_build) if s.level == "L3"]
 
 
-def test_the_build_holds_its_graphs_and_where_each_answer_comes_from(full_build: Build) -> None:
+def test_build_stores_graphs_and_provenance(full_build: Build) -> None:
     graphs = {row["product"]: row for row in lines(full_build.path / "graphs.jsonl")}
     facts = {fact["id"]: fact for row in graphs.values() for fact in row["facts"]}
     provenance = {row["sample"]: row for row in lines(full_build.path / "provenance.jsonl")}
@@ -300,7 +300,7 @@ def test_the_build_holds_its_graphs_and_where_each_answer_comes_from(full_build:
     assert all(reviewed[task] == -(-counts[task] // 10) for task in TASKS)
 
 
-def test_nothing_that_a_model_is_shown_gives_the_answer_away(full_build: Build) -> None:
+def test_model_input_does_not_reveal_the_answer(full_build: Build) -> None:
     raw = Raw()
     names = {image["file"] for p in raw.products.values() for image in p["images"]}
     names |= {p["id"] for p in raw.products.values()} | set(raw.authored)
@@ -318,7 +318,7 @@ def test_nothing_that_a_model_is_shown_gives_the_answer_away(full_build: Build) 
                 assert {mark.label for mark in part.marks} <= kinds
 
 
-def test_highlighted_frames_of_bi_content_have_the_red_box_under_every_strategy(full_build: Build) -> None:
+def test_bi_content_frames_have_the_red_box_under_every_strategy(full_build: Build) -> None:
     result = [i for i in CrossCheckBench().instances(full_build, "paper") if i.strata["task"] == "BI*"]
     assert {i.condition for i in result} >= {"vanilla", "som"}
     for instance in result:
@@ -377,12 +377,12 @@ PAPER = SET.parents[2] / "shared" / "papers" / "crosscheck-bench.txt"
         "This is a normalized bounding box coordinate:",
     ],
 )
-def test_wordings_are_the_papers_to_the_character(words: str) -> None:
+def test_wordings_match_the_paper_exactly(words: str) -> None:
     assert " ".join(words.split()) in " ".join(PAPER.read_text("utf-8").replace("\\$", "$").split())
 
 
 @pytest.mark.skipif(not PAPER.exists(), reason="the paper's text is not here")
-def test_the_form_of_a_price_question_is_that_of_its_own_example() -> None:
+def test_price_question_follows_its_example() -> None:
     text = " ".join(PAPER.read_text("utf-8").split())
     example = text[
         text.rindex("StylePrice") : text.index("Brand Circumvention Content (BC*)", text.rindex("StylePrice"))
@@ -405,7 +405,7 @@ def _rejected(reasons: Build) -> Counter[str]:
     return Counter(row["reason"].partition(":")[0] for row in skipped if row["row"].split(":")[0] in L2)
 
 
-def test_an_honest_writers_questions_are_all_taken(tmp_path: Path) -> None:
+def test_all_questions_of_an_honest_writer_are_accepted(tmp_path: Path) -> None:
     model = CachedModel(lambda request: as_generation(honest(text_of(request))))
     result = _written(tmp_path, model, per_stratum=8)
     assert not _rejected(result)
@@ -435,7 +435,7 @@ def test_every_lie_is_caught_by_its_check(tmp_path: Path, lie: str) -> None:
 
 
 @pytest.mark.parametrize("noise", NOISE)
-def test_what_cannot_be_read_is_asked_for_again_and_then_given_up(tmp_path: Path, noise: str) -> None:
+def test_unparsed_replies_are_retried_then_dropped(tmp_path: Path, noise: str) -> None:
     model = CachedModel(lambda request: as_generation(NOISE[noise]))
     result = _written(tmp_path, model, per_stratum=1)
     rejected = _rejected(result)
@@ -444,7 +444,7 @@ def test_what_cannot_be_read_is_asked_for_again_and_then_given_up(tmp_path: Path
     assert {request.decoding.temperature for request in model.asked} == {0.0, 0.7}
 
 
-def test_a_reply_that_can_be_read_the_second_time_is_taken(tmp_path: Path) -> None:
+def test_reply_parsed_on_retry_is_accepted(tmp_path: Path) -> None:
     model = CachedModel(
         lambda request: as_generation(honest(text_of(request)) if request.decoding.temperature else NOISE["prose"])
     )
@@ -453,7 +453,7 @@ def test_a_reply_that_can_be_read_the_second_time_is_taken(tmp_path: Path) -> No
     assert sum(sample.task in L2 for sample in samples(result)) == 8
 
 
-def test_a_writer_that_is_down_ends_the_build_with_one_sentence(tmp_path: Path) -> None:
+def test_unreachable_writer_ends_the_build_with_one_sentence(tmp_path: Path) -> None:
     from benchmarks.vocabulary import Generation
 
     model = CachedModel(lambda request: Generation("", "", "error", error="no route"))
@@ -470,7 +470,7 @@ def _fickle(prompt: str) -> Any:
     return change(prompt, honest(prompt))
 
 
-def test_a_writer_that_lies_half_of_the_time_gets_no_lie_in(tmp_path: Path) -> None:
+def test_no_lie_of_a_fickle_writer_is_accepted(tmp_path: Path) -> None:
     result = _written(tmp_path, CachedModel(lambda request: as_generation(_fickle(text_of(request)))), per_stratum=12)
     raw = Raw()
     of_l2 = [sample for sample in samples(result) if sample.task in L2]
@@ -482,7 +482,7 @@ def test_a_writer_that_lies_half_of_the_time_gets_no_lie_in(tmp_path: Path) -> N
     assert Counter(s.answer for s in of_l2 if s.task == "BDC") == {"Yes": 6, "No": 6}
 
 
-def test_an_interrupted_construction_pays_for_nothing_twice(tmp_path: Path) -> None:
+def test_interrupted_construction_repeats_no_request(tmp_path: Path) -> None:
     def reply(request: Any) -> Any:
         return as_generation(_fickle(text_of(request)))
 

@@ -158,7 +158,7 @@ def lines(path: Path) -> Rows:
 
 
 @pytest.mark.parametrize(("kind", "conflict", "repeated"), PAIRS)
-def test_official_rows_are_those_counted_row_by_row(tmp_path: Path, kind: str, conflict: str, repeated: bool) -> None:
+def test_official_rows_match_a_row_by_row_count(tmp_path: Path, kind: str, conflict: str, repeated: bool) -> None:
     before, after = write_pair(tmp_path, kind, conflict, 7, 60, repeated=repeated)
     assert displayed(tmp_path, kind, conflict) == counted(lines(before), lines(after), kind, conflict)
 
@@ -180,7 +180,9 @@ PRINTED: Mapping[tuple[str, str, bool], tuple[int, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("pair", PRINTED)
-def test_official_rows_are_what_the_published_scripts_printed(tmp_path: Path, pair: tuple[str, str, bool]) -> None:
+def test_official_rows_match_the_printed_output_of_published_scripts(
+    tmp_path: Path, pair: tuple[str, str, bool]
+) -> None:
     kind, conflict, repeated = pair
     write_pair(tmp_path, kind, conflict, 1, 40, repeated=repeated)
     assert displayed(tmp_path, kind, conflict) == PRINTED[pair]
@@ -208,9 +210,7 @@ def published(scripts: Path, before: Path, after: Path, kind: str, conflict: str
     "RASHOMON_MMKC_SCRIPTS" not in os.environ, reason="RASHOMON_MMKC_SCRIPTS names no published scripts"
 )
 @pytest.mark.parametrize(("kind", "conflict", "repeated"), PAIRS)
-def test_official_rows_are_those_of_the_published_scripts(
-    tmp_path: Path, kind: str, conflict: str, repeated: bool
-) -> None:
+def test_official_rows_match_the_published_scripts(tmp_path: Path, kind: str, conflict: str, repeated: bool) -> None:
     scripts = Path(os.environ["RASHOMON_MMKC_SCRIPTS"])
     for seed, count in ((1, 40), (2, 149)):
         before, after = write_pair(tmp_path / str(seed), kind, conflict, seed, count, repeated=repeated)

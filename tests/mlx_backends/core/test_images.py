@@ -63,7 +63,7 @@ def same(value: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["qwen3_vl", "qwen2_5_vl", "lfm2_vl", "internvl_chat"])
-def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Folder, tmp_path: Path) -> None:
+def test_cached_inputs_equal_fresh_inputs(kind: str, pictures: Folder, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures)
     preparer = backend._preprocessor
     asks = 0
@@ -82,7 +82,7 @@ def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Fold
     backend.close()
 
 
-def test_the_processor_is_as_it_was_also_after_an_error(qwen: VLMBackend, pictures: Folder) -> None:
+def test_processor_is_restored_after_an_error(qwen: VLMBackend, pictures: Folder) -> None:
     processor = qwen._processor.image_processor
     data = pictures.path(pictures.noise(5)).read_bytes()
     torn = request_of(pictures.file(data[: len(data) // 2]), Text("What?"))
@@ -92,9 +92,7 @@ def test_the_processor_is_as_it_was_also_after_an_error(qwen: VLMBackend, pictur
         assert qwen._processor.image_processor is processor
 
 
-def test_a_file_that_is_no_longer_the_one_that_was_built_is_never_answered_from_what_is_kept(
-    qwen: VLMBackend, pictures: Folder
-) -> None:
+def test_changed_file_is_never_served_from_the_cache(qwen: VLMBackend, pictures: Folder) -> None:
     media, other = pictures.noise(21, 64, 64), pictures.noise(22, 64, 64)
     request = request_of(media, Text("What?"))
     qwen._preprocessor.inputs(request)
@@ -131,7 +129,7 @@ class Careless:
         return processed["pixel_values"]
 
 
-def test_what_is_kept_cannot_be_written_to_and_settings_tell_it_apart(pictures: Folder) -> None:
+def test_cached_tensors_are_read_only_and_keyed_by_settings(pictures: Folder) -> None:
     processor = Careless()
     cache = ProcessedImages(processor)
     media = pictures.noise(31, 16, 16)
@@ -145,7 +143,7 @@ def test_what_is_kept_cannot_be_written_to_and_settings_tell_it_apart(pictures: 
     assert np.array_equal(outputs[2] - 1, (outputs[0] - 1) * 2)
 
 
-def test_an_image_that_a_processor_changed_on_the_way_goes_by(pictures: Folder) -> None:
+def test_image_modified_by_the_processor_is_not_cached(pictures: Folder) -> None:
     processor = Careless()
     cache = ProcessedImages(processor)
     media = pictures.noise(32, 16, 16)
@@ -157,7 +155,7 @@ def test_an_image_that_a_processor_changed_on_the_way_goes_by(pictures: Folder) 
     assert cache.processed == 0
 
 
-def test_no_more_is_kept_than_fits_and_the_longest_unused_goes_first() -> None:
+def test_cache_is_bounded_and_evicts_least_recently_used() -> None:
     cache: LRUCache[str] = LRUCache(10)
     asks: list[str] = []
 

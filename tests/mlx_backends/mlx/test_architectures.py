@@ -17,7 +17,7 @@ BUILDERS = [tiny_models.lfm2_vl, tiny_models.qwen2_5_vl, tiny_models.internvl_ch
 
 
 @pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
-def test_images_anywhere_are_answered_and_counted(
+def test_images_at_any_position_are_answered_and_counted(
     build: Callable[[Path], Path], pictures: Pictures, tmp_path: Path
 ) -> None:
     backend = load_backend(str(build(tmp_path / "model")), pictures.path)
@@ -44,7 +44,7 @@ def test_images_anywhere_are_answered_and_counted(
     assert (six.prompt_tokens or 0) > (two.prompt_tokens or 0) > max(n for n in counts if n)
 
 
-def test_an_image_of_several_tiles_stands_in_its_place(pictures: Pictures, tmp_path: Path) -> None:
+def test_tiled_image_keeps_its_place(pictures: Pictures, tmp_path: Path) -> None:
     backend = load_backend(str(tiny_models.lfm2_vl(tmp_path / "model")), pictures.path)
     small, large = pictures.noise(1, 64, 64), pictures.noise(2, 300, 150)
     single = answer(backend, request_of(Text("see "), small, Text(" there")))
@@ -53,7 +53,7 @@ def test_an_image_of_several_tiles_stands_in_its_place(pictures: Pictures, tmp_p
     assert (tiled.prompt_tokens or 0) > (single.prompt_tokens or 0) + 4
 
 
-def test_a_prompt_that_a_processor_cuts_is_an_error(pictures: Pictures, tmp_path: Path) -> None:
+def test_prompt_truncated_by_the_processor_is_an_error(pictures: Pictures, tmp_path: Path) -> None:
     folder = tiny_models.internvl_chat(tmp_path / "model")
     settings = folder / "tokenizer_config.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "model_max_length": 40}))

@@ -103,7 +103,7 @@ def in_order(requests: Sequence[Request]) -> list[Request]:
         *(pytest.param(*other, marks=pytest.mark.slow) for other in (("qwen3_vl", 1), ("lfm2_vl", 4))),
     ],
 )
-def test_answers_are_those_of_one_at_a_time(kind: str, width: int, pictures: Pictures, tmp_path: Path) -> None:
+def test_batched_answers_equal_sequential(kind: str, width: int, pictures: Pictures, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures.path, width)
     requests = varied(pictures)
     expected = answers(backend, requests)
@@ -119,7 +119,7 @@ def test_answers_are_those_of_one_at_a_time(kind: str, width: int, pictures: Pic
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
-def test_the_benchmarks_answers_are_those_of_one_at_a_time(
+def test_batched_benchmark_answers_equal_sequential(
     kind: str, questions: tuple[RequestFactory, dict[str, list[Request]]], tmp_path: Path
 ) -> None:
     where, sets = questions
@@ -144,7 +144,7 @@ def test_the_benchmarks_answers_are_those_of_one_at_a_time(
     backend.close()
 
 
-def test_sampled_answers_do_not_depend_on_what_is_sampled_beside_them(alone: VLMBackend, pictures: Pictures) -> None:
+def test_sampled_answers_do_not_depend_on_the_batch(alone: VLMBackend, pictures: Pictures) -> None:
     requests = [replace(request, decoding=replace(SAMPLED, seed=n)) for n, request in enumerate(varied(pictures, 2))]
     expected = tokens(answers(alone, requests))
     alone.choose_mode(requests)
@@ -159,7 +159,7 @@ def test_sampled_answers_do_not_depend_on_what_is_sampled_beside_them(alone: VLM
     }
 
 
-def test_a_form_holds_its_own_answer_and_no_other(alone: VLMBackend, pictures: Pictures) -> None:
+def test_form_constrains_only_its_own_answer(alone: VLMBackend, pictures: Pictures) -> None:
     form = Choice(("IMAGE", "TEXT", "NEITHER"))
     requests = [replace(request, form=form if n % 3 == 0 else None) for n, request in enumerate(varied(pictures, 3))]
     requests = [replace(request, decoding=Decoding(max_tokens=12)) for request in requests]
@@ -182,7 +182,7 @@ def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLMBac
         assert generations[request.id].finish_reason == ("length" if len(longest) >= limit else "stop")
 
 
-def test_a_cancelled_request_changes_no_other(
+def test_cancelling_changes_no_other_answer(
     qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mlx_backends.mlx.batched._SLICE_S", 0.0)  # a piece of work a step
@@ -207,7 +207,7 @@ def test_a_cancelled_request_changes_no_other(
         assert tokens(generations) == {name: expected[name] for name in generations}
 
 
-def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLMBackend, pictures: Pictures) -> None:
+def test_broken_image_fails_only_its_request(qwen: VLMBackend, pictures: Pictures) -> None:
     requests = varied(pictures)
     qwen.choose_mode(requests)
     expected = tokens(answers(qwen, requests))
@@ -223,7 +223,7 @@ def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLMBackend, pictures
     assert tokens({name: generation for name, generation in generations.items() if not generation.error}) == expected
 
 
-def test_where_a_batch_fails_each_request_is_asked_alone(
+def test_failed_batch_falls_back_to_sequential(
     qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests = varied(pictures)
@@ -256,7 +256,7 @@ def test_where_a_batch_fails_each_request_is_asked_alone(
     assert tokens(answers(qwen, requests)) == expected
 
 
-def test_it_takes_no_more_than_it_says(qwen: VLMBackend, pictures: Pictures) -> None:
+def test_backend_enforces_its_capacity(qwen: VLMBackend, pictures: Pictures) -> None:
     qwen.choose_mode(varied(pictures))
     for number in range(qwen.capacity):
         qwen.submit(replace(request_of(Text("Hello.")), instance_id=str(number)))
@@ -273,9 +273,7 @@ def test_it_takes_no_more_than_it_says(qwen: VLMBackend, pictures: Pictures) -> 
 # --- never another image's answer ----------------------------------------------------------------
 
 
-def test_images_of_one_size_one_pixel_apart_or_written_over_are_told_apart(
-    alone: VLMBackend, pictures: Pictures
-) -> None:
+def test_similar_images_are_distinguished(alone: VLMBackend, pictures: Pictures) -> None:
     import io
 
     from PIL import Image
@@ -299,9 +297,7 @@ def test_images_of_one_size_one_pixel_apart_or_written_over_are_told_apart(
     assert len(contents) == len(images), "every image has a key of its own, whatever its size"
 
 
-def test_a_file_written_over_between_two_questions_is_read_again(
-    alone: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overwritten_file_is_read_again(alone: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
     """Builds name files by content; here one is deceived about it."""
     monkeypatch.setattr("benchmarks.media.read_media", lambda path, media: path.read_bytes())
     image = pictures.noise(7, 64, 64)
@@ -319,7 +315,7 @@ def test_a_file_written_over_between_two_questions_is_read_again(
     assert after != before
 
 
-def test_the_same_image_at_another_size_is_another_one(alone: VLMBackend, pictures: Pictures) -> None:
+def test_image_at_another_size_is_distinct(alone: VLMBackend, pictures: Pictures) -> None:
     image = pictures.noise(3, 128, 128)
     requests = [
         replace(request_of(image, Text("What?"), decoding=Decoding(8, max_pixels=limit)), instance_id=str(limit))
@@ -358,9 +354,7 @@ def test_every_distinct_token_is_computed_about_once(
 
 
 @pytest.mark.parametrize(("kind", "rigid"), [("qwen3_vl", ""), ("lfm2_vl", "cannot be trimmed (ArraysCache)")])
-def test_a_model_whose_cache_cannot_be_cut_back_says_what_that_costs(
-    kind: str, rigid: str, pictures: Pictures, tmp_path: Path
-) -> None:
+def test_untrimmable_cache_is_reported_with_its_cost(kind: str, rigid: str, pictures: Pictures, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures.path, width=2)
     proof = backend.choose_mode(varied(pictures, 3))
     assert proof is not None
@@ -371,7 +365,7 @@ def test_a_model_whose_cache_cannot_be_cut_back_says_what_that_costs(
     backend.close()
 
 
-def test_which_caches_can_be_used_again_in_part() -> None:
+def test_partially_reusable_caches_are_recognised() -> None:
     from mlx_vlm.models.cache import ArraysCache, KVCache, RotatingKVCache
 
     assert trim_limitation([KVCache(), KVCache()]) == ""
@@ -410,7 +404,7 @@ def test_the_batch_invariance_check_finds_the_bug_without_the_patch(
 @pytest.mark.parametrize(
     "kind", ["lfm2_vl", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("qwen3_vl", "internvl_chat"))]
 )
-def test_a_model_that_does_not_bear_padding_is_asked_one_by_one(
+def test_model_that_fails_under_padding_runs_sequentially(
     kind: str, pictures: Pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mlx_vlm.models.cache import BatchKVCache
@@ -430,7 +424,7 @@ def test_a_model_that_does_not_bear_padding_is_asked_one_by_one(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["model-bf16", "model-4bit"])
-def test_the_demo_model_is_as_right_together_as_alone(folder: str, tmp_path: Path) -> None:
+def test_demo_model_accuracy_is_equal_in_batches(folder: str, tmp_path: Path) -> None:
     from assets.demo.recipe.evaluate import build
     from benchmarks.registry import get_benchmark
     from benchmarks.vocabulary import Record

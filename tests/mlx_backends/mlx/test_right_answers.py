@@ -42,7 +42,7 @@ def right(instances: list[Instance], generations: list[Generation]) -> float:
 
 
 @pytest.mark.slow
-def test_an_answer_to_one_question_is_never_handed_to_another(charts: HeldOutSet, loaded: Backend) -> None:
+def test_answers_belong_to_their_questions(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only")
     forth = run(loaded, [asking(instance) for instance in instances])
     back = run(loaded, [asking(instance) for instance in reversed(instances)])
@@ -52,7 +52,7 @@ def test_an_answer_to_one_question_is_never_handed_to_another(charts: HeldOutSet
     }
 
 
-def test_a_request_that_is_given_up_leaves_nothing_behind(charts: HeldOutSet, loaded: Backend) -> None:
+def test_cancelled_request_leaves_nothing_behind(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only", 8)
     generations = []
     for given_up, instance in zip([*instances[1:], instances[0]], instances, strict=True):
@@ -65,7 +65,7 @@ def test_a_request_that_is_given_up_leaves_nothing_behind(charts: HeldOutSet, lo
 
 
 @pytest.mark.slow
-def test_sampling_moves_a_sure_answer_little(charts: HeldOutSet, loaded: Backend) -> None:
+def test_sampling_rarely_changes_confident_answers(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only", 12)
     sampled = [asking(instance, Decoding(max_tokens=16, temperature=0.7, top_p=0.9)) for instance in instances]
     assert right(instances, run(loaded, sampled)) >= 0.8
@@ -73,7 +73,7 @@ def test_sampling_moves_a_sure_answer_little(charts: HeldOutSet, loaded: Backend
     assert right(instances, run(loaded, hot)) <= 0.3
 
 
-def test_a_picture_that_is_scaled_down_too_far_cannot_be_read(charts: HeldOutSet, loaded: Backend) -> None:
+def test_tiny_pictures_cannot_be_read(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only", 12)
     small = [asking(instance, Decoding(max_tokens=16, max_pixels=24 * 24)) for instance in instances]
     assert right(instances, run(loaded, small)) <= 0.3
@@ -129,7 +129,7 @@ class Served:
 
 
 @pytest.mark.parametrize("model", ["endpoint:m@{}", "openai:m", "anthropic:m", "gemini:m"])
-def test_a_server_is_shown_the_chart_where_it_stands_in_the_question(
+def test_remote_request_keeps_the_place_of_the_chart(
     charts: HeldOutSet, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultServer() as server:

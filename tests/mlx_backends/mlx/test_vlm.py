@@ -56,7 +56,7 @@ def put(*parts: Text | Media) -> str:
 
 
 @pytest.mark.parametrize("kind", ["tiny", "tiny_4bit"])
-def test_greedy_answers_are_mlx_vlms_own(kind: str, pictures: Pictures, request: pytest.FixtureRequest) -> None:
+def test_greedy_answers_match_mlx_vlm(kind: str, pictures: Pictures, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(kind)
     reference, backend = Reference(folder, pictures), load_backend(str(folder), pictures.path)
     a, b = pictures.noise(1), pictures.noise(2, 96, 48)
@@ -76,7 +76,7 @@ def test_greedy_answers_are_mlx_vlms_own(kind: str, pictures: Pictures, request:
         assert got.completion_tokens == len(got.tokens) <= 16
 
 
-def test_where_an_image_stands_and_which_one_changes_the_answer(model: Backend, pictures: Pictures) -> None:
+def test_image_and_its_position_change_the_answer(model: Backend, pictures: Pictures) -> None:
     a, b = pictures.noise(1), pictures.noise(2)
     first, two = Text("What does the first show? "), Text("And the second?")
     orders: list[tuple[Text | Media, ...]] = [
@@ -126,7 +126,7 @@ def test_six_images_keep_their_order(model: Backend, pictures: Pictures) -> None
     assert first.tokens != second.tokens
 
 
-def test_system_and_earlier_turns_are_part_of_the_question(tiny: Path, model: Backend, pictures: Pictures) -> None:
+def test_system_and_earlier_turns_are_part_of_the_prompt(tiny: Path, model: Backend, pictures: Pictures) -> None:
     picture = pictures.noise(1)
     messages = (
         Message("system", (Text("Answer in one word."),)),
@@ -145,7 +145,7 @@ def test_system_and_earlier_turns_are_part_of_the_question(tiny: Path, model: Ba
 
 
 @pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
-def test_an_answer_does_not_depend_on_what_was_answered_before(
+def test_answer_does_not_depend_on_earlier_requests(
     tiny: Path, model: Backend, pictures: Pictures, decoding: Decoding
 ) -> None:
     request = request_of(Text("Look: "), pictures.noise(1), Text(" What is it?"), decoding=decoding)
@@ -164,7 +164,7 @@ def test_an_answer_does_not_depend_on_what_was_answered_before(
         assert (again.tokens, again.text) == (alone.tokens, alone.text)
 
 
-def test_marks_are_seen_and_a_second_stage_is_sampled_the_same_in_any_order(model: Backend, pictures: Pictures) -> None:
+def test_marks_are_visible_and_second_stage_sampling_is_reproducible(model: Backend, pictures: Pictures) -> None:
     plain = pictures.noise(3, 160, 120)
     marked = replace(plain, marks=(Mark("brand logo", (10, 10, 90, 90)),))
     image = load_image(pictures.path(plain), None, marked.marks)
@@ -206,7 +206,7 @@ def test_sampling_is_not_disturbed_by_other_random_draws(model: Backend, monkeyp
     assert done[0].tokens == expected
 
 
-def test_an_answer_is_cut_at_max_tokens_and_says_so(model: Backend) -> None:
+def test_answer_is_truncated_at_max_tokens(model: Backend) -> None:
     full = answer(model, request_of(Text("Count.")))
     for limit in (1, 5):
         cut = answer(model, request_of(Text("Count."), decoding=Decoding(max_tokens=limit)))
@@ -214,9 +214,7 @@ def test_an_answer_is_cut_at_max_tokens_and_says_so(model: Backend) -> None:
         assert cut.tokens == full.tokens[:limit]
 
 
-def test_an_answer_that_ends_by_itself_says_stop(
-    tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend
-) -> None:
+def test_finished_answer_has_finish_reason_stop(tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend) -> None:
     request = request_of(Text("Count."), decoding=Decoding(max_tokens=40))
     full = answer(model, request)
     position = max(full.tokens.index(token) for token in full.tokens)
@@ -236,7 +234,7 @@ def ending_with(tiny: Path, folder: Path, token: int) -> Path:
     return folder
 
 
-def test_figures_of_an_answer(model: Backend, pictures: Pictures) -> None:
+def test_generation_reports_its_metrics(model: Backend, pictures: Pictures) -> None:
     got = answer(model, request_of(pictures.noise(1), QUESTION))
     assert got.prefill_s is not None
     assert got.decode_s is not None
@@ -246,7 +244,7 @@ def test_figures_of_an_answer(model: Backend, pictures: Pictures) -> None:
     assert 100_000 < got.peak_memory < 1_000_000_000
 
 
-def test_peak_memory_is_the_requests_own(model: Backend, pictures: Pictures) -> None:
+def test_peak_memory_is_per_request(model: Backend, pictures: Pictures) -> None:
     short, long = request_of(Text("Short.")), request_of(*(pictures.noise(seed, 250, 250) for seed in range(4)))
     first, large, last = (answer(model, request).peak_memory or 0 for request in (short, long, short))
     assert 0 < first < large
@@ -263,7 +261,7 @@ def test_max_pixels_bounds_an_image(model: Backend, pictures: Pictures) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + bytes(40), "truncated"])
-def test_a_broken_image_is_an_error_and_the_next_request_is_answered(
+def test_broken_image_fails_and_the_next_request_is_answered(
     model: Backend, pictures: Pictures, data: bytes | str
 ) -> None:
     good = pictures.noise(1)
@@ -282,18 +280,16 @@ def test_a_missing_image_is_an_error(model: Backend) -> None:
     assert got.error
 
 
-def test_a_medium_that_the_model_does_not_take_is_an_error(model: Backend) -> None:
+def test_unsupported_modality_is_an_error(model: Backend) -> None:
     got = answer(model, request_of(Media("0" * 64, ".wav", "audio"), QUESTION))
     assert got.error == "this model cannot be given this prompt: no audio can be put into its prompt."
 
 
-def test_lone_surrogates_and_nul_in_a_text_are_asked_all_the_same(model: Backend) -> None:
+def test_lone_surrogates_and_nul_are_accepted(model: Backend) -> None:
     assert answer(model, request_of(Text("broken \ud800 text \0 here"))).error is None
 
 
-def test_a_cancelled_request_yields_nothing_and_leaves_nothing_behind(
-    model: Backend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cancelled_request_yields_nothing(model: Backend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mlx_backends.mlx.vlm._SLICE_S", 0.0)  # one token a step
     request = request_of(pictures.noise(1), QUESTION)
     expected = answer(model, request).tokens
@@ -307,7 +303,7 @@ def test_a_cancelled_request_yields_nothing_and_leaves_nothing_behind(
         assert answer(model, request).tokens == expected
 
 
-def test_cancelling_ends_mlx_vlms_generator(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelling_closes_the_generator_of_mlx_vlm(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
     ended: list[bool] = []
@@ -328,16 +324,14 @@ def test_cancelling_ends_mlx_vlms_generator(model: Backend, monkeypatch: pytest.
     assert ended == [True]
 
 
-def test_a_stream_that_ends_without_a_reason_is_an_error(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_without_finish_reason_is_an_error(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mlx_vlm.stream_generate", lambda *_, **__: (_ for _ in ()))
     assert (
         answer(model, request_of(Text("Hello."))).error == "RuntimeError: mlx-vlm ended the answer without saying why"
     )
 
 
-def test_tokens_the_tokenizer_does_not_know_do_not_end_an_answer(
-    tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend
-) -> None:
+def test_unknown_tokens_do_not_end_an_answer(tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend) -> None:
     folder = shutil.copytree(tiny, tmp_path / "short-vocabulary")
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     known = [token for token in tokenizer["added_tokens"] if not token["content"].startswith("<extra_")]
@@ -354,7 +348,7 @@ def test_tokens_the_tokenizer_does_not_know_do_not_end_an_answer(
     assert beyond
 
 
-def test_it_takes_one_request_at_a_time(model: Backend) -> None:
+def test_sequential_backend_takes_one_request(model: Backend) -> None:
     request = request_of(Text("Hello."))
     model.submit(request)
     with pytest.raises(RuntimeError, match="one request at a time"):
@@ -362,9 +356,7 @@ def test_it_takes_one_request_at_a_time(model: Backend) -> None:
     model.cancel(request.id)
 
 
-def test_an_interrupt_while_answering_passes_and_frees_the_model(
-    model: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupt_while_answering_frees_the_model(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -377,9 +369,7 @@ def test_an_interrupt_while_answering_passes_and_frees_the_model(
     assert answer(model, request).error is None
 
 
-def test_whatever_is_raised_while_answering_is_an_error_of_one_line(
-    model: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_exception_while_answering_is_one_line(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ValueError("first\nsecond \x1b[31m line")
 
@@ -389,7 +379,7 @@ def test_whatever_is_raised_while_answering_is_an_error_of_one_line(
     assert got.error == "ValueError: first second ?[31m line"
 
 
-def test_a_closed_model_takes_nothing(tiny: Path, pictures: Pictures) -> None:
+def test_closed_model_refuses_requests(tiny: Path, pictures: Pictures) -> None:
     backend = load_backend(str(tiny), pictures.path)
     backend.submit(request_of(Text("Hello.")))
     backend.step()
@@ -398,7 +388,7 @@ def test_a_closed_model_takes_nothing(tiny: Path, pictures: Pictures) -> None:
         backend.submit(request_of(Text("Hello.")))
 
 
-def test_the_text_keeps_think_tags_and_invalid_bytes_and_drops_control_tokens(
+def test_text_keeps_think_tags_and_drops_control_tokens(
     tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from types import SimpleNamespace

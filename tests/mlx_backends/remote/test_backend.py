@@ -47,7 +47,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 # --- every request ends, and is counted ---
 
 
-def test_with_a_third_of_all_calls_failing_every_request_ends_once_and_is_counted() -> None:
+def test_every_request_ends_once_if_a_third_of_calls_fail() -> None:
     with FaultServer(lambda prompt, times: f"answer to {prompt}", faults(7, 0.3), hang=2.0) as server:
         backend = endpoint(server, concurrency=16, timeout=0.9)  # a busy machine answers late too
         requests = [ask(number) for number in range(120)]
@@ -97,7 +97,7 @@ COMMON = ("429", "500", "timeout", "reset", "html", "html 502", "half", "empty",
         *((model, *failure) for model in ("anthropic:m", "gemini:m") for failure in PASSING if failure[0] in COMMON),
     ],
 )
-def test_what_passes_is_asked_again_and_in_the_end_given_up(
+def test_transient_errors_are_retried_then_given_up(
     model: str, fault: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultServer(fault=lambda number: fault, hang=1) as server:
@@ -141,9 +141,7 @@ def test_what_passes_is_asked_again_and_in_the_end_given_up(
     ],
 )
 @pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "gemini:m", "azure:m"])
-def test_what_would_fail_again_is_not_asked_again(
-    fault: str, reason: str, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_permanent_errors_are_not_retried(fault: str, reason: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer(fault=lambda number: fault) as server:
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
             monkeypatch.setenv(name, server.url)
@@ -155,7 +153,7 @@ def test_what_would_fail_again_is_not_asked_again(
     assert generation.calls == server.requests == 1
 
 
-def test_an_answer_cut_at_the_limit_is_an_answer_even_without_text() -> None:
+def test_truncated_answer_counts_even_without_text() -> None:
     with FaultServer(fault=lambda number: "length") as server:
         backend = endpoint(server)
         assert generate_one(backend, ask(1)).finish_reason == "length"
@@ -165,7 +163,7 @@ def test_an_answer_cut_at_the_limit_is_an_answer_even_without_text() -> None:
     assert (generation.text, generation.finish_reason, generation.calls) == ("", "length", 1)
 
 
-def test_a_server_that_does_not_count_gives_no_counts() -> None:
+def test_server_without_usage_gives_no_counts() -> None:
     with FaultServer(fault=lambda number: "no-usage") as server:
         backend = endpoint(server, max_tokens=1000)
         generation = generate_one(backend, ask(1))
@@ -173,7 +171,7 @@ def test_a_server_that_does_not_count_gives_no_counts() -> None:
     assert (generation.text, generation.prompt_tokens, generation.completion_tokens) == ("yes", None, None)
 
 
-def test_hostile_text_is_kept_as_text_up_to_a_mebibyte() -> None:
+def test_hostile_text_is_stored_up_to_a_mebibyte() -> None:
     text = "\x1b[31m\x00\ud800 red" + "x" * 2_000_000
     with FaultServer(lambda prompt, times: text) as server:
         backend = endpoint(server)
@@ -187,7 +185,7 @@ def test_hostile_text_is_kept_as_text_up_to_a_mebibyte() -> None:
 # --- pace ---
 
 
-def test_fewer_calls_are_under_way_after_a_429_and_more_again_later() -> None:
+def test_concurrency_drops_after_a_429_and_recovers() -> None:
     with FaultServer(fault=lambda number: "429" if 60 <= number < 66 else None, latency=0.03) as server:
         backend = endpoint(server, concurrency=12)
         done = run(backend, [ask(number) for number in range(260)])
@@ -202,7 +200,7 @@ def test_fewer_calls_are_under_way_after_a_429_and_more_again_later() -> None:
 
 
 @pytest.mark.parametrize("header", ["retry-after=0.6", "retry-after-ms=600", "date"])
-def test_nobody_is_asked_before_the_server_wants_it(header: str) -> None:
+def test_retry_after_is_respected(header: str) -> None:
     def fault(number: int) -> str | None:
         if number != 8:
             return None
@@ -224,7 +222,7 @@ def test_nobody_is_asked_before_the_server_wants_it(header: str) -> None:
 # --- replies are kept ---
 
 
-def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
+def test_answered_request_is_served_from_the_cache(tmp_path: Path) -> None:
     with FaultServer(lambda prompt, times: f"{prompt} {times}", faults(3, 0.3, ["500", "empty"])) as server:
         first = endpoint(server, replies=tmp_path / "replies.sqlite")
         before = {g.request_id: g for g in run(first, [ask(number) for number in range(30)])}
@@ -247,7 +245,7 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
             assert elsewhere.requests == 1
 
 
-def test_errors_are_not_kept(tmp_path: Path) -> None:
+def test_errors_are_not_cached(tmp_path: Path) -> None:
     with FaultServer(fault=lambda number: "400" if number == 1 else None) as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite")
         assert generate_one(backend, ask(1)).finish_reason == "error"
@@ -255,7 +253,7 @@ def test_errors_are_not_kept(tmp_path: Path) -> None:
         backend.close()
 
 
-def test_equal_requests_at_once_are_asked_once(tmp_path: Path) -> None:
+def test_equal_concurrent_requests_are_sent_once(tmp_path: Path) -> None:
     with FaultServer(fault=lambda number: "500" if number == 1 else None, latency=0.1) as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite")
         twins = [ask(number, Text("the same")) for number in range(6)]
@@ -267,7 +265,7 @@ def test_equal_requests_at_once_are_asked_once(tmp_path: Path) -> None:
     assert sum(g.prompt_tokens or 0 for g in done) == server.prompt_tokens
 
 
-def test_without_a_file_for_replies_every_request_is_asked() -> None:
+def test_every_request_is_sent_without_a_cache_file() -> None:
     with FaultServer() as server:
         backend = endpoint(server)
         run(backend, [ask(number, Text("the same")) for number in range(3)])
@@ -295,7 +293,7 @@ def until_refused(backend: Backend, requests: Iterable[Request]) -> tuple[list[G
     raise AssertionError("the ceiling was never reached")
 
 
-def test_the_ceiling_is_not_passed_whatever_is_under_way(tmp_path: Path) -> None:
+def test_ceiling_holds_with_calls_in_progress(tmp_path: Path) -> None:
     with FaultServer(lambda prompt, times: "word " * 60, latency=0.02) as server:
         terms = {"replies": tmp_path / "r.sqlite", "concurrency": 8, "max_tokens": 3000}
         backend = endpoint(server, **terms)
@@ -332,7 +330,7 @@ def test_a_ceiling_on_cost() -> None:
 # --- stopping ---
 
 
-def test_a_cancelled_request_yields_nothing_but_its_reply_is_kept(tmp_path: Path) -> None:
+def test_reply_to_a_cancelled_request_is_cached(tmp_path: Path) -> None:
     with FaultServer(latency=0.2) as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite", concurrency=1)
         backend.submit(ask(1))
@@ -348,7 +346,7 @@ def test_a_cancelled_request_yields_nothing_but_its_reply_is_kept(tmp_path: Path
         backend.close()
 
 
-def test_closing_takes_no_time_and_what_is_under_way_is_kept(tmp_path: Path) -> None:
+def test_closing_is_immediate_and_pending_replies_are_cached(tmp_path: Path) -> None:
     with FaultServer(latency=2.0) as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite")
         backend.submit(ask(1))
@@ -381,7 +379,7 @@ def test_more_than_the_capacity_is_refused() -> None:
 
 @pytest.mark.parametrize("fault", ["echo 401", "echo 500", "echo 400", "echo-answer"])
 @pytest.mark.parametrize("engine", ["openai", "azure", "anthropic", "gemini", "endpoint"])
-def test_a_key_is_nowhere_even_where_the_server_echoes_it(
+def test_key_is_hidden_even_if_the_server_echoes_it(
     engine: str,
     fault: str,
     tmp_path: Path,
@@ -420,7 +418,7 @@ def test_a_key_is_nowhere_even_where_the_server_echoes_it(
     assert not [text for text in written for piece in (own[0], own[0][:12], own[0][-12:]) if piece in text]
 
 
-def test_a_server_of_ones_own_gets_no_other_key_or_header(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_server_gets_no_other_key_or_header(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RASHOMON_ENDPOINT_KEY")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-secret")
@@ -440,7 +438,7 @@ def test_a_server_of_ones_own_gets_no_other_key_or_header(monkeypatch: pytest.Mo
 # --- the rest ---
 
 
-def test_describing_and_importing_load_no_library_of_a_provider() -> None:
+def test_describing_and_importing_load_no_provider_library() -> None:
     script = """
 import sys
 from mlx_backends.registry import describe
@@ -454,7 +452,7 @@ print(sorted({"openai", "anthropic", "google.genai", "httpx2", "keyring", "PIL"}
     assert "'server': '[::1]:8080/v1'" in described
 
 
-def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, log: pytest.LogCaptureFixture) -> None:
+def test_unwritable_cache_costs_no_answer(tmp_path: Path, log: pytest.LogCaptureFixture) -> None:
     spoilt = tmp_path / "spoilt.sqlite"
     spoilt.write_bytes(b"no database" * 1000)
     (tmp_path / "file").write_text("in the way")
