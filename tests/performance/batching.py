@@ -124,7 +124,7 @@ def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], m
     bodies = [server.body(request, media) for request in requests]
     ours, perfect, summary = 0.0, 0.0, ""
     for _ in range(TURNS):
-        backend._start_batched(WIDTH, share=True)  # with nothing kept
+        backend._start_batched(WIDTH, share=True)  # with an empty cache
         answered, took = _timed(lambda: answers(backend, requests))
         parts, summary = bound(backend, inputs, WIDTH)
         ours, perfect = ours + took / TURNS, perfect + parts / TURNS

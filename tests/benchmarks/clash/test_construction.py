@@ -523,7 +523,7 @@ def test_real_captions_yield_samples_and_every_rejection(tmp_path: Path) -> None
     expected = {*ALL_CHECKS, *(check.name for check in MODEL_CHECKS), "unparsed", "error"}
     assert expected <= set(rejections)
     assert rejections["the image is missing; put the file in its place"] > 4000
-    # Each is kept with what was written and, where a model refused it, with the model's reply.
+    # Each rejection is stored with the draft and, if a model rejected it, with the model's reply.
     for row in skipped(result):
         name = row["reason"].partition(":")[0]
         if name in {check.name for check in MODEL_CHECKS}:

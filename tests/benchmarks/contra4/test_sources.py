@@ -85,7 +85,7 @@ def test_published_rows_without_media_run_on_captions(tmp_path: Path) -> None:
     assert result.manifest["samples"] == 5335
     assert result.manifest["scenes"]["Image"] == {"there": 235, "missing": 3956}
     assert result.manifest["with_all_media"] == 0
-    # Every row of a picture that is here holds it, and is asked by its own captions; what is missing is told by row.
+    # Rows include the pictures that are here and run on their captions; missing media are reported by row.
     conditions = Counter(item.condition for item in CONTRA4.instances(result, "official"))
     assert conditions == {"gold-captions": 5335}
     scenes = [scene for item in result.rows() for scene in Contra4Sample.from_row(item).scenes]

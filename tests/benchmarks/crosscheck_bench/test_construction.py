@@ -134,7 +134,7 @@ def _spu(sample: CrossCheckSample, raw: Raw) -> str:
 def _sku(sample: CrossCheckSample, raw: Raw) -> str:
     titles = re.findall(r'Title "(.*?)" with', sample.question)
     views = raw.shown(sample)
-    # A side view of two volumes can be one picture: then it is told apart by nothing, and the title decides.
+    # A side view of two volumes can be one picture: then only the title distinguishes them.
     (left, _), (right, _) = views
     family = [p for p in raw.products.values() if p["spu"] == left["spu"]]
     names = [n for n in left["attributes"] if len({p["attributes"][n] for p in family}) > 1] or list(left["attributes"])

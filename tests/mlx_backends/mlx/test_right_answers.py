@@ -140,7 +140,7 @@ def test_remote_request_keeps_the_place_of_the_chart(
             monkeypatch.setenv(name, value)
         instances = charts.under("image-only", 8)
         terms = RemoteOptions(replies=tmp_path / "replies.sqlite", scope="test", concurrency=1)
-        for _ in range(2):  # the second time from the replies that were kept
+        for _ in range(2):  # the second time from the response cache
             backend = load_backend(model.format(server.url), charts.path, remote=terms)
             generations = run(backend, [asking(instance) for instance in instances])
             backend.close()

@@ -219,7 +219,7 @@ def test_retry_after_is_respected(header: str) -> None:
     assert all(g.finish_reason == "stop" for g in done)
 
 
-# --- replies are kept ---
+# --- the response cache ---
 
 
 def test_answered_request_is_served_from_the_cache(tmp_path: Path) -> None:
