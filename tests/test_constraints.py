@@ -37,7 +37,7 @@ def test_every_declared_package_is_pinned_within_its_bounds(declared: Requiremen
     assert declared.specifier.contains(version.version)
 
 
-def test_a_pin_is_one_exact_version_and_names_no_place() -> None:
+def test_pins_are_exact_versions_without_locations() -> None:
     assert len(PINS) > 100
     for pin in PINS:
         assert pin.url is None

@@ -13,7 +13,7 @@ from mlx_backends.mlx.image_guard import guard_image_features
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from mlx_backends.sight_check import ReplaceableMedia, SightCheck, check_sight, sight_requests
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support import tiny_models
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
@@ -38,8 +38,12 @@ def loaded(model: Path, pictures: Pictures) -> tuple[VLMBackend, ReplaceableMedi
 
 
 def requests(pictures: Pictures) -> list[Request]:
-    one, two = pictures.noise(1, 96, 64), pictures.noise(2, 96, 64)
-    return [asked(Text("none")), asked(Text("What is "), one, Text("?")), asked(one, Text(" or "), two, Text("?"))]
+    first, second = pictures.noise(1, 96, 64), pictures.noise(2, 96, 64)
+    return [
+        request_of(Text("none")),
+        request_of(Text("What is "), first, Text("?")),
+        request_of(first, Text(" or "), second, Text("?")),
+    ]
 
 
 def checked(backend: VLMBackend, media: ReplaceableMedia, pictures: Pictures) -> SightCheck:

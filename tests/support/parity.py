@@ -36,7 +36,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probing, "_run", work)
 
 
-def asked(
+def finished_run(
     workspace: Workspace,
     name: str,
     model: Path | str,

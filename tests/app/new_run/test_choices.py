@@ -20,10 +20,10 @@ from app.new_run.choices import (
 from app.store.workspace import Workspace
 from benchmarks.registry import benchmark_names, get_benchmark
 from tests.support.command import Rashomon
-from tests.support.demo import FOUR_BIT, Held
+from tests.support.demo import FOUR_BIT, HeldOutSet
 
 
-def test_a_benchmark_says_what_it_needs_and_whether_its_build_is_whole(charts: Held, tmp_path: Path) -> None:
+def test_a_benchmark_says_what_it_needs_and_whether_its_build_is_whole(charts: HeldOutSet, tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     workspace = Workspace(rashomon.workspace)
     shutil.copytree(charts.build.path, workspace.build_folder("cmc-bench"))

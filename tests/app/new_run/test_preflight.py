@@ -10,11 +10,11 @@ import pytest
 from app.new_run.form import check_runs, read_form
 from app.new_run.preflight import Preflight, PreflightChecker
 from app.store.workspace import Workspace
-from tests.support.demo import FOUR_BIT, Held
+from tests.support.demo import FOUR_BIT, HeldOutSet
 
 
 @pytest.fixture
-def workspace(charts: Held, tmp_path: Path) -> Workspace:
+def workspace(charts: HeldOutSet, tmp_path: Path) -> Workspace:
     made = Workspace(tmp_path / "workspace")
     made.build_folder("cmc-bench").parent.mkdir(parents=True)
     made.build_folder("cmc-bench").symlink_to(charts.build.path)

@@ -13,7 +13,7 @@ from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import wilson
 from benchmarks.vocabulary import Generation, Instance
-from tests.support.demo import Held
+from tests.support.demo import HeldOutSet
 from tests.support.old_runs import sealed
 from tests.support.runs import instances, make_run, says
 
@@ -37,7 +37,7 @@ def spec(**values: object) -> RunSpec:
     return made
 
 
-def test_a_limit_gives_what_the_run_then_asks(charts: Held, tmp_path: Path) -> None:
+def test_a_limit_gives_what_the_run_then_asks(charts: HeldOutSet, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     build = charts.build
     workspace.build_folder("cmc-bench").parent.mkdir()

@@ -52,7 +52,7 @@ def mac(gigabytes: int) -> dict[str, Any]:
         (GEMMA_4B, 3_400_000_000, (1, 16, 46, 108)),
     ],
 )
-def test_the_width_is_what_is_left_of_the_working_set(config: Any, weights: int, widths: tuple[int, ...]) -> None:
+def test_width_follows_from_the_remaining_working_set(config: Any, weights: int, widths: tuple[int, ...]) -> None:
     assert tuple(batch_width(config, weights, PROMPT, ANSWER, mac(size), most=1000) for size in MACS) == widths
     assert tuple(batch_width(config, weights, PROMPT, ANSWER, mac(size), most=8) for size in MACS) == tuple(
         min(8, wide) for wide in widths
@@ -63,7 +63,7 @@ def test_the_width_is_what_is_left_of_the_working_set(config: Any, weights: int,
     )
 
 
-def test_a_cache_is_keys_and_values_of_every_layer_in_whole_steps() -> None:
+def test_cache_size_counts_keys_and_values_in_steps() -> None:
     assert cache_bytes(QWEN_4B, 1) == cache_bytes(QWEN_4B, 256) == 2 * 36 * 8 * 128 * 2 * 256
     assert cache_bytes(QWEN_4B, 257) == 2 * 36 * 8 * 128 * 2 * 512
     assert cache_bytes({**QWEN_4B["text_config"]}, 256) == cache_bytes(QWEN_4B, 256), "a text-only model has no part"
@@ -88,7 +88,7 @@ def test_sliding_layers_hold_their_window_and_no_more() -> None:
     assert cache_bytes({"text_config": named}, 1792) == cache_bytes(GEMMA_4B, 1792)
 
 
-def test_layers_without_a_cache_of_their_own_hold_none() -> None:
+def test_shared_cache_layers_hold_nothing() -> None:
     kinds = ["conv", "conv", "full_attention"] * 6
     config = {"num_hidden_layers": 18, "num_attention_heads": 8, "hidden_size": 512, "layer_types": kinds}
     assert cache_bytes(config, 256) == 2 * 8 * 64 * 2 * 6 * 256
@@ -96,7 +96,7 @@ def test_layers_without_a_cache_of_their_own_hold_none() -> None:
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("bfloat16", 2), ("float16", 2), ("float32", 4), (None, 2), (7, 2)])
-def test_numbers_are_as_wide_as_the_models(dtype: object, size: int) -> None:
+def test_cache_numbers_have_the_models_precision(dtype: object, size: int) -> None:
     config = {**QWEN_4B, "torch_dtype": dtype}
     assert cache_bytes(config, 256) == size * (cache_bytes(QWEN_4B, 256) or 0) // 2
     assert prefill_bytes(config, 512) == size * 512 * (151936 + 4 * 9728)
@@ -105,7 +105,7 @@ def test_numbers_are_as_wide_as_the_models(dtype: object, size: int) -> None:
 @pytest.mark.parametrize(
     "silent", [{}, {"text_config": {}}, {"num_hidden_layers": "36"}, {"num_hidden_layers": 36}, None]
 )
-def test_a_configuration_that_does_not_say_makes_one_at_a_time(silent: Any) -> None:
+def test_unknown_configuration_means_width_one(silent: Any) -> None:
     assert cache_bytes(silent, 100) is None
     assert batch_width(silent, GIB, PROMPT, ANSWER, mac(64), most=16) == 1
 
@@ -117,7 +117,7 @@ def test_a_configuration_that_does_not_say_makes_one_at_a_time(silent: Any) -> N
     memory=st.integers(1, 512),
     most=st.integers(1, 256),
 )
-def test_the_rows_that_are_allowed_fit(weights: int, prompt: int, answer: int, memory: int, most: int) -> None:
+def test_allowed_rows_fit_in_memory(weights: int, prompt: int, answer: int, memory: int, most: int) -> None:
     wide = batch_width(QWEN_4B, weights, prompt, answer, mac(memory), most=most)
     assert 1 <= wide <= most
     row = (cache_bytes(QWEN_4B, prompt + answer) or 0) + prefill_bytes(QWEN_4B, min(prompt, 512))
@@ -127,7 +127,7 @@ def test_the_rows_that_are_allowed_fit(weights: int, prompt: int, answer: int, m
     assert batch_width(QWEN_4B, weights, prompt, answer, mac(2 * memory), most=most) >= wide
 
 
-def test_the_cache_of_a_real_model_is_what_is_computed(tiny: Path) -> None:
+def test_computed_cache_size_matches_a_real_model(tiny: Path) -> None:
     from mlx_vlm import load
     from mlx_vlm.models.cache import make_prompt_cache
 

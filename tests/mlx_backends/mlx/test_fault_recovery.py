@@ -17,9 +17,9 @@ from mlx_backends.core.metal_faults import DeviceLostError
 from mlx_backends.mlx import fault_recovery
 from mlx_backends.mlx.fault_recovery import FaultRecovery, dropping, quieten, root_cause, settle
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
-from tests.support.tiny_models import TEXTS
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.metal_injector import failure
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 Plan = Callable[..., None]
@@ -58,7 +58,7 @@ def backend(request: pytest.FixtureRequest, model: Backend) -> Backend:
 
 
 def hello(name: str = "hello", **more: Any) -> Request:
-    return replace(asked(Text("Hello, what do you see?")), instance_id=name, **more)
+    return replace(request_of(Text("Hello, what do you see?")), instance_id=name, **more)
 
 
 def test_a_request_is_repeated_and_its_first_answer_dropped(backend: Backend, plan: Plan) -> None:

@@ -22,15 +22,15 @@ from mlx_backends.models.memory_estimate import (
 )
 from mlx_backends.models.metal import GIB, estimated_working_set
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 
 
 @given(st.integers(0, 10**13))
-def test_a_model_needs_its_weights_and_an_allowance(weights: int) -> None:
+def test_memory_need_is_weights_plus_allowance(weights: int) -> None:
     assert required_memory(weights) == weights + weights // 8 + GIB
 
 
-def test_with_metals_figure_the_answer_is_exact() -> None:
+def test_metal_limit_makes_the_estimate_exact() -> None:
     device = {"device_name": "Apple M2 Pro", "max_recommended_working_set_size": 11 * GIB, "memory_size": 16 * GIB}
     good, bad = memory_fit(8 * GIB, device), memory_fit(9 * GIB, device)
     assert (good.need, good.available, good.ok) == (10 * GIB, 11 * GIB, True)
@@ -117,17 +117,17 @@ def test_elsewhere_a_margin_of_the_machines_memory_is_kept(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("figure", [None, 0, -1, "12", 1.5])
-def test_a_device_that_gives_no_usable_figure_is_not_believed(figure: object) -> None:
+def test_unusable_device_value_is_ignored(figure: object) -> None:
     assert memory_fit(0, {"max_recommended_working_set_size": figure}) == memory_fit(0)
 
 
-def test_this_machine_has_some_memory() -> None:
+def test_host_memory_is_positive() -> None:
     assert isinstance(device_info(), dict)
     assert memory_fit(0, device_info()).available > GIB
 
 
 @pytest.mark.parametrize("kind", ["function", "metal", "neither", "fails"])
-def test_device_information_is_asked_wherever_this_mlx_keeps_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_information_is_found_in_any_mlx_version(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import mlx.core as mx
 
     def fail() -> dict[str, object]:
@@ -140,7 +140,7 @@ def test_device_information_is_asked_wherever_this_mlx_keeps_it(kind: str, monke
     assert device_info() == (info if kind in ("function", "metal") else {})
 
 
-def test_a_model_that_does_not_fit_is_refused_with_the_numbers_before_it_is_loaded(
+def test_too_large_model_is_refused_with_numbers_before_loading(
     tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_estimate, "device_info", lambda: {"max_recommended_working_set_size": GIB // 2})
@@ -149,4 +149,4 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers_before_it_is_load
         with pytest.raises(ModelError, match=r"needs about 1\.0 GiB .* does not fit in the 0\.5 GiB .* --force"):
             load_backend(str(tiny), pictures.path)
     forced = load_backend(str(tiny), pictures.path, force=True)
-    assert answer(forced, asked(Text("Hello."))).error is None
+    assert answer(forced, request_of(Text("Hello."))).error is None

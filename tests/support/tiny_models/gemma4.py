@@ -10,9 +10,9 @@ from tests.support.tiny_models.base import TURNS, write_model, write_tokenizer
 def build(folder: Path) -> Path:
     """It takes images, sounds and videos; before each frame of a video its processor writes when it is."""
     marks = ["<|image|>", "<|audio|>", "<|video|>", "<boi>", "<eoi>", "<boa>", "<eoa>"]
-    each = "".join(f"{{%- elif c.type == '{kind}' %}}{{{{- '<|{kind}|>' }}}}" for kind in ("audio", "video"))
+    branches = "".join(f"{{%- elif c.type == '{kind}' %}}{{{{- '<|{kind}|>' }}}}" for kind in ("audio", "video"))
     template = TURNS.replace("IMAGE", "<|image|>").replace(
-        "{%- elif c.type == 'text' %}", each + "{%- elif c.type == 'text' %}"
+        "{%- elif c.type == 'text' %}", branches + "{%- elif c.type == 'text' %}"
     )
     ids = write_tokenizer(
         folder,
