@@ -19,6 +19,7 @@ from benchmarks.media.video import Clip
 from benchmarks.vocabulary import Decoding, Media, Message, Modality, Request, Text
 from mlx_backends.core.audio_video import MAX_FRAMES, AudioVideoReader
 from mlx_backends.core.chat_prompt import PromptError
+from mlx_backends.mlx import vlm_batch
 from mlx_backends.mlx.preprocess import Preprocessor, shared_prefix_length
 from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
@@ -155,11 +156,30 @@ def test_gemma_3n_receives_its_sounds(files: Files, tmp_path: Path) -> None:
     assert int((tensors["input_ids"] == ids["<audio>"]).sum()) == 2 * 188
 
 
-def test_model_without_batch_support_runs_sequentially(gemma: VLMBackend, files: Files) -> None:
-    requests = [
+def sound_requests(files: Files) -> list[Request]:
+    """Three prompts with a sound each."""
+    return [
         Request(str(n), 0, (Message("user", (Text("A: "), files.sound(pitch=200 + n), Text(" What?"))),), Decoding(3))
         for n in range(3)
     ]
+
+
+def test_sounds_are_answered_in_a_batch_as_alone(gemma: VLMBackend, files: Files) -> None:
+    gemma.exact()
+    requests = sound_requests(files)
+    expected = tokens(answers(gemma, requests))
+    proof = gemma.prove(requests)
+    assert proof is not None
+    assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
+    assert tokens(answers(gemma, requests)) == expected
+
+
+def test_where_a_batch_is_not_known_a_model_is_asked_alone(
+    gemma: VLMBackend, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vlm_batch, "_KNOWN", vlm_batch._KNOWN - {"per_layer_inputs"})
+    gemma.exact()
+    requests = sound_requests(files)
     expected = tokens(answers(gemma, requests))
     assert gemma.choose_mode(requests) is not None
     assert "per_layer_inputs, which is not known to be the same in a batch" in gemma.remarks[0]
