@@ -63,13 +63,14 @@ def memory(workspace: Workspace) -> CheckResult:
 
     fit = memory_fit(0)
     message = f"{fit.available / 2**30:.1f} GiB for models ({fit.source})"
-    fitting = [model for model in catalog_models() if required_memory(model.weights_bytes) <= fit.available]
+    papers = [model for model in catalog_models() if model.benchmarks]
+    fitting = [model for model in papers if required_memory(model.weights_bytes) <= fit.available]
     if not fitting:
-        smallest = min(catalog_models(), key=lambda model: model.weights_bytes)
+        smallest = min(papers, key=lambda model: model.weights_bytes)
         fix = f"the papers' smallest model needs {size(required_memory(smallest.weights_bytes))}; `rashomon demo` still runs."
         return CheckResult("memory", True, message, fix)
     largest = max(fitting, key=lambda model: model.weights_bytes)
-    message = f"{message}: {len(fitting)} of {len(catalog_models())} listed models fit, {largest.id} the largest"
+    message = f"{message}: {len(fitting)} of {len(papers)} listed models fit, {largest.id} the largest"
     return CheckResult("memory", True, message, _image_advice(fit.available) if sys.platform == "darwin" else "")
 
 

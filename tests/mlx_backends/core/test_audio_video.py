@@ -165,10 +165,10 @@ def sound_requests(files: Files) -> list[Request]:
 
 
 def test_sounds_are_answered_in_a_batch_as_alone(gemma: VLMBackend, files: Files) -> None:
-    gemma.exact()
+    gemma.use_sequential_mode()
     requests = sound_requests(files)
     expected = tokens(answers(gemma, requests))
-    proof = gemma.prove(requests)
+    proof = gemma.choose_mode(requests)
     assert proof is not None
     assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
     assert tokens(answers(gemma, requests)) == expected
@@ -178,7 +178,7 @@ def test_where_a_batch_is_not_known_a_model_is_asked_alone(
     gemma: VLMBackend, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vlm_batch, "_KNOWN", vlm_batch._KNOWN - {"per_layer_inputs"})
-    gemma.exact()
+    gemma.use_sequential_mode()
     requests = sound_requests(files)
     expected = tokens(answers(gemma, requests))
     assert gemma.choose_mode(requests) is not None
