@@ -18,7 +18,7 @@ from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Generation, Instance, Media, Text, Verdict
+from benchmarks.vocabulary import FinishReason, Generation, Instance, Media, Text, Verdict
 
 CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
@@ -67,10 +67,10 @@ def make(workspace: Workspace, name: str, count: int) -> Path:
         for number in range(count):
             condition = CONDITIONS[number % 4]
             text = f"Looking at the chart, the bar of the district says {number}, so the answer is {number}. " * 4
-            reason = "error" if number % 97 == 0 else "length" if number % 13 == 0 else "stop"
+            reason: FinishReason = "error" if number % 97 == 0 else "length" if number % 13 == 0 else "stop"
             generation = Generation(
                 f"{number}#0", text, reason, tuple(range(90)), 800, 90, 0.1, 1.0 + number % 7, 10**9
-            )  # type: ignore[arg-type]
+            )
             verdicts: list[Verdict] = []
             if reason != "error":
                 label = LABELS[number * 7 % 5]
