@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
-from mlx_backends.core.sight_check import ImageFeaturesError
+from mlx_backends.sight_check import ImageFeaturesError
 
 _PIXELS = ("pixel_values", "pixel_values_videos")
 

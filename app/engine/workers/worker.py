@@ -46,10 +46,10 @@ from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
 from mlx_backends.core.batch_invariance import BatchInvariance, select_requests
-from mlx_backends.core.sight_check import ReplaceableMedia, check_sight, sight_requests
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
+from mlx_backends.sight_check import ReplaceableMedia, check_sight, sight_requests
 
 INTERRUPTED = 130
 PROBE_REQUESTS = 32

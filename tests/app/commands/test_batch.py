@@ -502,7 +502,7 @@ def test_a_build_that_runs_were_asked_from_is_not_replaced_without_a_word(rashom
     told = rashomon.run("resume", "mine", code=2).stderr
     assert f"data digest: was {before['digest'][:12]}, is " in told
     assert before["digest"] not in told
-    assert "build it again as it was, in another folder, and name that with --data" in told
+    assert "rebuild the former data in another folder, and name that with --data" in told
     rashomon.run("build", "cmc-bench", *sources, "--out", rashomon.home / "again")
     rashomon.run("resume", "mine", "--data", rashomon.home / "again")
 

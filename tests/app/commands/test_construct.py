@@ -31,6 +31,8 @@ def arguments(server: ScriptedWriter, out: Path) -> list[str | Path]:
         "--out",
         out,
         "--json",
+        "--allow-address",
+        server.url,
     ]
 
 

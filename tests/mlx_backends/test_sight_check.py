@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from benchmarks.vocabulary import Request, Text
-from mlx_backends.core.sight_check import ReplaceableMedia, SightCheck, check_sight, sight_requests
 from mlx_backends.mlx.image_guard import guard_image_features
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
+from mlx_backends.sight_check import ReplaceableMedia, SightCheck, check_sight, sight_requests
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support import tiny_models
 from tests.support.tiny_models import TEXTS
