@@ -68,8 +68,9 @@ def make(workspace: Workspace, name: str, count: int) -> Path:
             condition = CONDITIONS[number % 4]
             text = f"Looking at the chart, the bar of the district says {number}, so the answer is {number}. " * 4
             reason: FinishReason = "error" if number % 97 == 0 else "length" if number % 13 == 0 else "stop"
-            seconds = 1.0 + number % 7
-            generation = Generation(f"{number}#0", text, reason, tuple(range(90)), 800, 90, 0.1, seconds, 10**9)
+            generation = Generation(
+                f"{number}#0", text, reason, tuple(range(90)), 800, 90, 0.1, 1.0 + number % 7, 10**9
+            )
             verdicts: list[Verdict] = []
             if reason != "error":
                 label = LABELS[number * 7 % 5]
