@@ -9,7 +9,8 @@ from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.core.error_text import one_line
-from mlx_backends.models.discovery import ModelInfo, inspect, resolve, revision
+from mlx_backends.mlx.patches import patch_names
+from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.options import LoadOptions
@@ -66,6 +67,7 @@ def _load(model: ModelInfo, media: MediaPath, width: int | None) -> Backend:
 
 
 def _describe(model: ModelInfo) -> EngineInfo:
+    patches = patch_names(str(read_config(model.path).get("model_type"))) if model.engine == "mlx-vlm" else ""
     return EngineInfo(
         engine=model.engine,
         model=model.name,
@@ -73,7 +75,8 @@ def _describe(model: ModelInfo) -> EngineInfo:
         weights=weights_digest(model.path),
         quantisation=model.quantisation,
         device=_device(),
-        versions={name: _version(name) for name in sorted({*_LIBRARIES, model.engine})},
+        versions={name: _version(name) for name in sorted({*_LIBRARIES, model.engine})}
+        | ({"patches": patches} if patches else {}),
         weights_bytes=model.weights_bytes,
         takes=model.takes,
     )

@@ -17,6 +17,17 @@ PATCHES: Mapping[str, tuple[str, ...]] = {
 }
 """The modules with patches for a type of model; each has a function ``apply_patch``."""
 
+_ONE_BOS = frozenset({"gemma3", "mistral3", "pixtral"})
+"""The types whose processors add a second BOS token in mlx-vlm 0.7.10, which :mod:`mlx_backends.mlx.preprocess` prevents."""
+
+
+def patch_names(model_type: str) -> str:
+    """Return the names of the repairs that change answers of ``model_type``, with commas between.
+
+    They are part of an engine's identity, so that a run is not resumed with other repairs than it was begun with.
+    """
+    return ",".join([*PATCHES.get(model_type, ()), *(["one_bos"] if model_type in _ONE_BOS else [])])
+
 
 def apply_patches(model_type: str) -> None:
     """Patch the installed mlx-vlm, in this process, for models of ``model_type``."""

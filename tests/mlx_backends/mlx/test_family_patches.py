@@ -18,7 +18,7 @@ from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Text
 from mlx_backends.mlx import load as loading
 from mlx_backends.models import model_types
-from mlx_backends.registry import load_backend
+from mlx_backends.registry import describe, load_backend
 from tests.support import tiny_models
 from tests.support.model_matrix import SEEN, Subject
 
@@ -124,3 +124,9 @@ def test_granite_vision_is_refused_as_long_as_it_sees_one_image_only(
     logits, other = (subject._logits(subject._asked(a, Text(" and "), image, Text(" Which?"))) for image in (b, c))
     subject.close()
     assert subject._change(logits, other) < SEEN, "it sees the second image now: have it run"
+
+
+def test_repairs_that_change_answers_are_part_of_the_engine(tmp_path: Path) -> None:
+    repaired = describe(str(tiny_models.gemma3(tmp_path / "gemma3")))
+    assert repaired.versions["patches"] == "gemma3_image_attention,one_bos"
+    assert "patches" not in describe(str(tiny_models.lfm2_vl(tmp_path / "lfm2_vl"))).versions
