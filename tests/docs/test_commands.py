@@ -29,7 +29,7 @@ NOT_RUN = (
 """Commands of Rashomon that are not run with the others but parsed, with all their options, and why."""
 
 ELSEWHERE = (
-    (r"^make \w+$", "other tests see that the Makefile has it"),
+    (r"^make [\w-]+$", "other tests see that the Makefile has it"),
     (r"^(python3? -m )?pip (un)?install ", DOWNLOAD),
     (r"^(hf|git|brew|uv|pipx) ", DOWNLOAD),
     (r"^python -m (mlx_vlm|tests)\.", "it is long, or another project's"),
