@@ -1,4 +1,4 @@
-"""What Rashomon needs of a machine, checked before its libraries are installed.
+"""Requirements of Rashomon on a machine, checked before its libraries are installed.
 
 `make` runs this file with the Python it found, so it imports the standard library only and has no syntax newer than Python 3.8.
 """
@@ -34,15 +34,15 @@ def macos_version(reported: str, kernel: str) -> str:
 def machine_problem() -> str:
     """Return what keeps Rashomon from working on this machine with this Python, and what to do; "" if nothing does."""
     if sys.version_info < _OLDEST_PYTHON:
-        found = f"{sys.executable} is {platform.python_version()}"
-        return f"Rashomon needs Python 3.11 or newer, and {found}; name another: make PYTHON=/path/to/python3."
+        python = f"{sys.executable} is {platform.python_version()}"
+        return f"Rashomon needs Python 3.11 or newer, and {python}; name another: make PYTHON=/path/to/python3."
     if sys.platform == "darwin":
         return _mac_problem()
     libc, version = platform.libc_ver()
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if sys.platform == "linux" and (libc != "glibc" or numbers < _OLDEST_GLIBC):
-        found = f"{libc} {version}".strip() or "another C library"
-        return f"MLX needs Linux with glibc 2.35 or newer (such as Ubuntu 22.04), and this system has {found}."
+        library = f"{libc} {version}".strip() or "another C library"
+        return f"MLX needs Linux with glibc 2.35 or newer (such as Ubuntu 22.04), and this system has {library}."
     return ""
 
 

@@ -19,8 +19,8 @@ def guard_image_features(model: Any, image_tokens: Set[int]) -> None:
     embed = model.get_input_embeddings
 
     def guarded(input_ids: Any = None, pixel_values: Any = None, **others: Any) -> Any:
-        given = pixel_values is not None or any(others.get(name) is not None for name in _PIXELS)
-        placeholders = sorted(image_tokens) if given and input_ids is not None else []
+        has_pixels = pixel_values is not None or any(others.get(name) is not None for name in _PIXELS)
+        placeholders = sorted(image_tokens) if has_pixels and input_ids is not None else []
         # The text's embeddings come first, because a model may keep the positions of its last call.
         texts = embed(input_ids) if placeholders else None
         output = embed(input_ids, pixel_values, **others)
