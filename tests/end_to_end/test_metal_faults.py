@@ -81,7 +81,7 @@ def check(home: Path, work: Callable[[Rashomon], None], faults: int, gap: tuple[
 @pytest.mark.parametrize(
     ("how", "faults", "examples", "gap"),
     [
-        pytest.param(("--exact",), 5, 6, ALONE, id="exact"),
+        pytest.param(("--exact",), 5, 6, ALONE, id="exact", marks=pytest.mark.slow),
         pytest.param((), 5, 6, BATCHED, id="batched"),
         pytest.param(("--exact",), 250, 80, ALONE, id="exact-many", marks=pytest.mark.slow),
         pytest.param((), 75, 110, BATCHED, id="batched-many", marks=pytest.mark.slow),

@@ -121,6 +121,7 @@ def test_coarse_types_follow_the_papers_rule(answer: str, kind: str) -> None:
 @example("e\u20ac\u0301")
 @example("5 % %")
 @example("$$5 million")
+@example("$0B\u0300")
 @example("the the cat")
 def test_normal_form_is_idempotent(answer: str) -> None:
     normal = normalise(answer)

@@ -14,11 +14,10 @@ import pytest
 from PIL import Image
 
 from mlx_backends.mlx.load import load
-from mlx_backends.mlx.patches import PATCHES, apply_patches
+from mlx_backends.mlx.patches import apply_patches
 from tests.support import tiny_models
 from tests.support.model_matrix import shrunk
 
-NAMES = sorted(name for names in PATCHES.values() for name in names)
 PATCHED = {
     "deepseek_vl_v2_positions": "deepseek_vl_v2.language.DeepseekV2Attention.__init__",
     "deepseek_vl_v2_tiles": "deepseek_vl_v2.deepseek_vl_v2.Model.get_input_embeddings",
@@ -29,7 +28,8 @@ PATCHED = {
     "phi3_v_proportions": "phi3_v.processing_phi3_v._hd_transform",
     "phi3_v_tile_order": "phi3_v.vision.VisionModel.__call__",
 }
-"""What each patch replaces in ``mlx_vlm.models``."""
+"""What each patch replaces in ``mlx_vlm.models``; test_family_patches.py has the others."""
+NAMES = sorted(PATCHED)
 
 
 def owner(name: str) -> tuple[Any, str]:
