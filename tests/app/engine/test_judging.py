@@ -67,8 +67,8 @@ class Speaker(Backend):
         self._waiting[request.id] = request
 
     def step(self) -> Sequence[Generation]:
-        done = [each for each in list(self._waiting) if self._random.random() < 0.6]
-        return [self._reply(self._waiting.pop(each)) for each in done]
+        done = [item for item in list(self._waiting) if self._random.random() < 0.6]
+        return [self._reply(self._waiting.pop(item)) for item in done]
 
     def _reply(self, request: Request) -> Generation:
         first = request.messages[0].parts[0]

@@ -27,23 +27,23 @@ def test_a_benchmark_says_what_it_needs_and_whether_its_build_is_whole(charts: H
     rashomon = Rashomon(tmp_path)
     workspace = Workspace(rashomon.workspace)
     shutil.copytree(charts.build.path, workspace.build_folder("cmc-bench"))
-    found = {choice.name: choice for choice in benchmark_choices(workspace)}
-    assert tuple(found) == benchmark_names()
-    assert found["cmc-bench"].build is not None
-    assert found["cmc-bench"].state.startswith("built: ")
-    assert found["clash"].build is None
-    assert any(line.startswith("published: ") for line in found["clash"].needs())
+    values = {choice.name: choice for choice in benchmark_choices(workspace)}
+    assert tuple(values) == benchmark_names()
+    assert values["cmc-bench"].build is not None
+    assert values["cmc-bench"].state.startswith("built: ")
+    assert values["clash"].build is None
+    assert any(line.startswith("published: ") for line in values["clash"].needs())
     command = f"rashomon --workspace {rashomon.workspace}"
-    assert found["clash"].command(workspace) == f"{command} data get clash && {command} build clash"
-    assert found["clash"].state == "not built yet: rashomon data get clash && rashomon build clash"
-    assert found["crosscheck-bench"].command(workspace) == f"{command} build crosscheck-bench --source products=FOLDER"
+    assert values["clash"].command(workspace) == f"{command} data get clash && {command} build clash"
+    assert values["clash"].state == "not built yet: rashomon data get clash && rashomon build clash"
+    assert values["crosscheck-bench"].command(workspace) == f"{command} build crosscheck-bench --source products=FOLDER"
     with (workspace.build_folder("cmc-bench") / "instances.jsonl").open("a") as rows:
         rows.write("\n")
     damaged = benchmark_choices(workspace)[0]
     assert damaged.build is None
     assert "was changed after the build" in damaged.state
-    told = json.loads(rashomon.run("benchmarks", "--json").stdout)
-    assert [each["state"] for each in told] == [choice.state for choice in benchmark_choices(workspace)]
+    parsed = json.loads(rashomon.run("benchmarks", "--json").stdout)
+    assert [item["state"] for item in parsed] == [choice.state for choice in benchmark_choices(workspace)]
 
 
 def test_models_come_from_the_cache_and_from_folders_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,9 +76,9 @@ def test_models_come_from_the_cache_and_from_folders_near(tmp_path: Path, monkey
     "word", ["org/none", "x\0y", "~nobody-at-all/m", "policy:fair", "openai:", "a" * 5000, "\udcff"]
 )
 def test_a_typed_model_that_is_none_says_why(word: str) -> None:
-    found = model_choice(word)
-    assert found.problem
-    assert not found.fits
+    result = model_choice(word)
+    assert result.problem
+    assert not result.fits
 
 
 def test_policies_are_models_too() -> None:
@@ -91,17 +91,17 @@ def test_judges_are_those_of_the_benchmark_and_say_whether_a_key_is_there(monkey
     for name in ("ANTHROPIC_API_KEY", "RASHOMON_ENDPOINT_KEY"):
         monkeypatch.delenv(name, raising=False)
     demo = model_choice(str(FOUR_BIT))
-    found = {
+    values = {
         choice.spec_name: choice for choice in judge_choices(get_benchmark("cmc-bench"), [demo, *policy_choices()])
     }
-    assert next(iter(found)) == "match"
-    assert found[str(FOUR_BIT)].kind == "model"
-    assert not any(word.startswith("policy:") for word in found)
-    assert found["openai:"].description == "key OPENAI_API_KEY is in the environment"
-    assert found["openai:"].ready
-    assert not found["anthropic:"].ready
-    assert found["endpoint:"].ready
-    assert secret not in repr(found)
+    assert next(iter(values)) == "match"
+    assert values[str(FOUR_BIT)].kind == "model"
+    assert not any(word.startswith("policy:") for word in values)
+    assert values["openai:"].description == "key OPENAI_API_KEY is in the environment"
+    assert values["openai:"].ready
+    assert not values["anthropic:"].ready
+    assert values["endpoint:"].ready
+    assert secret not in repr(values)
     assert key_state("anthropic:claude") == "no key ANTHROPIC_API_KEY in the environment"
     for name in benchmark_names():
         benchmark = get_benchmark(name)

@@ -33,9 +33,9 @@ def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: HeldOutSet
         for condition in ("aligned", "text-only"):
             instance = charts.under(condition)[0]
             (request,) = preview_requests(of(str(FOUR_BIT)), instance)
-            given = backend._preprocessor._prompter.prompt(request.messages)
-            assert renderer.render(request).text == given.text
-            assert media_of(request) == list(given.images)
+            prompt = backend._preprocessor._prompter.prompt(request.messages)
+            assert renderer.render(request).text == prompt.text
+            assert media_of(request) == list(prompt.images)
         process = renderer._process
         assert process is not None
         odd = replace(request, messages=(replace(request.messages[0], parts=(hostile,)),))
@@ -66,8 +66,8 @@ def test_what_cannot_be_rendered_says_why(charts: HeldOutSet, tmp_path: Path) ->
         (str(tmp_path / "empty"), "config.json"),
     ):
         with PromptRenderer(model) as renderer:
-            told = renderer.render(request)
-            assert told.text is None
-            assert why in told.reason
+            render = renderer.render(request)
+            assert render.text is None
+            assert why in render.reason
     renderer.close()
     assert "closed" in renderer.render(request).reason

@@ -74,14 +74,14 @@ def test_every_result_table_of_the_papers_is_there() -> None:
 def test_a_papers_tables_are_shown_and_given_as_json(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = printed(capsys, name)
-    assert [table["name"] for table in told] == list(COUNTS[name])
-    cells = [cell for table in told for row in table["rows"] for cell in row["cells"].values() if cell is not None]
+    result = printed(capsys, name)
+    assert [table["name"] for table in result] == list(COUNTS[name])
+    cells = [cell for table in result for row in table["rows"] for cell in row["cells"].values() if cell is not None]
     assert len(cells) == sum(COUNTS[name].values())
-    assert printed(capsys, name, told[0]["name"].lower()) == told[:1]
+    assert printed(capsys, name, result[0]["name"].lower()) == result[:1]
     shown = "".join(Rashomon(tmp_path).run("published", name).stdout.split())
     paper = published_cells(name)[0]["paper"]
-    for table in told:
+    for table in result:
         assert "".join(f"{table['name']} of {paper}".split()) in shown
 
 
@@ -91,8 +91,8 @@ def printed(capsys: pytest.CaptureFixture[str], name: str | None, table: str | N
 
 
 def test_without_a_name_it_says_which_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (told,) = printed(capsys, None)
-    assert {row["row"]: row["cells"]["cells"] for row in told["rows"]} == {
+    (message,) = printed(capsys, None)
+    assert {row["row"]: row["cells"]["cells"] for row in message["rows"]} == {
         name: sum(counts.values()) for name, counts in COUNTS.items()
     }
     assert "Table 7 (180)" in " ".join(Rashomon(tmp_path).run("published").stdout.split())

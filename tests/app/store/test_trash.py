@@ -21,10 +21,10 @@ from tests.support.trust import tree
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """Two runs, so far as the trash can tell."""
-    made = Workspace(tmp_path / "workspace")
+    result = Workspace(tmp_path / "workspace")
     for name in ("one", "two"):
-        run(made, name)
-    return made
+        run(result, name)
+    return result
 
 
 def run(workspace: Workspace, name: str, text: str = "answers") -> Path:
