@@ -26,7 +26,7 @@ ANN = "human:ann@1"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("labelled")
     draw_sources(home / "sources")
     rashomon = Rashomon(home)
@@ -36,8 +36,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def workspace(made: Path, tmp_path: Path) -> Workspace:
-    shutil.copytree(made / "workspace", tmp_path / "workspace")
+def workspace(run_home: Path, tmp_path: Path) -> Workspace:
+    shutil.copytree(run_home / "workspace", tmp_path / "workspace")
     return Workspace(tmp_path / "workspace")
 
 
@@ -155,7 +155,7 @@ def test_labels_travel_through_a_spreadsheet(workspace: Workspace, tmp_path: Pat
 
 
 def table(tables: Sequence[Table], name: str) -> Table:
-    return next(one for one in tables if one.name == name)
+    return next(table for table in tables if table.name == name)
 
 
 def by_the_judge(workspace: Workspace) -> Iterator[str]:
@@ -201,8 +201,8 @@ def test_a_panel_labels_where_its_members_agree(workspace: Workspace) -> None:
         tables_of([folder], judge="any(match, human:ann)")
 
 
-def test_in_the_terminal(made: Path, tmp_path: Path) -> None:
-    shutil.copytree(made / "workspace", tmp_path / "workspace")
+def test_in_the_terminal(run_home: Path, tmp_path: Path) -> None:
+    shutil.copytree(run_home / "workspace", tmp_path / "workspace")
     rashomon = Rashomon(tmp_path)
     stdout = rashomon.run("label", "r", "--as", "ann", "--n", "5").stdout
     assert "0 of 5 labelled; the same command continues" in stdout
@@ -324,8 +324,8 @@ def test_a_line_of_thousands_of_digits_is_no_label(workspace: Workspace) -> None
     assert list(labelled(workspace).values()) == ["IMAGE"]
 
 
-def test_what_the_papers_rows_are_compared_with_is_counted_for_each_run(workspace: Workspace, made: Path) -> None:
-    rashomon = Rashomon(made)
+def test_what_the_papers_rows_are_compared_with_is_counted_for_each_run(workspace: Workspace, run_home: Path) -> None:
+    rashomon = Rashomon(run_home)
     rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:random", "--limit", "3", "--name", "few")
     folders = [workspace.runs_folder / "r", rashomon.workspace / "runs" / "few"]
     by_source = Counter({(r.instance.group, r.instance.strata["source"]) for r in records(workspace)})

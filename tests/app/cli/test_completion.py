@@ -70,7 +70,7 @@ class Shell:
         os.write(self._here, text.encode())
 
     def completed(self, text: str) -> str:
-        """What rashomon is called with when ``text`` is typed, then Tab and Return."""
+        """Return the arguments of rashomon when ``text`` is typed, then Tab and Return."""
         self._said = ""
         self.type(text)
         self.type("\t")
@@ -121,7 +121,7 @@ def test_tab_completes_in_a_real_shell(name: str, rashomon: Rashomon) -> None:
 def asked(
     rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str], list[str]]:
-    """What bash is answered to a line."""
+    """Return bash's completions of a line."""
     for name in ("RASHOMON_WORKSPACE", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, rashomon.environment[name])
     for name in ("HF_HOME", "HF_HUB_CACHE"):

@@ -1,4 +1,4 @@
-"""What a command prints first: the answer, then the main table, and what else there is; over a user's own rows no paper."""
+"""The answer is printed first, then the main table, and then where the rest is."""
 
 from __future__ import annotations
 

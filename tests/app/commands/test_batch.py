@@ -466,7 +466,7 @@ def test_a_read_only_workspace_is_told_and_its_runs_are_still_shown(rashomon: Ra
 
 
 def may_write(folder: Path) -> bool:
-    """Whether this user may write although the mode says no, as root may."""
+    """Return whether this user may write although the mode forbids it, as root may."""
     try:
         (folder / "probe").mkdir()
     except PermissionError:

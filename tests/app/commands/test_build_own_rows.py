@@ -93,7 +93,7 @@ def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "arguments", "told"),
+    ("content", "arguments", "message"),
     [
         ("image,question\n", ("cmc-bench", "--from", "rows.csv", "--check"), "no column 'answer'"),
         ("", ("cmc-bench", "--from", "rows.csv"), "is empty"),
@@ -106,8 +106,8 @@ def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
     ],
 )
 def test_what_is_wrong_with_the_command_or_the_file_is_exit_code_2(
-    here: Rashomon, content: str, arguments: tuple[str, ...], told: str
+    here: Rashomon, content: str, arguments: tuple[str, ...], message: str
 ) -> None:
     write(here, content)
-    assert told in here.run("build", *arguments, code=2).stderr
+    assert message in here.run("build", *arguments, code=2).stderr
     assert not here.workspace.exists() or not list(here.workspace.rglob("manifest.json"))

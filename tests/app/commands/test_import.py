@@ -80,7 +80,7 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "has no answer to"),
         (b"[1, 2]\n", "is not a JSON object"),
@@ -91,11 +91,11 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
         (b'{"id": "a", "answer": ' + b"[" * 100_000 + b"\n", "is not a JSON object"),
     ],
 )
-def test_a_file_that_is_not_answers_makes_no_run(rashomon: Rashomon, content: bytes, told: str) -> None:
+def test_a_file_that_is_not_answers_makes_no_run(rashomon: Rashomon, content: bytes, message: str) -> None:
     file = rashomon.home / "answers.jsonl"
     file.write_bytes(content)
     stderr = rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "bad", code=2).stderr
-    assert told in stderr
+    assert message in stderr
     assert "\x1b" not in stderr
     assert not (rashomon.workspace / "runs" / "bad").exists()
 

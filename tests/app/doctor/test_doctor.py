@@ -25,7 +25,7 @@ Examined = Callable[..., dict[str, dict[str, Any]]]
 
 @pytest.fixture
 def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
-    """What is found of places and contents, in a home of its own with these variables."""
+    """Return a function that runs doctor's checks in a home of its own."""
 
     def examine(**variables: str) -> dict[str, dict[str, Any]]:
         for name in ("HF_HOME", "HF_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH"):

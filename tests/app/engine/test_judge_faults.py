@@ -72,7 +72,7 @@ KINDS = ("unknown", "unknown at first", "wrong case", "two labels", "quotes", "n
 
 
 def kind_of(number: int) -> str | None:
-    """What is wrong with the judge's reply to an answer: something with one in ten."""
+    """Return the fault of the judge's reply to an answer; one reply in ten has one."""
     drawn = hashlib.sha256(f"kind {number}".encode()).digest()
     return KINDS[drawn[1] % len(KINDS)] if drawn[0] < 26 else None
 

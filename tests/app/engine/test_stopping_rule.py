@@ -146,14 +146,14 @@ def stopped(random: np.random.Generator, share: float, answers: int, width: floa
     return result.value, low <= share <= high, len(hits)
 
 
-def _ends(found: Estimate) -> tuple[float, float]:
-    assert found.low is not None
-    assert found.high is not None
-    return found.low, found.high
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    assert estimate.low is not None
+    assert estimate.high is not None
+    return estimate.low, estimate.high
 
 
-def _wide(found: Estimate) -> float:
-    low, high = _ends(found)
+def _wide(estimate: Estimate) -> float:
+    low, high = _ends(estimate)
     return high - low
 
 

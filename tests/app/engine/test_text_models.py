@@ -23,7 +23,7 @@ from tests.support.text_models import Interrupted
 
 
 class Machine:
-    """What a build does to this machine: which models it loads, how many at once, and what it asks them."""
+    """Record of a build: the models it loads, how many at once, and its requests."""
 
     def __init__(self, most: int | None = None) -> None:
         self.loads: list[str] = []

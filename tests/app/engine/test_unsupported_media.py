@@ -1,4 +1,4 @@
-"""What a model cannot take is not asked of it: found at planning, counted, shown, and never an error."""
+"""Media that a model cannot take are excluded when a run is planned, counted, and never sent."""
 
 from __future__ import annotations
 

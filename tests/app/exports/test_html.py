@@ -35,7 +35,7 @@ HOSTILE = (
 
 
 class Page(HTMLParser):
-    """What a browser would make of a page: its elements with their attributes, and the text of each."""
+    """Parser of a page as a browser reads it: its elements with their attributes, and their text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)

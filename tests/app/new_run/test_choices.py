@@ -1,4 +1,4 @@
-"""What can be chosen, as the command line and the TUI list it."""
+"""Choices of a new run, as the command line and the interface list them."""
 
 from __future__ import annotations
 

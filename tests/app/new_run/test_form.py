@@ -74,7 +74,7 @@ HOSTILE = [
 
 @st.composite
 def forms(draw: st.DrawFn) -> dict[str, Any]:
-    """What can be typed into a form that is valid."""
+    """Strategy for valid forms."""
     benchmark = get_benchmark(draw(st.sampled_from(benchmark_names())))
     words = st.one_of(
         st.sampled_from(HOSTILE),

@@ -1,4 +1,4 @@
-"""What is said of a spec while it is typed."""
+"""Checks of a spec while it is typed."""
 
 from __future__ import annotations
 

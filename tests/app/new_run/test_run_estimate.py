@@ -1,4 +1,4 @@
-"""What a run will be, said before it begins."""
+"""Estimates of a run before it starts."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_figures_are_shown_as_the_paper_prints_them(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("contra",), "did you mean 'contra4'?"),
         (("../../assets/published/pope",), "there are no published results"),
@@ -127,8 +127,8 @@ def test_figures_are_shown_as_the_paper_prints_them(
         (("--table", "1"), "needs a benchmark"),
     ],
 )
-def test_what_is_not_there_is_said(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
-    assert told in Rashomon(tmp_path).run("published", *words, code=2).stderr
+def test_what_is_not_there_is_said(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    assert message in Rashomon(tmp_path).run("published", *words, code=2).stderr
 
 
 WRONG: list[tuple[Any, str]] = [
@@ -162,13 +162,13 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("cells", "told"), WRONG)
+@pytest.mark.parametrize(("cells", "message"), WRONG)
 def test_a_file_with_a_wrong_cell_is_refused_with_the_cell_and_the_reason(
-    cells: Any, told: str, tmp_path: Path
+    cells: Any, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "p.json"
     path.write_text(json.dumps(cells), "utf-8")
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=message):
         read_cells(path)
 
 

@@ -1,4 +1,4 @@
-"""What a run's store promises: nothing reported done is lost, nothing is counted twice, and damage is told."""
+"""A run's store loses nothing reported as done, and counts nothing twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sample is meant: an id is accepted as any list prints it, and a wrong one is told of the nearest."""
+"""An instance id is accepted as any list prints it, and an unknown one gets suggestions."""
 
 from __future__ import annotations
 

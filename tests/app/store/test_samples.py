@@ -98,7 +98,7 @@ def fate(record: Record, judges: Sequence[str]) -> tuple[str, str | None]:
 
 def has(text: str, word: str) -> bool:
     folded: Callable[[str], str] = (
-        (lambda one: re.sub("[A-Z]", lambda found: found[0].lower(), one)) if word.isascii() else str.casefold
+        (lambda string: re.sub("[A-Z]", lambda match: match[0].lower(), string)) if word.isascii() else str.casefold
     )
     return folded(word) in folded(text)
 
@@ -219,7 +219,7 @@ def test_what_is_typed(typed: str, wanted: SampleFilter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("is:wrnog", "did you mean 'wrong'"),
         ("conditon:aligned", "did you mean 'condition'"),
@@ -227,8 +227,8 @@ def test_what_is_typed(typed: str, wanted: SampleFilter) -> None:
         ("judge:bob", "no labels by the judge"),
     ],
 )
-def test_what_is_typed_wrongly_is_said_with_the_nearest(typed: str, said: str) -> None:
-    with pytest.raises(SpecError, match=re.escape(said)):
+def test_what_is_typed_wrongly_is_said_with_the_nearest(typed: str, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
         parse_query(typed, KNOWN)
 
 

@@ -1,4 +1,4 @@
-"""What a Mac says of its state, read from sample outputs of its commands."""
+"""The state of a Mac, read from sample outputs of its commands."""
 
 from __future__ import annotations
 
