@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import stat
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -407,6 +408,15 @@ def test_a_label_on_an_answer_that_is_set_aside_meanwhile_counts_nowhere(tmp_pat
         list(store.records())
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Interrupts raise KeyboardInterrupt, also in a background job, which ignores them by default."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_gets_through_a_long_query(tmp_path: Path) -> None:
     with make(tmp_path, 2) as store:
         endless = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
