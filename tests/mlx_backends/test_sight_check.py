@@ -18,7 +18,11 @@ from tests.support import tiny_models
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
-FAMILIES = ["qwen3_vl", "lfm2_vl", "qwen2_5_vl", "internvl_chat", pytest.param("gemma4", marks=pytest.mark.slow)]
+FAMILIES = [
+    "qwen3_vl",
+    "lfm2_vl",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("qwen2_5_vl", "internvl_chat", "gemma4")),
+]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

@@ -34,8 +34,6 @@ from tests.support.tiny_models import FAMILIES
 FAST = ("text", "one image", "three images", "tiles", "exact", "forced", "batch of 4", "prefix reuse")
 SLOW = ("batch of 8", "likelihood", "kill and resume", "transformers")
 ABILITIES = (*FAST, *SLOW)
-SLOW_FAMILIES = ("gemma4", "phi3_v")
-"""Families whose images take hundreds of patches or tokens even in a tiny model."""
 
 GAPS: Mapping[tuple[str, str], str] = {
     ("internvl_chat", "transformers"): "-: transformers has no implementation of internvl_chat",
