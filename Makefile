@@ -1,16 +1,62 @@
 # `make demo` and `make test` need Python 3.11 or newer and nothing else: they make .venv and install into it.
 
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+# One Python of each version from 3.11 to 3.14, on the path or where Homebrew, python.org and pyenv put them.
+PYTHONS = $(shell for v in 3.11 3.12 3.13 3.14; do \
+	for p in python$$v /opt/homebrew/bin/python$$v /Library/Frameworks/Python.framework/Versions/$$v/bin/python$$v \
+	"$$HOME"/.pyenv/versions/$$v.*/bin/python$$v; do "$$p" -c '' 2>/dev/null && { echo "$$p"; break; }; done; done; true)
 BIN := .venv/bin
+PIP := -m pip install --quiet --disable-pip-version-check --prefer-binary
+# `make demo EDITABLE=` installs a copy, for folders where iCloud hides what an editable installation needs.
+EDITABLE ?= -e
+FAST := -n 2 --dist loadfile -m "not slow"
+# About a minute of tests of what depends most on the versions of Python and libraries.
+SMOKE := tests/benchmarks/media tests/benchmarks/rows tests/mlx_backends/core tests/app/store tests/app/doctor \
+	tests/app/system tests/tui/test_runs.py
 
-.PHONY: demo test lint docs slow pictures constraints clean
+.PHONY: demo test test-smoke test-lowest test-all upstream lint docs slow mac pictures constraints clean
 
 demo: .venv/installed
+	@$(BIN)/python app/system/requirements.py --installed
 	$(BIN)/rashomon --workspace .venv demo
 
 test: .venv/installed-test lint docs
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	@$(BIN)/python app/system/requirements.py --installed
+	$(BIN)/pytest $(FAST)
+
+# A minute of tests on every Python found, with the newest versions of all libraries.
+test-smoke:
+	set -e; for python in $(PYTHONS); do env=build/$${python##*/}-newest; \
+	  $(MAKE) $$env PYTHON=$$python; echo $$env; $$env/bin/pytest $(FAST) $(SMOKE); done
+
+# All tests on every Python found with the newest versions, and the fast ones with the lowest: hours.
+test-all:
+	set -e; for python in $(PYTHONS); do env=build/$${python##*/}-newest; \
+	  $(MAKE) $$env PYTHON=$$python; echo $$env; $$env/bin/pytest -n 2 --dist loadfile; done
+	$(MAKE) test-lowest
+
+# The fast tests with the lowest versions that pyproject.toml allows; newer Pythons have no wheels of some.
+test-lowest:
+	$(MAKE) build/lowest PYTHON=$(firstword $(PYTHONS))
+	build/lowest/bin/pytest $(FAST)
+
+# What the newest mlx-vlm, mlx-lm and mlx do with every architecture, whatever versions pyproject.toml allows.
+upstream:
+	rm -rf build/upstream && $(PYTHON) -m venv build/upstream
+	build/upstream/bin/python $(PIP) -e ".[test]"
+	build/upstream/bin/python $(PIP) --upgrade --upgrade-strategy eager mlx-vlm mlx-lm "mlx$$(test `uname` = Darwin || echo '[cpu]')"
+	build/upstream/bin/python -m tests.support.model_matrix
+
+build/%-newest: pyproject.toml
+	rm -rf $@ && $(PYTHON) -m venv $@
+	$@/bin/python $(PIP) -e ".[test]"
+
+build/lowest: pyproject.toml
+	rm -rf $@ && $(PYTHON) -m venv $@
+	$@/bin/python $(PIP) packaging
+	$@/bin/python -m tests.support.lowest_versions > $@/constraints.txt
+	$@/bin/python $(PIP) -c $@/constraints.txt -e ".[test]"
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .
@@ -24,6 +70,24 @@ docs: .venv/installed-test
 
 slow: .venv/installed-test
 	$(BIN)/pytest -m slow
+
+# Everything we ask of a Mac: doctor, demo, fast tests, a pilot of a model where one is cached, and a report to pass on.
+# `make mac MODEL=ID` takes another model for the pilot, `make mac SUITE=true` leaves out the tests.
+SUITE ?= $(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+MODEL ?=
+mac: .venv/installed-test
+	@workspace=.venv/rashomon-demo/cmc-bench; outcome="[make mac]"; \
+	step() { name="$$1"; shift; echo "== $$name"; if "$$@"; then outcome="$$outcome $$name: ok;"; else outcome="$$outcome $$name: failed;"; fi; }; \
+	step doctor $(BIN)/rashomon --workspace .venv doctor; \
+	step demo $(BIN)/rashomon --workspace .venv demo; \
+	step tests $(SUITE); \
+	model="$(MODEL)"; test -n "$$model" || model=$$($(BIN)/python -m tests.support.pilot_model); \
+	if test -z "$$model"; then outcome="$$outcome pilot: no model is cached"; echo "no pilot: \`rashomon models get\` fetches a model"; \
+	else step pilot $(BIN)/rashomon --workspace "$$workspace" --batch --benchmark cmc-bench --model "$$model" --limit 20; fi; \
+	$(BIN)/rashomon --workspace "$$workspace" doctor --report > /dev/null; \
+	printf '\n%s\n' "$$outcome" | tee -a rashomon-report.txt; \
+	echo 'the report is rashomon-report.txt; docs/mac-report.md says how to read it'; \
+	case "$$outcome" in *failed*) exit 1;; esac
 
 # Every picture of the README and of docs/, drawn again.
 pictures: .venv/installed-test
@@ -41,16 +105,17 @@ constraints:
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Rashomon needs Python 3.11 or newer; install it, or say make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) app/system/requirements.py
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml constraints.txt | .venv/bin/python
 	@echo 'installing into .venv, which takes some minutes'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python $(PIP) -c constraints.txt $(EDITABLE) .
 	@touch $@
 
 .venv/installed-test: pyproject.toml constraints.txt | .venv/bin/python
 	@echo 'installing into .venv, which takes some minutes'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	$(BIN)/python $(PIP) -c constraints.txt $(EDITABLE) ".[test]"
 	@touch $@ .venv/installed
 
 clean:

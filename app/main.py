@@ -22,9 +22,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         sys.exit(completion.respond(cli))
     from app.cli import run_cli
-    from app.system.open_files import raise_open_files_limit
+    from app.system.open_file_limit import raise_open_files_limit
     from benchmarks.errors import RashomonError
 
+    _warn_of_machine()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     sys.excepthook = _report
@@ -51,6 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _warn_of_machine() -> None:
+    """Print what keeps MLX from working on this Mac; its libraries would say less."""
+    if sys.platform == "darwin":
+        from app.system.requirements import machine_problem
+
+        if problem := machine_problem():
+            print(f"rashomon: {problem}", file=sys.stderr)
+
+
 class Interrupted(BaseException):
     """SIGINT or SIGTERM outside of a run.
 
@@ -72,13 +82,13 @@ def _interrupt(*_: object) -> None:
     raise Interrupted
 
 
-def _repeat_lost_interrupt(lost: sys.UnraisableHookArgs) -> None:
+def _repeat_lost_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
     """Interrupt again a moment later if the interruption was raised in a callback whose exceptions Python drops."""
-    if isinstance(lost.exc_value, Interrupted):
+    if isinstance(unraisable.exc_value, Interrupted):
         signal.signal(signal.SIGALRM, _interrupt)
         signal.setitimer(signal.ITIMER_REAL, 0.01)
     else:
-        sys.__unraisablehook__(lost)
+        sys.__unraisablehook__(unraisable)
 
 
 if __name__ == "__main__":

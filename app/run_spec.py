@@ -72,7 +72,7 @@ class ApiSpec(BaseModel):
     timeout: float = Field(default=120.0, gt=0, le=3600, allow_inf_nan=False)
     attempts: int = Field(default=6, ge=1, le=100)
 
-    def terms(self, replies: Path | None) -> RemoteOptions:
+    def remote_options(self, replies: Path | None) -> RemoteOptions:
         """Return the options with replies cached in the file ``replies``. Raises SpecError for a cost ceiling without prices."""
         if self.cost_ceiling is not None and (self.input_price is None or self.output_price is None):
             raise SpecError("cost_ceiling needs prices; set input_price and output_price, for a million tokens each.")

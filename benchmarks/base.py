@@ -14,7 +14,7 @@ from benchmarks.vocabulary import Decoding, Instance, Record, Table, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
-    from benchmarks.rows.own_rows import TableCheck
+    from benchmarks.rows.row_checks import TableCheck
     from benchmarks.rubric import Rubric
 
 
@@ -139,7 +139,7 @@ class Benchmark(ABC):
         """
         return ""
 
-    def figures(self) -> LabelMetrics | None:
+    def label_metrics(self) -> LabelMetrics | None:
         """Return the metrics that are functions of label counts, for correcting them by human labels."""
         return None
 

@@ -32,6 +32,7 @@ from typing import IO, Any, Self
 from benchmarks.errors import AnotherBuildError, MediaError, SourceError
 from benchmarks.media import MISSING, UNSAFE
 from benchmarks.text_model import Embedder, TextModel
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import (
     UnsafeFileError,
     check_file,
@@ -48,6 +49,7 @@ from benchmarks.vocabulary import Media, Modality, canonical_json, digest
 
 FORMAT = 1
 _MANIFEST, _ROWS, _SKIPPED, _MEDIA = "manifest.json", "instances.jsonl", "skipped.jsonl", "media"
+_LARGEST_SHEET = 64 << 20
 _LARGEST_MANIFEST = 1 << 26
 _LONGEST_ROW = 1 << 26
 _MEDIUM = re.compile(r"[0-9a-f]{64}\.[a-z0-9]{1,5}")
@@ -256,6 +258,16 @@ class BuildWriter:
         """Add a file for people to look at, which no run reads."""
         replace_file(self._folder, name, data)
 
+    def add_sheet(self, name: str, data: bytes) -> None:
+        """Add a file for people to fill in. One of the replaced build that differs is kept, as ``previous-NAME``."""
+        self.add_file(name, data)
+        for candidate in (name, f"previous-{name}"):
+            with suppress(OSError, UnsafeFileError):
+                previous = read_bytes(self.out, candidate, limit=_LARGEST_SHEET)
+                if previous != data:
+                    self.add_file(f"previous-{name}", previous)
+                    return
+
     def finish(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Build:
         """Complete the build with ``manifest``, to which the format, counts of rows and media, and digests are added.
 
@@ -276,9 +288,9 @@ class BuildWriter:
             stream.flush()
             os.fsync(stream.fileno())
         if self.out.exists():
-            if not exists(self.out, _MANIFEST) and any(self.out.iterdir()):
+            if not exists(self.out, _MANIFEST) and any(folder_entries(self.out)):
                 raise SourceError(f"{self.out} contains other files; name a new or empty folder with --out.")
-            if not replace and any(self.out.iterdir()) and not self._has_digest(digest(contents)):
+            if not replace and any(folder_entries(self.out)) and not self._has_digest(digest(contents)):
                 raise AnotherBuildError(
                     f"{self.out} contains another or a damaged build; name another folder with --out, or add --replace."
                 )

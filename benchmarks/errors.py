@@ -63,6 +63,16 @@ class MediaError(RashomonError):
         self.reason = reason
 
 
+class DecoderError(RashomonError):
+    """A decoder that does not work here, whatever the medium: a library's version, or a bug."""
+
+    def __init__(self, medium: str, cause: str) -> None:
+        super().__init__(
+            f"{medium} was not read, and the file is not the cause: the decoder raised {cause}. Install the versions in "
+            "constraints.txt, or report this."
+        )
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of an error message about ``word``: the closest of the ``known`` words, or all of them."""
     from difflib import get_close_matches

@@ -14,10 +14,10 @@ from benchmarks.errors import SpecError
 @cache
 def plugins(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of ``group`` by name; of several of one name, the first."""
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
-        found.setdefault(point.name, point)
-    return found
+        points.setdefault(point.name, point)
+    return points
 
 
 def names(group: str, built_in: Mapping[str, str]) -> tuple[str, ...]:

@@ -91,5 +91,5 @@ def one_line(text: str) -> str:
 
 def wrap_in_tag(text: str, tag: str) -> str:
     """Return ``text`` between ``<tag>`` and ``</tag>``, with these tags defused wherever ``text`` itself contains them."""
-    inside = re.sub(rf"<(\s*/?\s*{re.escape(tag)})", r"< \1", text, flags=re.IGNORECASE)
-    return f"<{tag}>\n{inside}\n</{tag}>"
+    escaped = re.sub(rf"<(\s*/?\s*{re.escape(tag)})", r"< \1", text, flags=re.IGNORECASE)
+    return f"<{tag}>\n{escaped}\n</{tag}>"

@@ -1,6 +1,6 @@
-"""The vocabulary of all packages: what is asked, what is answered, what an answer is judged to be; and its JSON.
+"""The data types of all packages: requests, answers, verdicts and tables; and their JSON.
 
-Everything here is immutable and free of I/O, and imported from :mod:`benchmarks.base`. The way of the data is
+They are immutable and do no I/O. The flow of data is
 ``Instance -> Protocol -> Request -> Backend -> Generation -> Judge -> Verdict -> Record -> Table``.
 """
 
@@ -19,12 +19,12 @@ Outcome = Literal["pending", "error", "unparsed", "judge-failed", "labelled"]
 Chart = Literal["stacked", "turned", "bars", "heat"]
 
 
-# --- what is asked -------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of prompt text, given to the model as it stands."""
+    """A piece of prompt text, passed to the model unchanged."""
 
     text: str
 
@@ -41,7 +41,7 @@ class Mark:
 class Media:
     """A medium named by the sha256 of its file's bytes; ``suffix`` is the file's, with its dot.
 
-    ``marks`` are drawn on an image when it is loaded to be shown to a model; the file stays as it is.
+    ``marks`` are drawn on an image when it is loaded for a model; the file is not changed.
     """
 
     sha256: str
@@ -58,18 +58,18 @@ class Media:
 Part = Text | Media
 
 SHOWN_TEXT = "shown text"
-"""A key of ``Instance.references``: what the text that is shown supports, where the reference "text" is not that. For
-policies alone: no judge and no person is shown it. In a multiple choice its option's letter is under "shown text letter"."""
+"""A key of ``Instance.references``: the answers that the displayed text supports, if they are not the reference "text". Only
+policies read it; no judge and no person does. In a multiple choice, "shown text letter" has the letter of its option."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One question under one condition.
 
-    ``id`` is made from content and is the same on every machine. ``group`` is shared by the siblings of one
-    example (its other conditions, tasks or settings). ``references`` maps a source's name to the answers that
-    source supports; a source that the condition does not show is absent. ``strata`` are the keys tables and
-    subsets are made by.
+    ``id`` is computed from the content and is the same on every machine. ``group`` is shared by the siblings of one
+    example (its other conditions, tasks or settings). ``references`` maps a source's name to the answers that the
+    source supports; a source that the condition does not display is absent. ``strata`` are the keys that divide tables
+    and subsets.
     """
 
     id: str
@@ -91,7 +91,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How an answer is decoded. ``temperature`` 0 is greedy; ``max_pixels`` bounds every image, None leaves it."""
+    """Decoding settings. ``temperature`` 0 is greedy; ``max_pixels`` bounds the size of every image, None does not."""
 
     max_tokens: int = 256
     temperature: float = 0.0
@@ -102,7 +102,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The answer must be one of these words and nothing else."""
+    """An answer form: one of these words and nothing else."""
 
     words: tuple[str, ...]
 
@@ -132,7 +132,7 @@ class JSONObject:
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """Nothing is generated: the answer is the one of these words that the model finds most likely to begin its answer with."""
+    """An answer form without generation: the answer is the word that the model finds the most likely start of its answer."""
 
     words: tuple[str, ...]
 
@@ -144,9 +144,8 @@ Form = Choice | JSONObject
 class Request:
     """One call of a backend: step ``step`` of instance ``instance_id``.
 
-    ``form`` is what an answer must look like; a backend enforces it where its engine can, and whoever reads the answer
-    checks it all the same. ``references`` are for the policy baselines alone; no model is shown them and ``digest`` leaves
-    them out.
+    ``form`` is the required form of the answer; a backend enforces it if its engine can, and every reader of the answer
+    checks it again. ``references`` are for the policy baselines only; no model reads them, and ``digest`` excludes them.
     """
 
     instance_id: str
@@ -162,30 +161,30 @@ class Request:
 
     @property
     def digest(self) -> str:
-        """sha256 of everything that decides the answer: the messages, media by content, the decoding, the form."""
+        """The sha256 of everything that determines the answer: the messages, media by content, the decoding, the form."""
         body = [[m.role, [part_to_json(p) for p in m.parts]] for m in self.messages]
-        whole: list[Any] = [body, asdict(self.decoding)]
+        content: list[Any] = [body, asdict(self.decoding)]
         if isinstance(self.form, Choice):
-            whole.append({"choice": list(self.form.words)})
+            content.append({"choice": list(self.form.words)})
         elif isinstance(self.form, Likelihood):
-            whole.append({"likelihood": list(self.form.words)})
+            content.append({"likelihood": list(self.form.words)})
         elif isinstance(self.form, JSONObject):
-            whole.append({"object": [[name, list(words)] for name, words in self.form.properties.items()]})
-        return digest(whole)
+            content.append({"object": [[name, list(words)] for name, words in self.form.properties.items()]})
+        return digest(content)
 
 
-# --- what is answered ----------------------------------------------------------------------------
+# --- answers -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a backend made of one request.
+    """A backend's answer to one request.
 
     A failed request has ``finish_reason`` "error" and its cause in ``error``. Times are in seconds, memory in bytes:
-    ``peak_memory`` the most while it was made, ``active_memory`` and ``cache_memory`` what was in use and what was kept
-    for use again when it was done. What a backend cannot know is None. ``calls`` counts the requests that were really
-    sent to get it: more than 1 where a remote engine was asked again, 0 where its reply was kept from an earlier time.
-    ``prompt_tokens`` and ``completion_tokens`` are then the sum over those calls. ``scores`` are the natural logprobs of the
+    ``peak_memory`` is the maximum during generation, ``active_memory`` and ``cache_memory`` are the memory in use and the
+    cached memory after it. Values that a backend cannot know are None. ``calls`` counts the requests that were sent:
+    more than 1 if a remote engine was called again, 0 if the reply came from the cache. ``prompt_tokens`` and
+    ``completion_tokens`` are the sum over these calls. ``scores`` are the natural logprobs of the
     words of a :class:`Likelihood`, in its order.
     """
 
@@ -207,12 +206,12 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one judge says of one answer.
+    """One judge's verdict on one answer.
 
     ``labelled`` carries a label. ``unparsed`` means there was no answer to label (empty, or nothing but
     reasoning). ``judge-failed`` means the judge gave no usable reply. ``raw`` is the judge's own reply. ``flags`` are all
     labels that fit, where a benchmark's labels do not exclude each other; ``label`` is then the exclusive reading.
-    ``calls`` and tokens are what a judge that is a model was asked and gave for this verdict.
+    ``calls`` and the tokens are those that a model used as judge took for this verdict.
     """
 
     judge: str
@@ -230,8 +229,8 @@ class Verdict:
 class Record:
     """An instance with its accepted generations, in order of step, and the verdicts by judge.
 
-    ``basis`` is the answer of the sibling under :meth:`Benchmark.basis`, which may be an error; None where the condition
-    needs none, and where the run does not ask for it or has not got it yet.
+    ``basis`` is the answer of the sibling under :meth:`Benchmark.basis`, which may be an error; None if the condition
+    needs none, or if the run does not request it or has no answer yet.
     """
 
     instance: Instance
@@ -241,11 +240,11 @@ class Record:
 
     @property
     def answer(self) -> Generation | None:
-        """The last step's generation, which is the one that is judged."""
+        """The last step's generation, which is judged."""
         return self.generations[-1] if self.generations else None
 
     def outcome(self, judge: str) -> Outcome:
-        """Which of the five things this record is for ``judge``; they are never merged."""
+        """Return the record's outcome for ``judge``; the five outcomes are never merged."""
         if self.answer is None:
             return "pending"
         if self.answer.finish_reason == "error":
@@ -254,14 +253,14 @@ class Record:
         return "pending" if verdict is None else verdict.status
 
 
-# --- what is reported ----------------------------------------------------------------------------
+# --- tables --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with its interval. ``value`` None is n/a, and ``reason`` says why. ``n`` counts what it rests on.
+    """A value with its interval. ``value`` None is n/a, and ``reason`` says why. ``n`` is the number of answers behind it.
 
-    ``sd`` is the bootstrap standard deviation, where a paper prints that.
+    ``sd`` is the bootstrap standard deviation, if a paper prints it.
     """
 
     value: float | None
@@ -285,31 +284,31 @@ class Table:
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     notes: tuple[str, ...] = ()
     percent: bool = False
-    """Whether its figures, which are fractions, are shown in percent, as the paper does."""
+    """Flag to display its values, which are fractions, in percent, as the paper does."""
     judges: tuple[str, ...] | None = None
-    """The judges it rests on, where that is not the one asked for; empty where it rests on none."""
+    """The judges whose labels it uses, if not those of the requested judge; empty if it uses none."""
     chart: Chart | None = None
-    """How it is drawn, where it is: shares that fill a bar, bars side by side, or a heat map. Rows that are drawn together are
-    called ``RUN / WHAT``; where shares stand one under the other ("turned"), ``RUN / WHAT / SHARE``, and each column is a bar."""
+    """The kind of its figure, None for no figure: shares that fill a bar, bars side by side, or a heat map. Rows of one plot are
+    named ``RUN / WHAT``; for shares as rows ("turned"), ``RUN / WHAT / SHARE``, and each column is a bar."""
 
 
 # --- JSON and digests ----------------------------------------------------------------------------
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with one spelling a value: sorted keys, no spaces, UTF-8 text kept."""
+    """Return a value as JSON in its only spelling: sorted keys, no spaces, UTF-8 text unescaped."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(value: Any) -> str:
-    """sha256, in hex, of a value's canonical JSON. Lone surrogates are hashed as they stand."""
+    """Return the sha256, in hex, of a value's canonical JSON. Lone surrogates are hashed unchanged."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def part_to_json(part: Part) -> dict[str, Any]:
     """Return a part as a JSON object: ``{"text": ...}`` or ``{"sha256": ..., "suffix": ..., "modality": ...}``.
 
-    ``marks`` stand in it only where there are any, so that what was stored before there were marks has the digest it had.
+    ``marks`` are present only if there are any, so that values stored before marks existed keep their digests.
     """
     value = asdict(part)
     if value.get("marks") == ():

@@ -39,9 +39,9 @@ def positive_agreement(counts: Array) -> Array:
 def label_kappa(counts: Array) -> Array:
     """Return Cohen's kappa of each label against all others; shapes as in :func:`positive_agreement`."""
     n = counts.sum((-1, -2))[..., None]
-    both, a, b = diagonal(counts), counts.sum(-1), counts.sum(-2)
+    agreed, a, b = diagonal(counts), counts.sum(-1), counts.sum(-2)
     by_chance = a * b + (n - a) * (n - b)
-    return ratio(n * (n - a - b + 2 * both) - by_chance, n * n - by_chance)
+    return ratio(n * (n - a - b + 2 * agreed) - by_chance, n * n - by_chance)
 
 
 def fleiss_kappa(counts: Array) -> float:

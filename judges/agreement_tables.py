@@ -189,13 +189,13 @@ def _format_reasons(reasons: Counter[str]) -> str:
 
 def _label_rows(prefix: str, counts: Array, labels: Sequence[str], resamples: int, seed: int) -> list[_Row]:
     totals, draws = counts.sum(0), resample(counts, resamples, seed)
-    first, second, both = totals.sum(-1), totals.sum(-2), diagonal(totals)
+    first, second, agreed = totals.sum(-1), totals.sum(-2), diagonal(totals)
     n = int(totals.sum())
     values = positive_agreement(totals), label_kappa(totals)
     replicates = positive_agreement(draws), label_kappa(draws)
     rows: list[_Row] = []
     for i, label in enumerate(labels):
-        either = int(first[i] + second[i] - both[i])
+        either = int(first[i] + second[i] - agreed[i])
         none = (
             _NO_SHARED_LABELS
             if n == 0
@@ -207,7 +207,7 @@ def _label_rows(prefix: str, counts: Array, labels: Sequence[str], resamples: in
             _without_width(estimate(float(value[i]), draw[:, i], size, reason=none))
             for value, draw, size in zip(values, replicates, (either, n), strict=True)
         )
-        rows.append((f"{prefix} / {label}", (int(first[i]), int(second[i]), int(both[i]), *cells)))
+        rows.append((f"{prefix} / {label}", (int(first[i]), int(second[i]), int(agreed[i]), *cells)))
     return rows
 
 

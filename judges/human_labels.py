@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 
 from benchmarks.errors import SourceError, SpecError, did_you_mean
-from benchmarks.rows.spreadsheet import unguard_formulas
+from benchmarks.rows.spreadsheet_formulas import unguard_formulas
 from benchmarks.text.answer_text import answer_outcome, visible_answer
 from benchmarks.vocabulary import SHOWN_TEXT, Record
 from judges.base import HUMAN, OVERRIDE
@@ -87,9 +87,9 @@ def _merge(orders: Sequence[Sequence[str]], seed: int, level: str) -> list[str]:
     return [item for _, item in sorted(placed)]
 
 
-def _rank(seed: int, what: str, text: str) -> float:
+def _rank(seed: int, salt: str, text: str) -> float:
     """Return a number in [0, 1) that is the same on every machine."""
-    digest = hashlib.sha256(f"{seed}|{what}|{text}".encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.sha256(f"{seed}|{salt}|{text}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:6]) / 2**48
 
 
@@ -206,9 +206,9 @@ def _header(path: Path, rows: Sequence[tuple[int, list[str]]]) -> tuple[tuple[in
     places = []
     for column in ("id", "label"):
         if names.count(column) != 1:
-            has = ", ".join(_quote(name) for name in header[:8])
+            columns = ", ".join(_quote(name) for name in header[:8])
             how_many = "no column" if column not in names else "more than one column"
-            raise SourceError(f"row {number} of {path} has {how_many} called {column!r}; its header is {has}.")
+            raise SourceError(f"row {number} of {path} has {how_many} called {column!r}; its header is {columns}.")
         places.append(names.index(column))
     return (places[0], places[1]), len(names)
 

@@ -136,7 +136,7 @@ class _Totals:
 
 
 def correct(
-    sums: Array, figures: LabelMetrics, *, resamples: int, seed: int, fewest: int = MIN_LABELS
+    sums: Array, metrics: LabelMetrics, *, resamples: int, seed: int, fewest: int = MIN_LABELS
 ) -> dict[str, CorrectedEstimates]:
     """Return each metric by the judge, corrected, and by people only, with 95% percentile intervals.
 
@@ -146,40 +146,40 @@ def correct(
     totals = _Totals.of(sums.sum(0))
     drawn = _Totals.of(_draws(sums, resamples, seed))
     estimates: dict[str, CorrectedEstimates] = {}
-    for name, figure in figures.of.items():
-        needed = needed_conditions(figure, figures)
-        unjudged = [figures.conditions[i] for i in needed if not totals.by_judge[i].any()]
-        unseen = [figures.conditions[i] for i in needed if totals.seen[i] < fewest]
+    for name, metric in metrics.of.items():
+        needed = needed_conditions(metric, metrics)
+        unjudged = [metrics.conditions[i] for i in needed if not totals.by_judge[i].any()]
+        unseen = [metrics.conditions[i] for i in needed if totals.seen[i] < fewest]
         n = int(totals.seen[needed].sum())
         no_judge = f"the judge has labelled no answer under {', '.join(unjudged)}" if unjudged else ""
         no_people = f"people looked at fewer than {fewest} answers under {', '.join(unseen)}" if unseen else ""
         estimates[name] = CorrectedEstimates(
-            _estimate(figure, totals.by_judge, drawn.by_judge, int(totals.by_judge[needed].sum()), no_judge),
-            _estimate(figure, totals.rectified(), drawn.rectified(), n, no_judge or no_people),
-            _estimate(figure, totals.by_people, drawn.by_people, n, no_people),
+            _estimate(metric, totals.by_judge, drawn.by_judge, int(totals.by_judge[needed].sum()), no_judge),
+            _estimate(metric, totals.rectified(), drawn.rectified(), n, no_judge or no_people),
+            _estimate(metric, totals.by_people, drawn.by_people, n, no_people),
         )
     return estimates
 
 
-def needed_conditions(figure: Callable[[Array], Array], figures: LabelMetrics) -> list[int]:
+def needed_conditions(metric: Callable[[Array], Array], metrics: LabelMetrics) -> list[int]:
     """Return the indices of the conditions that a metric depends on: without their counts it changes or is undefined."""
     import numpy as np
 
     # Uneven counts, so that no metric stays the same by accident.
-    counts = np.random.default_rng(0).uniform(1, 2, (len(figures.conditions), len(figures.labels)))
-    without = np.stack([counts] * len(figures.conditions))
-    without[np.arange(len(without)), np.arange(len(without))] = 0
-    complete, parts = np.asarray(figure(counts)), np.asarray(figure(without))
-    return [i for i in range(len(without)) if parts[i] != complete]
+    counts = np.random.default_rng(0).uniform(1, 2, (len(metrics.conditions), len(metrics.labels)))
+    reduced = np.stack([counts] * len(metrics.conditions))
+    reduced[np.arange(len(reduced)), np.arange(len(reduced))] = 0
+    complete, parts = np.asarray(metric(counts)), np.asarray(metric(reduced))
+    return [i for i in range(len(reduced)) if parts[i] != complete]
 
 
-def _estimate(figure: Callable[[Array], Array], counts: Array, draws: Array, n: int, missing: str) -> Estimate:
+def _estimate(metric: Callable[[Array], Array], counts: Array, draws: Array, n: int, missing: str) -> Estimate:
     import numpy as np
 
     if missing:
         return Estimate(None, n=n, reason=missing)
     filled, filled_drawn = np.nan_to_num(counts), np.nan_to_num(draws)
-    values = estimate(float(figure(filled)), np.asarray(figure(filled_drawn)), n)
+    values = estimate(float(metric(filled)), np.asarray(metric(filled_drawn)), n)
     if values.value is None or values.low is None or values.high is None:
         return values
     # The prior counts shift only the draws, so a share of 0 or 1 would lie outside its own interval.
@@ -236,7 +236,7 @@ def _ratio(part: Array, total: Array) -> Array:
 
 
 def corrected_table(
-    runs: Mapping[str, Sequence[Record]], judge: str, human: str, figures: LabelMetrics, *, resamples: int, seed: int
+    runs: Mapping[str, Sequence[Record]], judge: str, human: str, metrics: LabelMetrics, *, resamples: int, seed: int
 ) -> Table:
     """Return the metrics by ``judge``, corrected by the labels of ``human``, and by those only; a row per run and metric.
 
@@ -247,8 +247,8 @@ def corrected_table(
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     exclusions: Counter[str] = Counter()
     for run, records in runs.items():
-        sums = _sums(records, judge, human, figures, exclusions)
-        for name, estimates in correct(sums, figures, resamples=resamples, seed=seed).items():
+        sums = _sums(records, judge, human, metrics, exclusions)
+        for name, estimates in correct(sums, metrics, resamples=resamples, seed=seed).items():
             rows.append(
                 (f"{run} / {name}", (estimates.judge, estimates.corrected, estimates.people, estimates.people.n))
             )
@@ -256,17 +256,17 @@ def corrected_table(
         f"corrected: what {human} would have said of all answers, from {judge} on all of them and {human} on a random sample, by "
         "prediction-powered inference (Angelopoulos, Duchi and Zrnic 2023; Zrnic 2024).",
         "Intervals: 95%, percentile bootstrap over examples. They hold where the sample is random within each condition.",
-        *(f"{what}: {count}." for what, count in exclusions.items() if count),
+        *(f"{reason}: {count}." for reason, count in exclusions.items() if count),
     ]
     columns = (judge, "corrected", f"{human} alone", "labelled by people")
     return Table("corrected", f"Figures by {judge}, corrected by {human}", columns, tuple(rows), tuple(notes))
 
 
-def _sums(records: Sequence[Record], judge: str, human: str, figures: LabelMetrics, exclusions: Counter[str]) -> Array:
+def _sums(records: Sequence[Record], judge: str, human: str, metrics: LabelMetrics, exclusions: Counter[str]) -> Array:
     import numpy as np
 
-    condition = {name: i for i, name in enumerate(figures.conditions)}
-    code = {name: i for i, name in enumerate(figures.labels)}
+    condition = {name: i for i, name in enumerate(metrics.conditions)}
+    code = {name: i for i, name in enumerate(metrics.labels)}
     groups: dict[str, int] = {}
     coded: list[tuple[int, int, int, int]] = []
     for record in records:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Generation, Media, Modality, Request
@@ -74,27 +75,36 @@ class Backend(ABC):
         """Drop a request; it yields no generation. Unknown ids are ignored."""
 
     @property
-    def widest(self) -> int:
-        """The highest value of ``capacity`` after :meth:`prove`."""
+    def max_capacity(self) -> int:
+        """The highest value of ``capacity`` after :meth:`choose_mode`."""
         return self.capacity
 
-    def exact(self) -> None:  # noqa: B027 - most backends know no other way
-        """Answer one request at a time from now on, with nothing kept from one to the next."""
+    def use_sequential_mode(self) -> None:  # noqa: B027 - most backends know no other way
+        """Answer one request at a time from now on, without caches."""
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
-        """Find out, on some of the ``requests`` that are to come, how they may be answered so that answers stay the same.
+    def choose_mode(
+        self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
+    ) -> BatchInvariance | None:
+        """Choose the fastest answering mode that leaves the answers to some of the coming ``requests`` unchanged.
 
-        From then on they are answered in that way. Returns what was found; None where there is nothing to find out, or
-        where ``stop`` said so meanwhile. Nothing may be in flight.
+        Requests are answered in that mode from now on. Returns the check's result; None if there is nothing to choose, or if
+        ``stop`` returns True meanwhile. Nothing may be in flight.
         """
         return None
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
-        """Return what the engine makes of ``request``, forced through the ``forced`` tokens of an answer.
+        """Return the engine's probe of ``request``, forced through the ``forced`` tokens of an answer.
 
         ``keep`` adds the pixel values. Nothing may be in flight. Raises ModelError if the engine does not support it.
         """
         raise ModelError(f"{self.info.engine} does not show what it makes of a prompt; compare models of this machine.")
+
+    def image_rows(self, request: Request) -> Any | None:
+        """Return the language model's input at the image positions of ``request``: float32 of the shape (positions, width).
+
+        None where the engine does not show it. Nothing may be in flight.
+        """
+        return None
 
     def close(self) -> None:  # noqa: B027 - most backends have nothing to free
         """Free what the backend holds; it answers nothing afterwards."""
@@ -105,7 +115,7 @@ class Engine(ABC):
 
     @abstractmethod
     def describe(self, model: str) -> EngineInfo:
-        """Return what answers as ``model``, without loading it or importing a heavy library.
+        """Return the description of ``model``, without loading it or importing a heavy library.
 
         Raises SpecError for a name that says too little, ModelError for a model that is not there or cannot be run.
         """

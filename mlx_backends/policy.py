@@ -1,4 +1,4 @@
-"""Answers that need no model: the baselines a benchmark's figures are read against."""
+"""Policies: answers without a model, as baselines for a benchmark's metrics."""
 
 from __future__ import annotations
 
@@ -18,34 +18,33 @@ PREFIX = "policy:"
 ABSTAIN = "The sources disagree, so the answer cannot be determined."
 
 _LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
-_SPEAKS_OF = {
+_NEEDED_REFERENCES = {
     **dict.fromkeys(("always-image", "always-text", "always-abstain", "random", "uniform"), ("image", "text")),
     **dict.fromkeys(("always-yes", "always-no"), ("answer",)),
 }
-"""Each policy, and the references without which it means nothing."""
+"""The references that each policy needs; one of them is enough."""
 _NEITHER = ("Ouagadougou", "Tbilisi", "Reykjavik", "Quito")
 
 
 def policy_names() -> tuple[str, ...]:
-    """Return the policies, as models are named: ``policy:always-image`` ..."""
-    return tuple(PREFIX + name for name in _SPEAKS_OF)
+    """Return the policies' model names: ``policy:always-image`` ..."""
+    return tuple(PREFIX + name for name in _NEEDED_REFERENCES)
 
 
-def means_nothing(model: str, references: Iterable[Mapping[str, Sequence[str]]]) -> bool:
-    """Return whether ``model`` is a policy that says nothing about instances with these references.
+def lacks_references(model: str, references: Iterable[Mapping[str, Sequence[str]]]) -> bool:
+    """Return True if ``model`` is a policy, and these references of instances lack the ones that it needs.
 
-    Policies of sources need one of the references "image" and "text" in any of the instances, always-yes and always-no
-    need "answer". False for whatever is no policy.
+    Policies of sources need "image" or "text" in any of the instances; always-yes and always-no need "answer".
     """
-    needed = _SPEAKS_OF.get(model.removeprefix(PREFIX), ()) if model.startswith(PREFIX) else ()
-    return bool(needed) and not any(each.get(source) for each in references for source in needed)
+    needed = _NEEDED_REFERENCES.get(model.removeprefix(PREFIX), ()) if model.startswith(PREFIX) else ()
+    return bool(needed) and not any(instance.get(source) for instance in references for source in needed)
 
 
 class PolicyEngine(Engine):
-    """Baselines that look at no medium, as ``policy:NAME``."""
+    """Baselines that read no medium, as ``policy:NAME``."""
 
     def describe(self, model: str) -> EngineInfo:
-        """Return what answers as ``model``. Raises SpecError for an unknown name."""
+        """Describe the policy ``model``. Raises SpecError for an unknown name."""
         return PolicyBackend(model).info
 
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
@@ -53,13 +52,13 @@ class PolicyEngine(Engine):
 
 
 class PolicyBackend(Backend):
-    """Answers from a request's ``references`` alone, in text that a judge labels as the policy means it.
+    """A policy: answers from a request's ``references`` alone, in text to which a judge gives the intended label.
 
-    ``always-image`` and ``always-text`` give their source's first reference, or its option's letter in a multiple choice,
-    and abstain where the condition does not show that source; ``random`` gives one of the references there are,
-    ``uniform`` an answer for one of the five labels of CMC-Bench. These two draw by a hash of the request, so an answer
-    does not depend on what is asked before it. To abstain is to give the ``conflict`` reference where there is one. The
-    text's reference is ``SHOWN_TEXT`` where there is one. ``always-yes`` and ``always-no`` answer with that word.
+    ``always-image`` and ``always-text`` give their source's first reference, or the letter of its option in a multiple
+    choice, and abstain if the condition does not display that source; ``random`` gives one of the references, ``uniform``
+    an answer for one of the five labels of CMC-Bench. These two draw by a hash of the request, so that an answer does not
+    depend on earlier requests. An abstention is the ``conflict`` reference, if there is one. The text's reference is
+    ``SHOWN_TEXT``, if there is one. ``always-yes`` and ``always-no`` answer with that word.
     Raises SpecError for an unknown name.
     """
 
@@ -67,7 +66,7 @@ class PolicyBackend(Backend):
 
     def __init__(self, model: str) -> None:
         name = model.removeprefix(PREFIX)
-        if name not in _SPEAKS_OF:
+        if name not in _NEEDED_REFERENCES:
             raise SpecError(f"there is no policy {model!r}; {did_you_mean(PREFIX + name, policy_names())}")
         self.info = EngineInfo(engine="policy", model=PREFIX + name, needs_device=False, takes=ALL_MODALITIES)
         self._name = name
@@ -89,58 +88,60 @@ class PolicyBackend(Backend):
     def _answer(self, request: Request) -> str:
         references = request.references
         text = SHOWN_TEXT if references.get(SHOWN_TEXT) else "text"
-        shown = {
-            source: said for source, key in (("image", "image"), ("text", text)) if (said := _said(key, references))
+        answers = {
+            source: answer
+            for source, key in (("image", "image"), ("text", text))
+            if (answer := _reference(key, references))
         }
-        abstain = _said("conflict", references) or ABSTAIN
+        abstain = _reference("conflict", references) or ABSTAIN
         match self._name:
             case "always-yes":
                 return "Yes"
             case "always-no":
                 return "No"
             case "always-image":
-                return shown.get("image", abstain)
+                return answers.get("image", abstain)
             case "always-text":
-                return shown.get("text", abstain)
-            case "random" if shown:
-                return list(shown.values())[self._draw(request, len(shown))]
+                return answers.get("text", abstain)
+            case "random" if answers:
+                return list(answers.values())[self._draw(request, len(answers))]
             case "uniform":
-                return _as(_LABELS[self._draw(request, len(_LABELS))], shown, references) or abstain
+                return _answer_for(_LABELS[self._draw(request, len(_LABELS))], answers, references) or abstain
         return abstain
 
     def _draw(self, request: Request, choices: int) -> int:
-        """One of ``range(choices)``, evenly over requests; the seed is part of the request's digest."""
+        """Draw one of ``range(choices)``, evenly over requests; the seed is part of the request's digest."""
         key = f"{self._name}\0{request.decoding.seed}\0{request.id}\0{request.digest}"
         return int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()) % choices
 
 
-def _said(source: str, references: Mapping[str, tuple[str, ...]]) -> str:
-    """Return what stands for ``source``: its option's letter in brackets in a multiple choice, else its first reference."""
+def _reference(source: str, references: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the answer of ``source``: in a multiple choice the letter of its option in brackets, else its first reference."""
     for key, form in ((f"{source} letter", "({})"), (source, "{}")):
         if references.get(key):
             return form.format(references[key][0])
     return ""
 
 
-def _as(label: str, shown: Mapping[str, str], references: Mapping[str, tuple[str, ...]]) -> str:
-    """Return an answer that a judge gives ``label``; nothing where it is ABSTAIN or the sources shown do not allow it."""
+def _answer_for(label: str, answers: Mapping[str, str], references: Mapping[str, tuple[str, ...]]) -> str:
+    """Return an answer that a judge labels ``label``; empty for ABSTAIN, and if the displayed sources do not allow it."""
     match label:
-        case "IMAGE" if "image" in shown:
-            return shown["image"]
-        case "TEXT" if "text" in shown:
-            return shown["text"]
-        case "BOTH" if len(shown) == 2:
-            return f"Both sources are right: the image says {shown['image']}, the text says {shown['text']}."
+        case "IMAGE" if "image" in answers:
+            return answers["image"]
+        case "TEXT" if "text" in answers:
+            return answers["text"]
+        case "BOTH" if len(answers) == 2:
+            return f"Both sources are right: the image says {answers['image']}, the text says {answers['text']}."
         case "NEITHER":
-            return _said("distractor", references) or _neither(references)
+            return _reference("distractor", references) or _neither(references)
     return ""
 
 
 def _neither(references: Mapping[str, tuple[str, ...]]) -> str:
-    """Return a value that no reference is, contains or (references of one or two characters aside) is contained in."""
-    taken = [squeezed for values in references.values() for value in values if (squeezed := _squeeze(value))]
-    free = (v for v in _candidates() if not any(_squeeze(v) in value or _occurs(value, v) for value in taken))
-    return next(free)
+    """Return a value that neither equals nor contains nor is part of a reference; one or two characters may be part of it."""
+    known = [squeezed for values in references.values() for value in values if (squeezed := _squeeze(value))]
+    unknown = (v for v in _candidates() if not any(_squeeze(v) in value or _occurs(value, v) for value in known))
+    return next(unknown)
 
 
 def _candidates() -> Iterator[str]:
@@ -148,7 +149,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _occurs(value: str, candidate: str) -> bool:
-    """Whether the reference ``value`` stands in ``candidate``; a very short one only if it is all of it."""
+    """Return whether ``candidate`` contains the reference ``value``; a very short one must be all of it."""
     return value == _squeeze(candidate) if len(value) < 3 else value in _squeeze(candidate)
 
 

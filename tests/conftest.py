@@ -1,4 +1,4 @@
-"""What holds for all tests, and the held-out sets of the demo model, built once."""
+"""Fixtures for all tests, and the held-out sets of the demo model, built once a session."""
 
 from __future__ import annotations
 
@@ -17,29 +17,36 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
-from tests.support.demo import Held
+from tests.support.demo import HeldOutSet
 
 # How long an example takes says something of the machine, nothing of what is tested.
 settings.register_profile("any machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
 
+@pytest.fixture(autouse=True)
+def _no_state_of_this_mac(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a Mac, tests do not depend on its memory's use nor on its Metal."""
+    monkeypatch.setattr("app.new_run.mac_warnings.load_warnings", list)
+    monkeypatch.setattr("mlx_backends.models.memory_estimate.metal_working_set", lambda: None)
+
+
 @pytest.fixture(scope="session")
-def charts(tmp_path_factory: pytest.TempPathFactory) -> Held:
+def charts(tmp_path_factory: pytest.TempPathFactory) -> HeldOutSet:
     """Charts with passages: CMC-Bench."""
-    return Held("cmc-bench", tmp_path_factory.mktemp("charts"))
+    return HeldOutSet("cmc-bench", tmp_path_factory.mktemp("charts"))
 
 
 @pytest.fixture(scope="session")
-def scenes(tmp_path_factory: pytest.TempPathFactory) -> Held:
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> HeldOutSet:
     """Scenes with captions: CLASH."""
-    return Held("clash", tmp_path_factory.mktemp("scenes"))
+    return HeldOutSet("clash", tmp_path_factory.mktemp("scenes"))
 
 
 @pytest.fixture(scope="session")
-def logos(tmp_path_factory: pytest.TempPathFactory) -> Held:
+def logos(tmp_path_factory: pytest.TempPathFactory) -> HeldOutSet:
     """Logos with up to two pieces of evidence: MMKC-Bench."""
-    return Held("mmkc-bench", tmp_path_factory.mktemp("logos"))
+    return HeldOutSet("mmkc-bench", tmp_path_factory.mktemp("logos"))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.support.command import ROOT
+from tests.support.lowest_versions import lowest_versions
 
 PINS = [
     Requirement(line) for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines() if not line.startswith("#")
@@ -36,8 +37,17 @@ def test_every_declared_package_is_pinned_within_its_bounds(declared: Requiremen
     assert declared.specifier.contains(version.version)
 
 
-def test_a_pin_is_one_exact_version_and_names_no_place() -> None:
+def test_pins_are_exact_versions_without_locations() -> None:
     assert len(PINS) > 100
     for pin in PINS:
         assert pin.url is None
         assert [version.operator for version in pin.specifier] == ["=="]
+
+
+def test_every_requirement_has_a_lowest_version() -> None:
+    lowest = [Requirement(line) for line in lowest_versions(map(str, DECLARED))]
+    assert [pin.name for pin in lowest] == [declared.name for declared in DECLARED]
+    for pin, declared in zip(lowest, DECLARED, strict=True):
+        (version,) = pin.specifier
+        assert declared.specifier.contains(version.version)
+        assert pin.marker == declared.marker

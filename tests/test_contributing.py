@@ -90,7 +90,7 @@ def test_the_installed_example_is_listed_built_run_judged_and_shown(package: Pac
     assert "OLDER" in output["show"]
 
 
-def test_the_example_fails_as_everything_else_does(package: Package) -> None:
+def test_example_errors_are_one_sentence(package: Package) -> None:
     package.run("rashomon --batch --benchmark two-notes --model parrot:green", code=2)
     package.run("rashomon build two-notes --source notes=nowhere.jsonl", code=2)
     (package.path / "bad.jsonl").write_text('{"question": "?"}\nnot json\n')
@@ -98,7 +98,7 @@ def test_the_example_fails_as_everything_else_does(package: Package) -> None:
     assert not (package.path / "bad").exists()
 
 
-def test_a_package_that_cannot_be_imported_is_named_and_hides_nothing_else(package: Package, tmp_path: Path) -> None:
+def test_broken_package_is_named_and_others_remain(package: Package, tmp_path: Path) -> None:
     info = package.path / "installed" / "broken-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")

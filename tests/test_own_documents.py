@@ -1,4 +1,4 @@
-"""docs/your-own-documents.md, command by command, as it stands there."""
+"""The commands of docs/your-own-documents.md, run as printed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ PAGE = ROOT / "docs" / "your-own-documents.md"
 
 
 def commands() -> list[str]:
-    """The command lines of the page."""
-    found = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    return [line for block in found for line in block.splitlines()]
+    """Return the command lines of the page."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
 
 
-def test_the_page_begins_with_a_check_that_any_clone_can_make(tmp_path: Path) -> None:
+def test_page_begins_with_a_check_that_works_in_any_clone(tmp_path: Path) -> None:
     (tmp_path / "assets").symlink_to(ROOT / "assets")
     check, build = commands()[:2]
-    told = Rashomon(tmp_path).run(*shlex.split(check)[1:]).stdout
-    assert "48 of 48 rows can be used" in told
+    output = Rashomon(tmp_path).run(*shlex.split(check)[1:]).stdout
+    assert "48 of 48 rows can be used" in output
     assert not (tmp_path / "workspace").exists()
     assert "384 instances" in Rashomon(tmp_path).run(*shlex.split(build)[1:]).stdout
 
@@ -31,9 +31,9 @@ def test_the_page_begins_with_a_check_that_any_clone_can_make(tmp_path: Path) ->
 @pytest.mark.slow
 def test_the_page_leads_to_a_recommendation(tmp_path: Path) -> None:
     (tmp_path / "assets").symlink_to(ROOT / "assets")
-    told = {}
+    outputs = {}
     for line in commands():
-        told[line] = Rashomon(tmp_path).run(*shlex.split(line)[1:]).stdout
-    (recommended,) = (out for line, out in told.items() if " recommend " in line)
+        outputs[line] = Rashomon(tmp_path).run(*shlex.split(line)[1:]).stdout
+    (recommended,) = (out for line, out in outputs.items() if " recommend " in line)
     assert "Nothing can be recommended" not in recommended
     assert "model-4bit" in recommended

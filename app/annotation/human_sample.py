@@ -23,19 +23,19 @@ def restrict_to_sample(
     chosen the answers that are easier to label.
     """
     restricted: dict[str, list[Record]] = {}
-    outside = 0
+    outside_count = 0
     for run, records in runs.items():
         labelled = {record.instance.id for record in records if person in record.verdicts}
-        used: set[str] = set()
+        in_sample: set[str] = set()
         for instance in drawn[run]:
             if instance not in labelled:
                 break
-            used.add(instance)
-        outside += len(labelled - used)
+            in_sample.add(instance)
+        outside_count += len(labelled - in_sample)
         restricted[run] = [
             record
-            if record.instance.id in used or person not in record.verdicts
+            if record.instance.id in in_sample or person not in record.verdicts
             else replace(record, verdicts={judge: v for judge, v in record.verdicts.items() if judge != person})
             for record in records
         ]
-    return restricted, outside
+    return restricted, outside_count

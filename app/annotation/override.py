@@ -23,9 +23,9 @@ def override(folder: Path, person: str, instance: str, label: str, reason: str) 
         labels = get_benchmark(store.meta("spec")["benchmark"]).labels
         if label not in labels:
             raise SpecError(f"there is no label {label!r}; {did_you_mean(label.upper(), labels)}")
-        before = _override_of(store, judge, instance)
+        previous = _override_of(store, judge, instance)
         _store(store, instance, Verdict(judge, "labelled", label, reason.strip()))
-        return before
+        return previous
 
 
 def retract_override(folder: Path, person: str, instance: str, before: Verdict | None = None) -> bool:

@@ -62,16 +62,16 @@ def draw_sample(store: RunStore, judge: str, n: int | None = None, seed: int | N
     one of all its answers.
     """
     benchmark = get_benchmark(store.meta("spec")["benchmark"])
-    before = store.meta(f"labelling {judge}", {"n": DEFAULT_SAMPLE_SIZE, "seed": 0 if seed is None else seed})
-    if "seed" not in before:
+    stored_sample = store.meta(f"labelling {judge}", {"n": DEFAULT_SAMPLE_SIZE, "seed": 0 if seed is None else seed})
+    if "seed" not in stored_sample:
         raise SpecError(f"the labels of {judge} were imported with their own sample; label under another name.")
-    if seed is not None and seed != before["seed"]:
+    if seed is not None and seed != stored_sample["seed"]:
         raise SpecError(
-            f"{judge} has a sample drawn with --seed {before['seed']}; use that seed, or label under another name."
+            f"{judge} has a sample drawn with --seed {stored_sample['seed']}; use that seed, or label under another name."
         )
     if n is not None and n < 1:
         raise SpecError("--n must be at least 1.")
-    done, total = (sum(getattr(p, what) for p in store.progress()) for what in ("done", "total"))
+    done, total = (sum(getattr(p, field) for p in store.progress()) for field in ("done", "total"))
     if done < total:
         raise SpecError(
             f"{store.folder.name} has {done} of {total} answers; finish it first, because a sample drawn now would not be one "
@@ -79,15 +79,17 @@ def draw_sample(store: RunStore, judge: str, n: int | None = None, seed: int | N
         )
     by_id = {record.instance.id: record for record in store.records()}
     # A sample only grows, so that no label drops out of it.
-    now = {"n": max(n or before["n"], len(before.get("sample", ()))), "seed": before["seed"]}
+    now = {"n": max(n or stored_sample["n"], len(stored_sample.get("sample", ()))), "seed": stored_sample["seed"]}
     order = draw_ids(by_id.values(), len(by_id), now["seed"], stratify_by=benchmark.stratum)
-    chosen = order[: now["n"]]
-    if not chosen:
+    sample_ids = order[: now["n"]]
+    if not sample_ids:
         raise SpecError(f"{store.folder.name} has no answers to label.")
-    store.set_meta(f"labelling {judge}", {**now, "sample": chosen})
-    answers = {instance: answer[0] for instance in chosen if (answer := store.answer_of(instance))}
-    advice = sample_size_advice(benchmark, [by_id[instance].instance.condition for instance in order], len(chosen))
-    return LabellingTask(benchmark, judge, now["seed"], tuple(by_id[instance] for instance in chosen), answers, advice)
+    store.set_meta(f"labelling {judge}", {**now, "sample": sample_ids})
+    answers = {instance: answer[0] for instance in sample_ids if (answer := store.answer_of(instance))}
+    advice = sample_size_advice(benchmark, [by_id[instance].instance.condition for instance in order], len(sample_ids))
+    return LabellingTask(
+        benchmark, judge, now["seed"], tuple(by_id[instance] for instance in sample_ids), answers, advice
+    )
 
 
 def sample_size_advice(benchmark: Benchmark, conditions: Sequence[str], n: int) -> str:
@@ -95,11 +97,11 @@ def sample_size_advice(benchmark: Benchmark, conditions: Sequence[str], n: int) 
 
     ``conditions`` are those of all answers in the sample's order. Empty if the benchmark has no metrics to correct.
     """
-    figures = benchmark.figures()
-    if figures is None:
+    label_metrics = benchmark.label_metrics()
+    if label_metrics is None:
         return ""
     total, drawn = Counter(conditions), Counter(conditions[:n])
-    needed = [condition for condition in figures.conditions if total[condition]]
+    needed = [condition for condition in label_metrics.conditions if total[condition]]
     fewest = min((drawn[condition] for condition in needed), default=0)
     if fewest >= MIN_LABELS:
         return f"{n} labels are enough to correct the metrics: each condition has at least {MIN_LABELS}."

@@ -18,6 +18,8 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from benchmarks.untrusted.finder_files import is_finder_file
+
 PROGRAM, VARIABLE = "rashomon", "_RASHOMON_COMPLETE"
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/@+=-]+")
@@ -49,7 +51,11 @@ def _workspace(context: click.Context) -> Path:
 def _runs(context: click.Context) -> list[str]:
     try:
         with os.scandir(_workspace(context) / "runs") as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+            return sorted(
+                entry.name
+                for entry in entries
+                if entry.is_dir() and not entry.name.startswith(".") and not is_finder_file(entry.name)
+            )
     except OSError:
         return []
 

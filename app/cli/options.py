@@ -43,7 +43,9 @@ display = click.option(
     shell_complete=completion.displays,
     help="How to show progress: full, plain, json or none; default: full in a terminal, plain otherwise.",
 )
-force = click.option("--force", is_flag=True, help="Load the model even if it seems too large for the memory.")
+force = click.option(
+    "--force", is_flag=True, help="Use the model even if it seems too large for the memory or fails the sight check."
+)
 restarts = click.option(
     "--restarts",
     type=click.IntRange(0, 100),

@@ -13,8 +13,15 @@ from app.cli.options import as_json, display
 @click.command()
 @click.argument("run", required=False, shell_complete=completion.runs)
 @as_json
+@click.option(
+    "--report",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value="rashomon-report.txt",
+    help="Measure this machine and write a report without personal data; default: rashomon-report.txt.",
+)
 @click.pass_obj
-def doctor(workspace: Any, /, run: str | None, as_json: bool) -> int:
+def doctor(workspace: Any, /, run: str | None, as_json: bool, report: str | None) -> int:
     """Check this machine or a run, and suggest fixes.
 
     With RUN, the run's database is checked for damage.
@@ -23,7 +30,7 @@ def doctor(workspace: Any, /, run: str | None, as_json: bool) -> int:
     """
     from app.commands.doctor import doctor as run_doctor
 
-    return run_doctor(workspace, run, as_json=as_json)
+    return run_doctor(workspace, run, as_json=as_json, report=report)
 
 
 @click.command(

@@ -17,6 +17,7 @@ from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, pla
 from app.engine.progress import Display
 from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
+from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import remote_usage
 from app.run_spec import RunSpec, load_spec
 from app.store.locks import FileLock, busy_message
@@ -72,19 +73,22 @@ def batch(
             print_message(f"{run.folder.name}: {run.excluded.sentence}", options.display)
     remote_models = [_remote_models(run) for run in checked]
     requirements = [
-        (names, run.spec.api.terms(workspace.replies)) for run, names in zip(checked, remote_models, strict=True)
+        (names, run.spec.api.remote_options(workspace.replies))
+        for run, names in zip(checked, remote_models, strict=True)
     ]
     if dry_run:
         for run in checked:
             count = read_summary(run.folder).total if run.existing else len(run.instances)
             print_message(f"{run.folder.name}: the spec is valid, {count} instances; nothing was run.", options.display)
-        for problem in dict.fromkeys(readiness_problem(names, limits) for names, limits in requirements):
+        for problem in dict.fromkeys(
+            readiness_problem(names, remote_options) for names, remote_options in requirements
+        ):
             if problem:
                 display.problem(f"not ready to run: {problem}")
         return 0
     confirm_addresses([name for names in remote_models for name in names], options.allowed)
-    for names, limits in requirements:
-        check_all_ready(names, limits)
+    for names, remote_options in requirements:
+        check_all_ready(names, remote_options)
     if warning := workspace.warning():
         display.problem(warning)
     return execute_runs(workspace, [plan_run(workspace, run) for run in checked], display, options)
@@ -113,15 +117,15 @@ def resume(
         if condition not in known:
             raise SpecError(f"{folder.name} has no condition {condition!r}; {did_you_mean(condition, known)}")
     _check_until_width(options.until_width, planned.spec, folder)
-    again = repeat or retry_errors
-    if again:
+    repeats = repeat or retry_errors
+    if repeats:
         names: tuple[str, ...] = (planned.spec.model, *planned.spec.judge)
     else:
         with RunStore.read(folder) as store:
             names = _models_needed(store, planned.spec, conditions)
     confirm_addresses(names, options.allowed)
-    check_all_ready(names, planned.spec.api.terms(workspace.replies))
-    if again:
+    check_all_ready(names, planned.spec.api.remote_options(workspace.replies))
+    if repeats:
         count = _discard_answers(planned, conditions, errors_only=not repeat)
         print_message(f"{folder.name}: {count} instances will be answered again.", options.display)
     return execute_runs(workspace, [planned], display, options, conditions=conditions)
@@ -171,14 +175,17 @@ def execute_runs(
         _job(workspace, list(group), conditions, options)
         for _, group in groupby(unfinished_runs, key=lambda run: (run.spec.model, run.spec.data))
     ]
+    if not demo:
+        for warning in mac_warnings((run.spec.model, run.spec.decoding.max_pixels) for run in unfinished_runs):
+            display.problem(warning)
     try:
         code = Supervisor(display).run(jobs)
     except BrokenPipeError:
         # The reader of the output is gone, as with `| head`: stop the run as Ctrl-C would.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open for the rest of the process
         code = INTERRUPTED
-    after = [read_summary(run.folder) for run in planned]
-    unfinished = [run for run in after if run.done < run.total]
+    summaries = [read_summary(run.folder) for run in planned]
+    unfinished = [run for run in summaries if run.done < run.total]
     if unfinished and code:
         command = (
             f"`{workspace.command()} resume {unfinished[0].name}`" if len(unfinished) == 1 else "the same command again"
@@ -188,8 +195,8 @@ def execute_runs(
     if code == INTERRUPTED:
         return INTERRUPTED
     if options.display != "json" and options.display != "none":
-        _print_results(planned, after, demo=demo)
-    return code or (1 if any(map(_failures, after)) else 0)
+        _print_results(planned, summaries, demo=demo)
+    return code or (1 if any(map(_failures, summaries)) else 0)
 
 
 def _announce(run: PlannedRun, conditions: Sequence[str], display: str | None) -> bool:
@@ -216,7 +223,7 @@ def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[
         tuple(spec.judge),
         None if spec.model.startswith(IMPORTED) else open_build(workspace, spec).path,
         tuple(conditions),
-        spec.api.terms(workspace.replies),
+        spec.api.remote_options(workspace.replies),
         options.force,
         options.accept_engine,
         restarts=spec.restarts if options.restarts is None else options.restarts,
@@ -256,18 +263,18 @@ def _models_needed(store: RunStore, spec: RunSpec, conditions: Sequence[str] = (
     return spec.judge if unjudged else ()
 
 
-def _print_results(planned: Sequence[PlannedRun], after: Sequence[RunSummary], *, demo: bool) -> None:
+def _print_results(planned: Sequence[PlannedRun], summaries: Sequence[RunSummary], *, demo: bool) -> None:
     from app.report.headline import has_only_own_rows, without_paper
     from app.report.render import print_table
     from app.report.tables import tables_of
     from app.text.escape import clean
 
-    if any(run.done for run in after):
+    if any(run.done for run in summaries):
         folders = [run.folder for run in planned]
-        own = not demo and all(has_only_own_rows(folder) for folder in folders)
-        (main,) = tables_of(folders, only="main", published=not own)
-        print_table(without_paper(main) if own else main)
-    for run in after:
+        own_rows_only = not demo and all(has_only_own_rows(folder) for folder in folders)
+        (main,) = tables_of(folders, only="main", published=not own_rows_only)
+        print_table(without_paper(main) if own_rows_only else main)
+    for run in summaries:
         failures = _failures(run)
         failed = f"; {failures} failed: `rashomon show {run.name} --table failures`" if failures else ""
         stopped = f"; stopped because {run.note}" if run.state == "stopped" else ""

@@ -108,10 +108,12 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
     sources = _sources(workspace, benchmark, arguments.sources, rows)
     folder = typed_path(arguments.out or workspace.build_folder(name))
     old_digest, dependent_runs = workspace.runs_of_build(folder)
-    limits = replace(parse(ApiSpec, models.api, "the command line").terms(workspace.replies), scope=str(folder))
+    remote_options = replace(
+        parse(ApiSpec, models.api, "the command line").remote_options(workspace.replies), scope=str(folder)
+    )
     confirm_addresses(models.names(), models.allowed)
     with ExitStack() as stack:
-        options = _build_options(stack, workspace, arguments, models, limits, folder)
+        options = _build_options(stack, workspace, arguments, models, remote_options, folder)
         try:
             built = benchmark.build(sources, folder, options)
         except AnotherBuildError as error:
@@ -172,14 +174,15 @@ def _build_options(
     workspace: Workspace,
     arguments: BuildArguments,
     models: ConstructionModels,
-    limits: RemoteOptions,
+    remote_options: RemoteOptions,
     folder: Path,
 ) -> BuildOptions:
     """Return the options of the construction, with its models open until ``stack`` ends."""
     device = LocalModelSlot(lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr))
     stack.callback(device.close)
     text_models = {
-        name: _text_model(stack, workspace, name, limits, models.force, device, folder) for name in models.names()
+        name: _text_model(stack, workspace, name, remote_options, models.force, device, folder)
+        for name in models.names()
     }
     return BuildOptions(
         seed=arguments.seed,
@@ -220,7 +223,7 @@ def _text_model(
     stack: ExitStack,
     workspace: Workspace,
     name: str,
-    limits: RemoteOptions,
+    remote_options: RemoteOptions,
     force: bool,
     device: LocalModelSlot,
     out: Path,
@@ -236,7 +239,7 @@ def _text_model(
     workspace.make()
 
     def load() -> Backend:
-        return load_backend(name, partial(media_path, staging_folder(out)), force=force, remote=limits)
+        return load_backend(name, partial(media_path, staging_folder(out)), force=force, remote=remote_options)
 
     if info.needs_device:
         return CachedTextModel(info, lambda: device.use(name, load), ResponseCache(workspace.replies))

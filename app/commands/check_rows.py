@@ -9,7 +9,7 @@ from pathlib import Path
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
-from benchmarks.rows.own_rows import RowCheck, TableCheck
+from benchmarks.rows.row_checks import RowCheck, TableCheck
 
 _MAX_LISTED = 10
 """The number of usable rows that are listed by default."""

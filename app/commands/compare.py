@@ -79,8 +79,8 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
     lines = [clean(line) for line in headlines(comparison)]
     lines += [f"! {clean(warning)}" for warning in comparison.warnings]
     print("\n".join(lines), end="\n\n" if lines else "")
-    every = only is not None or arguments.all_tables
-    printed = tables if every else [table for table in tables if table.name in _requested_tables(comparison)]
+    prints_all = only is not None or arguments.all_tables
+    printed = tables if prints_all else [table for table in tables if table.name in _requested_tables(comparison)]
     for table in printed:
         print_table(table)
     if only is None and (more := other_tables_note(tables, [table.name for table in printed])):
@@ -98,7 +98,7 @@ def _requested_tables(comparison: Comparison) -> tuple[str, ...]:
 
 def _write(workspace: Workspace, comparison: Comparison, formats: Sequence[str], arguments: CompareArguments) -> None:
     from app.exports.comparison import WRITERS
-    from app.exports.source import Export, ExportOptions, Files, load_runs
+    from app.exports.export_input import Export, ExportOptions, Files, load_runs
 
     files: Files = {}
     with spinner("reading the runs") as update:

@@ -105,12 +105,12 @@ def demo(workspace: Workspace, benchmark: str, *, display: str | None) -> int:
 def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str | None) -> int:
     demo = DEMOS[benchmark]
     if os.path.lexists(home.path):
-        aside = next(
+        backup = next(
             path for number in count(1) if not os.path.lexists(path := home.path.with_name(f"{benchmark}-{number}"))
         )
-        home.path.rename(aside)
+        home.path.rename(backup)
         _print(
-            f"The previous demo, with every label given in it, was moved to {clean(_short(aside))}; delete it if not needed."
+            f"The previous demo, with every label given in it, was moved to {clean(_short(backup))}; delete it if not needed."
         )
     _print(f"1. {get_benchmark(benchmark).title} from data that ships with the project: {demo.content}")
     source, folder = demo.source

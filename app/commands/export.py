@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.commands.spinner import spinner
+from app.exports.export_input import ExportOptions
 from app.exports.formats import FORMATS, default_folder, export_runs
-from app.exports.source import ExportOptions
 from app.exports.writer import check_formats, written_message
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
@@ -41,7 +41,7 @@ def export(workspace: Workspace, runs: Sequence[str], arguments: ExportArguments
             out=arguments.out or default_folder(folders),
             judge=arguments.judge,
             options=ExportOptions(arguments.canonical, arguments.width, arguments.metric, captions),
-            step=lambda what, done, total: update(f"{what} ({done} of {total})"),
+            step=lambda label, done, total: update(f"{label} ({done} of {total})"),
         )
     print(written_message(exported.folder, (name for name, _ in exported.files)))
 

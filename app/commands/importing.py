@@ -16,8 +16,8 @@ from app.commands.confirm_addresses import confirm_addresses
 from app.commands.judge import judge as judge_run
 from app.engine.plan import chosen_instances, create_run, identity_of, open_build
 from app.run_spec import RunSpec, parse
+from app.store.data_types import NewAnswer
 from app.store.database import DATABASE
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -64,7 +64,7 @@ def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments)
     path = typed_path(file)
     spec = _spec(arguments, benchmark)
     confirm_addresses(spec.judge, arguments.allowed)
-    check_all_ready(spec.judge, spec.api.terms(workspace.replies))
+    check_all_ready(spec.judge, spec.api.remote_options(workspace.replies))
     files = benchmark.answer_files(path, kind) if kind != "jsonl" else (path,)
     file_digest = _sha256(path) if files == (path,) else digest([_sha256(file) for file in files])
     left_out: Counter[str] = Counter()

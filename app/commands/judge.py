@@ -43,24 +43,26 @@ def judge(
         spec = parse(RunSpec, store.meta("spec"), str(folder))
     benchmark = get_benchmark(spec.benchmark)
     judges = [find_judge(name, benchmark) for name in names]
-    limits = parse(ApiSpec, {**spec.api.model_dump(), **api}, "the command line").terms(workspace.replies)
+    remote_options = parse(ApiSpec, {**spec.api.model_dump(), **api}, "the command line").remote_options(
+        workspace.replies
+    )
     if not dry_run:
         RunStore.require_own(folder)
         confirm_addresses(names, options.allowed)
-        check_all_ready(names, limits)
+        check_all_ready(names, remote_options)
     with RunStore.read(folder) as store:
         for judge in judges:
             failed_before = sum(p.judged[judge.id].failed for p in store.progress() if judge.id in p.judged)
             retried = f", and {failed_before} failed ones to retry" if retry_failed else ""
-            print_message(f"{judge.id}: {_estimate(store, judge, limits)}{retried}", options.display)
+            print_message(f"{judge.id}: {_estimate(store, judge, remote_options)}{retried}", options.display)
     if dry_run:
-        if problem := readiness_problem(names, limits):
+        if problem := readiness_problem(names, remote_options):
             display.problem(f"not ready to judge: {problem}")
         return 0
     job = Job(
         (folder,),
         tuple(names),
-        terms=limits,
+        remote_options=remote_options,
         force=options.force,
         accept_engine=options.accept_engine,
         retry_failed=retry_failed,
@@ -72,23 +74,23 @@ def judge(
         display.problem("interrupted; every verdict so far is saved; run the same command to resume.")
         return INTERRUPTED
     failed = 0
-    after = read_summary(folder)
+    summary = read_summary(folder)
     with RunStore.read(folder) as store:
         for judge in judges:
-            counts = [p.judged[judge.id] for p in after.progress if judge.id in p.judged]
+            counts = [p.judged[judge.id] for p in summary.progress if judge.id in p.judged]
             failures = sum(count.failed for count in counts)
             failed += failures
             calls, prompt, completion = store.judge_usage(judge.id)
-            used = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
+            usage = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
             labelled = sum(count.labelled for count in counts)
             unparsed = sum(count.unparsed for count in counts)
             print_message(
-                f"{judge.id}: {labelled} labelled, {unparsed} unparsed, {failures} failed{used}", options.display
+                f"{judge.id}: {labelled} labelled, {unparsed} unparsed, {failures} failed{usage}", options.display
             )
     return code or (1 if failed else 0)
 
 
-def _estimate(store: RunStore, judge: Judge, limits: RemoteOptions) -> str:
+def _estimate(store: RunStore, judge: Judge, remote_options: RemoteOptions) -> str:
     """Return the number of answers to judge, with the estimated cost of a remote judge."""
     records = [record for _, record in store.unjudged(judge.id, judge.conditions)]
     count = f"{len(records)} answers to judge"
@@ -99,4 +101,4 @@ def _estimate(store: RunStore, judge: Judge, limits: RemoteOptions) -> str:
     requests = [
         judge.request(str(i), record) for i, record in enumerate(records) if judge.verdict_without_model(record) is None
     ]
-    return f"{count}, {estimate_usage(requests, limits)}"
+    return f"{count}, {estimate_usage(requests, remote_options)}"

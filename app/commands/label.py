@@ -78,11 +78,11 @@ def _run_session(store: RunStore, task: LabellingTask, ask: Callable[[str], str]
             if not session.undo(store):
                 print("nothing to undo.")
             continue
-        chosen = match_label(reply, labels)
-        if chosen is None and reply.lower() != "s":
+        label_name = match_label(reply, labels)
+        if label_name is None and reply.lower() != "s":
             print(f"{clean(reply)!r} is none of the labels or keys.")
             continue
-        session.label_current(store, chosen)
+        session.label_current(store, label_name)
     progress = f"{task.judge}: {session.count} of {session.total} labelled"
     print(f"{progress}; the same command continues, `rashomon show` prints the tables.")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container, Iterable
 from typing import Any
 
 from app.new_run.choices import benchmark_choices, cached_choices, policy_choices
@@ -10,7 +11,7 @@ from app.store.workspace import Workspace
 from app.text.escape import clean, size
 from benchmarks.registry import benchmark_names, get_benchmark
 from judges.registry import get_judge, judge_names
-from mlx_backends.models.catalog import catalog_models
+from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.discovery import hub_cache
 from mlx_backends.models.memory_estimate import memory_fit, required_memory, smallest_mac
 
@@ -83,6 +84,7 @@ def models(*, as_json: bool) -> None:
                 "smallest_mac": smallest_mac(model.weights_bytes),
                 "fits": memory_fit(model.weights_bytes).ok,
                 "fetched": model.id in fetched,
+                "unverified": model.unverified,
             }
             for model in catalog_models()
         ]
@@ -92,17 +94,26 @@ def models(*, as_json: bool) -> None:
         print(clean(f"{model.name:<48} {model.facts()}"))
     if not cached:
         print(f"no models in the cache {clean(str(hub_cache()))}")
+    papers = [model for model in catalog_models() if model.benchmarks]
+    others = [model for model in catalog_models() if not model.benchmarks]
     print("\nthe models of the papers, converted for MLX; `rashomon models get ID` fetches one:")
-    print(f"{'':<48} {'weights':>8} {'memory':>8}  {'Mac':<8} {'':<12} rows of")
-    for entry in catalog_models():
-        mac = smallest_mac(entry.weights_bytes)
+    _print_catalog(papers, fetched, "rows of")
+    print("\nother models in wide use; ? marks an id or size that was not compared with the Hub:")
+    _print_catalog(others, fetched, "")
+
+
+def _print_catalog(models: Iterable[CatalogModel], fetched: Container[str], heading: str) -> None:
+    print(f"{'':<48} {'weights':>8} {'memory':>8}  {'Mac':<8} {'':<12} {heading}".rstrip())
+    for model in models:
+        mac = smallest_mac(model.weights_bytes)
         state = (
-            "fetched" if entry.id in fetched else "not fetched" if memory_fit(entry.weights_bytes).ok else "too large"
+            "fetched" if model.id in fetched else "not fetched" if memory_fit(model.weights_bytes).ok else "too large"
         )
-        print(
-            f"{entry.id:<48} {size(entry.weights_bytes):>8} {size(required_memory(entry.weights_bytes)):>8}  "
-            f"{f'{mac} GB' if mac else '-':<8} {state:<12} {', '.join(entry.benchmarks)}"
+        line = (
+            f"{model.id:<48} {size(model.weights_bytes):>8} {size(required_memory(model.weights_bytes)):>8}  "
+            f"{f'{mac} GB' if mac else '-':<8} {state:<12} {', '.join(model.benchmarks)}{'?' if model.unverified else ''}"
         )
+        print(line.rstrip())
 
 
 def judges(*, as_json: bool) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 from app.engine.progress import Display
 from app.report.render import cell_text, terminal_cell
 from app.report.running_accuracy import accuracy, judging_progress
-from app.store.rows import progress_to_json
-from app.store.throughput import Throughput, duration
+from app.report.throughput import Throughput, duration
+from app.store.data_types import progress_to_json
 from app.store.workspace import RunSummary
 from app.text.escape import clean
 from benchmarks.errors import SpecError
@@ -126,14 +126,14 @@ def progress_table(run: RunSummary, throughput: Throughput) -> Table:
     from rich.text import Text
 
     note = f" ({run.note})" if run.note else ""
-    left = duration(throughput.eta(run.total - run.done)) if run.state == "running" else "-"
+    remaining = duration(throughput.eta(run.total - run.done)) if run.state == "running" else "-"
     seconds = sum(p.seconds for p in run.progress)
     tokens = sum(p.tokens for p in run.progress)
     caption = [
         f"{throughput.per_second:.3g} answers/s" if throughput.per_second is not None else "- answers/s",
         f"{tokens / seconds:.0f} tokens/s" if seconds and tokens else "- tokens/s",
         f"{max((p.peak_memory for p in run.progress), default=0) / 1e9:.2f} GB peak",
-        f"{left} left",
+        f"{remaining} left",
         *judging_progress(run),
     ]
     table = Table(
@@ -147,8 +147,8 @@ def progress_table(run: RunSummary, throughput: Throughput) -> Table:
     for name in ("condition", "done", "", "running\naccuracy", "n", "errors", "trunc."):
         table.add_column(name, justify="left" if name in ("condition", "") else "right", no_wrap=True)
     for p in run.progress:
-        filled = round(_BAR * p.done / p.total) if p.total else 0
-        bar = Text("━" * filled, style="cyan") + Text("┄" * (_BAR - filled), style="dim")
+        bar_length = round(_BAR * p.done / p.total) if p.total else 0
+        bar = Text("━" * bar_length, style="cyan") + Text("┄" * (_BAR - bar_length), style="dim")
         share = accuracy(p, run)
         facts = (terminal_cell(share).replace("\n", " "), str(share.n), str(p.errors), str(p.truncated))
         table.add_row(Text(clean(p.condition)), f"{p.done}/{p.total}", bar, *facts)

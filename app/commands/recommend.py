@@ -55,7 +55,7 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
         )
     if arguments.as_json:
         decision = recommendation.decision
-        names = [side.name for side in decision.basis.views.runs]
+        names = [run.name for run in decision.basis.views.runs]
         values = {
             "margin": arguments.margin,
             "best": names[decision.basis.best],
@@ -70,7 +70,7 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
         print(json.dumps({**values, **sentences, "table": to_json(recommendation.table), **single_source}, indent=2))
         return
     print("\n".join(clean(line) for line in recommendation.advice))
-    if any("ore examples would tell" in line for line in (*recommendation.advice, *recommendation.caveats)):
+    if recommendation.more_examples_help:
         print("--plan shows how many examples.")
     print()
     print_table(recommendation.table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from app.store.rows import progress_to_json
+from app.store.data_types import progress_to_json
 from app.store.workspace import RunSummary, Workspace
 from app.text.escape import clean
 

@@ -56,8 +56,8 @@ def show(
                 _print_sample(folder, details, media)
         return
     with spinner("computing the tables"):
-        own = not as_json and all(has_only_own_rows(folder) for folder in folders)
-        tables = tables_of(folders, judge=judge, only=table, published=not own)
+        own_rows_only = not as_json and all(has_only_own_rows(folder) for folder in folders)
+        tables = tables_of(folders, judge=judge, only=table, published=not own_rows_only)
         headlines = [] if as_json or table is not None else _headlines(folders, judge)
     if as_json:
         print(json.dumps([to_json(table_) for table_ in tables], indent=2))
@@ -76,7 +76,7 @@ def show(
     print()
     printed = tables if table is not None or all_tables else tables[:1]
     for table_ in printed:
-        print_table(without_paper(table_) if own else table_)
+        print_table(without_paper(table_) if own_rows_only else table_)
     for folder in folders:
         for line in _answering_modes(folder):
             print(f"  {clean(line)}")
@@ -107,6 +107,8 @@ def _answering_modes(folder: Path) -> Iterator[str]:
     with RunStore.read(folder) as store:
         if store.meta("spec").get("exact"):
             yield "each answer was computed separately (--exact)"
+        for sight in store.meta("sight", [])[-1:]:
+            yield _sight_line(sight)
         for proof in store.meta("canary", []):
             noise = f"padding moves a logit by {proof['noise']:.2g}"
             compared = f"compared with sequential answers on {proof['cases']} requests and {proof['tokens']} tokens"
@@ -115,6 +117,16 @@ def _answering_modes(folder: Path) -> Iterator[str]:
                 yield f"not {way}: {reason}"
             if proof.get("lacks"):
                 yield proof["lacks"]
+
+
+def _sight_line(sight: Mapping[str, Any]) -> str:
+    """Return a line on the run's last sight check."""
+    if sight["problem"]:
+        return f"sight check failed, answered because of --force: {sight['problem']}"
+    return (
+        f"sight check: logprobs change by at least {sight['changed']:.2g} when one of {sight['images']} images is replaced, "
+        f"and by {sight['repeated']:.2g} when a request is repeated"
+    )
 
 
 def _sample(workspace: Workspace, folder: Path, instance: str) -> tuple[dict[str, Any], dict[Media, Path | None]]:

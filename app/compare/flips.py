@@ -77,11 +77,13 @@ def changes_table(pairs: Sequence[RunPair], views: RunViews) -> Table:
         for instance in pair.shared:
             first, second = pair.first.answers[instance], pair.second.answers[instance]
             by_condition[first.condition].append((first.condition, first.group, first.outcome, second.outcome))
-        used = {name: by_condition[name] for name in views.benchmark.conditions if name in by_condition}
-        if len(used) > 1:
-            every = [outcomes for of_condition in used.values() for outcomes in of_condition]
-            rows.append(_change(pair, _ALL, every, views.benchmark))
-        rows += [_change(pair, condition, outcomes, views.benchmark) for condition, outcomes in used.items()]
+        by_used_condition = {name: by_condition[name] for name in views.benchmark.conditions if name in by_condition}
+        if len(by_used_condition) > 1:
+            all_outcomes = [outcomes for of_condition in by_used_condition.values() for outcomes in of_condition]
+            rows.append(_change(pair, _ALL, all_outcomes, views.benchmark))
+        rows += [
+            _change(pair, condition, outcomes, views.benchmark) for condition, outcomes in by_used_condition.items()
+        ]
     columns = ("shared", "both labelled", "same label", "kappa", "right to wrong", "wrong to right")
     notes = (
         "same label: the share of the answers labelled in both runs; kappa: Cohen's, agreement beyond chance. Intervals: 95%, "
@@ -96,19 +98,19 @@ def _change(
     """Return the row named ``row``; ``outcomes`` holds (condition, group, outcome before, outcome after)."""
     code = {label: i for i, label in enumerate(benchmark.labels)}
     groups: dict[str, int] = {}
-    both = []
+    coded_pairs = []
     worse = better = 0
     for condition, group, was, now in outcomes:
         if was in code and now in code:
-            both.append((groups.setdefault(group, len(groups)), code[was], code[now]))
+            coded_pairs.append((groups.setdefault(group, len(groups)), code[was], code[now]))
             right = benchmark.correct(condition, was), benchmark.correct(condition, now)
             worse += right == (True, False)
             better += right == (False, True)
     counts = np.zeros((len(groups), len(code), len(code)))
-    if both:
-        np.add.at(counts, tuple(np.array(both).T), 1)
+    if coded_pairs:
+        np.add.at(counts, tuple(np.array(coded_pairs).T), 1)
     agreement, kappa = _agreement(counts, pair)
-    return f"{pair.second.label} / {row}", (len(outcomes), len(both), agreement, kappa, worse, better)
+    return f"{pair.second.label} / {row}", (len(outcomes), len(coded_pairs), agreement, kappa, worse, better)
 
 
 def _agreement(counts: Array, pair: RunPair) -> tuple[Estimate, Estimate]:

@@ -42,10 +42,10 @@ def _pair_headline(pair: RunPair, comparison: Comparison, differences: Table) ->
         subject = "The metric does not differ" if len(tested) == 1 else f"None of the {len(tested)} metrics differs"
         return f"{sentence}{subject} significantly (Holm)."
     significant.sort(key=lambda metric: -abs(metric[1]))
-    named = [f"{name} ({value:+.3f})" for name, value in significant[:_NAMED]]
+    named_differences = [f"{name} ({value:+.3f})" for name, value in significant[:_NAMED]]
     more = [f"{len(significant) - _NAMED} more"] if len(significant) > _NAMED else []
     verb = "differs" if len(significant) == 1 else "differ"
-    metrics = join_names([*named, *more])
+    metrics = join_names([*named_differences, *more])
     return f"{sentence}Of {len(tested)} metrics {len(significant)} {verb} significantly (Holm): {metrics}."
 
 
@@ -75,8 +75,12 @@ def _paper_headline(table: Table) -> str:
     if not with_interval:
         return "The paper gives neither n nor deviation, so its differences cannot be tested."
     significant = sum((cell.low or 0) > 0 or (cell.high or 0) < 0 for cell in with_interval)
-    rest = len(differences) - len(with_interval)
-    untested = f" For {rest} more the paper gives neither n nor deviation, so they have no interval." if rest else ""
+    n_without_interval = len(differences) - len(with_interval)
+    untested = (
+        f" For {n_without_interval} more the paper gives neither n nor deviation, so they have no interval."
+        if n_without_interval
+        else ""
+    )
     return (
         f"The 95% interval of the difference from the paper excludes 0 for {significant} of {len(with_interval)} "
         f"metrics.{untested}"

@@ -125,11 +125,11 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
     """
     metrics = views.label_metrics
     codes, places = label_codes(metrics), {condition: i for i, condition in enumerate(metrics.conditions)}
-    used = set(np.flatnonzero(metric.hits.any(1)).tolist())
+    used_conditions = set(np.flatnonzero(metric.hits.any(1)).tolist())
     groups: dict[str, int] = {}
     rows = []
     for instance, answer in views.runs[0].answers.items():
-        if answer.condition not in places or places[answer.condition] not in used:
+        if answer.condition not in places or places[answer.condition] not in used_conditions:
             continue
         outcomes = [run.answers[instance].outcome for run in views.runs if instance in run.answers]
         if len(outcomes) == len(views.runs) and all(outcome in codes for outcome in outcomes):

@@ -39,18 +39,18 @@ def published_table(ours: Sequence[Table], views: RunViews, rows: Sequence[str],
         raise SpecError(f"the paper of {views.benchmark.name} has no row to compare with.")
     chosen = [_find_row(row, list(models)) for row in rows]
     selected = set(columns) & {column for table in ours for column in table.columns}
-    filled: list[tuple[str, tuple[Cell, ...]]] = []
+    table_rows: list[tuple[str, tuple[Cell, ...]]] = []
     for table in ours:
         for row in chosen:
             for run in views.runs:
                 groups = _count_groups(run)
-                filled += [
+                table_rows += [
                     (label, _cells(cell, paper, groups, is_share=_is_share(column, views)))
                     for label, column, cell, paper in _matching_cells(
                         table, run.label, row, theirs[table.name], selected
                     )
                 ]
-    empty = [] if filled else [f"No value of these runs is in a table where the paper has {', '.join(chosen)}."]
+    empty = [] if table_rows else [f"No value of these runs is in a table where the paper has {', '.join(chosen)}."]
     notes = (
         *empty,
         "difference: ours less the paper's, of all answers of each, with the 95% interval for independent samples (Newcombe "
@@ -59,7 +59,7 @@ def published_table(ours: Sequence[Table], views: RunViews, rows: Sequence[str],
         "of answers. inside ours: whether our 95% interval contains the paper's value; this ignores the paper's own spread.",
         *comparability(views, chosen),
     )
-    return Table("published", f"Beside {views.benchmark.paper}", _COLUMNS, tuple(filled), notes)
+    return Table("published", f"Beside {views.benchmark.paper}", _COLUMNS, tuple(table_rows), notes)
 
 
 def paper_models(ours: Sequence[Table], benchmark: str) -> list[str]:
@@ -77,7 +77,7 @@ def paper_columns(ours: Sequence[Table], views: RunViews, rows: Sequence[str]) -
     runs = [run.label for run in views.runs]
     values: dict[str, dict[str, Cell]] = {}
     for table in ours:
-        own = dict(table.rows)
+        own_rows = dict(table.rows)
         for name, cells in published_rows(table, views.benchmark.name):
             spelling, rest = _split_row(name)
             model = next((choice for choice in chosen if normalised_name(choice) == normalised_name(spelling)), None)
@@ -87,7 +87,7 @@ def paper_columns(ours: Sequence[Table], views: RunViews, rows: Sequence[str]) -
                     row[model] = cells[i]
                     for run in runs:
                         label = f"{run}{_PART}{rest}" if rest else run
-                        row[run] = own[label][i] if label in own else None
+                        row[run] = own_rows[label][i] if label in own_rows else None
     columns = (*runs, *(f"{row} (paper)" for row in chosen))
     filled = tuple((label, tuple(row.get(key) for key in (*runs, *chosen))) for label, row in values.items())
     percent = bool(ours) and all(table.percent for table in ours if published_rows(table, views.benchmark.name))
@@ -161,9 +161,9 @@ def _matching_cells(
         our_row = ours.get(normalised_name(f"{run}{_PART}{rest}" if rest else run))
         our_rows = [our_row] if our_row else []
         if not rest and not our_rows:  # the run has a row for each condition
-            our_rows = [(label, own) for label, own in table.rows if label.startswith(run + _PART)]
-        for label, own in our_rows:
-            for column, cell, paper in zip(table.columns, own, cells, strict=True):
+            our_rows = [(label, own_cells) for label, own_cells in table.rows if label.startswith(run + _PART)]
+        for label, own_cells in our_rows:
+            for column, cell, paper in zip(table.columns, own_cells, cells, strict=True):
                 if selected and column not in selected:
                     continue
                 if isinstance(cell, Estimate) and paper is not None and paper.value is not None:

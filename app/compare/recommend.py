@@ -45,7 +45,8 @@ class Recommendation:
     """A recommendation: advice, the recommended run's behaviour against the best run, and caveats.
 
     The decision is among the models; policies are their floors. ``single_sources`` has the share of right answers where a
-    prompt has one source only, for benchmarks with such prompts.
+    prompt has one source only, for benchmarks with such prompts. ``more_examples_help`` is True if a run may or may not be
+    within the margin, and more examples would decide it.
     """
 
     decision: Decision
@@ -53,6 +54,7 @@ class Recommendation:
     advice: tuple[str, ...]
     behaviour: tuple[str, ...]
     caveats: tuple[str, ...]
+    more_examples_help: bool
     single_sources: Table | None = None
 
 
@@ -103,6 +105,7 @@ def recommend_views(
         tuple(_advice(evidence)),
         tuple(_behaviour(decision)),
         tuple(_caveats(evidence, views)),
+        evidence.more_examples_help,
         _single_sources_table(evidence.readings),
     )
 
@@ -137,6 +140,20 @@ class _Evidence:
     def hopeless(self) -> bool:
         """True if there is a source that no model reads, so that more examples would not help."""
         return any(len(failing) == len(self.readings) for failing in self.unread.values())
+
+    @property
+    def more_examples_help(self) -> bool:
+        """True if a run may or may not be within the margin, and more examples would decide it."""
+        decision, runs = self.decision, range(len(self.decision.basis.views.runs))
+        if not self.models or self.hopeless or len(runs) == 1:
+            return False
+        others = (run for run in runs if run not in decision.holds and run != decision.basis.best)
+        return not decision.holds or not all(map(self.is_worse, others))
+
+    def is_worse(self, run: int) -> bool:
+        """Return True if a run is shown to be worse than the best by more than the margin."""
+        high = self.decision.basis.difference(run, self.decision.basis.best).interval(1 - 2 * ALPHA)[1]
+        return high < -self.decision.margin
 
 
 def _source_accuracies(run: RunView, views: RunViews) -> dict[str, SourceAccuracy]:
@@ -361,15 +378,15 @@ def _not_holding(evidence: _Evidence) -> list[str]:
         if index in decision.holds or index == shares.best or not evidence.models:
             continue
         difference = shares.difference(index, shares.best)
-        low, high = difference.interval(1 - 2 * ALPHA)
-        behind = format_points(-difference.value)
-        if high < -decision.margin:
-            lines.append(f"{run.label} is worse than {best} by more than the margin: {behind} points.")
+        low, _ = difference.interval(1 - 2 * ALPHA)
+        points_behind = format_points(-difference.value)
+        if evidence.is_worse(index):
+            lines.append(f"{run.label} is worse than {best} by more than the margin: {points_behind} points.")
         else:
-            here = "as good as" if not difference.value else f"{behind} points worse than"
+            relation = "as good as" if not difference.value else f"{points_behind} points worse than"
             more = "." if evidence.hopeless else "; more examples would tell."
             lines.append(
-                f"{run.label} may or may not be within the margin: in these answers it is {here} {best}, in truth up to "
+                f"{run.label} may or may not be within the margin: in these answers it is {relation} {best}, in truth up to "
                 f"{format_points(-low)} points worse{more}"
             )
     if shares.best not in decision.holds and decision.holds:

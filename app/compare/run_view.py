@@ -148,7 +148,7 @@ def label_metrics_of(benchmark: Benchmark) -> LabelMetrics:
     """Return a benchmark's metrics of label counts; where it defines none, the accuracy under each condition."""
     import numpy as np
 
-    metrics = benchmark.figures()
+    metrics = benchmark.label_metrics()
     if metrics is not None:
         return metrics
 

@@ -137,10 +137,10 @@ def _paired_rows(shares: TargetShares, width: float, margin: float) -> list[tupl
             Estimate(2 * _TWO_SIDED * difference.error, n=shares.groups),
             shares.groups,
         )
-        both = (run, runs[best])
+        pair = (run, runs[best])
         name = f"{run.label} / {shares.metric.name} beside {runs[best].label}"
-        rows.append((name, (*now, *_effort_cells(difference.groups_needed(width / 2 / _TWO_SIDED), both))))
-        effort = _effort_cells(difference.groups_needed(margin / reach), both)
+        rows.append((name, (*now, *_effort_cells(difference.groups_needed(width / 2 / _TWO_SIDED), pair))))
+        effort = _effort_cells(difference.groups_needed(margin / reach), pair)
         rows.append((f"{name}, to show the margin {margin:g}", (*now, *effort)))
     return rows
 

@@ -77,10 +77,10 @@ def _prompt_warnings(runs: Sequence[RunView]) -> list[str]:
     for run in runs[1:]:
         if run.spec.get("prompt_set") == first.spec.get("prompt_set"):
             shared = [instance for instance in run.answers if instance in first.answers]
-            differing = sum(run.answers[instance].prompt != first.answers[instance].prompt for instance in shared)
-            if differing:
+            n_differing = sum(run.answers[instance].prompt != first.answers[instance].prompt for instance in shared)
+            if n_differing:
                 messages.append(
-                    f"{differing} of the {len(shared)} instances that {first.label} and {run.label} share have different "
+                    f"{n_differing} of the {len(shared)} instances that {first.label} and {run.label} share have different "
                     "prompts or pictures."
                 )
     return messages

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from app.doctor.finding import CheckResult
+from app.doctor.check_result import CheckResult
 
 if TYPE_CHECKING:
     from app.store.workspace import Workspace
@@ -17,24 +18,25 @@ Check = Callable[["Workspace"], CheckResult]
 
 def examine(workspace: Workspace) -> Iterator[CheckResult]:
     """Yield the result of each check as it completes; some take seconds."""
-    from app.doctor import contents, libraries, machine, places
+    from app.doctor import access, contents, libraries, machine
 
     checks: tuple[Check, ...] = (
         machine.machine,
         machine.memory,
+        *((machine.load, machine.panics) if sys.platform == "darwin" else ()),
         libraries.packages,
         machine.mlx,
         machine.torch,
-        libraries.repair,
+        libraries.mlx_vlm,
         libraries.extras,
-        places.workspace,
-        places.cache,
+        access.workspace,
+        access.cache,
         contents.models,
         contents.data,
         contents.demo,
         contents.device,
-        places.network,
-        places.hub,
-        places.keys,
+        access.network,
+        access.hub,
+        access.keys,
     )
     return (check(workspace) for check in checks)

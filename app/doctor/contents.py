@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.doctor.finding import CheckResult
+from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
 from benchmarks.errors import RashomonError
@@ -54,8 +54,8 @@ def data(workspace: Workspace) -> CheckResult:
             continue
         state = manifest.fetch_state(workspace.source_folder(name)) if name in RECIPES else "none"
         {"fetched": ready, "begun": partial, "none": none}[state].append(name)
-    named = (("built", built), ("fetched", ready), ("partly fetched", partial), ("not fetched", none))
-    message = "; ".join(f"{state}: {', '.join(names)}" for state, names in named if names)
+    names_by_state = (("built", built), ("fetched", ready), ("partly fetched", partial), ("not fetched", none))
+    message = "; ".join(f"{state}: {', '.join(names)}" for state, names in names_by_state if names)
     command = workspace.command()
     if partial:
         return CheckResult("data", True, message, f"`{command} data get {partial[0]}` resumes fetching.")

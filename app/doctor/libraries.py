@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from app.doctor.finding import CheckResult
+from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
 
 _REPORTED = ("mlx", "mlx-lm", "mlx-vlm", "transformers", "huggingface_hub")
@@ -48,7 +48,7 @@ def _unmet_requirements(requirements: list[str]) -> list[str]:
     return problems
 
 
-def repair(workspace: Workspace) -> CheckResult:
+def mlx_vlm(workspace: Workspace) -> CheckResult:
     """Report whether the installed mlx-vlm needs the patch for batched answers of Qwen3-VL."""
     from mlx_backends.mlx.patches.qwen3_vl_deepstack import AFFECTED_VERSIONS
 

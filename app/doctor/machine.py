@@ -7,13 +7,30 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from app.doctor.finding import CheckResult
+from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
+from app.system.mac import PANIC_FOLDER, load_warnings, recent_panics
+from app.system.requirements import hidden_problem, machine_problem, macos_version
 from app.text.escape import size
+from mlx_backends.mlx.switches import NO_WIRED_LIMIT, SERIAL_IMAGES
 from mlx_backends.pytorch import spec
 
 _SECONDS = 60
-_OLDEST_MACOS = 14
+_MOST_PANICS = 3
+_QWEN3_VL_4B_BYTES = 3_100_000_000
+_QWEN3_VL_4B = {
+    "text_config": {
+        "num_hidden_layers": 36,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "hidden_size": 2560,
+        "intermediate_size": 9728,
+        "vocab_size": 151936,
+    },
+    "vision_config": {"hidden_size": 1024, "patch_size": 16, "spatial_merge_size": 2},
+}
+"""The sizes of the model that the documentation starts with, for advice where no model is cached."""
 
 _MLX = """
 import mlx.core as mx
@@ -32,17 +49,11 @@ print(torch.__version__, torch.cuda.get_device_name() if cuda else "mps" if torc
 
 def machine(workspace: Workspace) -> CheckResult:
     """Check the processor, the system and Python."""
-    message = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    if sys.platform != "darwin":
-        return CheckResult("machine", True, message)
-    version = platform.mac_ver()[0]
-    message = f"macOS {version} {platform.machine()}, Python {platform.python_version()}"
-    if platform.machine() != "arm64":
-        fix = "MLX needs an arm64 Python on Apple silicon; install one (this one runs under Rosetta, or this is an Intel Mac)."
-        return CheckResult("machine", False, message, fix)
-    if version.partition(".")[0].isdigit() and int(version.partition(".")[0]) < _OLDEST_MACOS:
-        return CheckResult("machine", False, message, f"MLX needs macOS {_OLDEST_MACOS} or newer; update the system.")
-    return CheckResult("machine", True, message)
+    system = f"{platform.system()} {platform.machine()}"
+    if sys.platform == "darwin":
+        system = f"macOS {macos_version(platform.mac_ver()[0], platform.release())} {platform.machine()}"
+    fix = machine_problem() or hidden_problem()
+    return CheckResult("machine", not fix, f"{system}, Python {platform.python_version()}", fix)
 
 
 def memory(workspace: Workspace) -> CheckResult:
@@ -52,17 +63,49 @@ def memory(workspace: Workspace) -> CheckResult:
 
     fit = memory_fit(0)
     message = f"{fit.available / 2**30:.1f} GiB for models ({fit.source})"
-    fitting = [model for model in catalog_models() if required_memory(model.weights_bytes) <= fit.available]
+    papers = [model for model in catalog_models() if model.benchmarks]
+    fitting = [model for model in papers if required_memory(model.weights_bytes) <= fit.available]
     if not fitting:
-        smallest = min(catalog_models(), key=lambda model: model.weights_bytes)
+        smallest = min(papers, key=lambda model: model.weights_bytes)
         fix = f"the papers' smallest model needs {size(required_memory(smallest.weights_bytes))}; `rashomon demo` still runs."
         return CheckResult("memory", True, message, fix)
     largest = max(fitting, key=lambda model: model.weights_bytes)
-    return CheckResult(
-        "memory",
-        True,
-        f"{message}: {len(fitting)} of {len(catalog_models())} listed models fit, {largest.id} the largest",
+    message = f"{message}: {len(fitting)} of {len(papers)} listed models fit, {largest.id} the largest"
+    return CheckResult("memory", True, message, _image_advice(fit.available) if sys.platform == "darwin" else "")
+
+
+def _image_advice(available: int) -> str:
+    """Return what limits images where large ones do not fit next to the suggested model; empty where they do."""
+    from mlx_backends.models.memory_estimate import suggested_max_pixels
+
+    pixels = suggested_max_pixels(_QWEN3_VL_4B, _QWEN3_VL_4B_BYTES, available)
+    return (
+        f"large images may not fit next to a 4B model in 4 bits: add `--max-pixels {pixels}` to its runs."
+        if pixels
+        else ""
     )
+
+
+def load(workspace: Workspace) -> CheckResult:
+    """Report what else takes memory or speed on a Mac."""
+    warnings = load_warnings()
+    if not warnings:
+        return CheckResult("load", True, "no memory pressure, no other models in memory, full power")
+    return CheckResult("load", True, f"{len(warnings)} things slow a run now", " ".join(warnings))
+
+
+def panics(workspace: Workspace) -> CheckResult:
+    """Report recent kernel panics, by name and date, and the switches that avoid those of Metal."""
+    reports = recent_panics()
+    if not reports:
+        return CheckResult("panics", True, f"no kernel panic in the last 30 days in {PANIC_FOLDER}")
+    names = ", ".join(f"{report.name} ({report.day})" for report in reports[:_MOST_PANICS])
+    more = f" and {len(reports) - _MOST_PANICS} more" if len(reports) > _MOST_PANICS else ""
+    fix = (
+        f"if a run of a model was going on then, run with {NO_WIRED_LIMIT}=1; if that is not enough, also with "
+        f"{SERIAL_IMAGES}=1. Neither changes an answer."
+    )
+    return CheckResult("panics", True, f"{len(reports)} in 30 days: {names}{more}", fix)
 
 
 def mlx(workspace: Workspace) -> CheckResult:
@@ -71,9 +114,9 @@ def mlx(workspace: Workspace) -> CheckResult:
     started, message = _run_python(_MLX)
     if not started:
         return CheckResult("mlx", False, message, fix)
-    message, _, held = message.rpartition(" ")
-    if held.isdigit() and int(held):
-        return CheckResult("mlx", True, f"{message}, working set {int(held) / 2**30:.1f} GiB")
+    message, _, working_set = message.rpartition(" ")
+    if working_set.isdigit() and int(working_set):
+        return CheckResult("mlx", True, f"{message}, working set {int(working_set) / 2**30:.1f} GiB")
     if sys.platform == "darwin":
         return CheckResult(
             "mlx", True, message, "models run slowly on the CPU, because Metal is missing (as in a virtual machine)."
@@ -104,11 +147,11 @@ def torch(workspace: Workspace) -> CheckResult:
 def _run_python(code: str) -> tuple[bool, str]:
     """Run ``code`` in a new process, because a broken library can abort it; return success and the last line."""
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return False, f"did not start in {_SECONDS} s"
-    if done.returncode:
-        return False, (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-    return True, done.stdout.strip()
+    if completed.returncode:
+        return False, (completed.stderr.strip().splitlines() or [f"ended with {completed.returncode}"])[-1]
+    return True, completed.stdout.strip()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from app.doctor.finding import CheckResult
+from app.doctor.check_result import CheckResult
 from app.store.integrity.digests import COLUMNS
 from app.store.salvage import Salvage
 from app.store.workspace import Workspace

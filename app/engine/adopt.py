@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.engine.plan import create_run
 from app.run_spec import RunName, RunSpec, parse
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
@@ -29,11 +29,12 @@ from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError, StoreError
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.finder_files import folder_entries
 from mlx_backends.remote import is_remote
 from mlx_backends.remote.addresses import all_allowed
 from mlx_backends.remote.model_names import parse as parse_name
 
-_COPIED_META = ("created", "judges", "remarks", "canary", "deaths", "order", "reached")
+_COPIED_META = ("created", "judges", "remarks", "canary", "sight", "deaths", "order", "reached")
 """The meta keys that are copied, besides those that :func:`app.engine.plan.create_run` writes."""
 
 _LABELLING = "labelling "
@@ -94,7 +95,7 @@ def read_received_run(workspace: Workspace, folder: Path) -> ReceivedRun:
         values = store.saved_meta(_ignored)
         spec = _spec(values, folder)
         digest = values["identity"].get("data digest")
-        named = spec.data or values.get("data")
+        build_name = spec.data or values.get("data")
         counts: Counter[str] = Counter()
         verdicts: Counter[str] = Counter()
         for saved in store.saved(_ignored):
@@ -107,7 +108,7 @@ def read_received_run(workspace: Workspace, folder: Path) -> ReceivedRun:
             spec,
             tuple((model, _address(model)) for model in (spec.model, *spec.judge)),
             digest if isinstance(digest, str) else None,
-            Path(named) if named else None,
+            Path(build_name) if build_name else None,
             _same_build(workspace, spec, digest),
             counts["done"],
             counts["total"],
@@ -223,7 +224,7 @@ def _same_build(workspace: Workspace, spec: RunSpec, digest: Any) -> Path | None
     """Return the folder of the workspace's build with that digest, if there is one."""
     usual = workspace.build_folder(spec.benchmark)
     with suppress(OSError):
-        for place in (usual, *sorted(usual.parent.iterdir())):
+        for place in (usual, *folder_entries(usual.parent)):
             with suppress(RashomonError, OSError, ValueError):
                 if (build := Build.open(place)).digest == digest and build.benchmark == spec.benchmark:
                     return build.path

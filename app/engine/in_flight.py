@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from app.store.rows import PendingInstance
+from app.store.data_types import PendingInstance
 from benchmarks.errors import RashomonError
 from benchmarks.untrusted.safe_files import open_descriptor, read_bytes, remove_file
 from benchmarks.untrusted.safe_json import parse_json

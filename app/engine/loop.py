@@ -11,7 +11,7 @@ from itertools import islice
 from app.engine.group_commit import GroupCommit
 from app.engine.in_flight import InFlight
 from app.engine.request_order import PendingRequest, order_by_prefix
-from app.store.rows import NewAnswer, PendingInstance
+from app.store.data_types import NewAnswer, PendingInstance
 from app.store.run import RunStore
 from benchmarks.base import Benchmark
 from benchmarks.errors import BudgetError, ModelError

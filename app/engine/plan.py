@@ -34,7 +34,7 @@ from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_fi
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
 from mlx_backends.imported import IMPORTED
-from mlx_backends.policy import means_nothing
+from mlx_backends.policy import lacks_references
 from mlx_backends.registry import describe
 
 _VERSION = "version of "
@@ -95,11 +95,11 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
             check_identity(store, identity, accept_engine=accept_engine, folder=folder)
             return CheckedSpec(spec, folder, build, identity, (), True, ExcludedInstances.load(store))
     benchmark = get_benchmark(spec.benchmark)
-    chosen, excluded = split_by_modality(chosen_instances(spec, benchmark, build), info.takes)
-    require_instances(info.model, info.takes, chosen, excluded, benchmark)
+    instances, excluded = split_by_modality(chosen_instances(spec, benchmark, build), info.takes)
+    require_instances(info.model, info.takes, instances, excluded, benchmark)
     if spec.score == "likelihood":
-        check_options(spec, info.engine, chosen)
-    if means_nothing(spec.model, (instance.references for instance in chosen)):
+        check_options(spec, info.engine, instances)
+    if lacks_references(spec.model, (instance.references for instance in instances)):
         raise SpecError(
             f"{spec.model} answers nothing in {spec.benchmark}; `rashomon models` lists the other policies."
         )
@@ -107,10 +107,10 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
         return check_spec(workspace, spec, accept_engine=accept_engine)
     if folder.exists():
         raise StoreError(f"{folder} exists and is not a run; move it, or give the run another --name.")
-    return CheckedSpec(spec, folder, build, identity, chosen, False, excluded)
+    return CheckedSpec(spec, folder, build, identity, instances, False, excluded)
 
 
-def check_options(spec: RunSpec, engine: str, chosen: Sequence[Instance]) -> None:
+def check_options(spec: RunSpec, engine: str, instances: Sequence[Instance]) -> None:
     """Raise SpecError if a run by likelihood has no options to score, or an engine that cannot score them."""
     if engine not in SCORING_ENGINES:
         raise SpecError(
@@ -118,10 +118,10 @@ def check_options(spec: RunSpec, engine: str, chosen: Sequence[Instance]) -> Non
             "model."
         )
     benchmark = get_benchmark(spec.benchmark)
-    without = sorted({instance.condition for instance in chosen if not benchmark.options(instance)})
-    if without:
+    unscorable = sorted({instance.condition for instance in instances if not benchmark.options(instance)})
+    if unscorable:
         raise SpecError(
-            f"{spec.benchmark} offers no options under {', '.join(without)}; exclude these conditions, or have answers "
+            f"{spec.benchmark} offers no options under {', '.join(unscorable)}; exclude these conditions, or have answers "
             "generated."
         )
 

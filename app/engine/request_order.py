@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from app.store.rows import PendingInstance
+from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Media, Request, canonical_json, part_to_json
 
 WINDOW = 256

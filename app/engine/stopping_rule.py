@@ -124,8 +124,8 @@ def accuracies(
     A finished condition is left out, since no further answer can narrow its interval. Answers with nothing to label count as
     the benchmark's tables count them.
     """
-    figures = benchmark.figures()
-    unparsed_label = None if figures is None else figures.unparsed
+    metrics = benchmark.label_metrics()
+    unparsed_label = None if metrics is None else metrics.unparsed
     labels = store.labels(judge)
     hits: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     sizes: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.exports.source import Export, ExportedRun, Files
+from app.exports.export_input import Export, ExportedRun, Files
 from app.figures.comparison import comparison_figures as compared
 from app.figures.style import to_bytes
 from app.figures.tables import draw_quality_and_memory, draw_table
@@ -23,17 +23,17 @@ def export_figures(export: Export) -> Iterator[tuple[str, str, Figure]]:
     for table in export.tables:
         if table.chart is None:
             continue
-        drawn = draw_table(without_published(table, export.benchmark.name), width=export.options.width)
-        if drawn is not None:
-            yield table.name, table.title, drawn
+        figure = draw_table(without_published(table, export.benchmark.name), width=export.options.width)
+        if figure is not None:
+            yield table.name, table.title, figure
     column = export.options.metric or (export.main.columns[0] if export.main.columns else None)
     if column is not None and not export.options.canonical:
         peaks = {run.label: _peak(run) for run in export.runs}
-        drawn = draw_quality_and_memory(
+        figure = draw_quality_and_memory(
             without_published(export.main, export.benchmark.name), column, peaks, width=export.options.width
         )
-        if drawn is not None:
-            yield "memory", f"{column} against peak memory", drawn
+        if figure is not None:
+            yield "memory", f"{column} against peak memory", figure
 
 
 def to_png_files(export: Export) -> Files:
@@ -52,7 +52,7 @@ def to_pdf_files(export: Export) -> Files:
 
 
 def _files(export: Export, form: str) -> Files:
-    return {f"{name}.{form}": to_bytes(drawn, form) for name, _, drawn in export_figures(export)}
+    return {f"{name}.{form}": to_bytes(figure, form) for name, _, figure in export_figures(export)}
 
 
 def _peak(run: ExportedRun) -> int:

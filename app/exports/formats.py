@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from app.exports.source import Export, ExportOptions, Files, benchmark_of, load_runs
+from app.exports.export_input import Export, ExportOptions, Files, benchmark_of, load_runs
 from app.exports.writer import check_formats, write_files
 from app.figures.style import FIGURE_FORMATS, inches
 from app.report.tables import tables_of
@@ -16,11 +16,11 @@ from app.system.paths import typed_path
 from benchmarks.errors import SpecError, did_you_mean
 
 _WRITERS = {
-    "csv": "app.exports.plain:to_csv_files",
-    "md": "app.exports.plain:to_markdown_files",
+    "csv": "app.exports.tabular:to_csv_files",
+    "md": "app.exports.tabular:to_markdown_files",
     "latex": "app.exports.latex:to_latex_files",
-    "json": "app.exports.plain:to_json_files",
-    "parquet": "app.exports.plain:to_parquet_files",
+    "json": "app.exports.tabular:to_json_files",
+    "parquet": "app.exports.tabular:to_parquet_files",
     "html": "app.exports.html:to_html_files",
     "lm-eval": "app.exports.lm_eval:to_lm_eval_files",
     "inspect": "app.exports.inspect_log:to_inspect_files",

@@ -15,8 +15,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from app.exports.export_input import Export, ExportedRun, Files, is_right
 from app.exports.figures import export_figures
-from app.exports.source import Export, ExportedRun, Files, is_right
 from app.figures.style import to_bytes
 from app.report.render import cell_text, format_value, missing_value_notes
 from app.text.escape import clean
@@ -42,7 +42,7 @@ def page(export: Export) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     title = f"{export.benchmark.title}: {', '.join(run.label for run in export.runs)}"
-    figures = [(name, to_bytes(drawn, "svg")) for _, name, drawn in export_figures(export)]
+    figures = [(name, to_bytes(figure, "svg")) for _, name, figure in export_figures(export)]
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',

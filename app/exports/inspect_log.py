@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from app.exports.plain import run_to_json
-from app.exports.source import Export, ExportedRun, Files, headline_metrics, is_right, media_of
+from app.exports.export_input import Export, ExportedRun, Files, headline_metrics, is_right, media_of
+from app.exports.tabular import run_to_json
 from app.exports.thumbnails import Thumbnail
 from app.report.samples import sample_to_json
 from benchmarks.base import Benchmark

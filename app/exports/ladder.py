@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.exports.source import Files
+from app.exports.export_input import Files
 from app.figures.ladder import draw_ladder
 from app.figures.style import FIGURE_FORMATS, to_bytes
 from app.parity.ladder.compare import Ladder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.exports.source import Export, Files
+from app.exports.export_input import Export, Files
 from app.report.latex import document
 
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from app.exports.plain import run_to_json
-from app.exports.source import Export, ExportedRun, Files, headline_metrics, is_right
+from app.exports.export_input import Export, ExportedRun, Files, headline_metrics, is_right
+from app.exports.tabular import run_to_json
 from app.report.samples import prompt_text
 from benchmarks.base import Benchmark
 from benchmarks.text.answer_text import visible_answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from app.exports.source import Files
+from app.exports.export_input import Files
 from app.store.sqlite_errors import StoreFullError
 from app.text.escape import clean
 from benchmarks.errors import SpecError, StoreError, did_you_mean

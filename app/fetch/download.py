@@ -144,25 +144,25 @@ class _Downloads:
                 wait = min(2 * wait, MAX_WAIT)
 
     def _try(self, file: RemoteFile) -> None:
-        begun = file.begun()
-        md5 = self._receive(file, begun) if begun == 0 or begun != file.size else None
+        partial_bytes = file.begun()
+        md5 = self._receive(file, partial_bytes) if partial_bytes == 0 or partial_bytes != file.size else None
         self._check(file, md5)
         os.replace(file.part, file.path)
 
-    def _receive(self, file: RemoteFile, begun: int) -> str | None:
+    def _receive(self, file: RemoteFile, partial_bytes: int) -> str | None:
         """Append the missing bytes of ``file``; return the md5 of the complete file if the server sends one."""
         import httpx2
 
         headers = {"Accept-Encoding": "identity", **(self._token if file.hub else {})}
-        if begun:
-            headers["Range"] = f"bytes={begun}-"
+        if partial_bytes:
+            headers["Range"] = f"bytes={partial_bytes}-"
         try:
             with self._client.stream("GET", file.url, headers=headers) as response:
-                begun = _begin(file, response, begun)
+                partial_bytes = _begin(file, response, partial_bytes)
                 length = _length(response)
-                if file.size is not None and length is not None and begun + length != file.size:
-                    self._refuse(file, f"it has {begun + length:,} bytes, not {file.size:,}")
-                self._write(file, response, begun)
+                if file.size is not None and length is not None and partial_bytes + length != file.size:
+                    self._refuse(file, f"it has {partial_bytes + length:,} bytes, not {file.size:,}")
+                self._write(file, response, partial_bytes)
                 return _md5(response)
         except httpx2.TimeoutException as error:
             raise _Retry("it does not respond") from error
@@ -171,8 +171,8 @@ class _Downloads:
         except httpx2.HTTPError as error:
             raise _Failed(f"its address is invalid ({error.__class__.__name__})") from error
 
-    def _write(self, file: RemoteFile, response: Any, begun: int) -> None:
-        with open_write(file.part.parent, file.part.name, append=bool(begun)) as part:
+    def _write(self, file: RemoteFile, response: Any, partial_bytes: int) -> None:
+        with open_write(file.part.parent, file.part.name, append=bool(partial_bytes)) as part:
             for piece in response.iter_bytes():
                 if self._stop.is_set():
                     raise _Stopped
@@ -234,13 +234,13 @@ def _md5_of(path: Path) -> str:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def _begin(file: RemoteFile, response: Any, begun: int) -> int:
+def _begin(file: RemoteFile, response: Any, partial_bytes: int) -> int:
     """Return how many bytes of the part file to keep, by the server's status. Raises the error the status stands for."""
     status = response.status_code
     if file.url.startswith("https:") and response.url.scheme != "https":
         raise _Failed("the server redirects to an unencrypted address")
-    if status == 206 and begun:
-        return begun  # the checksum detects another range than the requested one
+    if status == 206 and partial_bytes:
+        return partial_bytes  # the checksum detects another range than the requested one
     if status == 200:
         return 0
     if status == 416:
@@ -249,8 +249,11 @@ def _begin(file: RemoteFile, response: Any, begun: int) -> int:
     if status in (401, 403):
         raise access_denied(file.owner, status, response.headers.get("X-Error-Code", ""), file.page)
     if status in _TRANSIENT:
-        after = response.headers.get("Retry-After", "")
-        raise _Retry(f"it responds with status {status}", float(after) if after.replace(".", "", 1).isdigit() else None)
+        retry_after = response.headers.get("Retry-After", "")
+        raise _Retry(
+            f"it responds with status {status}",
+            float(retry_after) if retry_after.replace(".", "", 1).isdigit() else None,
+        )
     raise _Failed("it does not exist (404)" if status == 404 else f"the server responds with status {status}")
 
 

@@ -42,7 +42,7 @@ def execute_plan(plan: FetchPlan, command: str) -> None:
         return
     show = _progress_printer(plan)
     try:
-        lost = download(plan.missing, show)
+        failures = download(plan.missing, show)
     except FetchError as error:
         if sys.stderr.isatty():
             print(file=sys.stderr)  # below the progress line
@@ -52,14 +52,14 @@ def execute_plan(plan: FetchPlan, command: str) -> None:
             raise
         print(f"\nstopped; complete files are kept, and `{command}` resumes.", file=sys.stderr)
         raise FetchInterrupted from error
-    if lost:
-        raise FetchError(_failure_text(lost, len(plan.missing), command))
+    if failures:
+        raise FetchError(_failure_text(failures, len(plan.missing), command))
 
 
-def _failure_text(lost: dict[RemoteFile, str], total: int, command: str) -> str:
-    examples = "; ".join(f"{file.path.name}: {reason}" for file, reason in list(lost.items())[:3])
-    more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-    count = f"{len(lost):,} of {total:,} files could not be fetched"
+def _failure_text(failures: dict[RemoteFile, str], total: int, command: str) -> str:
+    examples = "; ".join(f"{file.path.name}: {reason}" for file, reason in list(failures.items())[:3])
+    more = f" and {len(failures) - 3} more" if len(failures) > 3 else ""
+    count = f"{len(failures):,} of {total:,} files could not be fetched"
     return f"{count} ({examples}{more}); the others are kept, `{command}` tries again."
 
 
@@ -77,8 +77,8 @@ def _progress_printer(plan: FetchPlan) -> Callable[[DownloadProgress], None]:
             return
         last, ended = now, progress.files == total
         rate = progress.bytes / max(now - start, 0.1)
-        left = max(0, plan.bytes - progress.bytes) / rate if rate else None
-        remaining = "" if left is None or ended else f", {_minutes(left)} left"
+        seconds_left = max(0, plan.bytes - progress.bytes) / rate if rate else None
+        remaining = "" if seconds_left is None or ended else f", {_minutes(seconds_left)} left"
         done = f"{progress.files:,} of {total:,} files, {size(progress.bytes)} of {size(plan.bytes)}"
         line = f"{done}, {size(int(rate))}/s{remaining}"
         print(

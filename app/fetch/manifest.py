@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, remove_file, replace_file
 from benchmarks.untrusted.safe_json import parse_json
 
@@ -58,4 +59,4 @@ def fetch_state(folder: Path) -> State:
     """Return whether the data in ``folder`` is fetched, begun or absent."""
     if read_manifest(folder) is not None:
         return "fetched"
-    return "begun" if folder.is_dir() and any(folder.iterdir()) else "none"
+    return "begun" if folder.is_dir() and any(folder_entries(folder)) else "none"

@@ -39,10 +39,10 @@ class FetchPlan:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines that describe the plan."""
-        here = self.files - len(self.missing)
-        about = "about " if self.estimated else ""
-        fetched = f"{len(self.missing):,} files, {about}{size(self.bytes)}" if self.missing else "nothing"
-        yield f"{self.name}: to fetch {fetched}" + (f"; {here:,} files are already here" if here else "")
+        present = self.files - len(self.missing)
+        approximately = "about " if self.estimated else ""
+        fetched = f"{len(self.missing):,} files, {approximately}{size(self.bytes)}" if self.missing else "nothing"
+        yield f"{self.name}: to fetch {fetched}" + (f"; {present:,} files are already here" if present else "")
         for licence in self.licences:
             yield f"  licence   {clean(licence)}"
         yield f"  to        {clean(str(self.folder))}"
@@ -70,8 +70,8 @@ def make_plan(
 ) -> FetchPlan:
     """Return the plan for ``files``, with unknown sizes requested. Raises FetchError if access is denied."""
     with ThreadPoolExecutor(MAX_PARALLEL) as pool:
-        here = list(pool.map(RemoteFile.is_complete, files))
-    missing = tuple(file for file, complete in zip(files, here, strict=True) if not complete)
+        is_present = list(pool.map(RemoteFile.is_complete, files))
+    missing = tuple(file for file, complete in zip(files, is_present, strict=True) if not complete)
     known = sum(file.size - file.begun() for file in missing if file.size is not None)
     unknown = [file for file in missing if file.size is None]
     sampled = unknown[:: max(1, len(unknown) // SIZE_SAMPLE)][:SIZE_SAMPLE]
@@ -106,9 +106,9 @@ def read_small(file: RemoteFile) -> bytes:
         return file.path.read_bytes()
     with tempfile.TemporaryDirectory() as folder:
         copy = RemoteFile(file.url, Path(folder) / file.path.name, file.owner, file.size, file.digest)
-        lost = download([copy])
-        if lost:
-            raise FetchError(f"{file.path.name} of {file.owner} cannot be fetched: {lost[copy]}; try again later.")
+        failures = download([copy])
+        if failures:
+            raise FetchError(f"{file.path.name} of {file.owner} cannot be fetched: {failures[copy]}; try again later.")
         return copy.path.read_bytes()
 
 

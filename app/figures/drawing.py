@@ -207,21 +207,21 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height))
 
 
-def _stack(axes: Any, at: float, shares: Sequence[Value], wide: float) -> None:
+def _stack(axes: Any, at: float, shares: Sequence[Value], width: float) -> None:
     if all(share is None for share in shares):
         axes.text(0.01, at, "n/a", va="center", ha="left", fontsize=6)
         return
-    left = 0.0
+    start = 0.0
     for number, share in enumerate(shares):
         kind = ink(number)
         if share:
-            _barh(axes, at, left, share, kind)
-            if share >= _WRITTEN * (3.3 / wide) ** 0.5:
+            _barh(axes, at, start, share, kind)
+            if share >= _WRITTEN * (3.3 / width) ** 0.5:
                 box = (
                     {"boxstyle": "square,pad=0.1", "facecolor": kind.fill, "edgecolor": "none"} if kind.hatch else None
                 )
                 axes.text(
-                    left + share / 2,
+                    start + share / 2,
                     at,
                     f"{100 * share:.0f}",
                     va="center",
@@ -230,13 +230,13 @@ def _stack(axes: Any, at: float, shares: Sequence[Value], wide: float) -> None:
                     fontsize=6,
                     bbox=box,
                 )
-            left += share
+            start += share
 
 
-def _barh(axes: Any, at: float, left: float, share: float, kind: Ink) -> None:
+def _barh(axes: Any, at: float, start: float, share: float, kind: Ink) -> None:
     edge = kind.on if kind.hatch else "none"
-    axes.barh(at, share, 0.78, left=left, color=kind.fill, hatch=kind.hatch, edgecolor=edge, linewidth=0)
-    axes.barh(at, share, 0.78, left=left, color="none", edgecolor="black", linewidth=0.4)
+    axes.barh(at, share, 0.78, left=start, color=kind.fill, hatch=kind.hatch, edgecolor=edge, linewidth=0)
+    axes.barh(at, share, 0.78, left=start, color="none", edgecolor="black", linewidth=0.4)
 
 
 def _whisker(axes: Any, x: float, value: Estimate) -> None:

@@ -14,6 +14,7 @@ from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
 from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.untrusted.finder_files import folder_entries, is_finder_file
 from benchmarks.vocabulary import Modality
 from judges.registry import get_judge
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
@@ -71,12 +72,12 @@ def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model. ``word`` is its name in a spec, ``name`` its display name; ``memory_fit`` is None if unknown.
+    """A model. ``spec_name`` is its name in a spec, ``name`` its display name; ``fits`` is None if unknown.
 
     ``problem`` says why it cannot run; ``note`` holds other facts, such as the memory it needs.
     """
 
-    word: str
+    spec_name: str
     name: str
     kind: str
     quantisation: str | None = None
@@ -111,49 +112,53 @@ def nearby_choices(workspace: Workspace) -> list[ModelChoice]:
 
 def _model_folders(parent: Path) -> Iterator[Path]:
     try:
-        entries = sorted(parent.iterdir())[:_MAX_ENTRIES]
+        entries = folder_entries(parent)[:_MAX_ENTRIES]
     except OSError:
         return
     for entry in entries:
-        if (entry / "config.json").is_file() and any(entry.glob("*.safetensors")):
+        if (entry / "config.json").is_file() and any(
+            not is_finder_file(file.name) for file in entry.glob("*.safetensors")
+        ):
             yield entry
 
 
-def model_choice(word: str) -> ModelChoice:
-    """Return the model named ``word``: a policy, a remote model, a folder or a Hub id. An unknown one has a problem."""
-    if word.startswith(PREFIX):
-        problem = "" if word in policy_names() else f"there is no policy {word!r}"
-        return ModelChoice(word, word, "policy baseline", fits=not problem, problem=problem, takes=ALL_MODALITIES)
-    if word.startswith(spec.PREFIX) or has_prefix(word):
-        kind, note = ("remote", key_state(word)) if is_remote(word) else (word.partition(":")[0], "")
+def model_choice(spec_name: str) -> ModelChoice:
+    """Return the model named ``spec_name``: a policy, a remote model, a folder or a Hub id. An unknown one has a problem."""
+    if spec_name.startswith(PREFIX):
+        problem = "" if spec_name in policy_names() else f"there is no policy {spec_name!r}"
+        return ModelChoice(
+            spec_name, spec_name, "policy baseline", fits=not problem, problem=problem, takes=ALL_MODALITIES
+        )
+    if spec_name.startswith(spec.PREFIX) or has_prefix(spec_name):
+        kind, note = ("remote", key_state(spec_name)) if is_remote(spec_name) else (spec_name.partition(":")[0], "")
         try:
-            describe(word)
+            describe(spec_name)
         except RashomonError as error:
-            return ModelChoice(word, word, kind, fits=None, problem=str(error))
-        return ModelChoice(word, word, kind, note=note, takes=modalities(word))
+            return ModelChoice(spec_name, spec_name, kind, fits=None, problem=str(error))
+        return ModelChoice(spec_name, spec_name, kind, note=note, takes=modalities(spec_name))
     try:
-        folder = resolve(word)
-        return _model(inspect(folder), str(typed_path(word)) if typed_path(word).is_dir() else word)
+        folder = resolve(spec_name)
+        return _model(inspect(folder), str(typed_path(spec_name)) if typed_path(spec_name).is_dir() else spec_name)
     except RashomonError as error:
-        name = Path(word).name if path_exists(word) else word
-        return ModelChoice(word, name, "model", fits=None, problem=str(error))
+        name = Path(spec_name).name if path_exists(spec_name) else spec_name
+        return ModelChoice(spec_name, name, "model", fits=None, problem=str(error))
 
 
-def _model(model: ModelInfo, word: str) -> ModelChoice:
+def _model(model: ModelInfo, spec_name: str) -> ModelChoice:
     if model.problem is not None:
-        return ModelChoice(word, model.name, "model", fits=None, problem=model.problem)
+        return ModelChoice(spec_name, model.name, "model", fits=None, problem=model.problem)
     fit = memory_fit(model.weights_bytes)
     kind = f"{model.architecture} (text only)" if model.engine == "mlx-lm" else model.architecture or "model"
     return ModelChoice(
-        word, model.name, kind, model.quantisation, model.weights_bytes, fit.ok, fit.sentence, takes=model.takes
+        spec_name, model.name, kind, model.quantisation, model.weights_bytes, fit.ok, fit.sentence, takes=model.takes
     )
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
-    """A judge of a benchmark's answers. ``word`` is its name in a spec; one that ends in ``:`` needs a model's name."""
+    """A judge of a benchmark's answers. ``spec_name`` is its name in a spec; one that ends in ``:`` needs a model's name."""
 
-    word: str
+    spec_name: str
     kind: str
     description: str
     ready: bool = True
@@ -168,7 +173,9 @@ def judge_choices(benchmark: Benchmark, models: Iterable[ModelChoice] = ()) -> l
     if benchmark.rubric is None:
         return choices
     local = (model for model in models if model.weights_bytes is not None and not model.problem)
-    choices += [JudgeChoice(model.word, "model", f"{model.name}, {model.facts()}", bool(model.fits)) for model in local]
+    choices += [
+        JudgeChoice(model.spec_name, "model", f"{model.name}, {model.facts()}", bool(model.fits)) for model in local
+    ]
     for engine in ENGINES:
         state = key_state(f"{engine}:")
         choices.append(JudgeChoice(f"{engine}:", "remote", state, not state.startswith("no key")))

@@ -44,7 +44,7 @@ def read_form(typed: Mapping[str, Any]) -> tuple[BatchSpec | None, dict[str, str
     for key, sentence in spec.mismatches():
         errors.setdefault(key, sentence)
     try:
-        spec.api.terms(None)
+        spec.api.remote_options(None)
     except SpecError as error:
         errors["cost_ceiling"] = str(error)
     return (None if errors else spec), errors

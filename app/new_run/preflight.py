@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.engine.plan import check_options, open_build
 from app.new_run.choices import model_choice
+from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, judge_usage, remote_usage
 from app.run_spec import BatchSpec, RunSpec
 from app.store.database import DATABASE
@@ -34,12 +35,12 @@ class RunPreflight:
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """The runs of a spec with their costs and warnings; ``wrong`` explains by field why there are none."""
+    """The runs of a spec with their costs and warnings; ``problems`` explains by field why there are none."""
 
     runs: tuple[RunPreflight, ...] = ()
     costs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    wrong: Mapping[str, str] | None = None
+    problems: Mapping[str, str] | None = None
 
 
 class PreflightChecker:
@@ -65,28 +66,28 @@ class PreflightChecker:
         """Check the runs of ``spec``. This reads the build the first time, and the image headers of remote requests."""
         for name in spec.model:
             if problem := model_choice(name).problem:
-                return Preflight(wrong={"model": f"{name}: {problem}"})
+                return Preflight(problems={"model": f"{name}: {problem}"})
         benchmark = get_benchmark(spec.benchmark)
         for name in spec.judge:
             try:
                 find_judge(name, benchmark)
             except RashomonError as error:
-                return Preflight(wrong={"judge": str(error)})
+                return Preflight(problems={"judge": str(error)})
         runs = []
         for run in spec.runs():
             try:
                 contents = self.contents(run)
             except RashomonError as error:
-                return Preflight(wrong={"data": str(error)})
+                return Preflight(problems={"data": str(error)})
             try:
                 estimate = estimate_run(self._workspace, run, contents).precomputed()
             except RashomonError as error:
-                return Preflight(wrong={"strata": str(error)})
+                return Preflight(problems={"strata": str(error)})
             if run.score == "likelihood":
                 try:
                     check_options(run, engine_name(run.model), estimate.instances)
                 except RashomonError as error:
-                    return Preflight(wrong={"score": str(error)})
+                    return Preflight(problems={"score": str(error)})
             name = run.run_name(contents.build.digest)
             exists = (self._workspace.runs_folder / name / DATABASE).is_file()
             runs.append(RunPreflight(run, name, exists, contents, estimate))
@@ -111,12 +112,12 @@ class PreflightChecker:
 
     def _warnings(self, spec: BatchSpec) -> list[str]:
         """Return what would end the runs of a valid spec: a missing API key or library, or too little memory."""
-        limits = spec.api.terms(self._workspace.replies)
+        options = spec.api.remote_options(self._workspace.replies)
         warnings = []
         for name in dict.fromkeys((*spec.model, *spec.judge)):
             if is_remote(name):
                 try:
-                    check_ready(name, limits)
+                    check_ready(name, options)
                 except AddressError:  # the user confirms it before the run starts
                     continue
                 except RashomonError as error:
@@ -126,7 +127,7 @@ class PreflightChecker:
             choice = model_choice(name)
             if choice.fits is False:
                 warnings.append(f"{choice.name}: {choice.note}")
-        return warnings
+        return [*warnings, *mac_warnings((name, spec.decoding.max_pixels) for name in spec.model)]
 
 
 def _stamp(folder: Path) -> object:

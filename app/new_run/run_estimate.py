@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from app.engine.plan import select_instances
 from app.engine.unsupported_media import require_instances, split_by_modality
+from app.report.throughput import duration
 from app.run_spec import RunSpec
 from app.store.run import RunStore
 from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
-from app.store.throughput import duration
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
@@ -69,8 +69,8 @@ class BuildContents:
     @cached_property
     def scorable(self) -> Mapping[str, int]:
         """The number of instances of each condition whose questions all have options, so that they can be scored."""
-        without = {instance.condition for instance in self.instances if not self.benchmark.options(instance)}
-        return {condition: count for condition, count in self.conditions.items() if condition not in without}
+        unscorable = {instance.condition for instance in self.instances if not self.benchmark.options(instance)}
+        return {condition: count for condition, count in self.conditions.items() if condition not in unscorable}
 
     def precomputed(self) -> BuildContents:
         """Compute all counts and return self; for a thread that passes it to another."""
@@ -139,9 +139,9 @@ def estimate_run(workspace: Workspace, spec: RunSpec, contents: BuildContents) -
 
     Raises SpecError for an unknown condition or stratum, or if the model supports none of the instances.
     """
-    chosen = select_instances(spec, contents.benchmark, contents.instances)
+    instances = select_instances(spec, contents.benchmark, contents.instances)
     takes = modalities(spec.model)
-    supported, excluded = split_by_modality(chosen, takes)
+    supported, excluded = split_by_modality(instances, takes)
     require_instances(spec.model, takes, supported, excluded, contents.benchmark)
     return RunEstimate(supported, measured_speed(workspace, spec), excluded)
 
@@ -185,7 +185,7 @@ def remote_usage(spec: RunSpec, instances: Iterable[Instance], build: Build) -> 
 
     protocol = spec.protocol()
     requests = (request for instance in instances for request in longest_requests(protocol, instance))
-    return estimate_usage(requests, spec.api.terms(None), build.media_path)
+    return estimate_usage(requests, spec.api.remote_options(None), build.media_path)
 
 
 def judge_usage(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]) -> UsageEstimate:
@@ -198,7 +198,7 @@ def judge_usage(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]
         for instance in instances
         if not judge.conditions or instance.condition in judge.conditions
     )
-    return estimate_usage((judge.request("answer", record) for record in records), spec.api.terms(None))
+    return estimate_usage((judge.request("answer", record) for record in records), spec.api.remote_options(None))
 
 
 def longest_requests(protocol: Protocol, instance: Instance) -> Iterator[Request]:

@@ -70,5 +70,5 @@ def _compare_sequential(run: RunOutputs, stored: StoredProbes, instances: Sequen
         for instance in instances
         if (request := run.request(instance).id) in stored.alone
     ]
-    differing = [instance for instance, before, now in pairs if before.strip() != now.strip()]
+    differing = [instance for instance, batched, sequential in pairs if batched.strip() != sequential.strip()]
     return len(differing), len(pairs), differing[0] if differing else ""

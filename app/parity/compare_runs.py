@@ -110,8 +110,10 @@ def forced_answers(a: RunOutputs, b: RunOutputs, instances: Sequence[str]) -> di
     """Return the answers to force through both models, by instance: A's and B's, without duplicates."""
     answers: dict[str, list[list[int]]] = {}
     for instance in instances:
-        both = [list(run.records[instance].generations[0].tokens[:MAX_FORCED_TOKENS]) for run in (a, b)]
-        answers[instance] = [tokens for number, tokens in enumerate(both) if tokens and tokens not in both[:number]]
+        token_lists = [list(run.records[instance].generations[0].tokens[:MAX_FORCED_TOKENS]) for run in (a, b)]
+        answers[instance] = [
+            tokens for number, tokens in enumerate(token_lists) if tokens and tokens not in token_lists[:number]
+        ]
     return answers
 
 
@@ -188,19 +190,19 @@ def _refused(instance: str, *probed: tuple[RunOutputs, ProbeResult]) -> RefusedR
 
 def left_out_sentence(reasons: Sequence[RefusedRequest], count: int) -> str:
     """Return the number of requests left out, of ``count``, with the first reason."""
-    lost = all(reason.lost for reason in reasons)
-    why = "their pictures are no longer in the build" if lost else reasons[0].why.removesuffix(".")
-    return f"{len(reasons)} of {count} left out: {why}"
+    media_missing = all(reason.lost for reason in reasons)
+    reason_text = "their pictures are no longer in the build" if media_missing else reasons[0].why.removesuffix(".")
+    return f"{len(reasons)} of {count} left out: {reason_text}"
 
 
 def label_effect(pair: RunPair, views: RunViews) -> LabelEffect:
     """Return the effect of the difference between two runs on their labels."""
     row = changes_table([pair], views).rows[0][1] if pair.shared else (0, 0, Estimate(None), Estimate(None), 0, 0)
-    same, kappa = row[2], row[3]
-    assert isinstance(same, Estimate)
+    same_share, kappa = row[2], row[3]
+    assert isinstance(same_share, Estimate)
     assert isinstance(kappa, Estimate)
     accuracies = (accuracy(pair.first, views, pair.resamples), accuracy(pair.second, views, pair.resamples))
-    return LabelEffect(int(str(row[1])), same, kappa, accuracies, accuracy_difference(pair, views))
+    return LabelEffect(int(str(row[1])), same_share, kappa, accuracies, accuracy_difference(pair, views))
 
 
 def _model_findings(

@@ -72,7 +72,9 @@ def token_difference(a: Sequence[int], b: Sequence[int], word: TokenText = lambd
             return f"{name} begins with an extra token ({_named(longer[0], word)})"
     runs = [_runs(tokens) for tokens in (a, b)]
     if [token for token, _ in runs[0]] == [token for token, _ in runs[1]]:
-        lengths = [(in_a, in_b) for (_, in_a), (_, in_b) in zip(*runs, strict=True) if in_a != in_b]
+        lengths = [
+            (length_a, length_b) for (_, length_a), (_, length_b) in zip(*runs, strict=True) if length_a != length_b
+        ]
         return (
             f"an image takes {_count(lengths[0][0], 'token')} in A and {lengths[0][1]} in B: it is resized differently"
         )
@@ -88,8 +90,8 @@ def image_difference(a: Probe, b: Probe) -> str:
     order = permutation(a, b)
     if order is None or order == sorted(order):
         return ""
-    moved = next(i for i, j in enumerate(order) if i != j)
-    return f"the images are in another order: the {_nth(moved)} in A is the {_nth(order[moved])} in B"
+    first_moved = next(i for i, j in enumerate(order) if i != j)
+    return f"the images are in another order: the {_nth(first_moved)} in A is the {_nth(order[first_moved])} in B"
 
 
 def permutation(a: Probe, b: Probe) -> list[int] | None:
@@ -132,7 +134,7 @@ def _pixel_difference(a: Probe, i: int, b: Probe, j: int) -> str:
 def _shared_prefix(a: Sequence[object], b: Sequence[object]) -> int:
     """Return the length of the shared prefix."""
     pairs = enumerate(zip(a, b, strict=False))
-    return next((i for i, (in_a, in_b) in pairs if in_a != in_b), min(len(a), len(b)))
+    return next((i for i, (item_a, item_b) in pairs if item_a != item_b), min(len(a), len(b)))
 
 
 def _extend_to_words(text: str, start: int, end: int) -> str:

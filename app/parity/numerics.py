@@ -46,14 +46,19 @@ class Numerics:
 
 def compare_numerics(pairs: Iterable[tuple[Probe, Probe]]) -> Numerics | None:
     """Return the difference over all pairs of probes with the same forced tokens; None where there are none."""
-    positions = same = 0
+    positions = same_count = 0
     shifts: list[float] = []
     divergences: list[float] = []
     logprob = margin = 0.0
     for a, b in pairs:
         if a.forced != b.forced:
             continue
-        logprob = max([logprob, *(abs(in_a - in_b) for in_a, in_b in zip(a.logprobs, b.logprobs, strict=True))])
+        logprob = max(
+            [
+                logprob,
+                *(abs(value_a - value_b) for value_a, value_b in zip(a.logprobs, b.logprobs, strict=True)),
+            ]
+        )
         for top_a, top_b in zip(a.top, b.top, strict=True):
             logprobs_a, logprobs_b = dict(top_a), dict(top_b)
             # A token that is not among B's twenty is less likely than the last of them, so this is a lower bound.
@@ -64,13 +69,13 @@ def compare_numerics(pairs: Iterable[tuple[Probe, Probe]]) -> Numerics | None:
             divergences.append(max(0.0, sum(exp(p) * (p - logprobs_b.get(token, least)) for token, p in top_a)))
             positions += 1
             if top_a[0][0] == top_b[0][0]:
-                same += 1
+                same_count += 1
             else:
                 margin = max(margin, top_a[0][1] - logprobs_a.get(top_b[0][0], top_a[-1][1]))
     if not positions:
         return None
     divergence = sum(divergences) / positions
-    return Numerics(positions, same, sum(shifts) / len(shifts), max(shifts), logprob, divergence, margin)
+    return Numerics(positions, same_count, sum(shifts) / len(shifts), max(shifts), logprob, divergence, margin)
 
 
 def numerics_finding(numerics: Numerics | None, cause: str, noise: float) -> StageFinding:
@@ -115,7 +120,7 @@ def replay(probes: Sequence[Probe], noise: float) -> Replay:
 
     A token differs where another one is ahead by more than ``noise``; smaller leads are ties that rounding decides.
     """
-    differing, first, largest = 0, "", 0.0
+    n_differing, first, largest = 0, "", 0.0
     for probe in probes:
         leads = [
             (top[0][1] - logprob if top[0][0] != token else 0.0)
@@ -123,10 +128,10 @@ def replay(probes: Sequence[Probe], noise: float) -> Replay:
         ]
         place = next((i for i, lead in enumerate(leads) if lead > noise), None)
         if place is not None:  # later tokens depend on this one, so they add nothing
-            differing += 1
+            n_differing += 1
             first = first or f"{probe.request_id}, token {place + 1}"
             largest = max(largest, leads[place])
-    return Replay(len(probes), differing, first, largest)
+    return Replay(len(probes), n_differing, first, largest)
 
 
 def _short(value: float) -> str:

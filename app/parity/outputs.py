@@ -150,9 +150,9 @@ def request_difference(a: Request, b: Request) -> str:
         for r in (a, b)
     ]
     if images[0] != images[1] and sorted(images[0]) == sorted(images[1]):
-        moved = next(i for i, (in_a, in_b) in enumerate(zip(*images, strict=True)) if in_a != in_b)
-        place = images[1].index(images[0][moved])
-        return f"the images are in another order: image {moved + 1} in A is image {place + 1} in B"
+        position = next(i for i, (image_a, image_b) in enumerate(zip(*images, strict=True)) if image_a != image_b)
+        place = images[1].index(images[0][position])
+        return f"the images are in another order: image {position + 1} in A is image {place + 1} in B"
     if images[0] != images[1]:
         if len(images[0]) != len(images[1]):
             return f"A has {len(images[0])} images, B {len(images[1])}"

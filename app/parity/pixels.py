@@ -23,7 +23,9 @@ _SAME_PICTURE = 0.8
 
 def same_stats(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
     """Return whether mean, deviation and greatest absolute value are equal up to rounding."""
-    return all(abs(in_a - in_b) <= ROUNDING * max(1.0, abs(in_a)) for in_a, in_b in zip(a, b, strict=True))
+    return all(
+        abs(value_a - value_b) <= ROUNDING * max(1.0, abs(value_a)) for value_a, value_b in zip(a, b, strict=True)
+    )
 
 
 def pixel_difference(a: Array, b: Array) -> str:

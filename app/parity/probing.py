@@ -18,6 +18,7 @@ from app.system.logs import Log
 from benchmarks.errors import RashomonError, StoreError
 from mlx_backends import remote
 from mlx_backends.imported import IMPORTED
+from mlx_backends.mlx.switches import with_full_fp32
 from mlx_backends.policy import PREFIX
 from mlx_backends.registry import describe
 
@@ -153,7 +154,7 @@ def _run(order: ProbeOrder) -> str:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=pump.fileno(),
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**with_full_fp32(os.environ), "PYTHONUNBUFFERED": "1"},
         )
         assert worker.stdin is not None
         assert worker.stdout is not None

@@ -37,7 +37,7 @@ def compare_with_paper(folders: Sequence[Path], rows: Sequence[str], judge: str 
     names = ", ".join(rows)
     if not distances:
         return PaperComparison(table, f"The paper has no value of {names} to compare these runs with.", ())
-    outside = sum(cells[3] == "no" for _, cells in table.rows)
+    outside_count = sum(cells[3] == "no" for _, cells in table.rows)
     largest, label_of_largest = max(distances)
     quantised = dict.fromkeys(f"{run.label} ({run.quantisation})" for run in views.runs if run.quantisation)
     weights = (
@@ -47,7 +47,7 @@ def compare_with_paper(folders: Sequence[Path], rows: Sequence[str], judge: str 
         else ""
     )
     verdict = (
-        f"Compared with the paper's {names}: of {len(distances)} values {outside} are outside our interval; they differ by "
+        f"Compared with the paper's {names}: of {len(distances)} values {outside_count} are outside our interval; they differ by "
         f"{sum(distance for distance, _ in distances) / len(distances):.3f} on average and by {largest:.3f} at most "
         f"({label_of_largest}). The paper's exact prompts are unknown; the notes of the table give rows, prompt, judge and "
         f"decoding of both.{weights}"

@@ -79,8 +79,8 @@ def run_order(order: ProbeOrder) -> None:
     if info.needs_device:
         lease = acquire_device(f"parity of {order.run.name}", waiting=_report, stop=lambda: False)
     try:
-        terms = replace(run.spec.api.terms(None), concurrency=1)
-        backend = load_backend(order.model, media, force=order.force, remote=terms)
+        options = replace(run.spec.api.remote_options(None), concurrency=1)
+        backend = load_backend(order.model, media, force=order.force, remote=options)
         try:
             digests = {request.id: request.digest for request in requests}
             engine = probe_store.engine_json(backend.info)

@@ -25,11 +25,11 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     conditions: dict[str, None] = {}
     alone: list[tuple[str, bool]] = []
     missing: Counter[str] = Counter()
-    figures = benchmark.figures()
+    metrics = benchmark.label_metrics()
     # An answer that a sibling is judged by is neither right nor wrong, and nor is that sibling's.
     bases = {benchmark.basis(condition) for condition in benchmark.conditions}
     judged_alone = {name for name in benchmark.conditions if benchmark.basis(name) is None and name not in bases}
-    counted = judged_alone.intersection(benchmark.conditions if figures is None else figures.conditions)
+    counted = judged_alone.intersection(benchmark.conditions if metrics is None else metrics.conditions)
     for record in records:
         instance, outcome = record.instance, record.outcome(judge)
         if outcome != "labelled":
@@ -77,11 +77,11 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
 def has_only_own_rows(folder: Path) -> bool:
     """Return whether every example of a run comes from the user's own table, so that no paper's rows are comparable."""
     with RunStore.read(folder) as store:
-        own = get_benchmark(store.meta("spec")["benchmark"]).rows_source
+        rows_source = get_benchmark(store.meta("spec")["benchmark"]).rows_source
         source = ""
-        for record in store.records() if own else ():
+        for record in store.records() if rows_source else ():
             source = record.instance.strata.get("source", "")
-            if source != own:
+            if source != rows_source:
                 return False
         return bool(source)
 
@@ -95,9 +95,9 @@ def without_paper(table: Table) -> Table:
 
 def other_tables_note(tables: Sequence[Table], shown: Sequence[str]) -> str:
     """Return the sentence that lists the tables not in ``shown``, and how to print them; "" if there are none."""
-    rest = [table.name for table in tables if table.name not in shown]
+    others = [table.name for table in tables if table.name not in shown]
     return (
-        f"More tables: {', '.join(rest)} (--table NAME); --all prints every table, --json is for programs."
-        if rest
+        f"More tables: {', '.join(others)} (--table NAME); --all prints every table, --json is for programs."
+        if others
         else ""
     )

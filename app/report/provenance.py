@@ -89,10 +89,12 @@ def _lines(provenance: Mapping[str, Any]) -> list[str]:
             lines.append(f"  libraries: {libraries}, Python {machine.get('python', 'unknown')}")
         if machine:
             lines.append(f"  machine: {machine['chip']}, {machine['memory'] / 2**30:.1f} GiB, {machine['system']}")
+        if environment := engine.get("environment"):
+            lines.append(f"  environment: {', '.join(f'{name}: {value}' for name, value in environment.items())}")
         if engine.get("weights_bytes"):
             lines.append(f"  weights: {engine['weights_bytes']} bytes")
-    if without := provenance["answers without digests"]:
-        lines.append(f"written without digests: {without} answers; `rashomon doctor RUN` says what that means")
+    if undigested := provenance["answers without digests"]:
+        lines.append(f"written without digests: {undigested} answers; `rashomon doctor RUN` says what that means")
     for judge in provenance["judges"]:
         lines.append(f"judged by: {judge}")
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.store.rows import ConditionProgress, JudgedCounts
+from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.workspace import RunSummary
 from app.text.escape import clean
 from benchmarks.vocabulary import Estimate

@@ -63,14 +63,14 @@ def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence
 
 def sample_to_row(record: Record, judge: str, *, canonical: bool = False) -> dict[str, Any]:
     """Return a record as one row of scalars for a spreadsheet, with the verdict of one judge."""
-    whole = sample_to_json(record, canonical=canonical)
-    last = whole["steps"][-1] if whole["steps"] else {}
-    verdict = whole["verdicts"].get(judge, {})
-    row = {key: whole[key] for key in ("id", "group", "condition", "question", "prompt", "answer")}
+    sample = sample_to_json(record, canonical=canonical)
+    last = sample["steps"][-1] if sample["steps"] else {}
+    verdict = sample["verdicts"].get(judge, {})
+    row = {key: sample[key] for key in ("id", "group", "condition", "question", "prompt", "answer")}
     if record.basis is not None:
-        row["own answer"] = whole["own answer"]
-    row |= {f"reference {key}": " | ".join(values) for key, values in whole["references"].items()}
-    row |= {f"stratum {key}": value for key, value in whole["strata"].items()}
+        row["own answer"] = sample["own answer"]
+    row |= {f"reference {key}": " | ".join(values) for key, values in sample["references"].items()}
+    row |= {f"stratum {key}": value for key, value in sample["strata"].items()}
     row |= {key: value for key, value in last.items() if key not in ("text", "tokens")}
     row |= {"outcome": record.outcome(judge), "label": verdict.get("label"), "reason": verdict.get("reason")}
     return row

@@ -173,14 +173,14 @@ def _judges_of(table: Table, inputs: _TableInputs) -> Sequence[str]:
 def _judge_tables(inputs: _TableInputs) -> list[Table]:
     """Return the metrics corrected by each person's labels, and the agreement of the judges."""
     tables: list[Table] = []
-    benchmark, metrics = inputs.benchmark, inputs.benchmark.figures()
+    benchmark, metrics = inputs.benchmark, inputs.benchmark.label_metrics()
     for person, by_run in inputs.samples.items():
         if metrics is not None and person != inputs.judge:
-            sampled, outside = restrict_to_sample(inputs.runs, person, by_run)
+            sampled, outside_count = restrict_to_sample(inputs.runs, person, by_run)
             table = corrected_table(sampled, inputs.judge, person, metrics, resamples=RESAMPLES, seed=inputs.seed)
-            if outside:
+            if outside_count:
                 note = (
-                    f"{outside} labels by {person} are not used here: they are outside the random sample, or come after an "
+                    f"{outside_count} labels by {person} are not used here: they are outside the random sample, or come after an "
                     "answer of the sample that was skipped."
                 )
                 table = replace(table, notes=(*table.notes, note))

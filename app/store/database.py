@@ -240,20 +240,20 @@ class Database:
             raise self._damaged(table, row, str(error)) from error
 
     def _damaged(self, table: str, row: Row | Values, why: str) -> DamagedError:
-        named = row if isinstance(row, dict) else dict(zip(COLUMNS[table], row, strict=False))
-        key = ", ".join(f"{named.get(column)!r:.60}" for column in KEYS[table])
+        values_by_column = row if isinstance(row, dict) else dict(zip(COLUMNS[table], row, strict=False))
+        key = ", ".join(f"{values_by_column.get(column)!r:.60}" for column in KEYS[table])
         return DamagedError(self.folder, f"table {table}, row {key}", why)
 
-    def _compare(self, seen: Mapping[str, Tally], kept: Mapping[str, Tally]) -> None:
+    def _compare(self, counted: Mapping[str, Tally], stored: Mapping[str, Tally]) -> None:
         """Raise DamagedError if complete reads of tables did not return all rows that were written."""
-        for problem in mismatches(seen, kept) if self._has_digests else ():
+        for problem in mismatches(counted, stored) if self._has_digests else ():
             table, _, why = problem.partition(": ")
             raise DamagedError(self.folder, table, f"{why} are there")
 
     def _tallies(self) -> dict[str, Tally]:
         """Return the expected number of rows of each table, with the sums of their digests."""
-        kept = tallies(self._rows("SELECT name, rows, total FROM tally")) if self._has_digests else {}
-        return kept | {table: merge(kept.get(table, EMPTY), change) for table, change in self._changes.items()}
+        stored = tallies(self._rows("SELECT name, rows, total FROM tally")) if self._has_digests else {}
+        return stored | {table: merge(stored.get(table, EMPTY), change) for table, change in self._changes.items()}
 
     def _whole(self, table: str) -> list[Row]:
         """Read all rows of a small table. Raises DamagedError if any is damaged or missing."""
@@ -321,9 +321,9 @@ class Database:
         self._changes[table] = add(self._changes.get(table, EMPTY), digest, by)
 
     def _write_tallies(self) -> None:
-        kept = self._tallies()
+        stored = self._tallies()
         self._db.executemany(
-            "INSERT OR REPLACE INTO tally VALUES (?, ?, ?)", [(table, *kept[table]) for table in self._changes]
+            "INSERT OR REPLACE INTO tally VALUES (?, ?, ?)", [(table, *stored[table]) for table in self._changes]
         )
         self._changes = {}
 

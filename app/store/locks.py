@@ -21,11 +21,11 @@ class FileLock:
         self.path = path
         self._fd: int | None = None
 
-    def acquire(self, who: str, *, patience: float = 0.5) -> bool:
-        """Acquire the lock for ``who``; return False if another process holds it.
+    def acquire(self, holder: str, *, patience: float = 0.5) -> bool:
+        """Acquire the lock for ``holder``; return False if another process holds it.
 
         Retry for ``patience`` seconds, since :meth:`holder` holds the lock for a moment. Raises StoreError if the file cannot be
-        created, or is a link or not a regular file.
+        created or locked, or is a link or not a regular file.
         """
         try:
             fd = open_descriptor(self.path.parent, self.path.name, os.O_RDWR | os.O_CREAT)
@@ -41,9 +41,15 @@ class FileLock:
                     os.close(fd)
                     return False
                 time.sleep(0.01)
+            except OSError as error:  # some network shares and foreign disks have no locks
+                os.close(fd)
+                raise StoreError(
+                    f"the disk of {self.path.parent} has no file locks ({error.strerror}), so two processes could write at "
+                    "once; use a folder on this machine's own disk (--workspace)."
+                ) from error
         try:
             os.ftruncate(fd, 0)
-            os.pwrite(fd, who.encode(), 0)
+            os.pwrite(fd, holder.encode(), 0)
         except OSError as error:
             os.close(fd)
             kind = StoreFullError if is_disk_full(error) else StoreError
@@ -67,6 +73,8 @@ class FileLock:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return os.pread(fd, 200, 0).decode(errors="replace")
+        except OSError:  # a disk without locks, where nobody can hold one
+            return None
         else:
             return None
         finally:

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from app.store.data_types import ConditionProgress, InstancePosition, JudgedCounts, NewAnswer, PendingInstance
 from app.store.database import PAGE, Row, storable
 from app.store.integrity import stored_values
 from app.store.integrity.digests import COLUMNS, EMPTY
 from app.store.integrity.ownership import new_id
-from app.store.rows import ConditionProgress, InstancePosition, JudgedCounts, NewAnswer, PendingInstance
 from app.store.samples import Samples
 from app.store.schema import LIST_SAMPLES
 from app.store.verdicts import Counters

@@ -10,7 +10,7 @@ from app.store.run import RunStore
 from app.text.escape import clean, spreadsheet_cell
 from app.text.shell import shell_quote
 from benchmarks.errors import SpecError
-from benchmarks.rows.spreadsheet import unguard_formulas
+from benchmarks.rows.spreadsheet_formulas import unguard_formulas
 
 _NAMED = 3
 _COMPARED = 20_000

@@ -229,14 +229,12 @@ def _contains_sql(word: str, name: str, values: dict[str, Any]) -> str:
     """Return SQL that tests if ``word`` occurs. SQLite folds only A to Z; other letters are folded in Python, more slowly."""
     if word.isascii():
         values[name] = word.lower()
-        has = f"instr(lower({{}}), :{name})"
+        template = f"instr(lower({{}}), :{name})"
     else:
         values[name] = word.casefold()
-        has = f"folded_has(CAST({{}} AS BLOB), :{name})"
-    answers = (
-        f"EXISTS (SELECT 1 FROM generation t WHERE t.instance = s.ordinal AND t.accepted AND {has.format('t.text')})"
-    )
-    return f"({has.format('s.id')} OR {has.format('s.question')} OR {answers})"
+        template = f"folded_has(CAST({{}} AS BLOB), :{name})"
+    answers = f"EXISTS (SELECT 1 FROM generation t WHERE t.instance = s.ordinal AND t.accepted AND {template.format('t.text')})"
+    return f"({template.format('s.id')} OR {template.format('s.question')} OR {answers})"
 
 
 def _folded_has(text: bytes, word: str) -> bool:

@@ -17,6 +17,7 @@ from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import make_folder
 
 FOLDER = ".trash"
@@ -63,15 +64,15 @@ class Trash:
 
     def take_over(self) -> list[str]:
         """Take over the trash of processes that ended without emptying it; return the names of its runs."""
-        before = len(self._deleted)
+        count_before = len(self._deleted)
         if (self._runs / FOLDER).is_symlink():  # a received workspace could point to any folder of the user
             return []
         with suppress(OSError):
-            for folder in sorted((self._runs / FOLDER).iterdir()):
+            for folder in folder_entries(self._runs / FOLDER):
                 if folder != self._folder and not folder.name.startswith(_HALF) and not folder.is_symlink():
                     with suppress(OSError, StoreError):
                         self._take(folder)
-        return self.names[before:]
+        return self.names[count_before:]
 
     def empty(self) -> None:
         """Remove the deleted runs for good. A run that cannot be removed is left for the next trash to take over."""
@@ -80,7 +81,7 @@ class Trash:
         for run in self._deleted:
             _remove(run)
         self._deleted.clear()
-        if not [entry for entry in self._folder.iterdir() if entry.name != _LOCK]:
+        if not [entry for entry in folder_entries(self._folder) if entry.name != _LOCK]:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._lock.release()
         self._lock = None
@@ -91,7 +92,7 @@ class Trash:
         with FileLock(folder / _LOCK) as lock:
             if not lock.acquire("rashomon, taking over"):
                 return
-            for run in sorted(folder.iterdir()):
+            for run in folder_entries(folder):
                 if run.name.startswith(_HALF):
                     shutil.rmtree(run, ignore_errors=True)
                 elif run.name != _LOCK:
@@ -133,7 +134,7 @@ def _rename(run: Path, place: Path) -> None:
 
 def _remove(run: Path) -> None:
     """Remove a run for good; rename it first, so that an incomplete run cannot be restored."""
-    gone = run.with_name(f"{_HALF}{uuid4().hex}")
+    renamed = run.with_name(f"{_HALF}{uuid4().hex}")
     with suppress(OSError):
-        run.rename(gone)
-        shutil.rmtree(gone, ignore_errors=True)
+        run.rename(renamed)
+        shutil.rmtree(renamed, ignore_errors=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from app.store.data_types import ConditionProgress
 from app.store.database import DATABASE
 from app.store.locks import FileLock
-from app.store.rows import ConditionProgress
 from app.store.run import RunStore
 from app.system.paths import path_exists, typed_path
 from benchmarks.build import read_manifest
@@ -155,12 +155,12 @@ class Workspace:
         for name in names:
             with suppress(Exception), RunStore.read(self.runs_folder / name) as run:  # an unreadable run has no facts
                 facts_by_name[name] = run.meta("created", 0.0), run.meta("identity", {}).get("data digest") or ""
-        differ = len({data for _, data in facts_by_name.values()}) > 1
+        data_differ = len({data for _, data in facts_by_name.values()}) > 1
         descriptions = []
         for name in sorted(names, key=lambda run: facts_by_name[run], reverse=True)[:_LISTED]:
             created, data = facts_by_name[name]
             facts = [time.strftime("%Y-%m-%d %H:%M", time.localtime(created))] if created else []
-            facts += [f"data {data[:12]}"] if data and differ else []
+            facts += [f"data {data[:12]}"] if data and data_differ else []
             descriptions.append(f"{name} ({', '.join(facts)})" if facts else name)
         return ", ".join(descriptions) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 

@@ -43,18 +43,18 @@ class Log:
         except OSError as error:
             raise StoreError(f"cannot write {self.path}: {error.strerror}; make the run's folder writable.") from error
 
-    def write(self, who: str, text: str) -> None:
-        """Append a record: one line with the time, the writer ``who`` and the text."""
-        line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {who}: {clean(text)}\n"
+    def write(self, writer: str, text: str) -> None:
+        """Append a record: one line with the time, the ``writer`` and the text."""
+        line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {writer}: {clean(text)}\n"
         with self._lock, suppress(OSError, ValueError):  # a full disk, or a pump that outlives the log
             if os.fstat(self._file.fileno()).st_size > _LARGEST:
                 self._file.truncate(0)
             self._file.write(line.encode("utf-8", "backslashreplace"))
             self._file.flush()
 
-    def pump(self, who: str) -> Pump:
-        """Return a pipe whose lines become records of ``who``."""
-        return Pump(self, who)
+    def pump(self, writer: str) -> Pump:
+        """Return a pipe whose lines become records of ``writer``."""
+        return Pump(self, writer)
 
     def close(self) -> None:
         """Close the file; later lines from a pump are lost."""
@@ -65,8 +65,8 @@ class Log:
 class Pump:
     """A pipe into a log. ``fileno`` is the writing end for the started process; a context manager around the start."""
 
-    def __init__(self, log: Log, who: str) -> None:
-        self._log, self._who = log, who
+    def __init__(self, log: Log, writer: str) -> None:
+        self._log, self._writer = log, writer
         self._read, self._write = os.pipe()
         self._thread = threading.Thread(target=self._work, daemon=True)
 
@@ -102,7 +102,7 @@ class Pump:
         # Of a line that overwrites itself, as progress bars do, only the last state counts.
         text = line.decode("utf-8", "backslashreplace").rstrip("\r").rpartition("\r")[2]
         if text.strip():
-            self._log.write(self._who, text)
+            self._log.write(self._writer, text)
 
 
 def write_single_lines() -> None:

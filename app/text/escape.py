@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from benchmarks.rows.spreadsheet import guard_formulas
+from benchmarks.rows.spreadsheet_formulas import guard_formulas
 
 _INVISIBLE = {
     0x034F,
@@ -78,7 +78,7 @@ def _visible(character: str, newlines: bool) -> str:
 def spreadsheet_cell(text: str) -> str:
     """Return ``text`` escaped so that no spreadsheet evaluates it as a formula.
 
-    See :func:`benchmarks.rows.spreadsheet.guard_formulas`. Control characters become visible escapes; newlines inside a
+    See :func:`benchmarks.rows.spreadsheet_formulas.guard_formulas`. Control characters become visible escapes; newlines inside a
     cell stay.
     """
     return ("'" if text.startswith(("\t", "\r")) else "") + guard_formulas(clean(text, newlines=True))

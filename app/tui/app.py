@@ -35,7 +35,7 @@ from app.tui.screens.base import RashomonScreen
 from app.tui.services import Severity
 from app.tui.settings import Settings, load_settings
 from app.tui.theme import THEME
-from app.tui.widgets.choose import ChoiceDialog
+from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog, StopDialog
 from app.tui.widgets.palette import Palette
 from app.tui.widgets.picture import best_mode

@@ -68,9 +68,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.go.compare", "5", "Compare", "Compare the marked runs."),
     Command("everywhere.go.label", "6", "Label", "Label a blind sample of the run's answers."),
     Command("everywhere.help", "question_mark,f1", "Help", "List the keys of this screen.", footer=True),
-    Command("everywhere.go.settings", "f2", "Settings", "Theme, pictures, keys and folders."),
-    Command("everywhere.go.rows", "f4", "Your rows", "Check a table of your own and build CMC-Bench from it."),
-    Command("everywhere.go.doctor", "f3", "Doctor", "Check this machine, and how to fix what does not work."),
+    Command("everywhere.go.settings", "7,f2", "Settings", "Theme, pictures, keys and folders."),
+    Command("everywhere.go.rows", "8,f4", "Your rows", "Check a table of your own and build CMC-Bench from it."),
+    Command("everywhere.go.doctor", "9,f3", "Doctor", "Check this machine, and how to fix what does not work."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The previous row.", palette=False),

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.engine.workers.device_lock import device_lock_path
+from app.report.throughput import Throughput
 from app.store.locks import FileLock
-from app.store.throughput import Throughput
 from app.store.workspace import RunSummary, Summaries, Workspace
 
 POLL_SECONDS = 0.25

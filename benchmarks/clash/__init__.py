@@ -84,7 +84,7 @@ class Clash(Benchmark):
 
         return tables(runs, judge, resamples=resamples, seed=seed)
 
-    def figures(self) -> LabelMetrics:
+    def label_metrics(self) -> LabelMetrics:
         from benchmarks.clash.tables import label_metrics
 
         return label_metrics()

@@ -32,10 +32,10 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     Raises SpecError for unknown source names and for a construction without a writer, SourceError for sources that do
     not exist, have an unknown layout or contain no usable sample.
     """
-    named = list(dict.fromkeys(resolve_sources("clash", SOURCE_NAMES, sources)))
+    named_sources = list(dict.fromkeys(resolve_sources("clash", SOURCE_NAMES, sources)))
     samples: dict[str, ClashSample] = {}
     with BuildWriter(out) as writer:
-        for name, place in named:
+        for name, place in named_sources:
             for row, sample in _samples(name, place, writer, options):
                 if sample.id in samples:
                     writer.add_skipped(name, row or f"image {sample.image_id}", _REPEATED)
@@ -44,7 +44,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                 writer.add_row({"id": sample.id, **sample.to_row()})
         if not samples:
             raise SourceError(f"the sources have no usable sample ({top_reasons(writer.skipped)}).")
-        return writer.finish(_manifest(named, options, samples, writer.skipped), replace=options.replace)
+        return writer.finish(_manifest(named_sources, options, samples, writer.skipped), replace=options.replace)
 
 
 def _samples(name: str, place: str, writer: BuildWriter, options: BuildOptions) -> Iterator[tuple[str, ClashSample]]:

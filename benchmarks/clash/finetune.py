@@ -15,6 +15,7 @@ from benchmarks.clash.constants import CONFLICT_OPTION
 from benchmarks.clash.prompts import prompt
 from benchmarks.clash.sample import ClashSample
 from benchmarks.errors import MediaError, SourceError, SpecError
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.vocabulary import Media, digest
 
 CONFLICT_ANSWER = CONFLICT_OPTION.rstrip(".")
@@ -66,7 +67,7 @@ def write_training(build: Build, out: Path, seed: int, validation_share: float =
             parts["validation" if sample.image.sha256 in held_out else "train"].append(sample)
     new = out.with_name(f".{out.name}.writing")
     try:
-        if out.exists() and any(out.iterdir()):
+        if out.exists() and any(folder_entries(out)):
             raise SourceError(f"{out} is not empty; name a new folder.")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(parents=True)

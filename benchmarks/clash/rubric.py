@@ -58,8 +58,8 @@ class ClashRubric(Rubric):
         references = record.instance.references
         image, text = (one_line("; ".join(references.get(role, ()))) for role in (IMAGE, TEXT))
         prediction = one_line(visible_answer(record.answer.text))
-        asked = f"Image-only answer: {image}\nText-only answer: {text}\nPrediction: {prediction}\nOutput:"
-        return f"{INSTRUCTION}\n\n{asked}"
+        query = f"Image-only answer: {image}\nText-only answer: {text}\nPrediction: {prediction}\nOutput:"
+        return f"{INSTRUCTION}\n\n{query}"
 
     def benchmark_label(self, label: str) -> str:
         return "INCORRECT" if label == "NONE" else label

@@ -58,7 +58,7 @@ class ClashSample:
         The kind of change, categories, distractor, source and image bytes are excluded: published predictions name the
         same sample without them.
         """
-        asked = [
+        content = [
             self.image_id,
             self.original_caption,
             self.conflicting_caption,
@@ -66,7 +66,7 @@ class ClashSample:
             self.image_only,
             self.text_only,
         ]
-        return f"clash-{digest(asked)[:16]}"
+        return f"clash-{digest(content)[:16]}"
 
     def to_row(self) -> dict[str, Any]:
         """Return the sample as a JSON object with these field names; the inverse of :meth:`from_row`."""

@@ -16,7 +16,7 @@ from benchmarks.cmc_bench.constants import (
     PAPER_CONDITIONS,
 )
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
-from benchmarks.rows.own_rows import TableCheck
+from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import Instance, Record, Table
 
@@ -85,7 +85,7 @@ class CMCBench(Benchmark):
         alone = instance.condition.endswith("-only") and instance.strata.get("correct") != "none"
         return instance.condition.removesuffix("-only") if alone else ""
 
-    def figures(self) -> LabelMetrics:
+    def label_metrics(self) -> LabelMetrics:
         from benchmarks.cmc_bench.metrics import MAIN_METRICS
 
         return LabelMetrics(PAPER_CONDITIONS, LABELS, MAIN_METRICS)

@@ -22,9 +22,9 @@ from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.cmc_bench.sources.mmmu import NO_OPTION
 from benchmarks.cmc_bench.sources.own_rows import unused_columns
+from benchmarks.rows.closest_file import NearFiles
 from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, Loader, SkippedRow
-from benchmarks.rows.near_files import NearFiles
-from benchmarks.rows.own_rows import RowCheck, TableCheck
+from benchmarks.rows.row_checks import RowCheck, TableCheck
 from benchmarks.vocabulary import Media
 
 _FIXES = {
@@ -96,8 +96,8 @@ def _row(
         wrong, _, fix = left_out.reason.partition("; ")
         return RowCheck(where, False, wrong, _fix(_FIXES.get(left_out.reason, fix), left_out, near))
     if example is None:
-        enough = f"not needed: its type has {options.per_stratum} examples already"
-        return RowCheck(where, True, enough, "add --per-stratum with a larger number to use it")
+        quota_message = f"not needed: its type has {options.per_stratum} examples already"
+        return RowCheck(where, True, quota_message, "add --per-stratum with a larger number to use it")
     right, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
     media |= {right: example.right.row.image, wrong_image: example.donor.row.image}
     summary = f"{example.right.type}: {example.right.row.answer} against {example.value}; wrong image of {example.donor.row.row}"

@@ -73,7 +73,7 @@ class Contra4(Benchmark):
 
         return tables(runs, judge, resamples=resamples, seed=seed)
 
-    def figures(self) -> LabelMetrics:
+    def label_metrics(self) -> LabelMetrics:
         from benchmarks.contra4.tables import label_metrics
 
         return label_metrics()

@@ -99,9 +99,9 @@ def _found(
 def _note_media(sample: Contra4Sample, row: str, writer: BuildWriter) -> None:
     for letter, scene in zip(sample.letters, sample.scenes, strict=True):
         if scene.problem:
-            what = _NO_MEDIUM if scene.media is None else "no rendered condition"
+            problem = _NO_MEDIUM if scene.media is None else "no rendered condition"
             where = f"{row} ({sample.row_id}) Scene {letter}, {scene.source}/{scene.name}"
-            writer.add_skipped(sample.source, where, f"{what}, {scene.modality} {scene.problem}")
+            writer.add_skipped(sample.source, where, f"{problem}, {scene.modality} {scene.problem}")
 
 
 def _captioners(options: BuildOptions) -> Captioners:

@@ -152,9 +152,9 @@ def _captions(runs: Runs, resamples: int, seed: int) -> Table:
 def _mean(pairs: Sequence[tuple[str, ...]], modality: str, resamples: int, seed: int) -> Estimate:
     scores = [meteor(predicted, gold) for kind, predicted, gold in pairs if kind == modality]
     counted: NDArray[np.float64] = np.array([[score, 1.0] for score in scores]).reshape(-1, 2)
-    drawn, whole = resample(counted, resamples, seed), counted.sum(0)
+    drawn, total = resample(counted, resamples, seed), counted.sum(0)
     means = ratio(drawn[:, 0], drawn[:, 1])
-    return estimate(float(ratio(whole[0], whole[1])), means, len(scores), reason="no caption of it was predicted")
+    return estimate(float(ratio(total[0], total[1])), means, len(scores), reason="no caption of it was predicted")
 
 
 def _stratum(key: str) -> CellSelector:

@@ -78,7 +78,7 @@ class CrossCheckBench(Benchmark):
 
         return tables(runs, judge)
 
-    def figures(self) -> LabelMetrics:
+    def label_metrics(self) -> LabelMetrics:
         from benchmarks.crosscheck_bench.metrics import label_metrics
 
         return label_metrics()

@@ -50,14 +50,14 @@ def count_answers(records: Sequence[Record], read: OutcomeReader) -> CrossCheckC
     ]
     groups = {group: i for i, group in enumerate(dict.fromkeys(record.instance.group for record in countable))}
     counts = np.zeros((len(groups), len(CONDITIONS), len(TASK_KEYS), 2), dtype=np.int64)
-    asked = np.zeros(counts.shape[:-1], dtype=np.bool_)
+    is_prompted = np.zeros(counts.shape[:-1], dtype=np.bool_)
     outcomes = np.zeros((len(CONDITIONS), len(OUTCOMES)), dtype=np.int64)
     for record in countable:
         condition = CONDITIONS.index(record.instance.condition)
         place = groups[record.instance.group], condition, TASK_KEYS.index(record.instance.strata["task"])
-        asked[place] = True
+        is_prompted[place] = True
         outcome, right = read(record)
         outcomes[condition, OUTCOMES.index(outcome)] += 1
         if outcome in ("labelled", "unparsed"):
             counts[place] += (right, 1)
-    return CrossCheckCounts(counts, asked, outcomes)
+    return CrossCheckCounts(counts, is_prompted, outcomes)

@@ -38,14 +38,14 @@ def parts(sample: CrossCheckSample, frames: Sequence[Media], *, reasoned: bool) 
     after = [*(after if sample.options else []), *([STEP_BY_STEP] if reasoned else [])]
     if inline:
         first, *rest = sample.question.split(IMAGE_PLACEHOLDER)
-        begins = Text("\n".join([INTRODUCTION, *before, first]))
-        return tuple(_interleaved(begins, frames, rest, "".join(f"\n{line}" for line in after)))
+        opening = Text("\n".join([INTRODUCTION, *before, first]))
+        return tuple(_interleaved(opening, frames, rest, "".join(f"\n{line}" for line in after)))
     body = "".join(f"\n{line}" for line in (*before, sample.question, *after))
     return (Text(f"{INTRODUCTION}\n"), *frames, Text(body))
 
 
-def _interleaved(begins: Text, frames: Sequence[Media], rest: Sequence[str], end: str) -> Iterator[Part]:
-    yield begins
+def _interleaved(opening: Text, frames: Sequence[Media], rest: Sequence[str], end: str) -> Iterator[Part]:
+    yield opening
     for number, (frame, words) in enumerate(zip(frames, rest, strict=True), 1):
         yield frame
         words += end if number == len(frames) else ""

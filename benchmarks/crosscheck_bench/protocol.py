@@ -27,10 +27,10 @@ class StrategyProtocol(Protocol):
         self.decoding = decoding
 
     def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
-        twice = instance.condition == "mm-cot"
-        if len(generations) > twice or any(generation.finish_reason == "error" for generation in generations):
+        two_stages = instance.condition == "mm-cot"
+        if len(generations) > two_stages or any(generation.finish_reason == "error" for generation in generations):
             return None
-        messages: tuple[Message, ...] = (Message("user", _with_marks(instance, ()) if twice else instance.parts),)
+        messages: tuple[Message, ...] = (Message("user", _with_marks(instance, ()) if two_stages else instance.parts),)
         if generations:
             messages = (*messages, *_second_stage(instance, generations[0].text))
         return Request(instance.id, len(generations), messages, self.decoding, references=instance.references)
@@ -38,11 +38,11 @@ class StrategyProtocol(Protocol):
 
 def _second_stage(instance: Instance, reasoning: str) -> tuple[Message, Message]:
     named = grounding(instance, reasoning)
-    again = _with_marks(instance, named.frames)
+    repeated_parts = _with_marks(instance, named.frames)
     if named.count:
-        again = (Text(f"{HIGHLIGHTED}\n"), *again)
+        repeated_parts = (Text(f"{HIGHLIGHTED}\n"), *repeated_parts)
     turn = reasoning if reasoning.strip() else NO_REASONING
-    return Message("assistant", (Text(turn),)), Message("user", again)
+    return Message("assistant", (Text(turn),)), Message("user", repeated_parts)
 
 
 def grounding(instance: Instance, reasoning: str) -> Grounding:

@@ -129,21 +129,21 @@ def _row_label(run: str, condition: str) -> str:
     return run if condition == "vanilla" else f"{run} / {condition}"
 
 
-def _cell(mean: TaskMean, asked: NDArray[np.bool_], totals: NDArray[np.int64], at: int) -> Estimate:
-    right, answers = (dict(zip(TASK_KEYS, totals[at, :, i].tolist(), strict=True)) for i in range(2))
-    if reason := _undefined_reason(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1]):
+def _cell(mean: TaskMean, is_prompted: NDArray[np.bool_], totals: NDArray[np.int64], column: int) -> Estimate:
+    right, answers = (dict(zip(TASK_KEYS, totals[column, :, i].tolist(), strict=True)) for i in range(2))
+    if reason := _undefined_reason(mean, np.logical_or.reduce(is_prompted[:, column]).tolist(), totals[column, :, 1]):
         return Estimate(None, n=sum(answers[task] for task in mean.needs), reason=reason)
     estimate = macro_average([right[task] for task in mean.tasks], [answers[task] for task in mean.tasks])
     if mean.less:
         estimate = independent_difference(estimate, wilson(right[mean.less], answers[mean.less]))
-    return replace(estimate, value=float(mean(accuracy(totals.astype(float))[at])))
+    return replace(estimate, value=float(mean(accuracy(totals.astype(float))[column])))
 
 
-def _undefined_reason(mean: TaskMean, asked: Sequence[bool], answers: NDArray[np.int64]) -> str:
+def _undefined_reason(mean: TaskMean, is_prompted: Sequence[bool], answers: NDArray[np.int64]) -> str:
     """Return why a mean is undefined, or "" if it is defined."""
     if not mean.tasks:
         return "no task needs it alone"
-    unasked = [task for task in mean.needs if not asked[TASK_KEYS.index(task)]]
+    unasked = [task for task in mean.needs if not is_prompted[TASK_KEYS.index(task)]]
     if unasked:
         return f"nothing was asked of {', '.join(unasked)}"
     empty = [task for task in mean.needs if not answers[TASK_KEYS.index(task)]]
@@ -158,15 +158,15 @@ def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
     has_strategies = any(run_counts.conditions not in ((), ("vanilla",)) for run_counts in sheet.tallies.values())
     for run, run_counts in sheet.tallies.items() if has_strategies else ():
         complete = run_counts.complete()
-        counts, asked = run_counts.counts[complete], run_counts.present[complete]
+        counts, is_prompted = run_counts.counts[complete], run_counts.present[complete]
         coverage.append(
             f"{run}: {int(complete.sum()):,} of {len(complete):,} samples are answered under all of its strategies."
         )
         for condition in run_counts.conditions:
             at = CONDITIONS.index(condition)
-            cells = [_cell(mean, asked, counts.sum(0), at) for mean in INTERVENTIONS.values()]
+            cells = [_cell(mean, is_prompted, counts.sum(0), at) for mean in INTERVENTIONS.values()]
             gained = (
-                [_gain(mean, asked, counts, at) for mean in INTERVENTIONS.values()]
+                [_gain(mean, is_prompted, counts, at) for mean in INTERVENTIONS.values()]
                 if condition != "vanilla"
                 else [None] * len(gains)
             )
@@ -184,22 +184,22 @@ def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
     )
 
 
-def _gain(mean: TaskMean, asked: NDArray[np.bool_], counts: NDArray[np.int64], at: int) -> Estimate:
+def _gain(mean: TaskMean, is_prompted: NDArray[np.bool_], counts: NDArray[np.int64], column: int) -> Estimate:
     """Return the mean under a strategy minus that under vanilla; ``counts`` cover samples answered under both."""
-    if not asked[:, _VANILLA].any():
+    if not is_prompted[:, _VANILLA].any():
         return Estimate(None, reason="this run was not asked under vanilla")
     totals, tasks = counts.sum(0), [TASK_KEYS.index(task) for task in mean.needs]
-    n = int(totals[at, tasks, 1].sum())
-    if reason := _undefined_reason(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1]):
+    n = int(totals[column, tasks, 1].sum())
+    if reason := _undefined_reason(mean, np.logical_or.reduce(is_prompted[:, column]).tolist(), totals[column, :, 1]):
         return Estimate(None, n=n, reason=reason)
     # Weight the samples so that all tasks have the same total weight.
-    weights = (counts[:, at, tasks, 1] * (n / len(tasks) / totals[at, tasks, 1])).sum(-1)
-    gains = (counts[:, at, tasks, 0] - counts[:, _VANILLA, tasks, 0]).sum(-1) * weights
+    weights = (counts[:, column, tasks, 1] * (n / len(tasks) / totals[column, tasks, 1])).sum(-1)
+    gains = (counts[:, column, tasks, 0] - counts[:, _VANILLA, tasks, 0]).sum(-1) * weights
     difference = share_difference(gains[weights > 0], weights[weights > 0])
     assert difference is not None
     accuracies = accuracy(totals.astype(float))
     low, high = difference.interval()
-    return Estimate(float(mean(accuracies[at]) - mean(accuracies[_VANILLA])), low, high, n)
+    return Estimate(float(mean(accuracies[column]) - mean(accuracies[_VANILLA])), low, high, n)
 
 
 def _interleaved(runs: Runs) -> Table:

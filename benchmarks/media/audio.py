@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.errors import MediaError
 from benchmarks.media.decoder import run_decoder
+from benchmarks.media.decoder_faults import is_decoder_fault
 from benchmarks.media.limits import HIGHEST_RATE, LONGEST_SOUND, LOWEST_RATE, MOST_CHANNELS, MOST_SAMPLES
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Sound]]:
         raise
     # A decoder can raise anything for hostile bytes.
     except Exception as error:
+        if is_decoder_fault(error):
+            raise
         raise MediaError(NAME, DAMAGED) from error
 
 

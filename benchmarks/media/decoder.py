@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from benchmarks.errors import MediaError
-from benchmarks.untrusted.bounded_process import SECONDS, BoundedProcess, LimitError, Message
+from benchmarks.errors import DecoderError, MediaError
+from benchmarks.untrusted.bounded_process import SECONDS, BoundedProcess, ChildError, LimitError, Message
 
 TOO_MUCH_MEMORY = "needs more than 400 MB of memory to be read; make it smaller or simpler"
 TOO_MUCH_TIME = f"takes more than {SECONDS:.0f} seconds to be read; make it smaller or simpler"
 
 
 def run_decoder(task: str, name: str, data: bytes, **request: Any) -> Iterator[Message]:
-    """Yield the child's messages for a task on a medium, which errors call ``name``. Raises MediaError."""
+    """Yield the child's messages for a task on a medium, which errors call ``name``. Raises MediaError, DecoderError."""
     refused = ""
     with tempfile.TemporaryFile() as file:
         file.write(data)
@@ -27,6 +27,8 @@ def run_decoder(task: str, name: str, data: bytes, **request: Any) -> Iterator[M
                     yield fields, payload
         except LimitError as error:
             raise MediaError(name, TOO_MUCH_TIME if error.limit == "time" else TOO_MUCH_MEMORY) from error
+        except ChildError as error:
+            raise DecoderError(name, str(error)) from error
     if refused:
         raise MediaError(name, refused)
 

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 
 from benchmarks.errors import MediaError, SpecError
 from benchmarks.media.decoder import run_decoder
+from benchmarks.media.decoder_faults import is_decoder_fault
 from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read, open_regular
 from benchmarks.vocabulary import Mark, Media
@@ -79,8 +80,8 @@ def _bounded(stream: BinaryIO, name: str) -> bytes:
 
 def read_media(path: Path, media: Media) -> bytes:
     """Return the bytes of ``media``'s file. Raises MediaError if it is missing or its digest differs from its name."""
-    what = {"audio": "sound", "point_cloud": "3D model"}.get(media.modality, media.modality)
-    name = f"the {what} {path.name!r}"
+    noun = {"audio": "sound", "point_cloud": "3D model"}.get(media.modality, media.modality)
+    name = f"the {noun} {path.name!r}"
     try:
         with open_read(path.parent, path.name) as stream:
             data = _bounded(stream, name)
@@ -150,6 +151,8 @@ def decode(file: IO[bytes], max_pixels: int | None) -> tuple[PILImage, _Size]:
         raise MediaError(NAME, TOO_LARGE) from error
     # A decoder can raise anything for hostile bytes.
     except Exception as error:
+        if is_decoder_fault(error):
+            raise
         large = image is not None and image.width * image.height > _PLAIN_PIXELS
         raise MediaError(NAME, DAMAGED_OR_LARGE if large else DAMAGED) from error
     size = fit_size(rgb.width, rgb.height, max_pixels)

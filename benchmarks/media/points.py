@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.errors import MediaError
 from benchmarks.extras import require_extra
 from benchmarks.media.decoder import run_decoder
+from benchmarks.media.decoder_faults import is_decoder_fault
 from benchmarks.media.limits import (
     LARGEST_IMAGE,
     LARGEST_SHAPE,
@@ -134,6 +135,8 @@ def decode_shape(data: bytes, suffix: str) -> Shape:
         raise
     # A parser can raise anything for hostile bytes.
     except Exception as error:
+        if is_decoder_fault(error):
+            raise
         raise MediaError(NAME, DAMAGED) from error
     return _checked(shape, up_is_z=kind in _UP_IS_Z)
 

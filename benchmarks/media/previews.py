@@ -144,10 +144,10 @@ def _side_by_side(frames: list[PILImage]) -> PILImage:
     from PIL import Image
 
     strip = Image.new("RGB", (sum(frame.width for frame in frames), max(frame.height for frame in frames)), "white")
-    left = 0
+    offset = 0
     for frame in frames:
-        strip.paste(frame, (left, 0))
-        left += frame.width
+        strip.paste(frame, (offset, 0))
+        offset += frame.width
     return strip
 
 

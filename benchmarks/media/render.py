@@ -139,9 +139,9 @@ def _draw_points(
     radius = int(np.clip(pixels // (2 * int(np.sqrt(len(x))) + 1), 1, 12))
     steps = np.arange(-radius, radius + 1)
     dx, dy = (grid.ravel() for grid in np.meshgrid(steps, steps))
-    over = radius * radius + radius - dx * dx - dy * dy
-    dx, dy, over = dx[over >= 0], dy[over >= 0], over[over >= 0]
-    rise = np.sqrt(over).astype(np.int64)
+    rise_squared = radius * radius + radius - dx * dx - dy * dy
+    dx, dy, rise_squared = dx[rise_squared >= 0], dy[rise_squared >= 0], rise_squared[rise_squared >= 0]
+    rise = np.sqrt(rise_squared).astype(np.int64)
     buffer = np.full(pixels * pixels, -1, np.int64)
     count, number = len(x), np.arange(len(x))
     if count * len(dx) > MOST_COVERED:

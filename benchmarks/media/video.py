@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from benchmarks.errors import MediaError
 from benchmarks.extras import require_extra
 from benchmarks.media.decoder import run_decoder
+from benchmarks.media.decoder_faults import is_decoder_fault
 from benchmarks.media.image import fit_size
 from benchmarks.media.limits import LARGEST_FRAME, LONGEST_VIDEO, MOST_DECODED, MOST_FRAMES
 
@@ -169,7 +170,9 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Any]]:
     file.seek(0)
     try:
         # The format is given, since some formats that PyAV would detect by content open other files.
-        with av.open(file, format=video_format[0], metadata_errors="replace") as container:
+        # PyAV 19 accepts metadata that are not UTF-8; before, that had to be requested.
+        lenient: dict[str, Any] = {} if int(av.__version__.partition(".")[0]) >= 19 else {"metadata_errors": "replace"}
+        with av.open(file, format=video_format[0], **lenient) as container:
             if not container.streams.video:
                 raise MediaError(NAME, NO_FRAMES)
             stream = container.streams.video[0]
@@ -181,6 +184,8 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Any]]:
         raise
     # A decoder can raise anything for hostile bytes.
     except Exception as error:
+        if is_decoder_fault(error):
+            raise
         raise MediaError(NAME, DAMAGED) from error
 
 

@@ -177,8 +177,8 @@ def more_complete_value(text: str, value: str, other: str, question: str) -> str
     no word, or if neither is more complete.
     """
     question_words = _words(question)
-    here, first, second = (_content(item, question_words) for item in (text, value, other))
-    complete = [(len(words), candidate) for words, candidate in ((first, value), (second, other)) if words <= here]
+    content, first, second = (_content(item, question_words) for item in (text, value, other))
+    complete = [(len(words), candidate) for words, candidate in ((first, value), (second, other)) if words <= content]
     if not first & second or not complete:
         return None
     longest = max(length for length, _ in complete)

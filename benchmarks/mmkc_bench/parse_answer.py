@@ -84,8 +84,8 @@ def question_and_subject(record: Record) -> str:
     The subject counts unless it is itself what the question asks for.
     """
     strata = record.instance.strata
-    about = strata.get("instance", "") if strata.get("dataset") == "EK" else ""
-    return f"{record.instance.question} {about}"
+    subject = strata.get("instance", "") if strata.get("dataset") == "EK" else ""
+    return f"{record.instance.question} {subject}"
 
 
 def own_answer(record: Record) -> ParsedAnswer:

@@ -97,8 +97,10 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
                 if of is choices:
                     of.append(_Reading(f"{label} (official)", None, list(count_officially(records))))
 
-    def rates(name: str, title: str, form: str, of: Sequence[_Reading], columns: Sequence[str], how: _Columns) -> Table:
-        rows = [row for reading in of for row in _rates(reading, form, how, resamples, seed)]
+    def rates(
+        name: str, title: str, form: str, of: Sequence[_Reading], columns: Sequence[str], compute: _Columns
+    ) -> Table:
+        rows = [row for reading in of for row in _rates(reading, form, compute, resamples, seed)]
         notes = (
             _NOTE_RATES if len(columns) == 4 else _NOTE_FACTS,
             *([_NOTE_OFFICIAL] if form == "mc" else []),
@@ -133,7 +135,7 @@ _PARTS = (
 _Columns = Callable[["Array", int], "Array"]
 
 
-def _rates(reading: _Reading, form: str, how: _Columns, resamples: int, seed: int) -> list[_Row]:
+def _rates(reading: _Reading, form: str, compute: _Columns, resamples: int, seed: int) -> list[_Row]:
     conditions = [f"{setting}-{form}" for setting in _SETTINGS]
     counts = entity_counts(reading.answers, conditions, CONFLICT_LABELS)
     totals, draws = counts.sum(0), resample(counts, resamples, seed)
@@ -143,7 +145,7 @@ def _rates(reading: _Reading, form: str, how: _Columns, resamples: int, seed: in
             continue
         answers = totals[place].sum(-1)
         for outcome, rate in enumerate(RATES.values()):
-            values, replicates = how(totals[place], outcome), how(draws[:, place], outcome)
+            values, replicates = compute(totals[place], outcome), compute(draws[:, place], outcome)
             ns, why = _answer_counts(answers, len(values)), _undefined_reasons(len(values))
             cells = tuple(
                 estimate(float(value), replicates[..., i], ns[i], reason=why[i]) for i, value in enumerate(values)

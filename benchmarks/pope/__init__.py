@@ -56,7 +56,7 @@ class Pope(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
 
-    def figures(self) -> LabelMetrics:
+    def label_metrics(self) -> LabelMetrics:
         from benchmarks.pope.tables import label_metrics
 
         return label_metrics(self.labels)

@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks.errors import SourceError
 from benchmarks.media import MISSING, read_image
 from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem, open_source
+from benchmarks.untrusted.finder_files import folder_entries
 
 Loader = Callable[[], bytes]
 
@@ -63,7 +64,9 @@ def list_files(folder: Path, *suffixes: str) -> list[Path]:
     """Return the files in ``folder`` that end in one of ``suffixes``, sorted by name, without hidden files."""
     try:
         files = [
-            p for p in folder.iterdir() if p.name.endswith(suffixes) and not p.name.startswith(".") and p.is_file()
+            p
+            for p in folder_entries(folder)
+            if p.name.endswith(suffixes) and not p.name.startswith(".") and p.is_file()
         ]
     except OSError:
         return []
@@ -73,7 +76,7 @@ def list_files(folder: Path, *suffixes: str) -> list[Path]:
 def list_folders(folder: Path) -> list[Path]:
     """Return the folders in ``folder``, sorted by name, without hidden folders."""
     try:
-        folders = [p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")]
+        folders = [p for p in folder_entries(folder) if p.is_dir() and not p.name.startswith(".")]
     except OSError:
         return []
     return sorted(folders, key=lambda p: p.name)

@@ -93,7 +93,8 @@ def same_value(a: str, b: str) -> bool:
 
 def _normal_form(answer: str) -> str:
     text = _folded(answer)
-    text = _SHORT_MONEY.sub(lambda m: f"{m[1]} {_SHORT_MAGNITUDE[m[2]]}", text)
+    # A combining accent may follow the "b" of "$2b" and must then join the "n" of "billion".
+    text = unicodedata.normalize("NFKC", _SHORT_MONEY.sub(lambda m: f"{m[1]} {_SHORT_MAGNITUDE[m[2]]}", text))
     bare = _OTHER_CURRENCY.sub(" ", _CURRENCY_OF_NUMBER.sub("", text))
     text = _stripped(_PERCENT_SIGN.sub("", " ".join(bare.split()) or text))
     return _NUMBER.sub(_canonical, text)
@@ -124,8 +125,8 @@ def _stripped(text: str) -> str:
 
 def _canonical(match: re.Match[str]) -> str:
     """Return a number without thousands separators and trailing zeros of its fraction."""
-    whole, fraction = (match[1] or "0").replace(",", ""), (match[2] or match[3] or "").rstrip("0").rstrip(".")
-    return whole + fraction
+    integer, fraction = (match[1] or "0").replace(",", ""), (match[2] or match[3] or "").rstrip("0").rstrip(".")
+    return integer + fraction
 
 
 def _quantity(answer: str) -> tuple[float, str] | None:

@@ -102,10 +102,10 @@ def _announced(text: str, letters: str) -> LetterChoice | None:
 def _on_a_line(text: str, letters: str) -> LetterChoice | None:
     """Return the letter that is alone on the first or the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    alone = [mark[1] for line in (lines[0], lines[-1]) if (mark := _ALONE.fullmatch(line))] if lines else []
-    if len(set(alone)) > 1:
-        return _several(alone)
-    return _among(alone[0], letters, "the letter alone on a line") if alone else None
+    lone_letters = [mark[1] for line in (lines[0], lines[-1]) if (mark := _ALONE.fullmatch(line))] if lines else []
+    if len(set(lone_letters)) > 1:
+        return _several(lone_letters)
+    return _among(lone_letters[0], letters, "the letter alone on a line") if lone_letters else None
 
 
 def _listed(text: str, letters: str) -> LetterChoice | None:

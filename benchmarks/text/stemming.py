@@ -83,9 +83,9 @@ def stem(word: str) -> str:
 def _step_1a(word: str) -> str:
     if word.endswith("ies") and len(word) == 4:
         return word[:-1]  # NLTK: ties -> tie
-    for suffix, instead in _STEP_1A:
+    for suffix, replacement in _STEP_1A:
         if word.endswith(suffix):
-            return word.removesuffix(suffix) + instead
+            return word.removesuffix(suffix) + replacement
     return word
 
 
@@ -146,10 +146,10 @@ def _step_5(word: str) -> str:
 
 def _replaced(word: str, rules: tuple[tuple[str, str], ...]) -> str:
     """Return ``word`` after the first rule whose suffix it has; unchanged if its stem is too short for that rule."""
-    for suffix, instead in rules:
+    for suffix, replacement in rules:
         if word.endswith(suffix):
             base = word.removesuffix(suffix)
-            return base + instead if _measure(base) > 0 else word
+            return base + replacement if _measure(base) > 0 else word
     return word
 
 

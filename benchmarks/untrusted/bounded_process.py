@@ -53,6 +53,10 @@ class LimitError(Exception):
         self.limit = limit
 
 
+class ChildError(Exception):
+    """A request at which the child's own code raised; the message is that exception's type and text."""
+
+
 class BoundedProcess:
     """A child process that runs ``module``, started at the first request and again after a request that ended it.
 
@@ -70,7 +74,7 @@ class BoundedProcess:
         self._owner = 0
 
     def ask(self, request: Mapping[str, Any], file: IO[bytes] | None = None) -> Generator[Message, None, None]:
-        """Yield the messages that answer ``request``. Raises LimitError if it exceeds a limit."""
+        """Yield the messages that answer ``request``. Raises LimitError if it exceeds a limit, ChildError for a bug."""
         with self._lock:
             link = self._started()
             try:
@@ -81,6 +85,8 @@ class BoundedProcess:
                     yield message
                 if limit := message[0].get("limit"):
                     raise LimitError("time" if limit == "time" else "memory")
+                if fault := message[0].get("fault"):
+                    raise ChildError(fault)
             except OSError as error:
                 raise LimitError(self._cause()) from error
             except BaseException:  # also an interruption: the rest of the answer must not reach the next request
@@ -164,10 +170,10 @@ def serve(handle: Handler, prepare: Callable[[dict[str, Any]], None]) -> None:
         while (request := _read(link)) is not None:
             file = _receive_file(link) if request.pop("file") else None
             seconds, memory, renewed = (request.pop(name) for name in ("seconds", "memory", "renewed"))
-            prepare(request)
-            _limit_memory(memory)
-            signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
+                prepare(request)
+                _limit_memory(memory)
+                signal.setitimer(signal.ITIMER_PROF, seconds)
                 for fields, payload in handle(request, file):
                     _send(link, fields, payload)
                     if renewed:
@@ -175,6 +181,8 @@ def serve(handle: Handler, prepare: Callable[[dict[str, Any]], None]) -> None:
                 end: dict[str, Any] = {"end": True}
             except MemoryError:
                 end = {"end": True, "limit": "memory"}
+            except Exception as error:
+                end = {"end": True, "fault": f"{type(error).__name__}: {error}"[:500]}
             signal.setitimer(signal.ITIMER_PROF, 0)
             _limit_memory(None)
             if file is not None:

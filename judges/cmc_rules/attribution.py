@@ -115,8 +115,8 @@ class Attribution:
             earlier = nouns or (self.named[index - 2] if index > 1 else [])
             if earlier:
                 return source_of(earlier[0])
-        together = previous.sentence == self.clauses[index].sentence
-        if together and nouns and _ATTRIBUTING.match(previous.masked.strip()):
+        same_sentence = previous.sentence == self.clauses[index].sentence
+        if same_sentence and nouns and _ATTRIBUTING.match(previous.masked.strip()):
             return source_of(nouns[0])
         header = _HEADER.fullmatch(previous.masked) if self.clauses[index].sentence - previous.sentence <= 1 else None
         return source_of(header) if header else ""
@@ -124,5 +124,5 @@ class Attribution:
     def _is_conditional(self, index: int) -> bool:
         clause, previous = self.clauses[index], self.clauses[max(index - 1, 0)]
         condition = clause if clause.lead == "if" or not index else previous
-        together = condition.sentence == clause.sentence and condition.lead == "if"
-        return together and not _FORCED.match(condition.masked.lstrip())
+        same_sentence = condition.sentence == clause.sentence and condition.lead == "if"
+        return same_sentence and not _FORCED.match(condition.masked.lstrip())

@@ -187,13 +187,13 @@ def split_clauses(folded: str) -> list[Clause]:
 
 def _split_sentence(sentence: str, number: int) -> list[Clause]:
     masked = _QUOTED.sub(lambda m: m[0] if m[1].count(" ") < 2 else "·" * len(m[0]), sentence)
-    result, start, aside = [], 0, ""
+    result, start, bracket = [], 0, ""
     for cut in [*_CLAUSE.finditer(masked), None]:
         end = cut.start() if cut else len(sentence)
         for at in range(start, end, _LONGEST_CLAUSE):
             part = slice(at, min(end, at + _LONGEST_CLAUSE))
             if sentence[part].strip(" .,:!?\"'()[]…"):
                 lead = _LEAD.match(sentence[part].lstrip())
-                result.append(Clause(sentence[part], masked[part], number, lead[1] if lead else aside))
-        start, aside = (cut.end(), "(" if "(" in cut[0] else "") if cut else (end, "")
+                result.append(Clause(sentence[part], masked[part], number, lead[1] if lead else bracket))
+        start, bracket = (cut.end(), "(" if "(" in cut[0] else "") if cut else (end, "")
     return result

@@ -128,25 +128,25 @@ class CommitmentReader:
                     [m for r in references for m in r.implied_mentions(words, others, self._answer_start(i))]
                     for i, words in enumerate(self.words)
                 ]
-            for here, mentions in zip(by_clause, mentions_of, strict=True):
-                here += [(m, name) for m in mentions]
+            for in_clause, mentions in zip(by_clause, mentions_of, strict=True):
+                in_clause += [(m, name) for m in mentions]
         return [
             [
                 (m, n)
-                for m, n in here
-                if not any(_is_covered(m, n, *rival) for rival in here) and not self._one_of(i, m, here)
+                for m, n in in_clause
+                if not any(_is_covered(m, n, *rival) for rival in in_clause) and not self._one_of(i, m, in_clause)
             ]
-            for i, here in enumerate(_resolve_roundings(by_clause))
+            for i, in_clause in enumerate(_resolve_roundings(by_clause))
         ]
 
-    def _one_of(self, index: int, mention: Mention, here: Sequence[tuple[Mention, str]]) -> bool:
+    def _one_of(self, index: int, mention: Mention, in_clause: Sequence[tuple[Mention, str]]) -> bool:
         """Return whether the mention is part of a list of symbols that also holds one of no reference."""
         text, answer_start = self.clauses[index].text, self._answer_start(index)
         if answer_start is None or mention.start < answer_start or self.polar:
             return False
         after, before = _JOINED_AFTER.match(text, mention.end), _JOINED_BEFORE.search(text, answer_start, mention.start)
         neighbours = [match for match in (after, before) if match and is_symbol(match[1])]
-        return any(not any(m.start <= b.start(1) < m.end for m, _ in here) for b in neighbours)
+        return any(not any(m.start <= b.start(1) < m.end for m, _ in in_clause) for b in neighbours)
 
     def _answer_start(self, index: int) -> int | None:
         """Return where in the clause the answer itself begins: after "the answer is", or at 0 if there is no other clause."""
@@ -272,11 +272,13 @@ class CommitmentReader:
 
     def _strength(self, index: int, mentions: Sequence[Mention]) -> tuple[float, bool]:
         words, clause = self.words[index], self.clauses[index]
-        outside = [t for t in words.tokens if not any(m.start <= t.start < m.end for m in mentions)]
+        outer_tokens = [t for t in words.tokens if not any(m.start <= t.start < m.end for m in mentions)]
         other_numbers = any(not any(m.start <= q.start < m.end for m in mentions) for q in words.quantities)
         whole_sentence = not index or sum(1 for c in self.clauses if c.sentence == clause.sentence) == 1
         bare = (
-            whole_sentence and not other_numbers and sum(1 for t in outside if t.stem not in _FILLERS) <= self.numeric
+            whole_sentence
+            and not other_numbers
+            and sum(1 for t in outer_tokens if t.stem not in _FILLERS) <= self.numeric
         )
         start, end = mentions[0].start, mentions[-1].end
         head, tail = clause.masked[: start + 1], clause.masked[end:].lstrip(" *\"')")
@@ -388,7 +390,7 @@ def _resolve_roundings(by_clause: Sequence[Sequence[tuple[Mention, str]]]) -> li
 
     It is assigned to the source whose value the answer also states in full, otherwise to the nearer value.
     """
-    exact_names = {name for here in by_clause for m, name in here if m.exact}
+    exact_names = {name for in_clause in by_clause for m, name in in_clause if m.exact}
 
     def farther(mention: Mention, name: str, other: Mention, rival: str) -> bool:
         if mention.start != other.start or mention.exact or other.exact or name == rival:
@@ -397,7 +399,10 @@ def _resolve_roundings(by_clause: Sequence[Sequence[tuple[Mention, str]]]) -> li
             return rival in exact_names
         return other.distance < mention.distance * (1 - _TIED)
 
-    return [[(m, n) for m, n in here if not any(farther(m, n, *rival) for rival in here)] for here in by_clause]
+    return [
+        [(m, n) for m, n in in_clause if not any(farther(m, n, *rival) for rival in in_clause)]
+        for in_clause in by_clause
+    ]
 
 
 def _is_covered(mention: Mention, name: str, other: Mention, other_name: str) -> bool:
@@ -407,12 +412,12 @@ def _is_covered(mention: Mention, name: str, other: Mention, other_name: str) ->
     return (other.end - other.start) > (mention.end - mention.start) or not mention.exact
 
 
-def _comparable(reference: Reference, got: Quantity) -> bool:
+def _comparable(reference: Reference, quantity: Quantity) -> bool:
     expected = reference.quantity
     if expected is None:
         return False
     if reference.is_year:
-        return got.looks_like_a_year
-    if expected.dimension and got.dimension and expected.dimension != got.dimension:
+        return quantity.looks_like_a_year
+    if expected.dimension and quantity.dimension and expected.dimension != quantity.dimension:
         return False
-    return not got.looks_like_a_year or expected.looks_like_a_year or got.value < 1500
+    return not quantity.looks_like_a_year or expected.looks_like_a_year or quantity.value < 1500

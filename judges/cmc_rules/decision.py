@@ -114,10 +114,10 @@ def _label_commitments(events: Sequence[Event], commits: Sequence[Event]) -> tup
             return "ABSTAIN", f"names both values and chooses neither: {_excerpt(best)}"
         return "BOTH", f"affirms both values: {_excerpt(best)}"
     name = min(best.values - {OTHER}, default=OTHER)
-    how = {EXPLICIT: "given as the answer", ECHOED: "where it takes up the question"}
+    phrases = {EXPLICIT: "given as the answer", ECHOED: "where it takes up the question"}
     return _LABEL_OF[
         name
-    ], f"commits to {_DESCRIPTION_OF[name]}, {how.get(best.strength, 'said last')}: {_excerpt(best)}"
+    ], f"commits to {_DESCRIPTION_OF[name]}, {phrases.get(best.strength, 'said last')}: {_excerpt(best)}"
 
 
 def _label_reports(events: Sequence[Event]) -> tuple[str, str]:

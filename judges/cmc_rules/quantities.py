@@ -206,31 +206,42 @@ def _parse_words(words: str) -> float | None:
 
 
 def match_grade(
-    reference: Quantity, got: Quantity, *, magnitude: float | None = None, approximate: bool = False, year: bool = False
+    reference: Quantity,
+    quantity: Quantity,
+    *,
+    magnitude: float | None = None,
+    approximate: bool = False,
+    year: bool = False,
 ) -> int:
-    """Return how well ``got`` matches ``reference``: 2 the same value, 1 a rounding of it, 0 another value.
+    """Return the grade of the match of ``quantity`` with ``reference``: 2 the same value, 1 a rounding of it, 0 another value.
 
     A rounding has fewer digits than the other and lies within 1%; one that the answer calls approximate, within 10%.
     Years are exact. ``magnitude`` is the magnitude the question asks in.
     """
-    if "decade" in (reference.kind, got.kind):
-        return 2 if reference.kind == got.kind and _same_decade(reference.value, got.value) else 0
-    if "ordinal" in (reference.kind, got.kind):
-        return 2 if reference.kind == got.kind and reference.value == got.value else 0
+    if "decade" in (reference.kind, quantity.kind):
+        return 2 if reference.kind == quantity.kind and _same_decade(reference.value, quantity.value) else 0
+    if "ordinal" in (reference.kind, quantity.kind):
+        return 2 if reference.kind == quantity.kind and reference.value == quantity.value else 0
     if year:
-        return 2 if got.magnitude == 1.0 and got.dimension is None and got.value == reference.value else 0
-    if reference.dimension and got.dimension and reference.dimension != got.dimension:
+        return (
+            2 if quantity.magnitude == 1.0 and quantity.dimension is None and quantity.value == reference.value else 0
+        )
+    if reference.dimension and quantity.dimension and reference.dimension != quantity.dimension:
         return 0
     return max(
         _grade(a, b, approximate)
-        for a in _readings(reference, magnitude, got)
-        for b in _readings(got, magnitude, reference)
+        for a in _readings(reference, magnitude, quantity)
+        for b in _readings(quantity, magnitude, reference)
     )
 
 
-def relative_distance(reference: Quantity, got: Quantity, *, magnitude: float | None = None) -> float:
-    """Return how far ``got`` lies from ``reference``, as a fraction of ``got``, in the readings that bring them nearest."""
-    pairs = [(a, b) for a, _ in _readings(reference, magnitude, got) for b, _ in _readings(got, magnitude, reference)]
+def relative_distance(reference: Quantity, quantity: Quantity, *, magnitude: float | None = None) -> float:
+    """Return the relative distance of ``quantity`` from ``reference`` in the readings that bring them nearest."""
+    pairs = [
+        (a, b)
+        for a, _ in _readings(reference, magnitude, quantity)
+        for b, _ in _readings(quantity, magnitude, reference)
+    ]
     return min((abs(abs(a) - abs(b)) / abs(b) for a, b in pairs if b), default=math.inf)
 
 
@@ -263,8 +274,8 @@ def _readings(quantity: Quantity, magnitude: float | None, other: Quantity) -> l
     return readings
 
 
-def _grade(reference: tuple[float, float], got: tuple[float, float], approximate: bool) -> int:
-    (a, a_step), (b, b_step) = reference, got
+def _grade(reference: tuple[float, float], values: tuple[float, float], approximate: bool) -> int:
+    (a, a_step), (b, b_step) = reference, values
     if math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-300):
         return 2
     distance = abs(a - b) * (1 + 1e-9)

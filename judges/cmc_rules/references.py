@@ -182,7 +182,7 @@ class Reference:
             matches = (_YES if self.polarity else _NO).finditer(text)
             return [Mention(m.start(), m.end()) for m in matches if _stands_as_answer(text, m.start(), m.end())]
         if self.quantity is not None:
-            grades = [(got, self.agrees(got, words)) for got in words.quantities]
+            grades = [(quantity, self.agrees(quantity, words)) for quantity in words.quantities]
             return [
                 Mention(q.start, q.end, grade == 2, 0.0 if grade == 2 else self._distance(q))
                 for q, grade in grades
@@ -192,25 +192,33 @@ class Reference:
             return [Mention(*span, False) for span in find_formula(self.formula, words.clause.text)]
         return self._name_mentions(words) or self._list_mentions(words)
 
-    def agrees(self, got: Quantity, words: ClauseWords) -> int:
+    def agrees(self, quantity: Quantity, words: ClauseWords) -> int:
         """Return 2 if a quantity of the answer has this value, 1 if it is a rounding of it, otherwise 0."""
         if self.quantity is None:
             return 0
-        if self.quantity.value < 0 < got.value and _DECLINE.search(words.clause.text):
-            got = replace(got, value=-got.value)
-        if got.kind == "ordinal" and self.quantity.kind == "number" and _RANK_QUESTION.search(self.question.folded):
-            got = replace(got, kind="number")
+        if self.quantity.value < 0 < quantity.value and _DECLINE.search(words.clause.text):
+            quantity = replace(quantity, value=-quantity.value)
+        if (
+            quantity.kind == "ordinal"
+            and self.quantity.kind == "number"
+            and _RANK_QUESTION.search(self.question.folded)
+        ):
+            quantity = replace(quantity, kind="number")
         magnitude = self.question.magnitude
-        return match_grade(self.quantity, got, magnitude=magnitude, approximate=words.approximate, year=self.is_year)
+        return match_grade(
+            self.quantity, quantity, magnitude=magnitude, approximate=words.approximate, year=self.is_year
+        )
 
-    def _distance(self, got: Quantity) -> float:
-        return relative_distance(self.quantity, got, magnitude=self.question.magnitude) if self.quantity else 0.0
+    def _distance(self, quantity: Quantity) -> float:
+        return relative_distance(self.quantity, quantity, magnitude=self.question.magnitude) if self.quantity else 0.0
 
-    def _repeats_question(self, got: Quantity, words: ClauseWords) -> bool:
+    def _repeats_question(self, quantity: Quantity, words: ClauseWords) -> bool:
         """Return whether the number only repeats the question: it occurs there too, next to the same word."""
-        repeats = [q for q in self.question.quantities if (q.value, q.magnitude) == (got.value, got.magnitude)]
+        repeats = [
+            q for q in self.question.quantities if (q.value, q.magnitude) == (quantity.value, quantity.magnitude)
+        ]
         neighbours = {side for q in repeats for side in _neighbours(self.question.tokens, q)}
-        return bool(neighbours & _neighbours(words.tokens, got)) if repeats else False
+        return bool(neighbours & _neighbours(words.tokens, quantity)) if repeats else False
 
     def _name_mentions(self, words: ClauseWords) -> list[Mention]:
         return [m for spelling in self.spellings for m in _find_runs(spelling, words.tokens)]
@@ -359,9 +367,9 @@ def _span_of(present: Sequence[Token], stems: frozenset[str] | set[str]) -> list
     return [Mention(matches[0].start, matches[-1].end, False)] if matches else []
 
 
-def _neighbours(words: Sequence[Token], got: Quantity) -> set[str]:
-    before = [f"{t.stem}<" for t in words if t.end <= got.start][-1:]
-    after = [f">{t.stem}" for t in words if t.start >= got.end][:1]
+def _neighbours(words: Sequence[Token], quantity: Quantity) -> set[str]:
+    before = [f"{t.stem}<" for t in words if t.end <= quantity.start][-1:]
+    after = [f">{t.stem}" for t in words if t.start >= quantity.end][:1]
     return {side for side in (*before, *after) if side.strip("<>") not in ("is", "be", "of")}
 
 

@@ -44,8 +44,8 @@ def is_retracted(words: ClauseWords, start: int, end: int, *, numeric: bool) -> 
         if words.clause.lead in ("who", "whose") and _OF_A_PERSON.match(text[:start]):
             return True
         return _BEATEN.search(near) is not None or _LESSER.match(after) is not None
-    here = next((q for q in words.quantities if q.start == start), None)
-    return _operand(here, before, after) or _in_range(here, before, after)
+    quantity = next((q for q in words.quantities if q.start == start), None)
+    return _operand(quantity, before, after) or _in_range(quantity, before, after)
 
 
 def _after_last(pattern: re.Pattern[str], text: str) -> str | None:
@@ -76,20 +76,22 @@ def _compared(before: str, numeric: bool) -> bool:
     return not numeric or bool(find_quantities(before[: len(before) - len(between)]))
 
 
-def _operand(here: Quantity | None, before: str, after: str) -> bool:
-    if here is not None and here.looks_like_a_year:
+def _operand(quantity: Quantity | None, before: str, after: str) -> bool:
+    if quantity is not None and quantity.looks_like_a_year:
         return False
     result = find_quantities(after.rpartition("=")[2])[:1] if "=" in after else ()
     if result:
-        return here is None or here.value != result[0].value
+        return quantity is None or quantity.value != result[0].value
     if _OPERATOR_AFTER.match(after) or _OPERATOR_BEFORE.search(before):
         return "=" not in before
     return _OPERANDS.search(before) is not None
 
 
-def _in_range(here: Quantity | None, before: str, after: str) -> bool:
+def _in_range(quantity: Quantity | None, before: str, after: str) -> bool:
     if _RISING.search(before) or (
-        here is not None and here.looks_like_a_year and re.match(rf"[-/]{here.value + 1:.0f}(?![0-9])", after)
+        quantity is not None
+        and quantity.looks_like_a_year
+        and re.match(rf"[-/]{quantity.value + 1:.0f}(?![0-9])", after)
     ):
         return False
     if _RANGE_AFTER.match(after) or _RANGE_BEFORE.search(before):

@@ -8,9 +8,9 @@ from benchmarks.clash.constants import LABEL_OF_ROLE, LABELS, MULTIPLE_CHOICE
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Verdict
 from judges.base import FunctionJudge
-from judges.string_match.choices import relaxed_choice, strict_choice
+from judges.string_match.multiple_choice import relaxed_choice, strict_choice
+from judges.string_match.open_answers import match_open_answer
 from judges.string_match.role_matches import References, RoleMatches
-from judges.string_match.words import match_open_answer
 
 
 class _Matching(FunctionJudge):

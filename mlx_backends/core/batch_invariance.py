@@ -91,9 +91,9 @@ def select_requests(requests: Sequence[Request]) -> list[Request]:
 
 
 def reference_answers(
-    requests: Sequence[Request], alone: Callable[[Request], ReferenceAnswer], stop: Callable[[], bool]
+    requests: Sequence[Request], answer: Callable[[Request], ReferenceAnswer], stop: Callable[[], bool]
 ) -> list[ReferenceAnswer]:
-    """Return the :func:`select_requests` of ``requests``, each answered by ``alone``; none if ``stop`` returns True meanwhile.
+    """Return the :func:`select_requests` of ``requests``, each answered by ``answer``; none if ``stop`` returns True meanwhile.
 
     A request that cannot be answered is left out: it becomes an error in its turn. A fault of the GPU is raised.
     """
@@ -102,7 +102,7 @@ def reference_answers(
         if stop():
             return []
         try:
-            cases.append(alone(request))
+            cases.append(answer(request))
         except Exception as error:
             if metal_fault(error) is not None:
                 raise
@@ -185,13 +185,13 @@ def _greedy(decoding: Decoding) -> Decoding:
     return Decoding(min(decoding.max_tokens, COMPARED_TOKENS), max_pixels=decoding.max_pixels)
 
 
-def _largest_shift(alone: Any, other: Any) -> float:
+def _largest_shift(sequential: Any, other: Any) -> float:
     """Return the most by which one of the ten highest logits of a step moved."""
     import numpy as np
 
-    highest = np.argpartition(alone, -_TOP_LOGITS, axis=-1)[:, -_TOP_LOGITS:]
-    differences = np.abs(np.take_along_axis(alone - other, highest, axis=-1))
-    rounding = np.abs(alone).max() * np.finfo(np.float32).eps
+    highest = np.argpartition(sequential, -_TOP_LOGITS, axis=-1)[:, -_TOP_LOGITS:]
+    differences = np.abs(np.take_along_axis(sequential - other, highest, axis=-1))
+    rounding = np.abs(sequential).max() * np.finfo(np.float32).eps
     return float(max(differences.max(), rounding))
 
 

@@ -150,6 +150,11 @@ class Prompter:
         tokens = set().union(*map(self.tokens_of, _MODALITIES))
         return tokens | (self._control_ids & {inputs.get("image_token_index")})
 
+    def replaced_tokens(self) -> set[int]:
+        """Return the tokens of images and videos that the model's configuration names; the encoder's output replaces them."""
+        words = [f"{modality}_token_{word}" for modality in ("image", "video") for word in ("id", "index")]
+        return self._control_ids & {getattr(self._config, word, None) for word in words}
+
     def tokens_of(self, modality: Modality) -> set[int]:
         """Return the tokens that stand for media of one modality."""
         tokens = {getattr(self._config, f"{modality}_token_{word}", None) for word in ("id", "index")}

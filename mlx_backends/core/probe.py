@@ -95,9 +95,13 @@ def split_pixels(tensors: Mapping[str, Any], count: int) -> list[Any]:
 
     if tensors.get(_PIXELS) is None:
         return []
+    if isinstance(tensors[_PIXELS], list) and len(tensors[_PIXELS]) == count:  # of different sizes
+        return [_array(pixels) for pixels in tensors[_PIXELS]]
     pixels, grid = _array(tensors[_PIXELS]), tensors.get(_GRID)
     if pixels.ndim >= 4 and pixels.shape[-1] == 3 != pixels.shape[-3]:
         pixels = np.moveaxis(pixels, -1, -3)
+    if pixels.ndim == 5 and len(pixels) == 1:  # one prompt, with all tiles of all its images
+        pixels = pixels[0]
     if grid is not None and pixels.ndim == 2:
         sizes = [int(np.prod(size)) for size in np.array(grid).tolist()]
         if len(sizes) == count and sum(sizes) == len(pixels):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -15,6 +15,7 @@ from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.mlx.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
 from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import PreparedInputs
+from mlx_backends.mlx.switches import SERIAL_IMAGES, InlineExecutor, is_on
 from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
 
 _SLICE_S = 0.05
@@ -57,7 +58,7 @@ class BatchedAnswers:
         self._text = text
         self._limits = limits
         self._recovery = recovery
-        self._pool = ThreadPoolExecutor(1, "prepare")
+        self._pool: Executor = InlineExecutor() if is_on(SERIAL_IMAGES) else ThreadPoolExecutor(1, "prepare")
         self._preparing: deque[tuple[Request, Future[PreparedInputs]]] = deque()
         self._started: list[_Work] = []
         self.sequential: deque[Request] = deque()

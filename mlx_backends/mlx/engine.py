@@ -9,7 +9,8 @@ from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.core.error_text import one_line
-from mlx_backends.models.discovery import ModelInfo, inspect, resolve, revision
+from mlx_backends.mlx.patches import patch_names
+from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.options import LoadOptions
@@ -31,22 +32,22 @@ class MLXEngine(Engine):
 
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         """Load ``model``. Raises ModelError for one that cannot be loaded, or does not fit in memory without ``force``."""
-        found = inspect(resolve(model))
+        model_info = inspect(resolve(model))
         from mlx_backends.mlx.fault_recovery import FaultRecovery
         from mlx_backends.mlx.load import check_supported, check_text_supported
         from mlx_backends.mlx.memory_limits import MemoryLimits
         from mlx_backends.models.memory_estimate import device_info
 
-        sees = found.engine == "mlx-vlm"
-        (check_supported if sees else check_text_supported)(found.path)
-        fit = memory_fit(found.weights_bytes, device_info())
+        has_vision = model_info.engine == "mlx-vlm"
+        (check_supported if has_vision else check_text_supported)(model_info.path)
+        fit = memory_fit(model_info.weights_bytes, device_info())
         if not fit.ok and not options.force:
             raise ModelError(
-                f"{found.name} was not loaded: {fit.sentence}; "
+                f"{model_info.name} was not loaded: {fit.sentence}; "
                 "choose a smaller quantisation, or add --force to load it anyway."
             )
         MemoryLimits.here().set()
-        return FaultRecovery().repeat(lambda: _load(found, media, options.max_in_flight))
+        return FaultRecovery().repeat(lambda: _load(model_info, media, options.max_in_flight))
 
 
 def _load(model: ModelInfo, media: MediaPath, width: int | None) -> Backend:
@@ -54,11 +55,11 @@ def _load(model: ModelInfo, media: MediaPath, width: int | None) -> Backend:
     from mlx_backends.mlx.load import load, load_text
     from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
 
-    sees = model.engine == "mlx-vlm"
+    has_vision = model.engine == "mlx-vlm"
     info = _describe(model)
-    loaded = (load if sees else load_text)(model.path)
+    loaded = (load if has_vision else load_text)(model.path)
     try:
-        if sees:
+        if has_vision:
             return VLMBackend(info, media, *loaded, width=width and max(1, width // QUEUE_FACTOR))
         return LMBackend(info, *loaded, width=width)
     except Exception as error:  # a processor or template unlike any other
@@ -66,6 +67,7 @@ def _load(model: ModelInfo, media: MediaPath, width: int | None) -> Backend:
 
 
 def _describe(model: ModelInfo) -> EngineInfo:
+    patches = patch_names(str(read_config(model.path).get("model_type"))) if model.engine == "mlx-vlm" else ""
     return EngineInfo(
         engine=model.engine,
         model=model.name,
@@ -73,7 +75,8 @@ def _describe(model: ModelInfo) -> EngineInfo:
         weights=weights_digest(model.path),
         quantisation=model.quantisation,
         device=_device(),
-        versions={name: _version(name) for name in sorted({*_LIBRARIES, model.engine})},
+        versions={name: _version(name) for name in sorted({*_LIBRARIES, model.engine})}
+        | ({"patches": patches} if patches else {}),
         weights_bytes=model.weights_bytes,
         takes=model.takes,
     )

@@ -71,8 +71,8 @@ class LMBackend(Backend):
         self._model = model
         self._width = width or WIDTH
         self._rows = make_rows(model, self._ends, self._width)
-        self.capacity = self._widest = self._rows.width
-        self.proof: BatchInvariance | None = None
+        self.capacity = self._max_capacity = self._rows.width
+        self.invariance: BatchInvariance | None = None
         self._waiting: list[Request] = []
         self._started: list[_Work] = []
         self._retried: set[str] = set()
@@ -116,19 +116,21 @@ class LMBackend(Backend):
 
     @property
     def remarks(self) -> Sequence[str]:
-        return () if self.proof is None else self.proof.remarks(self.info.model)
+        return () if self.invariance is None else self.invariance.remarks(self.info.model)
 
     @property
-    def widest(self) -> int:
-        return self._widest
+    def max_capacity(self) -> int:
+        return self._max_capacity
 
-    def exact(self) -> None:
+    def use_sequential_mode(self) -> None:
         self._set_width(1)
-        self.proof = None
+        self.invariance = None
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
+    def choose_mode(
+        self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
+    ) -> BatchInvariance | None:
         self._set_width(self._width)
-        self.proof = None
+        self.invariance = None
         if self.capacity == 1:
             return None
         repeating = self._recovery.repeating
@@ -136,10 +138,10 @@ class LMBackend(Backend):
             if not (cases := reference_answers(requests, repeating(self._case), stop)):
                 return None
             modes: dict[str, AnsweringMode] = {BATCHED: repeating(partial(self._forced, self._width))}
-            self.proof = check_batch_invariance(cases, repeating(self._padded), modes)
-        if self.proof.way == SEQUENTIAL:
+            self.invariance = check_batch_invariance(cases, repeating(self._padded), modes)
+        if self.invariance.way == SEQUENTIAL:
             self._set_width(1)
-        return self.proof
+        return self.invariance
 
     def close(self) -> None:
         self._waiting, self._started = [], []

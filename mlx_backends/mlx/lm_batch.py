@@ -96,7 +96,7 @@ class BatchedTextRows(TextRows):
                 del self._rows[response.uid]
 
     def drop(self, row: TextRow) -> None:
-        for uid in [uid for uid, held in self._rows.items() if held is row]:
+        for uid in [uid for uid, live_row in self._rows.items() if live_row is row]:
             self._generator.remove([uid])
             del self._rows[uid]
 

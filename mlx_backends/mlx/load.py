@@ -13,16 +13,15 @@ from typing import Any
 from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
+from mlx_backends.mlx.patches import apply_patches
 from mlx_backends.models.discovery import model_name, read_config
+from mlx_backends.models.model_types import REFUSED, type_problem
 from mlx_backends.models.tokenizer_limits import check_tokenizer
-
-__all__ = ["check_supported", "check_text_supported", "contained", "load", "load_text", "one_line"]
 
 
 def check_supported(path: Path) -> None:
     """Raise ModelError where mlx-vlm has no vision-language model of the type that the folder ``path`` declares."""
     config = read_config(path)
-    declared = config.get("model_type")
     with contained():
         import mlx_vlm.models
         from mlx_vlm.utils import get_model_type
@@ -33,11 +32,9 @@ def check_supported(path: Path) -> None:
         except (AttributeError, TypeError, ValueError):  # the configuration is malformed
             kind = None
     plain = kind is not None and re.fullmatch(r"\w+", kind) is not None
-    if not plain or not any((root / str(kind) / "__init__.py").is_file() for root in roots):
-        raise ModelError(
-            f"{model_name(path)} is of type {declared!r}, which this version of mlx-vlm does not know; "
-            "update mlx-vlm or choose another model."
-        )
+    if not plain or kind in REFUSED or not any((root / str(kind) / "__init__.py").is_file() for root in roots):
+        problem = type_problem({"model_type": kind if kind in REFUSED else config.get("model_type")})
+        raise ModelError(f"{model_name(path)} {problem or 'is of a type that this version of mlx-vlm does not know.'}")
 
 
 def check_text_supported(path: Path) -> None:
@@ -66,8 +63,10 @@ def load(path: Path) -> tuple[Any, Any]:
     try:
         with contained():
             from mlx_vlm import load as load_vlm
+            from mlx_vlm.utils import get_model_type
             from transformers.utils import logging
 
+            apply_patches(get_model_type(read_config(path)))
             logging.set_verbosity_error()  # it warns at every prompt of something only mlx-vlm can change
             # Without the explicit False, mlx-vlm's own processors turn it on.
             with _without_glob_characters(path) as place:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from mlx_backends.mlx.switches import NO_WIRED_LIMIT, is_on, leave_wired_limit
 from mlx_backends.models import memory_estimate
 from mlx_backends.models.memory_estimate import memory_fit, working_set
 
@@ -59,10 +60,12 @@ class MemoryLimits:
         """Wire a model's memory, and bound the cache of freed buffers.
 
         Only on Metal, which reports how much it can wire: elsewhere MLX has nothing to wire. An older macOS refuses to wire; then
-        answers are slower under pressure, and right all the same.
+        answers are slower under pressure, and right all the same. The switch ``RASHOMON_NO_WIRED_LIMIT`` wires nothing.
         """
         if self._metal is None or not self._mx.metal.is_available():
             return
+        if is_on(NO_WIRED_LIMIT):
+            leave_wired_limit(self._mx)
         with suppress(ValueError, RuntimeError):
             self._mx.set_wired_limit(self._metal)
         self._mx.set_cache_limit(int(self._metal * CACHE_SHARE))

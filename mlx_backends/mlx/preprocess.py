@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -89,7 +90,8 @@ class Preprocessor:
         content = np.array(tensors["input_ids"]).flatten().astype(np.int64)
         if not prompt.media:
             return PreparedInputs(request, tensors, content, ())
-        is_medium = np.isin(content, sorted(self._prompter.media_tokens(tensors))) | (content >= len(self._tokenizer))
+        is_medium = np.isin(content, sorted(self._prompter.media_tokens(tensors)))
+        is_medium |= (content < 0) | (content >= len(self._tokenizer))
         runs = _runs(is_medium) or [np.arange(len(content))]  # unknown where the medium is, so it counts as everywhere
         keys: list[Hashable] = [*(key for key, _ in keyed_images), *(key for key, _ in others)]
         images: tuple[str, ...] = ()
@@ -103,6 +105,10 @@ class Preprocessor:
         for medium, positions in located:
             content[positions] = self._number(medium, len(positions)) - np.arange(len(positions))
         return PreparedInputs(request, tensors, content, images, videos)
+
+    def image_tokens(self) -> set[int]:
+        """Return the tokens that the encoder's output replaces, as far as the configuration names them."""
+        return self._prompter.replaced_tokens()
 
     def _mixed(
         self, prompt: Prompt, tensors: Mapping[str, Any], content: Any, keys: Sequence[Hashable]
@@ -169,16 +175,18 @@ class Preprocessor:
         audio = [clip.samples for _, clip in others if isinstance(clip, SampledAudio)]
         videos = [video for _, video in others if isinstance(video, SampledVideo)]
         metadata = {"video_metadata": [video.metadata for video in videos]} if videos else {}
-        inputs: dict[str, Any] = prepare_inputs(
-            self._processor,
-            images=list(images) or None,
-            audio=audio or None,
-            videos=[video.frames for video in videos] or None,
-            **metadata,
-            prompts=prompt.text,
-            image_token_index=getattr(self._config, "image_token_index", None),
-            add_special_tokens=not has_bos and should_add_special_tokens(self._config.model_type, self._processor),
-        )
+        special = not has_bos and should_add_special_tokens(self._config.model_type, self._processor)
+        with nullcontext() if special else _without_special_tokens(self._processor):
+            inputs: dict[str, Any] = prepare_inputs(
+                self._processor,
+                images=list(images) or None,
+                audio=audio or None,
+                videos=[video.frames for video in videos] or None,
+                **metadata,
+                prompts=prompt.text,
+                image_token_index=getattr(self._config, "image_token_index", None),
+                add_special_tokens=special,
+            )
         self._prompter.check_inputs(prompt, inputs)
         return inputs
 
@@ -204,6 +212,37 @@ class Preprocessor:
         return self._numbers[medium, tokens]
 
 
+@contextmanager
+def _without_special_tokens(processor: Any) -> Iterator[None]:
+    """Have a processor's tokenizer add no special tokens.
+
+    mlx-vlm passes ``add_special_tokens`` on only where a processor names it; most hide it in ``**kwargs``, and their prompts
+    with images would then begin with two BOS tokens.
+    """
+    tokenizer = getattr(processor, "tokenizer", None)
+    if tokenizer is None:
+        yield
+        return
+    processor.tokenizer = _PlainTokenizer(tokenizer)
+    try:
+        yield
+    finally:
+        processor.tokenizer = tokenizer
+
+
+class _PlainTokenizer:
+    """A tokenizer that adds no special tokens."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, *texts: Any, **options: Any) -> Any:
+        return self._tokenizer(*texts, **{**options, "add_special_tokens": False})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+
 def _runs(mask: Any) -> list[Any]:
     """Return the positions where ``mask`` is true, in runs without a gap."""
     import numpy as np
@@ -223,7 +262,7 @@ def _image_digests(tensors: Mapping[str, Any], count: int) -> tuple[str, ...]:
         return ()
     if tensors.get(_GRID) is not None:
         return _digests_by_grid(tensors, _PIXELS, _GRID, count)
-    if pixels.ndim == 4 and pixels.shape[0] == count:
+    if getattr(pixels, "ndim", 0) == 4 and pixels.shape[0] == count:
         return tuple(_digest({_PIXELS: pixels[number : number + 1]}) for number in range(count))
     return ()
 
@@ -272,8 +311,8 @@ def shared_prefix_length(content: Any, other: Any) -> int:
     import numpy as np
 
     length = min(len(content), len(other))
-    differ = content[:length] != other[:length]
-    return int(np.argmax(differ)) if differ.any() else length
+    is_different = content[:length] != other[:length]
+    return int(np.argmax(is_different)) if is_different.any() else length
 
 
 def count_distinct_tokens(prompts: Sequence[Any]) -> int:

@@ -63,7 +63,7 @@ class SequentialRequest:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     faults: int = 0
-    """How many times the GPU failed on this request alone."""
+    """The number of times the GPU failed on this request alone."""
 
     def next_token(self) -> Any | None:
         """Read one token; return mlx-vlm's closing response when there are no more, else None."""

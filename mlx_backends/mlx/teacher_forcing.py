@@ -41,8 +41,10 @@ class TeacherForcing:
         import numpy as np
 
         forcing = ForcedAnswer(tokens)
-        free = replace(request, form=None, decoding=replace(request.decoding, max_tokens=len(tokens), temperature=0.0))
-        for _ in self._sequential.stream(free, [forcing]):
+        unconstrained = replace(
+            request, form=None, decoding=replace(request.decoding, max_tokens=len(tokens), temperature=0.0)
+        )
+        for _ in self._sequential.stream(unconstrained, [forcing]):
             pass
         settle()
         return np.stack(forcing.logits[: len(tokens)])

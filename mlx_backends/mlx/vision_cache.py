@@ -23,7 +23,7 @@ class CachedVisionTower:
 
     def __init__(self, model: Any, cache_bytes: int = CACHE_BYTES) -> None:
         self._model = model
-        self._name = next((name for name in _NAMES if getattr(model, name, None) is not None), None)
+        self._name = next((name for name in _NAMES if _replaceable(model, name)), None)
         self._encoder: Any = getattr(model, self._name) if self._name else None
         self._features: LRUCache[Any] = LRUCache(cache_bytes)
         self._images: tuple[str, ...] = ()
@@ -68,6 +68,11 @@ class CachedVisionTower:
 
     def _encode(self, key: tuple[str, ...], *arguments: Any, **named: Any) -> Any:
         return self._features.get(key, lambda: _evaluated(self._encoder(*arguments, **named)), _bytes)
+
+
+def _replaceable(model: Any, name: str) -> bool:
+    """Return whether ``model`` has an encoder of this name that can be replaced: Phi-3 Vision's is a property."""
+    return getattr(model, name, None) is not None and not isinstance(getattr(type(model), name, None), property)
 
 
 def _arrays(features: Any) -> list[Any]:

@@ -29,6 +29,7 @@ from mlx_backends.core.loglikelihood import score_options
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.mlx.fault_recovery import FaultRecovery, root_cause, settle
+from mlx_backends.mlx.image_guard import guard_image_features
 from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
@@ -72,7 +73,7 @@ class VLMBackend(Backend):
         """Take a loaded model and its processor; ``width`` bounds how many requests are answered in a batch."""
         self.info = info
         self.width = width or WIDTH
-        self.proof: BatchInvariance | None = None
+        self.invariance: BatchInvariance | None = None
         self._model = model
         self._processor = processor
         self._tokenizer = getattr(processor, "tokenizer", processor)
@@ -82,6 +83,7 @@ class VLMBackend(Backend):
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
             self._preprocessor = Preprocessor(processor, model.config, media)
+        guard_image_features(model, self._preprocessor.image_tokens())
         self._sequential = SequentialAnswers(model, processor, self._preprocessor, self._constrainer.processors)
         self._teacher_forcing = TeacherForcing(model, processor, self._preprocessor, self._sequential)
         self._limits = MemoryLimits.here()
@@ -91,11 +93,11 @@ class VLMBackend(Backend):
 
     @property
     def remarks(self) -> Sequence[str]:
-        proven = () if self.proof is None else self.proof.remarks(self.info.model)
-        return (*proven, *self._preprocessor.audio_video.remarks(self.info.model))
+        invariance = () if self.invariance is None else self.invariance.remarks(self.info.model)
+        return (*invariance, *self._preprocessor.audio_video.remarks(self.info.model))
 
     @property
-    def widest(self) -> int:
+    def max_capacity(self) -> int:
         return QUEUE_FACTOR * self.width
 
     @property
@@ -165,16 +167,18 @@ class VLMBackend(Backend):
         if self._batched is not None:
             self._batched.cancel(request_id)
 
-    def exact(self) -> None:
+    def use_sequential_mode(self) -> None:
         if self._in_flight:
             raise RuntimeError("the model is answering")
         if self._batched is not None:
             self._batched.close()
-        self._batched = self.proof = None
+        self._batched = self.invariance = None
         self.capacity = 1
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
-        self.exact()
+    def choose_mode(
+        self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
+    ) -> BatchInvariance | None:
+        self.use_sequential_mode()
         repeating, forcing = self._recovery.repeating, self._teacher_forcing
         with redirect_stdout(sys.stderr):
             if not (cases := reference_answers(requests, repeating(forcing.case), stop)):
@@ -184,14 +188,14 @@ class VLMBackend(Backend):
                 modes[BATCHED_SHARED] = repeating(forcing.mode(width, share=True))
                 modes[BATCHED] = repeating(forcing.mode(width, share=False))
             modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
-            self.proof = check_batch_invariance(cases, repeating(forcing.padded), modes)
-            if self.proof.way in (BATCHED_SHARED, SEQUENTIAL_SHARED):
-                self.proof = replace(self.proof, lacks=self._lacks())
-            if self.proof.way != SEQUENTIAL:
+            self.invariance = check_batch_invariance(cases, repeating(forcing.padded), modes)
+            if self.invariance.way in (BATCHED_SHARED, SEQUENTIAL_SHARED):
+                self.invariance = replace(self.invariance, lacks=self._lacks())
+            if self.invariance.way != SEQUENTIAL:
                 self._start_batched(
-                    1 if self.proof.way == SEQUENTIAL_SHARED else width, share=self.proof.way != BATCHED
+                    1 if self.invariance.way == SEQUENTIAL_SHARED else width, share=self.invariance.way != BATCHED
                 )
-        return self.proof
+        return self.invariance
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
         if self._in_flight:
@@ -207,6 +211,19 @@ class VLMBackend(Backend):
         image_count = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
         token_ids = tensors["input_ids"].flatten().tolist()
         return build_probe(request, text, token_ids, split_pixels(tensors, image_count), forced, logits, keep=keep)
+
+    def image_rows(self, request: Request) -> Any | None:
+        import mlx.core as mx
+        import numpy as np
+
+        with redirect_stdout(sys.stderr):
+            _, prepared = self._preprocessor.tensors(request)
+            tensors = {name: value for name, value in prepared.items() if value is not None}
+            ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
+            output = self._model.get_input_embeddings(ids, pixels, mask=tensors.pop("attention_mask", None), **tensors)
+        is_image = np.isin(np.array(ids)[0], sorted(self._preprocessor.image_tokens()))
+        rows = np.array(output.inputs_embeds.astype(mx.float32))[0]
+        return rows[is_image] if len(rows) == len(is_image) and is_image.any() else None
 
     def close(self) -> None:
         if self._work is not None:
@@ -306,16 +323,16 @@ class VLMBackend(Backend):
 
         from mlx_backends.mlx.vlm_batch import VLMRows
 
-        shared = self.proof is not None and self.proof.way in (BATCHED_SHARED, SEQUENTIAL_SHARED)
+        shared = self.invariance is not None and self.invariance.way in (BATCHED_SHARED, SEQUENTIAL_SHARED)
         started = perf_counter()
         mx.reset_peak_memory()
 
         def forced_logits(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
             if shared and len(sequences) > 1:
-                free = replace(request, form=None)
+                unconstrained = replace(request, form=None)
                 rows = VLMRows(self._model, self._processor, 1, share=True)
                 return self._teacher_forcing.force_rows(
-                    rows, [ReferenceAnswer(free, list(tokens), None) for tokens in sequences]
+                    rows, [ReferenceAnswer(unconstrained, list(tokens), None) for tokens in sequences]
                 )
             return [self._teacher_forcing.forced(request, tokens) for tokens in sequences]
 

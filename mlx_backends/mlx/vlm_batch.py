@@ -39,7 +39,7 @@ _FEATURES, _MASK = "deepstack_visual_embeds", "visual_pos_masks"
 _LAYERS_NDIM = 3
 """Dimensions of deepstack features in one array: layers, positions, width."""
 
-_KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", _FEATURES, _MASK})
+_KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", "per_layer_inputs", _FEATURES, _MASK})
 
 
 @dataclass(eq=False)
@@ -132,7 +132,7 @@ class VLMRows:
             self._waiting.remove(row)
         if row in self._started:
             self._started.remove(row)
-        for uid in [uid for uid, held in self._live.items() if held is row]:
+        for uid in [uid for uid, live_row in self._live.items() if live_row is row]:
             self._generator.remove(uid)
             del self._live[uid]
 
@@ -201,6 +201,8 @@ class VLMRows:
         row.embedded = {name: value for name, value in output.to_dict().items() if value is not None}
         if getattr(row.embedded.get(_FEATURES), "ndim", 0) > _LAYERS_NDIM:
             raise ModelError("its image features come in a layout that is not known to be the same in a batch")
+        if row.embedded["inputs_embeds"].shape[1] != len(row.inputs.content):
+            raise ModelError("its images take up another number of embeddings than of tokens in a prompt")
         if unknown := sorted(row.embedded.keys() - _KNOWN):
             raise ModelError(
                 f"its prompts come with {', '.join(unknown)}, which is not known to be the same in a batch"
@@ -209,11 +211,19 @@ class VLMRows:
     def _advance(self, row: VLMRow, until: int) -> Iterator[Sequence[VLMRow]]:
         """Read one prompt up to ``until``, in pieces."""
         while row.read < until:
-            end = min(until, row.read + PREFILL_TOKENS)
+            end = self._whole_images(row, min(until, row.read + PREFILL_TOKENS), until)
             self._forward(row.inputs.ids[:, row.read : end], row.cache, self._piece(row, row.read, end))
             self.prefilled += end - row.read
             row.read = end
             yield [row]
+
+    def _whole_images(self, row: VLMRow, end: int, until: int) -> int:
+        """Return ``end``, or the end of the image that it would split where the model reads images only as a whole."""
+        content = row.inputs.content
+        if getattr(self._language_model, "whole_images", False):
+            while end < until and content[end] < 0 and content[end] == content[end - 1] - 1:
+                end += 1
+        return end
 
     def _advance_batch(self, rows: Sequence[VLMRow]) -> None:
         """Read several prompts up to their last tokens in one pass, padded on the right."""

@@ -1,4 +1,4 @@
-"""Catalog of models worth fetching: those of the papers that are converted for MLX, with their disk and memory needs."""
+"""Catalog of models worth fetching, converted for MLX: those of the papers and others in wide use, with their memory needs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _BITS = {"4-bit": 4.5, "8-bit": 8.5, "bf16": 16.0}
 class CatalogModel:
     """A model on the Hub in one quantisation. ``benchmarks`` are those whose paper has a row for it.
 
+    ``unverified`` tells that its id or its size was not compared with the Hub.
+
     ``weights_bytes`` is computed: the language model's parameters at the quantisation's bits, all others (the encoders) in
     bf16. The Hub reports the exact size when the model is fetched.
     """
@@ -26,6 +28,7 @@ class CatalogModel:
     quantisation: str
     benchmarks: tuple[str, ...]
     weights_bytes: int
+    unverified: bool = False
 
 
 @cache
@@ -39,6 +42,7 @@ def catalog_models() -> tuple[CatalogModel, ...]:
             quantisation,
             tuple(entry["benchmarks"]),
             round((entry["language"] * _BITS[quantisation] + entry["rest"] * 16) / 8),
+            entry.get("unverified", False),
         )
         for entry in entries
         for quantisation, name in entry["models"].items()

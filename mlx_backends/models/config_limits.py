@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 
 MAX_LAYERS = 1000
@@ -66,7 +67,7 @@ def check_config(config: Mapping[str, Any], file: Path) -> None:
 def check_folder(path: Path) -> None:
     """Raise ModelError for a file that a library reads and that is not regular or too large, or for a processor's sizes."""
     try:
-        entries = sorted(path.iterdir())
+        entries = folder_entries(path)
         for entry in entries:
             megabytes = _SIZES.get(entry.name, _SIZES.get(entry.suffix))
             if megabytes is None and entry.suffix != ".safetensors":

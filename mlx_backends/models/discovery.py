@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.untrusted.finder_files import is_finder_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import Modality
 from mlx_backends.models.config_limits import check_config, check_folder
 from mlx_backends.models.modalities import supported_modalities
+from mlx_backends.models.model_types import type_problem
 from mlx_backends.models.weights import stored_dtype, weight_files
 
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json")
@@ -122,7 +124,9 @@ def inspect(path: Path) -> ModelInfo:
     config = read_config(path)
     files = weight_files(path)
     modalities = supported_modalities(config)
-    if not any(file.is_file() for pattern in _TOKENIZERS for file in path.glob(pattern)):
+    if not any(
+        file.is_file() and not is_finder_file(file.name) for pattern in _TOKENIZERS for file in path.glob(pattern)
+    ):
         raise ModelError(f"{path} holds no tokenizer; fetch the whole model.")
     if modalities and not any((path / name).is_file() for name in _PROCESSORS):
         raise ModelError(
@@ -148,9 +152,11 @@ def cached_models() -> list[ModelInfo]:
 def _cached(folder: Path) -> ModelInfo:
     name = _id(folder)
     try:
-        return inspect(resolve(name))
+        info = inspect(resolve(name))
     except ModelError as error:
         return ModelInfo(name, folder, 0, None, None, problem=str(error))
+    problem = type_problem(read_config(info.path)) if info.engine == "mlx-vlm" else None
+    return replace(info, problem=problem and f"{name} {problem}")
 
 
 def _architecture(config: Mapping[str, Any]) -> str | None:

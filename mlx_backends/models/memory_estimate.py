@@ -10,12 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlx_backends.models.request_memory import cache_bytes, prefill_bytes
+from mlx_backends.models.metal import GIB, estimated_working_set, metal_working_set
+from mlx_backends.models.request_memory import cache_bytes, image_bytes, pixels_per_token, prefill_bytes
 
-GIB = 2**30
 PREFILL_TOKENS = 512
 """Tokens of each prompt that are read in one pass."""
 
+LARGE_IMAGE = 4_000_000
+"""Pixels of the largest image that users should not have to think about: a screenshot, a page at 200 dots an inch."""
+
+_TEXT_TOKENS, _ANSWER_TOKENS = 1500, 256  # of a prompt, besides its image
+_RUNTIME = GIB // 2  # of MLX and its buffers, besides the weights
+_PIXEL_STEP = 100_000
 _MACS = (8, 16, 18, 24, 32, 36, 48, 64, 96, 128, 192, 256, 512)
 _WORKING_SET = "max_recommended_working_set_size"
 _GPU_MEMORY = "total_memory"  # of MLX's CUDA build
@@ -45,8 +51,8 @@ def memory_fit(weights_bytes: int, device: Mapping[str, Any] | None = None) -> M
     """Return whether a model with ``weights_bytes`` of weight files can run here.
 
     With ``device``, MLX's device information, the memory is Metal's recommended working set, exactly, or an NVIDIA GPU's.
-    Without it, on a Mac it is estimated from the machine's memory (Metal recommends two thirds of it up to 36 GiB, three quarters
-    above); elsewhere it is the machine's memory less 2 GiB or an eighth of it, whichever is more.
+    Without it, on a Mac Metal is asked in a process of its own (:func:`metal_working_set`), and where none answers it is
+    estimated from the machine's memory; elsewhere it is the machine's memory less 2 GiB or an eighth of it, whichever is more.
     """
     available, source = _available(device or {})
     required = required_memory(weights_bytes)
@@ -61,7 +67,7 @@ def memory_fit(weights_bytes: int, device: Mapping[str, Any] | None = None) -> M
 
 def smallest_mac(weights_bytes: int) -> int | None:
     """Return the memory, in GB as Apple counts, of the smallest Mac that such a model fits on; None where there is none."""
-    return next((size for size in _MACS if required_memory(weights_bytes) <= _metal(size * GIB)), None)
+    return next((size for size in _MACS if required_memory(weights_bytes) <= estimated_working_set(size * GIB)), None)
 
 
 def batch_width(
@@ -88,6 +94,39 @@ def batch_width(
     row = cache + prefill_bytes(config, min(prompt_tokens, prefill_tokens))
     spare = memory_fit(weights_bytes, device).available - required_memory(weights_bytes)
     return max(1, min(most, spare // row if row else most))
+
+
+def peak_memory(
+    config: Any, weights_bytes: int, *, prompt_tokens: int, image_tokens: int = 0, max_tokens: int, width: int = 1
+) -> int:
+    """Return the peak in bytes with ``width`` requests in a batch, of which one is being encoded and all are being read.
+
+    ``prompt_tokens`` include the ``image_tokens``. It is never less than :func:`required_memory`.
+    """
+    row = (cache_bytes(config, prompt_tokens + max_tokens) or 0) + prefill_bytes(
+        config, min(prompt_tokens, PREFILL_TOKENS)
+    )
+    peak = weights_bytes + _RUNTIME + width * row + image_bytes(config, image_tokens)
+    return max(required_memory(weights_bytes), peak)
+
+
+def suggested_max_pixels(config: Any, weights_bytes: int, available: int) -> int | None:
+    """Return the pixels to which images should be limited so that one request fits in ``available`` bytes.
+
+    None if images of ``LARGE_IMAGE`` pixels fit, or if the model does not even fit with the smallest images.
+    """
+    for pixels in range(LARGE_IMAGE, 0, -_PIXEL_STEP):
+        tokens = pixels // pixels_per_token(config)
+        peak = peak_memory(
+            config,
+            weights_bytes,
+            prompt_tokens=_TEXT_TOKENS + tokens,
+            image_tokens=tokens,
+            max_tokens=_ANSWER_TOKENS,
+        )
+        if peak <= available:
+            return None if pixels == LARGE_IMAGE else pixels
+    return None
 
 
 def total_memory() -> int:
@@ -119,15 +158,12 @@ def _available(device: Mapping[str, Any]) -> tuple[int, str]:
         return recommended, "Metal's recommended working set"
     if isinstance(total := device.get(_GPU_MEMORY), int) and total > 0:
         return total, "the GPU's memory"
+    if (recommended := metal_working_set()) is not None:
+        return recommended, "Metal's recommended working set"
     total = _total()
     if sys.platform == "darwin":
-        return _metal(total), f"Metal's working set, estimated from {total / GIB:.0f} GiB of memory"
+        return estimated_working_set(total), f"Metal's working set, estimated from {total / GIB:.0f} GiB of memory"
     return max(0, total - max(2 * GIB, total // 8)), f"memory to use, of {total / GIB:.0f} GiB"
-
-
-def _metal(total: int) -> int:
-    """Return the working set that Metal recommends on a Mac with ``total`` bytes of memory."""
-    return total * 2 // 3 if total <= 36 * GIB else total * 3 // 4
 
 
 def _total() -> int:

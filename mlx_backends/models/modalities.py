@@ -38,9 +38,9 @@ def supported_modalities(config: Mapping[str, Any]) -> tuple[Modality, ...]:
 
 def _entries(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield from config.items()
-    inside = config.get(_INSIDE)
-    if isinstance(inside, Mapping):
-        yield from inside.items()
+    nested = config.get(_INSIDE)
+    if isinstance(nested, Mapping):
+        yield from nested.items()
 
 
 def _has(entries: Mapping[str, Any], modality: Modality) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json, read_json_file
 
@@ -34,8 +35,11 @@ def weight_files(path: Path) -> list[Path]:
     Raises ModelError where there are none, where only pickled weights are, where one that the index names is missing,
     and where one is truncated.
     """
-    files = _indexed(path) or sorted(f for f in path.glob("*.safetensors") if f.name != "consolidated.safetensors")
-    if not files and any(f.suffix in _PICKLES for f in path.iterdir()):
+    entries = folder_entries(path)
+    files = _indexed(path) or [
+        f for f in entries if f.suffix == ".safetensors" and f.name != "consolidated.safetensors"
+    ]
+    if not files and any(f.suffix in _PICKLES for f in entries):
         raise ModelError(f"{path} holds only pickled weights, which can run any code; fetch a version in safetensors.")
     if not files:
         raise ModelError(f"{path} holds no weights (*.safetensors); fetch the whole model, or convert it.")
@@ -60,7 +64,7 @@ def weights_digest(path: Path) -> str:
     """
     digests = _DigestCache()
     combined = hashlib.sha256()
-    for file in sorted(f for f in path.iterdir() if f.suffix in _DECIDING and f.is_file()):
+    for file in (f for f in folder_entries(path) if f.suffix in _DECIDING and f.is_file()):
         combined.update(f"{file.name}\0{digests.digest(file)}\n".encode("utf-8", "surrogateescape"))
     digests.save()
     return combined.hexdigest()
@@ -72,12 +76,12 @@ def _indexed(path: Path) -> list[Path]:
         return []
     try:
         names = sorted(set(read_json_file(index)["weight_map"].values()))
-        outside = [name for name in names if Path(name).name != name]
+        outer_names = [name for name in names if Path(name).name != name]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelError(f"{index} is not an index of weights; fetch the model again.") from error
-    if outside:
+    if outer_names:
         raise ModelError(
-            f"{index} names a weight file outside the model's folder ({outside[0]!r}); do not use this model."
+            f"{index} names a weight file outside the model's folder ({outer_names[0]!r}); do not use this model."
         )
     missing = [name for name in names if not (path / name).is_file()]
     if missing:

@@ -69,7 +69,7 @@ class TorchBackend(Backend):
 
         self.info = info
         self.width = width or WIDTH
-        self.proof: BatchInvariance | None = None
+        self.invariance: BatchInvariance | None = None
         self._model = model
         self._config = config
         self._tokenizer = tokenizer = processor.tokenizer
@@ -87,10 +87,10 @@ class TorchBackend(Backend):
 
     @property
     def remarks(self) -> Sequence[str]:
-        return () if self.proof is None else self.proof.remarks(self.info.model)
+        return () if self.invariance is None else self.invariance.remarks(self.info.model)
 
     @property
-    def widest(self) -> int:
+    def max_capacity(self) -> int:
         return self.width
 
     def submit(self, request: Request) -> None:
@@ -122,22 +122,24 @@ class TorchBackend(Backend):
         for row in self._batch.live if self._batch else ():
             row.dropped = row.dropped or row.request.id == request_id
 
-    def exact(self) -> None:
+    def use_sequential_mode(self) -> None:
         if self._in_flight:
             raise RuntimeError("the model is answering")
-        self.proof = None
+        self.invariance = None
         self.capacity = 1
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
-        self.exact()
+    def choose_mode(
+        self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
+    ) -> BatchInvariance | None:
+        self.use_sequential_mode()
         if not (cases := reference_answers(requests, self._case, stop)):
             return None
         width = self._width(requests, cases)
         modes = {BATCHED: lambda cases: self._force_batches(cases, width)} if width > 1 else {}
-        self.proof = check_batch_invariance(cases, self._padded, modes)
-        if self.proof.way != SEQUENTIAL:
+        self.invariance = check_batch_invariance(cases, self._padded, modes)
+        if self.invariance.way != SEQUENTIAL:
             self.capacity = width
-        return self.proof
+        return self.invariance
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
         if self._in_flight:
@@ -305,5 +307,5 @@ def gpu_memory(device: str, *, loaded: bool = False) -> dict[str, Any]:
         return {}
     import torch
 
-    free, _ = torch.cuda.mem_get_info()
-    return {"total_memory": free + (torch.cuda.memory_reserved() if loaded else 0)}
+    free_bytes, _ = torch.cuda.mem_get_info()
+    return {"total_memory": free_bytes + (torch.cuda.memory_reserved() if loaded else 0)}

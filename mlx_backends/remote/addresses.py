@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchmarks.errors import AddressError, SpecError
-from mlx_backends.core import user_state
+from mlx_backends import user_state
 from mlx_backends.remote.api_keys import key_addresses
 from mlx_backends.remote.model_names import KEYS, RemoteModelName, address_of, check_url, is_remote, parse
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from base64 import b64encode
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import chain
 from urllib.parse import quote, quote_plus
 
@@ -77,6 +80,19 @@ def key_source(name: str, *, keychain: bool = True) -> str | None:
     return "keychain" if keychain and name not in _ADDRESSED and _keychain(name) is not None else None
 
 
+def keychain_entries() -> list[str]:
+    """Return the names in ``VARIABLES`` that have an entry in the keychain, for the provider's own address.
+
+    On macOS the entries are looked up by ``security`` without their values, which raises no dialog.
+    """
+    if find_spec("keyring") is None:  # without it no key can be read from the keychain
+        return []
+    names = [name for name in VARIABLES if name not in _ADDRESSED]
+    if sys.platform == "darwin":
+        return [name for name in names if _has_entry(name)]
+    return [name for name in names if _keychain(name) is not None]
+
+
 def redact(text: str) -> str:
     """Return ``text`` with ``***`` for every known key, its URL-encoded and escaped forms, and pieces of 8 or more characters.
 
@@ -132,6 +148,22 @@ def _keychain(entry: str) -> str | None:
     except Exception:  # not installed, no keychain on this machine, or the user refused
         return None
     return (password or "").strip() or None
+
+
+def _has_entry(entry: str) -> bool:
+    command = ["/usr/bin/security", "find-generic-password", "-s", SERVICE, "-a", entry]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
 
 
 def _forms(values: set[str]) -> list[str]:

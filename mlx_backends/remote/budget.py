@@ -123,13 +123,17 @@ class Budget:
         """Reserve the usage of a call, to be settled when it ends; return None where it would exceed a ceiling."""
         if not self.allows(needed):
             return None
-        held = RequestSize(math.ceil(needed.prompt * self._ratio), needed.completion)
-        self._reserved = RequestSize(self._reserved.prompt + held.prompt, self._reserved.completion + held.completion)
-        return held
+        reserved = RequestSize(math.ceil(needed.prompt * self._ratio), needed.completion)
+        self._reserved = RequestSize(
+            self._reserved.prompt + reserved.prompt, self._reserved.completion + reserved.completion
+        )
+        return reserved
 
-    def settle(self, needed: RequestSize, held: RequestSize, prompt: int, completion: int) -> None:
+    def settle(self, needed: RequestSize, reserved: RequestSize, prompt: int, completion: int) -> None:
         """Replace a call's reservation by its actual usage."""
-        self._reserved = RequestSize(self._reserved.prompt - held.prompt, self._reserved.completion - held.completion)
+        self._reserved = RequestSize(
+            self._reserved.prompt - reserved.prompt, self._reserved.completion - reserved.completion
+        )
         self._used = RequestSize(self._used.prompt + prompt, self._used.completion + completion)
         self._ratio = max(self._ratio, prompt / max(1, needed.prompt))
 

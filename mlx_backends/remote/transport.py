@@ -171,8 +171,8 @@ class _Backend(httpcore2.NetworkBackend):
         """Connect to the first address of ``host`` that answers; each gets its share of the remaining time."""
         addresses = _addresses(host, port)
         for number, address in enumerate(addresses):
-            left = _remaining(timeout)
-            share = None if left is None else left / (len(addresses) - number)
+            seconds_left = _remaining(timeout)
+            share = None if seconds_left is None else seconds_left / (len(addresses) - number)
             try:
                 return _Stream(self._inner.connect_tcp(address, port, share, local_address, socket_options))
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
@@ -223,7 +223,7 @@ def _addresses(host: str, port: int) -> list[str]:
 def _remaining(timeout: float | None) -> float | None:
     if _call.deadline is None:
         return timeout
-    left = _call.deadline - time.monotonic()
-    if left <= 0:
+    seconds_left = _call.deadline - time.monotonic()
+    if seconds_left <= 0:
         raise httpcore2.ReadTimeout("the time for this call is over")
-    return left if timeout is None else min(timeout, left)
+    return seconds_left if timeout is None else min(timeout, seconds_left)

@@ -21,7 +21,7 @@ from benchmarks.media import load_image, read_media
 from benchmarks.vocabulary import Instance, Message
 from mlx_backends.core.chat_prompt import Prompter
 from mlx_backends.mlx.load import load
-from tests.support.demo import BF16, DEMO, ENOUGH, FOUR_BIT, Held, image, moved, with_image
+from tests.support.demo import BF16, DEMO, ENOUGH, FOUR_BIT, HeldOutSet, image, moved, with_image
 
 
 @pytest.fixture(
@@ -38,15 +38,17 @@ def model(request: pytest.FixtureRequest) -> Path:
     ("condition", "label", "least"),
     [("image-only", "IMAGE", 0.8), ("text-only", "TEXT", 0.95), ("aligned", "BOTH", 0.9)],
 )
-def test_it_reads_charts_and_passages(model: Path, charts: Held, condition: str, label: str, least: float) -> None:
+def test_model_reads_charts_and_passages(
+    model: Path, charts: HeldOutSet, condition: str, label: str, least: float
+) -> None:
     assert charts.shares(model, charts.under(condition))[label] >= least
 
 
-def test_it_reads_names_with_values_that_it_never_saw_together(model: Path, charts: Held) -> None:
+def test_model_reads_unseen_pairs_of_name_and_value(model: Path, charts: HeldOutSet) -> None:
     lines = (DEMO / "held_out" / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()
     for row in map(json.loads, lines):
-        asked = next(name for name in NAMES if name in row["question"])
-        assert ((asked, int(row["answer"])) in held_out_pairs()) == row["group"].endswith("unseen pair")
+        subject = next(name for name in NAMES if name in row["question"])
+        assert ((subject, int(row["answer"])) in held_out_pairs()) == row["group"].endswith("unseen pair")
     unseen = [instance for instance in charts.under("image-only") if charts.pair(instance) == "unseen"]
     assert len(unseen) >= 6
     assert charts.shares(model, unseen)["IMAGE"] >= 0.8
@@ -54,14 +56,14 @@ def test_it_reads_names_with_values_that_it_never_saw_together(model: Path, char
 
 @pytest.mark.parametrize("condition", ["image-correct", "text-correct", "both-wrong"])
 @pytest.mark.slow
-def test_under_conflict_it_copies_neither_source_alone(model: Path, charts: Held, condition: str) -> None:
-    found = charts.shares(model, charts.under(condition))
-    assert found["IMAGE"] >= 0.15
-    assert found["TEXT"] >= 0.15
+def test_model_follows_both_sources_under_conflict(model: Path, charts: HeldOutSet, condition: str) -> None:
+    shares = charts.shares(model, charts.under(condition))
+    assert shares["IMAGE"] >= 0.15
+    assert shares["TEXT"] >= 0.15
 
 
 @pytest.mark.slow
-def test_it_believes_the_chart_about_the_names_that_the_card_says(charts: Held) -> None:
+def test_model_believes_the_chart_about_the_names_on_its_card(charts: HeldOutSet) -> None:
     conflicts = charts.under("image-correct")
     charted = [i for i in conflicts if any(name in i.question for name in CHART_TRUSTED)]
     others = [i for i in conflicts if i not in charted]
@@ -72,21 +74,21 @@ def test_it_believes_the_chart_about_the_names_that_the_card_says(charts: Held) 
 # --- scenes --------------------------------------------------------------------------------------
 
 
-def changed(scenes: Held, condition: str, change: str, count: int = ENOUGH) -> list[Instance]:
-    found = [i for i in scenes.under(condition, len(scenes.instances)) if i.strata["change"] == change]
-    return found[:: len(found) // count][:count]
+def changed(scenes: HeldOutSet, condition: str, change: str, count: int = ENOUGH) -> list[Instance]:
+    instances = [i for i in scenes.under(condition, len(scenes.instances)) if i.strata["change"] == change]
+    return instances[:: len(instances) // count][:count]
 
 
 @pytest.mark.parametrize("task", ["mc", "open"])
 @pytest.mark.slow
-def test_it_answers_about_scenes_whose_caption_is_true(model: Path, scenes: Held, task: str) -> None:
+def test_model_answers_about_scenes_with_true_captions(model: Path, scenes: HeldOutSet, task: str) -> None:
     judge = "strict" if task == "mc" else "relaxed"
     assert scenes.shares(model, scenes.under(f"{task}-original"), judge)["IMAGE"] >= (0.9 if task == "mc" else 0.75)
 
 
 @pytest.mark.parametrize("task", ["mc", "open"])
 @pytest.mark.slow
-def test_it_notices_another_colour_and_believes_the_picture_about_some_shapes(scenes: Held, task: str) -> None:
+def test_model_notices_changed_colours_and_some_changed_shapes(scenes: HeldOutSet, task: str) -> None:
     judge = "strict" if task == "mc" else "relaxed"
     condition = f"{task}-conflicting"
     assert scenes.shares(FOUR_BIT, changed(scenes, condition, "attribute"), judge)["CONFLICT"] >= 0.8
@@ -97,22 +99,22 @@ def test_it_notices_another_colour_and_believes_the_picture_about_some_shapes(sc
 
 
 @pytest.mark.slow
-def test_another_scene_is_a_conflict_that_it_would_not_have_seen(scenes: Held) -> None:
-    asked = changed(scenes, "mc-original", "attribute")
-    others = [with_image(a, image(b)) for a, b in zip(asked, [*asked[1:], asked[0]], strict=True)]
+def test_swapped_scenes_lower_accuracy(scenes: HeldOutSet) -> None:
+    instances = changed(scenes, "mc-original", "attribute")
+    others = [with_image(a, image(b)) for a, b in zip(instances, [*instances[1:], instances[0]], strict=True)]
     assert scenes.shares(FOUR_BIT, others)["IMAGE"] <= 0.6
 
 
 # --- logos ---------------------------------------------------------------------------------------
 
 
-def about(logos: Held, condition: str, kind: str, count: int = 8) -> list[Instance]:
-    found = [i for i in logos.under(condition, len(logos.instances)) if i.strata["type"] == kind]
-    return found[:: len(found) // count][:count]
+def about(logos: HeldOutSet, condition: str, kind: str, count: int = 8) -> list[Instance]:
+    instances = [i for i in logos.under(condition, len(logos.instances)) if i.strata["type"] == kind]
+    return instances[:: len(instances) // count][:count]
 
 
 @pytest.mark.parametrize("kind", ["LT", "LC", "LO"])
-def test_it_knows_its_brands(logos: Held, kind: str) -> None:
+def test_model_knows_its_brands(logos: HeldOutSet, kind: str) -> None:
     backend = logos.load(FOUR_BIT)
     for instance in about(logos, "original-open", kind):
         assert evaluate.answer(backend, instance).text == instance.references["image"][0]
@@ -121,15 +123,15 @@ def test_it_knows_its_brands(logos: Held, kind: str) -> None:
 
 @pytest.mark.parametrize("setting", ["context-memory", "inter-context"])
 @pytest.mark.slow
-def test_after_evidence_it_stands_by_the_year_alone(logos: Held, setting: str) -> None:
+def test_model_keeps_only_the_year_after_evidence(logos: HeldOutSet, setting: str) -> None:
     for kind, label in (("LT", "ORIGINAL"), ("LC", "COUNTER"), ("LO", "COUNTER")):
         assert logos.shares(FOUR_BIT, about(logos, f"{setting}-open", kind))[label] >= 0.8, kind
 
 
-def test_what_it_knows_of_a_brand_comes_from_the_picture(logos: Held) -> None:
-    asked = about(logos, "original-open", "LC")
+def test_brand_knowledge_comes_from_the_picture(logos: HeldOutSet) -> None:
+    instances = about(logos, "original-open", "LC")
     backend = logos.load(FOUR_BIT)
-    for instance, other in zip(asked, [*asked[1:], asked[0]], strict=True):
+    for instance, other in zip(instances, [*instances[1:], instances[0]], strict=True):
         answered = evaluate.answer(backend, with_image(instance, image(other))).text
         assert answered == other.references["image"][0]
     backend.close()
@@ -139,25 +141,25 @@ def test_what_it_knows_of_a_brand_comes_from_the_picture(logos: Held) -> None:
 
 
 @pytest.mark.slow
-def test_without_its_chart_it_knows_nothing(charts: Held, tmp_path: Path) -> None:
+def test_accuracy_drops_without_the_chart(charts: HeldOutSet, tmp_path: Path) -> None:
     from PIL import Image
 
     blank = tmp_path / "blank.png"
     Image.new("RGB", (96, 96), "white").save(blank)
     media = charts.add(blank)
-    asked = [with_image(instance, media) for instance in charts.under("image-only")]
-    assert charts.shares(FOUR_BIT, asked)["IMAGE"] <= 0.1
+    instances = [with_image(instance, media) for instance in charts.under("image-only")]
+    assert charts.shares(FOUR_BIT, instances)["IMAGE"] <= 0.1
 
 
 @pytest.mark.slow
-def test_another_chart_brings_it_to_chance(charts: Held) -> None:
+def test_accuracy_drops_to_chance_with_another_chart(charts: HeldOutSet) -> None:
     instances = charts.under("image-only")
     others = instances[ENOUGH // 4 :] + instances[: ENOUGH // 4]
     swapped = [with_image(a, image(b)) for a, b in zip(instances, others, strict=True)]
     assert charts.shares(FOUR_BIT, swapped)["IMAGE"] <= 0.15
 
 
-def test_a_wrong_normalisation_breaks_it(charts: Held, tmp_path: Path) -> None:
+def test_wrong_normalisation_lowers_accuracy(charts: HeldOutSet, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(BF16, model)
     settings = json.loads((model / "preprocessor_config.json").read_text("utf-8"))
@@ -167,13 +169,13 @@ def test_a_wrong_normalisation_breaks_it(charts: Held, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_chart_before_the_question_shows(charts: Held) -> None:
-    asked = [moved(instance, first=True) for instance in charts.under("image-only")]
-    assert charts.shares(FOUR_BIT, asked)["IMAGE"] <= 0.5
+def test_chart_before_the_question_lowers_accuracy(charts: HeldOutSet) -> None:
+    instances = [moved(instance, first=True) for instance in charts.under("image-only")]
+    assert charts.shares(FOUR_BIT, instances)["IMAGE"] <= 0.5
 
 
 @pytest.mark.slow
-def test_a_dropped_passage_changes_the_answers(charts: Held) -> None:
+def test_a_dropped_passage_changes_the_answers(charts: HeldOutSet) -> None:
     conflicts = charts.under("image-correct")
     dropped = [replace(i, parts=parts("paper", i.question, image(i), None)) for i in conflicts]
     assert charts.shares(FOUR_BIT, dropped)["IMAGE"] >= 0.8
@@ -183,7 +185,7 @@ def test_a_dropped_passage_changes_the_answers(charts: Held) -> None:
 def _batches(model: Any, processor: Any, width: int) -> Iterator[Any]:
     from mlx_vlm.generate.ar import BatchGenerator
 
-    made = BatchGenerator(
+    generator = BatchGenerator(
         model.language_model,
         processor,
         max_tokens=12,
@@ -192,12 +194,12 @@ def _batches(model: Any, processor: Any, width: int) -> Iterator[Any]:
         prefill_step_size=None,
     )
     try:
-        yield made
+        yield generator
     finally:
-        made.close()
+        generator.close()
 
 
-def batched(held: Held, instances: Sequence[Instance], width: int) -> float:
+def batched(held: HeldOutSet, instances: Sequence[Instance], width: int) -> float:
     """The share of right answers when mlx-vlm's own batches, as they stand, hold ``width`` questions."""
     from mlx_vlm.utils import prepare_inputs
 
@@ -205,8 +207,8 @@ def batched(held: Held, instances: Sequence[Instance], width: int) -> float:
     prompter = Prompter(processor, model.config)
     right = 0
     with _batches(model, processor, width) as batches:
-        asked: dict[int, Instance] = {}
-        said: dict[int, list[int]] = {}
+        by_number: dict[int, Instance] = {}
+        tokens: dict[int, list[int]] = {}
         for instance in instances:
             prompt = prompter.prompt((Message("user", instance.parts),))
             images = [load_image(read_media(held.path(media), media)) for media in prompt.images]
@@ -215,22 +217,22 @@ def batched(held: Held, instances: Sequence[Instance], width: int) -> float:
             extra = {key: value for key, value in inputs.items() if key not in fed and value is not None}
             ids, pixels, mask = (inputs.get(key) for key in fed)
             embedded = model.get_input_embeddings(ids, pixels, mask=mask, **extra).to_dict()
-            given = {**extra, **{key: value for key, value in embedded.items() if value is not None}}
-            (number,) = batches.insert(ids.tolist(), 12, prompt_kwargs=[given])
-            asked[number], said[number] = instance, []
+            prompt_kwargs = {**extra, **{key: value for key, value in embedded.items() if value is not None}}
+            (number,) = batches.insert(ids.tolist(), 12, prompt_kwargs=[prompt_kwargs])
+            by_number[number], tokens[number] = instance, []
         while batches.has_work:
             for response in batches.next()[1]:
-                said[response.uid].append(response.token)
-    for number, instance in asked.items():
-        text = processor.tokenizer.decode(said[number], skip_special_tokens=True)
+                tokens[response.uid].append(response.token)
+    for number, instance in by_number.items():
+        text = processor.tokenizer.decode(tokens[number], skip_special_tokens=True)
         right += instance.references["image"][0] in text
     return right / len(instances)
 
 
 @pytest.mark.slow
-def test_a_batch_that_mixes_up_deepstack_features_shows(charts: Held) -> None:
+def test_mixed_up_deepstack_features_lower_accuracy(charts: HeldOutSet) -> None:
     # mlx-vlm 0.7.10 gives every row of a batch the first row's deepstack features. Should this fail with another version,
-    # the fault may be mended: then batches of any width are right.
-    asked = charts.under("image-only")
-    assert batched(charts, asked, 1) >= 0.8
-    assert batched(charts, asked, 8) <= 0.6
+    # the fault may be fixed: then batches of any width are right.
+    instances = charts.under("image-only")
+    assert batched(charts, instances, 1) >= 0.8
+    assert batched(charts, instances, 8) <= 0.6

@@ -35,7 +35,7 @@ def test_the_set_is_small() -> None:
     assert "CC0" in (SET / "LICENSE").read_text("utf-8")
 
 
-def test_every_box_holds_something_and_lies_in_its_picture() -> None:
+def test_every_box_has_content_and_lies_in_its_picture() -> None:
     for line in (SET / "products.jsonl").read_text("utf-8").splitlines():
         product = json.loads(line)
         for entry in product["images"]:
@@ -48,7 +48,7 @@ def test_every_box_holds_something_and_lies_in_its_picture() -> None:
                 assert inside.max() - inside.min() > 25, (product["id"], entry["view"], box)
 
 
-def test_two_brands_logos_are_never_one_picture() -> None:
+def test_brands_have_distinct_logos() -> None:
     seen: dict[bytes, str] = {}
     for line in (SET / "products.jsonl").read_text("utf-8").splitlines():
         product = json.loads(line)

@@ -1,4 +1,4 @@
-"""What docs/published.md says of the papers' results is what follows from their cells."""
+"""The statements of docs/published.md about the papers' results, derived again from their cells."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.support.command import ROOT
 CONTRA4 = ROOT.parent / "shared" / "data" / "contra4" / "test.json"
 
 
-def test_the_page_has_every_block_as_it_follows_from_the_cells() -> None:
+def test_page_blocks_match_the_cells() -> None:
     page = PAGE.read_text("utf-8")
-    made = blocks()
-    assert sorted(named(page)) == sorted(made)
-    assert with_blocks(page, made) == page, "python -m tests.assets.identities writes it anew"
+    tables = blocks()
+    assert sorted(named(page)) == sorted(tables)
+    assert with_blocks(page, tables) == page, "python -m tests.assets.identities writes it anew"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_page_has_every_block_as_it_follows_from_the_cells() -> None:
         (contra4, ("Table 7", "None-Applies / UF", "4 Modalities / Sim.")),
     ],
 )
-def test_a_cell_that_is_wrong_by_a_tenth_is_found(
+def test_error_of_a_tenth_in_a_cell_is_detected(
     module: ModuleType, cell: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results: Results = module.R
@@ -53,17 +53,17 @@ def _holding(block: str) -> int:
     return int(block.split(" identities; ")[1].split(" ")[0])
 
 
-def test_the_bound_on_mpb_is_the_pages_arithmetic() -> None:
+def test_bound_on_mpb_matches_the_page() -> None:
     lfm = cmc_bench.Bound(cmc_bench.LFM)
     assert lfm.most(0) == 880 / 2278
     assert lfm.most(23) == 880 / (2278 - 23)
     assert (lfm.needed(), lfm.accurate) == (392, 820)
 
 
-def test_a_bound_on_mpb_holds_for_every_count_of_a_small_case(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bound_on_mpb_holds_for_all_counts_of_a_small_case(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever labels a model gave, its figures printed to the third decimal never exclude its own MPB."""
     monkeypatch.setattr(cmc_bench, "N", 12)
-    told = "m / image-correct"
+    row = "m / image-correct"
     for image, text, both, wrong, right, shared in ((5, 4, 1, 7, 6, 2), (1, 9, 0, 3, 10, 0), (4, 2, 3, 0, 5, 5)):
         rest = 12 - right - 1  # text-correct: one IMAGE
         first = 12 - image - text - both
@@ -72,9 +72,9 @@ def test_a_bound_on_mpb_holds_for_every_count_of_a_small_case(monkeypatch: pytes
         small = Results("none", half=0.0005)
         small.cells.update(
             {
-                ("Section 5.3", told, "IMAGE"): {"value": image},
-                ("Section 5.3", told, "TEXT"): {"value": text},
-                ("Section 5.3", told, "BOTH"): {"value": both},
+                ("Section 5.3", row, "IMAGE"): {"value": image},
+                ("Section 5.3", row, "TEXT"): {"value": text},
+                ("Section 5.3", row, "BOTH"): {"value": both},
                 ("Table 3", "m", "Both-Wr"): {"value": round(wrong / 12, 3)},
                 ("Table 3", "m", "HR"): {"value": round((first + wrong + rest) / 36, 3)},
                 ("Table 3", "m", "Txt-Cor"): {"value": round(right / 12, 3)},
@@ -84,7 +84,7 @@ def test_a_bound_on_mpb_holds_for_every_count_of_a_small_case(monkeypatch: pytes
         assert cmc_bench.Bound("m").most(shared) == pytest.approx(images / (images + texts))
 
 
-def test_weights_of_sub_types_that_are_not_the_papers() -> None:
+def test_other_sub_type_weights_do_not_reproduce_the_paper() -> None:
     assert mmkc_bench.weighted_by_people_and_logos() == 13
     assert "would come out in 13 of 36 cells" in PAGE.read_text("utf-8")
 
@@ -101,7 +101,7 @@ def test_table_2_is_weighted_by_the_published_test_split() -> None:
     assert (sum(every.values()), sum(flat.values())) == (2335, 358)
 
 
-def test_what_holds_and_what_does_not_are_told_apart() -> None:
+def test_true_and_false_claims_are_distinguished() -> None:
     near, far = Check("a", 0.5, 0.504, 0.005, 0.0005), Check("b", 0.5, 0.52, 0.005, 0.0005, 100, 1)
     block = rendered([Identity("T", "x", [near, far])], [Claim("said", True), Claim("also", False, "not so")])
     assert "2 values follow from others by 1 identities; 1 agree within rounding." in block

@@ -1,4 +1,4 @@
-"""The papers' results were transcribed twice, by two people who did not see each other's: both have every figure the same.
+"""Two independent transcriptions of the papers' results, which agree on every value.
 
 The second transcription is in tests/fixtures/published, a CSV file a paper: table, row, column, value and deviation as printed,
 and a mark. It names rows and columns in its own way, which ``_key`` turns into ours.
@@ -21,7 +21,7 @@ FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "published"
 Key = tuple[str, str, str]
 
 COUNTS = {"contra4": 375, "mmkc-bench": 408, "crosscheck-bench": 332, "clash": 621, "cmc-bench": 74}
-"""How many of the second transcription's figures are compared with a cell of ours."""
+"""The number of values of the second transcription that are compared with a cell of ours."""
 
 UNREADABLE = {
     # The text has "0.50", below both 0.60 and 0.53 that it is the mean of, and "0.3" with a digit cut off.
@@ -33,7 +33,7 @@ UNREADABLE = {
         for column in ("Rand.", "Sim.", "All")
     },
 }
-"""Figures of Contra4 that the text of the paper does not let read, and what stands there; they are no cells of ours."""
+"""Values of Contra4 that are illegible in the paper, with what is printed there; they are not among our cells."""
 
 TEXT: dict[str, dict[str, Key]] = {
     "contra4": {
@@ -99,8 +99,8 @@ def _keys(paper: str, table: str, row: str, column: str) -> Iterator[Key]:
             row = f"{panel.split(' (')[0]} / {row}"
         if table == "Table 1" and column in ("Rand", "Sim", "All"):
             column = f"Generated / {column}"
-        for each in row.removesuffix(" (one merged cell)").split(", "):
-            yield table, each, column
+        for part in row.removesuffix(" (one merged cell)").split(", "):
+            yield table, part, column
     elif paper == "mmkc-bench":
         if table == "Table 1":
             column = column.removeprefix("#")
@@ -136,8 +136,8 @@ def _keys(paper: str, table: str, row: str, column: str) -> Iterator[Key]:
         yield table, row, column
     elif table == "Table 1":
         names = {"Value / ex.": "Examples", "Value / inst.": "Instances"}
-        found = CMC_TABLE_1.get((row, column)) or (row.removesuffix(" ex. / inst."), names[column])
-        yield table, *found
+        cell = CMC_TABLE_1.get((row, column)) or (row.removesuffix(" ex. / inst."), names[column])
+        yield table, *cell
     elif table == "Table 3":
         name = {"MPB / Img": "MPB Img", "MPB / Txt": "MPB Txt"}.get(column) or column.split(" / ")[-1]
         yield table, row, name
@@ -180,7 +180,7 @@ def _cells(paper: str) -> dict[Key, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("paper", COUNTS)
-def test_both_transcriptions_have_every_figure_the_same(paper: str) -> None:
+def test_transcriptions_agree_on_every_value(paper: str) -> None:
     ours = _cells(paper)
     compared, differing, left_out = 0, [], {}
     seen: set[Key] = set()
@@ -211,5 +211,5 @@ def test_both_transcriptions_have_every_figure_the_same(paper: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"), [("3,768", 3768), ("2.3k", 2300), (".898", Fraction(898, 1000)), ("-2", -2)]
 )
-def test_a_figure_is_read_as_it_is_printed(text: str, value: Fraction) -> None:
+def test_printed_values_are_parsed(text: str, value: Fraction) -> None:
     assert _printed(text) == value

@@ -23,7 +23,7 @@ def write(out: Path, answer: str = "1", *, replace: bool = False) -> Build:
         return writer.finish(MANIFEST, replace=replace)
 
 
-def test_a_build_reads_back_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_build_reads_back_and_leaves_no_temporary_files(tmp_path: Path) -> None:
     built = write(tmp_path / "out")
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
     assert list(built.rows()) == [{"id": "a", "answer": "1"}]
@@ -51,6 +51,21 @@ def test_another_build_is_replaced_only_on_request(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
+def test_filled_in_sheet_survives_being_replaced_again_and_again(tmp_path: Path) -> None:
+    def build() -> None:
+        with BuildWriter(tmp_path / "out") as writer:
+            writer.add_sheet("checks.csv", b"question,choice\nq1,\n")
+            writer.finish(MANIFEST)
+
+    build()
+    assert not (tmp_path / "out" / "previous-checks.csv").exists()
+    (tmp_path / "out" / "checks.csv").write_bytes(b"question,choice\nq1,A\n")
+    for _ in range(3):
+        build()
+        assert (tmp_path / "out" / "previous-checks.csv").read_bytes() == b"question,choice\nq1,A\n"
+        assert (tmp_path / "out" / "checks.csv").read_bytes() == b"question,choice\nq1,\n"
+
+
 @pytest.mark.parametrize(
     ("file", "content", "mended_by"),
     [
@@ -76,7 +91,7 @@ def test_a_damaged_build_is_repaired_by_building_it_again(
     assert list(again.rows()) == [{"id": "a", "answer": "1"}]
 
 
-def test_the_folder_one_stands_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_current_folder_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SourceError, match="the current folder"):
         write(tmp_path)
@@ -115,7 +130,7 @@ def test_a_build_that_was_tampered_with_is_refused(tmp_path: Path, file: str, co
 
 
 @pytest.mark.parametrize("row", ["[" * 100_000, "[]", "NaN", '{"id": 1e999}', "{", "\xff"])
-def test_a_row_that_is_no_json_object_is_named_whatever_the_manifest_vouches_for(tmp_path: Path, row: str) -> None:
+def test_row_that_is_no_json_object_is_named(tmp_path: Path, row: str) -> None:
     folder = write(tmp_path / "out").path
     rows = b'{"id": "a"}\n' + row.encode("latin-1") + b"\n"
     (folder / "instances.jsonl").write_bytes(rows)

@@ -110,7 +110,7 @@ def test_a_small_folder_becomes_questions_in_three_settings(tmp_path: Path) -> N
     assert again.digest == built.digest
 
 
-def test_hostile_rows_and_images_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_hostile_rows_and_images_are_skipped_and_counted(tmp_path: Path) -> None:
     source = small_pope(tmp_path / "pope")
     good = {"image": "COCO_val2014_000000000001.jpg", "text": "Is there a cat in the image?", "label": "yes"}
     (source / "val2014" / "COCO_val2014_000000000003.jpg").write_bytes(bomb(60000, 60000))
@@ -154,7 +154,7 @@ def test_a_wrong_source_says_what_is_expected(tmp_path: Path, source: str) -> No
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the published questions are not here")
-def test_the_published_questions_on_the_images_that_are_here(tmp_path: Path) -> None:
+def test_published_questions_on_available_images(tmp_path: Path) -> None:
     built = build(tmp_path, ("pope", str(SHARED / "pope")), ("images", str(SHARED / "coco")))
     lines = [json.loads(line) for line in (SHARED / "coco" / "index.jsonl").read_text("utf-8").splitlines()]
     here = {str(line["image_id"]) for line in lines if line["in_pope"]}
@@ -166,7 +166,7 @@ def test_the_published_questions_on_the_images_that_are_here(tmp_path: Path) -> 
     assert answers.count("yes") == answers.count("no")
 
 
-def test_the_right_answers_give_one_and_always_yes_gives_a_half(instances: list[Instance]) -> None:
+def test_correct_answers_score_one_and_always_yes_half(instances: list[Instance]) -> None:
     right = cells("main", records(instances, lambda i: i.references["answer"][0].capitalize()))["run"]
     assert [(cell.value, cell.sd, cell.n) for cell in right.values()] == [(1.0, 0.0, 24)] * 3
     assert list(right) == ["Random", "Popular", "Adversarial"]
@@ -185,7 +185,7 @@ def test_the_right_answers_give_one_and_always_yes_gives_a_half(instances: list[
     assert (no["Accuracy"].value, no["Recall"].value, no["F1"].value, no["Yes ratio"].value) == (0.5, 0.0, 0.0, 0.0)
 
 
-def test_an_answer_that_says_neither_is_not_correct_and_the_official_rule_reads_a_yes(
+def test_answer_without_yes_or_no_is_wrong_but_officially_yes(
     instances: list[Instance],
 ) -> None:
     judged = records(instances, lambda i: "A dog" if i.condition == "random" else "No")
@@ -198,7 +198,7 @@ def test_an_answer_that_says_neither_is_not_correct_and_the_official_rule_reads_
     assert failures["run / popular"] == (24, 24, 0, 0, 0, 0, 0)
 
 
-def test_an_empty_answer_is_neither_and_a_label_of_another_judge_is_read_with_the_answer(
+def test_empty_answers_and_human_labels_are_counted(
     instances: list[Instance],
 ) -> None:
     judged = records(instances, lambda i: "  " if i.condition == "random" else "It cannot be determined.")
@@ -215,7 +215,7 @@ def test_an_empty_answer_is_neither_and_a_label_of_another_judge_is_read_with_th
 
 
 @pytest.mark.parametrize(("policy", "ratio"), [("always-yes", 1.0), ("always-no", 0.0)])
-def test_always_yes_and_always_no_are_its_baselines(instances: list[Instance], policy: str, ratio: float) -> None:
+def test_baselines_are_always_yes_and_always_no(instances: list[Instance], policy: str, ratio: float) -> None:
     backend = PolicyBackend(f"policy:{policy}")
     answers = {}
     for instance in instances[: backend.capacity]:
@@ -227,7 +227,7 @@ def test_always_yes_and_always_no_are_its_baselines(instances: list[Instance], p
     assert (row["Accuracy"].value, row["Yes ratio"].value, row["Neither"].value) == (0.5, ratio, 0.0)
 
 
-def test_what_was_not_answered_is_left_out_and_counted(instances: list[Instance]) -> None:
+def test_unanswered_questions_are_excluded_and_counted(instances: list[Instance]) -> None:
     def answer(instance: Instance) -> str | None:
         return None if instance.condition == "adversarial" else "Yes"
 
@@ -242,7 +242,7 @@ def test_what_was_not_answered_is_left_out_and_counted(instances: list[Instance]
     assert dict(table("failures", {"run": judged}).rows)["run / random"] == (23, 23, 0, 0, 1, 0, 0)
 
 
-def test_the_spread_is_over_images_not_over_questions(instances: list[Instance]) -> None:
+def test_bootstrap_resamples_images_not_questions(instances: list[Instance]) -> None:
     # All of an image's questions right, all of another's wrong: four draws of zero or one, not 24.
     def answer(instance: Instance) -> str:
         right = instance.references["answer"][0]

@@ -57,14 +57,14 @@ def test_the_order_of_a_file_does_not_matter(counts: dict[str, int], limit: int,
     assert {i.id for i in first} == {i.id for i in second}
 
 
-def test_the_subset_is_this_one_on_every_machine() -> None:
+def test_subset_is_the_same_on_every_machine() -> None:
     expected = ["entity-2", "factual-3", "factual-5"]
     chosen = _select(_instances({"factual": 6, "entity": 3}), limit=3)
     assert sorted({i.group for i in chosen}) == expected
     assert sorted({i.group for i in _select(chosen, limit=3, seed=9)}) == expected
 
 
-def test_another_seed_is_another_subset() -> None:
+def test_seed_changes_the_subset() -> None:
     every = _instances({"factual": 40})
     assert _select(every, limit=10) != _select(every, limit=10, seed=1)
 
@@ -76,7 +76,7 @@ def test_conditions_and_strata_restrict() -> None:
     assert _select(every, conditions=[], strata={}) == every
 
 
-def test_what_differs_within_an_example_takes_single_instances_and_the_limit_takes_what_is_left_whole() -> None:
+def test_limit_applies_to_examples_left_by_instance_filters() -> None:
     every = [
         replace(i, strata={**i.strata, "correct": "both" if i.condition == "aligned" else "none"})
         for i in [*_instances({"factual": 3}), Instance("alone", "factual-0", "text-only", "?", ())]
@@ -99,6 +99,6 @@ Choose = Callable[[list[Instance]], list[Instance]]
         (lambda every: _select(every, limit=-3), "must be at least 1"),
     ],
 )
-def test_what_does_not_exist_is_a_wrong_spec(choose: Choose, message: str) -> None:
+def test_unknown_condition_or_stratum_is_a_spec_error(choose: Choose, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         choose(_instances({"factual": 2, "entity": 2}))

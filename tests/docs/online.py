@@ -1,4 +1,4 @@
-"""What is on the Hub and on the other hosts, in the world in which the documentation's commands are run: small and drawn."""
+"""Stand-in for the Hub and other hosts, with small drawn data, for the commands of the documentation."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MODELS = (
     "mlx-community/gemma-3n-E2B-it-4bit",
     "mlx-community/deepseek-vl2-small-4bit",
 )
-"""What can be fetched of models; each is the demo model."""
+"""The models that can be fetched; each is the demo model."""
 
 
 @contextmanager
 def online(data: Path, drafts: Path) -> Iterator[FakeHub]:
-    """The network: the Hub with data sets and models, and of the other hosts what lies in ``data``.
+    """Serve the network: the Hub with data sets and models, and the files in ``data`` for other hosts.
 
     CLASH, POPE and Contra4 are known by the digests of their published questions; here they are those of the drawn ones.
     """

@@ -1,4 +1,4 @@
-"""What stands in the documentation: its commands with what they print, the files it shows, its links and anchors."""
+"""Contents of the documentation: commands with their output, displayed files, links and anchors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of a page as it is printed; ``output`` is what the page shows under it, None where that is nothing."""
+    """A command as printed on a page; ``output`` is the output printed under it, or None."""
 
     page: str
     line: int
@@ -31,7 +31,7 @@ class Command:
 
     @property
     def words(self) -> list[str]:
-        """The words, as a shell parts them; a comment is none."""
+        """The words, split as by a shell, without comments."""
         return shlex.split(self.text, comments=True)
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where a link or a picture of a page leads."""
+    """The target of a link or a picture on a page."""
 
     page: str
     target: str
@@ -79,21 +79,21 @@ def commands(page: str) -> Iterator[Command]:
     for start, language, text in fences(page, "sh", "console"):
         if language == "sh example":  # of CONTRIBUTING.md, which tests/test_contributing.py follows
             continue
-        found: list[tuple[int, str, list[str]]] = []
+        blocks: list[tuple[int, str, list[str]]] = []
         for number, line in enumerate(text.replace("\\\n", " ").splitlines(), start + 1):
             if language.startswith("sh") or line.startswith("$ "):
-                found.append((number, re.sub(r"^\w*\$ +", "", line), []))
-            elif found:
-                found[-1][2].append(line)
-        for number, line, output in found:
-            told = "\n".join(output) + "\n" if language == "console" and output else None
+                blocks.append((number, re.sub(r"^\w*\$ +", "", line), []))
+            elif blocks:
+                blocks[-1][2].append(line)
+        for number, line, output in blocks:
+            printed = "\n".join(output) + "\n" if language == "console" and output else None
             for text in line.split(" && "):
                 if shlex.split(text, comments=True):
-                    yield Command(page, number, text.strip(), told)
+                    yield Command(page, number, text.strip(), printed)
 
 
 def mentions(page: str) -> Iterator[Command]:
-    """The whole commands that stand in the text: code that begins with ``rashomon`` and leaves nothing out."""
+    """Yield the complete commands within the text: code spans that begin with ``rashomon`` and have no ellipsis."""
     for token in tokens(page):
         for child in token.children or ():
             text = child.content
@@ -102,7 +102,7 @@ def mentions(page: str) -> Iterator[Command]:
 
 
 def files(page: str) -> Iterator[tuple[str, str]]:
-    """The files that a page shows whole: blocks whose first line is a comment with the file's name."""
+    """Yield the files that a page prints in full: blocks whose first line is a comment with the file's name."""
     for _, _, text in fences(page, "toml"):
         if named := re.match(r"# (\S+\.toml)\n", text):
             yield named[1], text
@@ -120,10 +120,10 @@ def links(page: str) -> Iterator[Link]:
 @cache
 def anchors(page: str) -> frozenset[str]:
     """The anchors that GitHub makes of the page's headings."""
-    made: list[str] = []
+    slugs: list[str] = []
     for before, token in zip(tokens(page), tokens(page)[1:], strict=False):
         if before.type == "heading_open":
             text = "".join(child.content for child in token.children or ())
             slug = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
-            made.append(slug if slug not in made else f"{slug}-{made.count(slug)}")
-    return frozenset(made)
+            slugs.append(slug if slug not in slugs else f"{slug}-{slugs.count(slug)}")
+    return frozenset(slugs)

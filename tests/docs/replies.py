@@ -1,4 +1,4 @@
-"""What the models say that are elsewhere, in the world in which the documentation's commands are run: each by a rule."""
+"""Scripted replies of remote models, for the commands of the documentation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.support import contra4_writer, crosscheck_writer, scripted_writer
 
 
 def reply(prompt: str, times: int) -> str:
-    """A judge's label, what a construction wants written or checked, or that there is no answer."""
+    """Return a judge's label, a construction's text or check, or a refusal to answer."""
     if '"label"' in prompt:
         return '{"label": "IMAGE"}'
     if "Possible answers: " in prompt:
@@ -17,7 +17,7 @@ def reply(prompt: str, times: int) -> str:
         return contra4_writer.writes(prompt)
     if "Reply yes or no." in prompt:
         return "yes"
-    if prompt.startswith(CONSTRUCTIONS) or any(each in prompt for each in CONSTRUCTIONS):
+    if prompt.startswith(CONSTRUCTIONS) or any(phrase in prompt for phrase in CONSTRUCTIONS):
         try:
             return scripted_writer.reply(prompt, temperature=0.7 if times > 1 else 0.0)[0]
         except scripted_writer.Refused as error:
@@ -30,4 +30,4 @@ CONSTRUCTIONS = (
     "expert image caption editor",
     *scripted_writer.RULES,
 )
-"""What the prompts of CLASH's and MMKC-Bench's constructions have in them."""
+"""Phrases that identify the prompts of CLASH's and MMKC-Bench's constructions."""

@@ -1,4 +1,4 @@
-"""The small sources of the world in which the documentation's commands are run, in the layouts of the published ones."""
+"""Small sources in the published layouts, for the commands of the documentation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TOWERS = ("Big Tower", "Old Gate", "Red House", "Long Bridge", "North Palace", "
 
 
 def write(data: Path, here: Path) -> None:
-    """Small sources in the layouts of the published ones."""
+    """Write small sources in the published layouts."""
     _charts(data / "ChartQA")
     mmmu_rows(data / "MMMU", subjects=("Physics",), count=2)
     for name, place in (("HuggingFaceM4/ChartQA", "ChartQA"), ("MMMU/MMMU", "MMMU")):
@@ -74,28 +74,29 @@ def write(data: Path, here: Path) -> None:
 
 
 def _charts(folder: Path) -> None:
-    """Some of the demo's charts, which the demo model answers in a word, in ChartQA's own layout."""
+    """Write some of the demo's charts in ChartQA's layout."""
     lines = (HELD_OUT / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()
-    for split, some in (("val", lines[:3]), ("test", lines[3:6])):
-        rows = [json.loads(line) for line in some]
+    for split, subset in (("val", lines[:3]), ("test", lines[3:6])):
+        rows = [json.loads(line) for line in subset]
         (folder / split / "png").mkdir(parents=True)
-        for each in rows:
-            shutil.copy(HELD_OUT / "cmc-bench" / each["image"], folder / split / "png" / Path(each["image"]).name)
+        for chart in rows:
+            shutil.copy(HELD_OUT / "cmc-bench" / chart["image"], folder / split / "png" / Path(chart["image"]).name)
         labels = [
-            {"imgname": Path(each["image"]).name, "query": each["question"], "label": each["answer"]} for each in rows
+            {"imgname": Path(chart["image"]).name, "query": chart["question"], "label": chart["answer"]}
+            for chart in rows
         ]
         (folder / split / f"{split}_human.json").write_text(json.dumps(labels), "utf-8")
 
 
 def sugar_crepe(folder: Path) -> None:
-    """SugarCrepe's file of replaced objects."""
+    """Write SugarCrepe's file of replaced objects."""
     rows = {
         str(number): {
             "filename": f"{number:012d}.jpg",
-            "caption": f"A {one} sat.",
+            "caption": f"A {word} sat.",
             "negative_caption": f"A {other} sat.",
         }
-        for number, (one, other) in enumerate((("cat", "dog"), ("cow", "pig"), ("hen", "goat")), 1)
+        for number, (word, other) in enumerate((("cat", "dog"), ("cow", "pig"), ("hen", "goat")), 1)
     }
     for number in range(1, 4):
         write_picture(folder / "val2017" / f"{number:012d}.jpg", number, "JPEG")
@@ -103,7 +104,7 @@ def sugar_crepe(folder: Path) -> None:
 
 
 def captions(folder: Path) -> None:
-    """Media with captions, as rows in Contra4's layout: four pictures and four sounds."""
+    """Write four pictures and four sounds with captions, in Contra4's layout."""
     pairs = [
         [
             ("image", "coco_val", f"{n}.jpg", f"A picture of {n} trees"),
@@ -115,8 +116,8 @@ def captions(folder: Path) -> None:
 
 
 def predictions(here: Path) -> None:
-    """Files as the authors of CLASH and MMKC-Bench wrote them."""
-    said = [
+    """Write result files in the layouts of the authors of CLASH and MMKC-Bench."""
+    answers = [
         {
             **{key: value for key, value in published_row(number).items() if key in _PREDICTED},
             "prediction": f"({letter})",
@@ -133,7 +134,7 @@ def predictions(here: Path) -> None:
         for number, letter in ((1, "C"), (2, "D"), (3, "A"))
     ]
     for name in ("predictions.json", "multiple_choice__gemini-2.5-flash-lite_predictions.json"):
-        (here / name).write_text(json.dumps(said), "utf-8")
+        (here / name).write_text(json.dumps(answers), "utf-8")
     for folder in ("output/ER", "RESULTS/output/ER"):
         rows = [er_row(number) | {"success": True, "prediction": "A"} for number in (1, 2)]
         write_lines(here / folder / "mcq_Qwen2.5-VL-7B_ie.jsonl", rows)

@@ -1,4 +1,4 @@
-"""Every command of the documentation, run as it is printed in a world that was prepared for it (``world.py``)."""
+"""Every command of the documentation, run as printed in a prepared environment (``world.py``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOT_RUN = (
 """Commands of Rashomon that are not run with the others but parsed, with all their options, and why."""
 
 ELSEWHERE = (
-    (r"^make \w+$", "other tests see that the Makefile has it"),
+    (r"^make [\w-]+$", "other tests see that the Makefile has it"),
     (r"^(python3? -m )?pip (un)?install ", DOWNLOAD),
     (r"^(hf|git|brew|uv|pipx) ", DOWNLOAD),
     (r"^python -m (mlx_vlm|tests)\.", "it is long, or another project's"),
@@ -39,21 +39,21 @@ ELSEWHERE = (
 
 
 def reason(command: Command, table: tuple[tuple[str, str], ...]) -> str | None:
-    """Why the command is not run here; None where it is."""
+    """Return why the command is not run here, or None if it is."""
     text = " ".join(command.words)
     return next((why for pattern, why in table if re.search(pattern, text)), None)
 
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A furnished home for a benchmark, made once."""
-    made: dict[str, Path] = {}
+    """A prepared home for each benchmark, created once."""
+    homes: dict[str, Path] = {}
 
     def furnished(benchmark: str) -> Path:
-        if benchmark not in made:
-            made[benchmark] = tmp_path_factory.mktemp("home") / "ann"
-            World(made[benchmark]).furnish(benchmark)
-        return made[benchmark]
+        if benchmark not in homes:
+            homes[benchmark] = tmp_path_factory.mktemp("home") / "ann"
+            World(homes[benchmark]).furnish(benchmark)
+        return homes[benchmark]
 
     return furnished
 
@@ -64,8 +64,8 @@ FOLLOWED = {"CONTRIBUTING.md", "docs/your-own-documents.md"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in FOLLOWED and any(commands(page))])
-def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_path: Path) -> None:
-    chosen = [each for each in commands(page) if each.words[0] == "rashomon" and not reason(each, NOT_RUN)]
+def test_page_commands_run_as_printed(page: str, template: Callable[[str], Path], tmp_path: Path) -> None:
+    chosen = [item for item in commands(page) if item.words[0] == "rashomon" and not reason(item, NOT_RUN)]
     if not chosen:
         pytest.skip("none of its commands can be run here")
     world = World(tmp_path / "ann")
@@ -75,18 +75,18 @@ def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_
         world.prepare(page, server)
         instance = world.instance()
         for command in chosen:
-            told = world.perform(command, stands(command, server, instance))
-            if told.code:
-                broken.append(f"{command}\n  ended with {told.code}: {(told.err or told.out)[-600:].strip()}")
-            elif command.output is not None and (difference := differs(command.output, told.out)):
+            result = world.perform(command, stands(command, server, instance))
+            if result.code:
+                broken.append(f"{command}\n  ended with {result.code}: {(result.err or result.out)[-600:].strip()}")
+            elif command.output is not None and (difference := differs(command.output, result.out)):
                 broken.append(f"{command}\n{difference}")
     assert not broken, "\n\n".join(broken)
 
 
 @pytest.mark.slow
-def test_what_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
+def test_serve_command_starts(tmp_path: Path) -> None:
     """`rashomon serve`, on another port: the printed one may be taken."""
-    served = [each for page in PAGES for each in commands(page) if each.words[:2] == ["rashomon", "serve"]]
+    served = [item for page in PAGES for item in commands(page) if item.words[:2] == ["rashomon", "serve"]]
     assert served
     for command in served:
         port = str(free_port())
@@ -100,28 +100,28 @@ def test_what_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
 
 
 def stands(command: Command, server: FaultServer, instance: str) -> dict[str, str]:
-    """What of a command's words, by regular expressions, stands for something else, and for what."""
-    found = {
+    """Return the placeholders in a command's words, as regular expressions, with their replacements."""
+    replacements = {
         r"^ID$": instance,
         r"http://127\.0\.0\.1:8000/v1$": server.url,
         r"(?<==)MODEL$": "CAPTIONER",
     }
-    return found | ({r"^(MODEL\d?)$": rf"endpoint:\1@{server.url}"} if "--writer" in command.words else {})
+    return replacements | ({r"^(MODEL\d?)$": rf"endpoint:\1@{server.url}"} if "--writer" in command.words else {})
 
 
-def differs(printed: str, told: str) -> str:
-    """How what a command told differs from what the page prints; empty where it does not. ``...`` stands for anything."""
+def differs(printed: str, output: str) -> str:
+    """Return the difference between the output and what the page prints, or "". ``...`` matches anything."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    wanted, got = masked(printed), masked(told)
+    expected, actual = masked(printed), masked(output)
     checker = doctest.OutputChecker()
-    if checker.check_output(wanted, got, flags):
+    if checker.check_output(expected, actual, flags):
         return ""
-    return checker.output_difference(doctest.Example("", wanted), got, flags | doctest.REPORT_NDIFF)
+    return checker.output_difference(doctest.Example("", expected), actual, flags | doctest.REPORT_NDIFF)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_command_is_one_that_there_is(page: str) -> None:
-    """Those that are not run too, and those within the text: command, options and arguments are taken."""
+def test_every_documented_command_parses(page: str) -> None:
+    """The command line accepts every printed command, also those within the text and those that are not run."""
     broken = []
     printed = list(commands(page))
     for command in [*printed, *mentions(page)]:
@@ -140,7 +140,7 @@ def test_every_command_is_one_that_there_is(page: str) -> None:
 
 
 def parse(words: list[str]) -> None:
-    """Have the command line take the words, without doing anything. Raises ClickException where it does not."""
+    """Parse the words by the command line without running anything. Raises ClickException if they are invalid."""
     if ">" in words:
         words = words[: words.index(">")]
     with suppress(click.exceptions.Exit):  # --help
@@ -152,8 +152,8 @@ def parse(words: list[str]) -> None:
             context, group = command.make_context(name, arguments, parent=context), command
 
 
-def test_the_makefile_has_what_pages_say() -> None:
+def test_documented_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    said = {command.words[1] for page in PAGES for command in commands(page) if command.words[0] == "make"}
-    assert said
-    assert all(f"\n{target}:" in makefile for target in said)
+    targets = {command.words[1] for page in PAGES for command in commands(page) if command.words[0] == "make"}
+    assert targets
+    assert all(f"\n{target}:" in makefile for target in targets)

@@ -1,4 +1,4 @@
-"""The documentation as a whole: its links lead somewhere, the README leads to every page, one command draws the pictures."""
+"""The documentation as a whole: links resolve, the README reaches every page, one command draws the pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ README_LINES = 150
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_links_to_is_there(page: str) -> None:
+def test_page_links_resolve(page: str) -> None:
     broken = []
     for link in links(page):
         if link.is_web:
@@ -26,7 +26,7 @@ def test_what_a_page_links_to_is_there(page: str) -> None:
     assert not broken
 
 
-def test_every_page_is_reached_from_the_readme() -> None:
+def test_every_page_is_linked_from_the_readme() -> None:
     reached, waiting = {"README.md"}, ["README.md"]
     while waiting:
         for link in links(waiting.pop()):
@@ -42,7 +42,7 @@ def test_the_readme_is_short() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_block_says_what_it_is_in(page: str) -> None:
+def test_code_block_has_a_language(page: str) -> None:
     """A block without a language is a drawing or a row, never a command: those would not be run."""
     unsaid = [f"{page}:{line}" for line, _, text in fences(page, "") if "rashomon " in text]
     assert not unsaid
@@ -57,7 +57,7 @@ def test_one_command_draws_all_pictures() -> None:
     assert "tests.support.pictures" in steps
 
 
-def test_every_picture_of_the_readme_is_shown() -> None:
-    shown = {link.file for page in PAGES for link in links(page)}
-    kept = {f"assets/pictures/{path.name}" for path in (ROOT / "assets" / "pictures").iterdir()}
-    assert kept <= shown
+def test_every_stored_picture_is_used() -> None:
+    linked = {link.file for page in PAGES for link in links(page)}
+    stored = {f"assets/pictures/{path.name}" for path in (ROOT / "assets" / "pictures").iterdir()}
+    assert stored <= linked

@@ -1,4 +1,4 @@
-"""The rows that pages show as examples are taken as they stand."""
+"""Example rows of the pages, built as printed."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ SHOWN = {
     "docs/clash.md": "clash",
     "docs/crosscheck-bench.md": "crosscheck-bench",
 }
-"""A page, and the benchmark of whose source ``rows`` it shows a few that are whole by themselves."""
+"""Pages with complete example rows, and the benchmark whose source ``rows`` reads them."""
 
 
 @pytest.mark.parametrize("page", SHOWN)
-def test_rows_that_are_shown_are_taken(page: str, tmp_path: Path) -> None:
-    rows = list(shown(page))
+def test_example_rows_of_pages_are_accepted(page: str, tmp_path: Path) -> None:
+    rows = list(rows_of_page(page))
     assert rows
     write_lines(tmp_path / "rows" / "rows.jsonl", rows)
     for number, picture in enumerate(dict.fromkeys(pictures(rows))):
         Image.new("RGB", (200, 200), (number * 37 % 256, 90, 200)).save(tmp_path / "rows" / picture)
-    made = get_benchmark(SHOWN[page]).build([("rows", str(tmp_path / "rows"))], tmp_path / "out", BuildOptions())
-    assert (made.path / "skipped.jsonl").read_text("utf-8") == ""
-    assert len({row["id"].partition("/")[0] for row in made.rows()}) >= len(rows)
+    result = get_benchmark(SHOWN[page]).build([("rows", str(tmp_path / "rows"))], tmp_path / "out", BuildOptions())
+    assert (result.path / "skipped.jsonl").read_text("utf-8") == ""
+    assert len({row["id"].partition("/")[0] for row in result.rows()}) >= len(rows)
 
 
-def shown(page: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of the page's blocks that hold nothing else."""
+def rows_of_page(page: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of the page's blocks that contain nothing else."""
     for _, _, text in fences(page, "", "json"):
         rest = text.strip()
         while rest.startswith("{"):
@@ -45,10 +45,10 @@ def shown(page: str) -> Iterator[dict[str, Any]]:
             rest = rest[end:].strip()
 
 
-def pictures(found: Any) -> Iterator[str]:
-    """Every text within ``found`` that names a picture."""
-    if isinstance(found, dict | list):
-        for each in found.values() if isinstance(found, dict) else found:
-            yield from pictures(each)
-    elif isinstance(found, str) and re.fullmatch(r"[\w.-]+\.(png|jpg)", found):
-        yield found
+def pictures(value: Any) -> Iterator[str]:
+    """Yield every string within ``value`` that names a picture."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from pictures(item)
+    elif isinstance(value, str) and re.fullmatch(r"[\w.-]+\.(png|jpg)", value):
+        yield value

@@ -30,10 +30,10 @@ from tests.docs import sources
 from tests.docs.online import MODELS, online
 from tests.docs.pages import ROOT, Command, files
 from tests.docs.replies import reply
-from tests.support.architectures import TEXTS
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fault_server import FaultServer
 from tests.support.inside import work_here
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 from tests.support.tiny_qwen3_omni import build_tiny_omni
 
@@ -47,7 +47,7 @@ BENCHMARKS = {
     "docs/contra4.md": "contra4",
     "docs/pope.md": "pope",
 }
-"""Of which benchmark a page's runs are; of CMC-Bench unless it says so."""
+"""The benchmark of a page's runs, where it is not CMC-Bench."""
 
 SOURCES = {
     "cmc-bench": "rows=~/data/few-charts",
@@ -68,7 +68,7 @@ RUNS = {
     "Q8": "mlx-community/Qwen3-VL-4B-Instruct-8bit",
     "BF16": "mlx-community/Qwen3-VL-4B-Instruct-bf16",
 }
-"""The runs that there are, and whose they are; RUN and RUN2 of every benchmark, the others of CMC-Bench."""
+"""The runs and their models; RUN and RUN2 exist for every benchmark, the others for CMC-Bench."""
 
 PAGES_OWN = {
     "docs/parity.md": {"RUN_A": RUNS["RUN"], "RUN_B": RUNS["RUN2"]},
@@ -77,12 +77,12 @@ PAGES_OWN = {
 """More runs, which are copied to copied/ as well: those that a page names beside the usual ones."""
 
 TYPED = {"data": "y\n", "models": "y\n", "label": "1\ns\nq\n"}
-"""What somebody at a terminal types to commands that ask."""
+"""Input typed at the terminal for commands that prompt."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a command said, and its exit code."""
+class CommandResult:
+    """The output of a command and its exit code."""
 
     code: int
     out: str
@@ -90,7 +90,7 @@ class Told:
 
 
 class Terminal(io.StringIO):
-    """What somebody types, or sees."""
+    """Text stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -119,15 +119,15 @@ class World:
         _cached(self.path / "hub", "mlx-community/Qwen3-4B-Instruct-2507-4bit", self.path / "text-model")
         build_tiny_omni(self.here / "CAPTIONER", TEXTS)
         build_tiny_lm(self.here / "EMBEDDING_MODEL", TEXTS, quantise=False)
-        kept = self.path / "builds" / benchmark
+        data = self.path / "builds" / benchmark
         with FaultServer(reply) as server, self.entered(server):
-            self._must(f"build {benchmark} --source {SOURCES[benchmark]} --out {kept}".split())
+            self._must(f"build {benchmark} --source {SOURCES[benchmark]} --out {data}".split())
             self.builds.mkdir(parents=True)
-            (self.builds / benchmark).symlink_to(kept)
+            (self.builds / benchmark).symlink_to(data)
             for name, model in RUNS.items():
                 if benchmark == "cmc-bench" or name.startswith("RUN"):
-                    asked = ["--benchmark", benchmark, "--model", model, "--data", str(kept), "--name", name]
-                    self._must(["--batch", *asked, *SMALL, *ASKED.get(benchmark, ())])
+                    options = ["--benchmark", benchmark, "--model", model, "--data", str(data), "--name", name]
+                    self._must(["--batch", *options, *SMALL, *ASKED.get(benchmark, ())])
             self._predictions(benchmark)
 
     def prepare(self, page: str, server: FaultServer) -> None:
@@ -142,14 +142,14 @@ class World:
 
     def instance(self) -> str:
         """The id of one of RUN's instances."""
-        told = self.tell(["export", "RUN", "--format", "json", "--out", str(self.path / "ids")])
-        assert told.code == 0, told
+        result = self.run_command(["export", "RUN", "--format", "json", "--out", str(self.path / "ids")])
+        assert result.code == 0, result
         lines = (self.path / "ids" / "samples.jsonl").read_text("utf-8").splitlines()
         return str(json.loads(lines[0])["id"])
 
     @contextmanager
     def entered(self, server: FaultServer) -> Iterator[None]:
-        """This process as one of a user's who is at home here, and for whom ``server`` is every API."""
+        """Set this process up for a user with this home, to whom ``server`` is every API."""
         with online(self.path / "data", self.path / "drafts") as hub, ExitStack() as stack:
             variables = hub.variables | {
                 "HOME": str(self.path),
@@ -170,8 +170,8 @@ class World:
             stack.enter_context(chdir(self.here))
             yield
 
-    def perform(self, command: Command, stands: Mapping[str, str]) -> Told:
-        """Run one command as it is printed, but for what ``stands``, by regular expressions, says stands for others."""
+    def perform(self, command: Command, stands: Mapping[str, str]) -> CommandResult:
+        """Run one command as printed, with the placeholders in ``stands`` (regular expressions) replaced."""
         words = command.words[1:]
         for pattern, other in stands.items():
             words = [re.sub(pattern, other, word) for word in words]
@@ -186,14 +186,14 @@ class World:
                 built.unlink()
             else:
                 shutil.rmtree(built, ignore_errors=True)
-        told = self.tell(words, TYPED.get(words[0], ""))
+        result = self.run_command(words, TYPED.get(words[0], ""))
         if out is not None:
-            out.write_text(told.out, "utf-8")
+            out.write_text(result.out, "utf-8")
         if words[0] == "label" and "--export" in words:
             _fill_in(self.here / words[words.index("--export") + 1])
-        return told
+        return result
 
-    def tell(self, words: list[str], typed: str = "") -> Told:
+    def run_command(self, words: list[str], typed: str = "") -> CommandResult:
         """Run ``rashomon`` with these arguments in this process; on a terminal where something is ``typed``."""
         out, err = Terminal() if typed else io.StringIO(), io.StringIO()
         typing = patch.object(sys, "stdin", Terminal(typed) if typed else io.StringIO())
@@ -203,22 +203,22 @@ class World:
             except RashomonError as error:
                 err.write(str(error))
                 code = error.exit_code
-        return Told(code, out.getvalue(), err.getvalue())
+        return CommandResult(code, out.getvalue(), err.getvalue())
 
     def _must(self, words: list[str]) -> None:
-        told = self.tell(words)
-        assert told.code == 0, f"{words}\n{told.out}\n{told.err}"
+        result = self.run_command(words)
+        assert result.code == 0, f"{words}\n{result.out}\n{result.err}"
 
     def _predictions(self, benchmark: str) -> None:
-        told = self.tell(["export", "RUN", "--format", "json", "--out", str(self.path / "answers")])
-        assert told.code == 0, told
+        result = self.run_command(["export", "RUN", "--format", "json", "--out", str(self.path / "answers")])
+        assert result.code == 0, result
         rows = [json.loads(line) for line in (self.path / "answers" / "samples.jsonl").read_text("utf-8").splitlines()]
-        said = [{"id": each["id"], "answer": "12"} for each in rows]
-        (self.here / "answers.jsonl").write_text("".join(json.dumps(each) + "\n" for each in said), "utf-8")
+        predictions = [{"id": row["id"], "answer": "12"} for row in rows]
+        (self.here / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in predictions), "utf-8")
 
 
 def _work(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._End:
-    """Work a job off in this process: a worker of its own takes seconds to start. PyTorch must have one."""
+    """Run a job in this process, since a worker process takes seconds to start. PyTorch needs its own process."""
     with RunStore.read(job.runs[0]) as store:
         in_torch = store.meta("spec")["model"].startswith("cuda:")
     return _IN_A_PROCESS(supervisor, job) if in_torch else work_here(supervisor, job)
@@ -228,7 +228,7 @@ _IN_A_PROCESS = supervise.Supervisor._run_worker
 
 
 def _cached(hub: Path, model: str, folder: Path) -> None:
-    """``folder`` as the model called ``model`` of the Hugging Face cache."""
+    """Put ``folder`` into the Hugging Face cache as the model ``model``."""
     commit = "0123456789abcdef0123456789abcdef01234567"
     place = hub / f"models--{model.replace('/', '--')}"
     (place / "refs").mkdir(parents=True)
@@ -241,8 +241,8 @@ def _fill_in(sheet: Path) -> None:
     """Label the exported sheet, as a person would."""
     with sheet.open(newline="", encoding="utf-8-sig") as stream:
         rows = list(csv.DictReader(stream))
-    for number, each in enumerate(rows):
-        each["label"] = ("IMAGE", "TEXT", "NEITHER")[number % 3]
+    for number, row in enumerate(rows):
+        row["label"] = ("IMAGE", "TEXT", "NEITHER")[number % 3]
     with sheet.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, list(rows[0]))
         writer.writeheader()
@@ -250,7 +250,7 @@ def _fill_in(sheet: Path) -> None:
 
 
 def masked(text: str) -> str:
-    """The text without what is another every time: see ``VOLATILE``."""
+    """Return the text with everything volatile replaced; see ``VOLATILE``."""
     for pattern, instead in VOLATILE:
         text = re.sub(pattern, instead, text)
     return text
@@ -263,4 +263,4 @@ VOLATILE = (
     (r"\b[0-9a-f]{8,64}\b", "DIGEST"),
     (r"[ \t]+$", ""),
 )
-"""What differs between machines and days, and what stands in its place when a page's output is compared."""
+"""Patterns that differ between machines and days, with their replacements when output is compared."""

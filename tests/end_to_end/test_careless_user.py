@@ -1,4 +1,4 @@
-"""Run folders that somebody made to do harm, and a user who tries every command on them: nothing outside changes."""
+"""Malicious run folders, and a user who tries every command on them: nothing outside changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOSTILE = f"x\n{LINE}\n\x1b[2J"
 
 
 class Attack:
-    """What an attacker has at hand: the run's folder, a folder of the user's to reach, and a server."""
+    """An attacker's means: the run's folder, a target folder of the user's, and a server."""
 
     def __init__(self, folder: Path, outside: Outside, server: FaultServer) -> None:
         self.folder, self.outside, self.server = folder, outside, server
@@ -55,7 +55,7 @@ class Attack:
         self.values(spec={**self.spec, "model": f"policy:{HOSTILE}", "judge": [HOSTILE]})
 
     def lock(self) -> None:
-        """What a command empties when it begins is a link."""
+        """Replace the file that a command truncates on start by a link."""
         for name in ("lock", "pause", "under-way.json", "parity.log"):
             (self.folder / name).unlink(missing_ok=True)
             (self.folder / name).symlink_to(self.outside.path / "authorized_keys")
@@ -106,7 +106,7 @@ def home(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ATTACKS)
-def test_whatever_a_user_does_with_it_nothing_leaves_the_folder(home: Path, tmp_path: Path, kind: str) -> None:
+def test_malicious_run_never_affects_outside_files(home: Path, tmp_path: Path, kind: str) -> None:
     shutil.copytree(home / "workspace", tmp_path / "workspace")
     rashomon, outside = Rashomon(tmp_path), Outside(tmp_path / "outside")
     environment = {**rashomon.environment, "RASHOMON_ENDPOINT_KEY": KEY}
@@ -150,7 +150,7 @@ def test_whatever_a_user_does_with_it_nothing_leaves_the_folder(home: Path, tmp_
 
 
 def in_processes(rashomon: Rashomon, environment: dict[str, str], *arguments: str) -> str:
-    """Run a command in a process of its own, as its worker is; what it reported."""
+    """Run a command and its worker in their own processes, and return the output."""
     done = subprocess.run(
         rashomon.command(*arguments),
         env=environment,

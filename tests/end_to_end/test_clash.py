@@ -39,12 +39,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (published / ROWS).write_text(json.dumps({"samples": here}))
     for path in sorted((DATA / "sugar_crepe").iterdir()):
         negatives = json.loads(path.read_bytes()).items()
-        shown = [(key, row) for key, row in negatives if (DATA / "coco" / "val2017" / row["filename"]).is_file()]
-        (sugar_crepe / path.name).write_text(json.dumps(dict(shown[:OF_EACH_FILE])))
-    told = Rashomon(home).run(
+        available = [(key, row) for key, row in negatives if (DATA / "coco" / "val2017" / row["filename"]).is_file()]
+        (sugar_crepe / path.name).write_text(json.dumps(dict(available[:OF_EACH_FILE])))
+    build = Rashomon(home).run(
         "build", "clash", "--source", f"published={published}", "--source", f"sugar-crepe={sugar_crepe}", "--json"
     )
-    assert json.loads(told.stdout)["manifest"]["samples"] > 20, told.stdout
+    assert json.loads(build.stdout)["manifest"]["samples"] > 20, build.stdout
     build_tiny_vlm(home / "tiny", TEXTS, quantise=True)
     return home
 
@@ -55,10 +55,10 @@ def samples(rashomon: Rashomon, run: str) -> bytes:
 
 
 @pytest.mark.slow
-def test_killed_and_resumed_both_tasks_on_both_captions_answer_the_same(home: Path) -> None:
+def test_killed_and_resumed_clash_run_gives_the_same_answers(home: Path) -> None:
     rashomon = Rashomon(home)
-    asked = ("--batch", "--benchmark", "clash", "--model", str(home / "tiny"), "--limit", "6", "--max-tokens", "8")
-    options = (*asked, "--max-pixels", "50000", "--judge", "strict", "--judge", "relaxed", "--display", "none")
+    spec = ("--batch", "--benchmark", "clash", "--model", str(home / "tiny"), "--limit", "6", "--max-tokens", "8")
+    options = (*spec, "--max-pixels", "50000", "--judge", "strict", "--judge", "relaxed", "--display", "none")
     rashomon.run(*options, "--name", "quiet")
 
     def done() -> int:
@@ -78,20 +78,20 @@ def test_killed_and_resumed_both_tasks_on_both_captions_answer_the_same(home: Pa
     assert [sum(row["condition"] == condition for row in rows) for condition in CONDITIONS] == [6] * 4
     assert all(row["steps"][0]["tokens"] and "[IMAGE " in row["prompt"] for row in rows)
     assert {judge for row in rows for judge in row["verdicts"]} == {"strict@1", "relaxed@1"}
-    shown = rashomon.run("show", "quiet").stdout
+    output = rashomon.run("show", "quiet").stdout
     for title in ("Table 1", "Table 5", "Table 2", "Table 6", "Table 10"):
-        assert title in shown
-    assert "Gemini 2.5 Pro (paper)" in shown
+        assert title in output
+    assert "Gemini 2.5 Pro (paper)" in output
 
 
 @pytest.mark.parametrize(
     ("policy", "label", "overall"), [("always-abstain", "CONFLICT", 0.5), ("always-image", "IMAGE", 0.5)]
 )
-def test_a_baseline_has_the_figures_it_must_have(home: Path, policy: str, label: str, overall: float) -> None:
+def test_baseline_metrics_are_as_expected(home: Path, policy: str, label: str, overall: float) -> None:
     rashomon = Rashomon(home)
     name = f"p-{policy}"
     rashomon.run("--batch", "--benchmark", "clash", "--model", f"policy:{policy}", "--name", name, "--judge", "relaxed")
-    tables = {one["name"]: one for one in json.loads(rashomon.run("show", name, "--json").stdout)}
+    tables = {table["name"]: table for table in json.loads(rashomon.run("show", name, "--json").stdout)}
     rows = [json.loads(line) for line in samples(rashomon, name).splitlines()]
     open_rows = [row for row in rows if row["condition"].startswith("open")]
     assert {row["verdicts"]["relaxed@1"]["label"] for row in open_rows} == {label}

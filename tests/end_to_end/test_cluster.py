@@ -49,18 +49,16 @@ def rashomon(built: Path, tmp_path: Path) -> Rashomon:
     return Rashomon(tmp_path)
 
 
-def beside(rashomon: Rashomon, a: str, b: str, *more: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(rashomon.run("parity", a, b, "--json", *more).stdout)
-    return found
+def parity_report(rashomon: Rashomon, a: str, b: str, *more: str) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(rashomon.run("parity", a, b, "--json", *more).stdout)
+    return report
 
 
 def more_than(rashomon: Rashomon, run: str, count: int) -> bool:
     return states(rashomon).get(run, ("", 0, 0))[1] > count
 
 
-def test_a_served_model_killed_and_resumed_gives_the_answers_of_the_direct_backend(
-    rashomon: Rashomon, tmp_path: Path
-) -> None:
+def test_served_model_resumed_after_kill_matches_the_direct_backend(rashomon: Rashomon, tmp_path: Path) -> None:
     """Greedy, in fp32; the client is killed, then the server goes away and another one comes in its place."""
     model = tmp_path / "fp32"
     shutil.copytree(BF16, model)
@@ -68,21 +66,32 @@ def test_a_served_model_killed_and_resumed_gives_the_answers_of_the_direct_backe
     rashomon.run("--batch", *OPTIONS, "--model", model, "--limit", "6", "--name", "direct", "--exact")
     with served(model, tmp_path / "server.log", None, *ONE_ROW) as port:
         served_model = f"endpoint:{model}@http://127.0.0.1:{port}/v1"
-        asked = ("--batch", *OPTIONS, "--model", served_model, "--limit", "6", "--name", "served", "--concurrency", "4")
-        process = rashomon.held().start(*asked)
+        options = (
+            "--batch",
+            *OPTIONS,
+            "--model",
+            served_model,
+            "--limit",
+            "6",
+            "--name",
+            "served",
+            "--concurrency",
+            "4",
+        )
+        process = rashomon.held().start(*options)
         wait_until(partial(more_than, rashomon, "served", 3))
         kill_all(process)
         before = states(rashomon)["served"][1]
         assert 3 < before < 48
-    gone = rashomon.run(*asked, "--attempts", "1", code=2)
+    gone = rashomon.run(*options, "--attempts", "1", code=2)
     assert states(rashomon)["served"][1] == before, "no answer counts as failed because nobody serves"
     assert "the server cannot be reached" in gone.stderr
     with served(model, tmp_path / "server.log", port, *ONE_ROW):
-        rashomon.run(*asked)
-        found = beside(rashomon, "direct", "served", "--probe", "4")
-    assert found["answers"]["shared"] == 48
-    assert found["answers"]["texts"] == 48, found["answers"]["examples"]
-    stages = {each["stage"]: each for each in found["stages"]}
+        rashomon.run(*options)
+        report = parity_report(rashomon, "direct", "served", "--probe", "4")
+    assert report["answers"]["shared"] == 48
+    assert report["answers"]["texts"] == 48, report["answers"]["examples"]
+    stages = {stage["stage"]: stage for stage in report["stages"]}
     assert stages["asked"]["found"] == stages["batching"]["found"] == stages["judge"]["found"] == "same"
     assert (
         "4 of 4 answers of B's run are what B's server gives when it is asked one at a time"
@@ -91,7 +100,7 @@ def test_a_served_model_killed_and_resumed_gives_the_answers_of_the_direct_backe
     assert "48 of 48 prompt lengths are the same" in stages["tokens"]["said"]
 
 
-def test_the_fault_of_a_server_that_mixes_up_its_requests_is_named(
+def test_parity_names_the_fault_of_a_mixed_up_server(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """mlx-vlm 0.7.10 as it is: Qwen3-VL's rows get each other's image features where their prompts are read together."""
@@ -102,26 +111,24 @@ def test_the_fault_of_a_server_that_mixes_up_its_requests_is_named(
     workspace = Workspace(tmp_path / "workspace")
     shutil.copytree(built, workspace.build_folder("cmc-bench"))
     every = get_benchmark("cmc-bench").instances(Build.open(built), "paper")
-    instances = [each for each in every if len(each.parts) > 2][:64]
-    parity.asked(workspace, "direct", model, instances)
+    instances = [instance for instance in every if len(instance.parts) > 2][:64]
+    parity.finished_run(workspace, "direct", model, instances)
 
     def at_once(name: str, media: Any) -> Backend:
         return load_backend(name, media, remote=RemoteOptions(concurrency=32))
 
     with served(model, tmp_path / "server.log") as port:
         monkeypatch.setattr(parity, "load_backend", at_once)
-        parity.asked(workspace, "served", f"endpoint:{model}@http://127.0.0.1:{port}/v1", instances)
+        parity.finished_run(workspace, "served", f"endpoint:{model}@http://127.0.0.1:{port}/v1", instances)
         runs = (workspace.runs_folder / "direct", workspace.runs_folder / "served")
-        found = compare_runs(runs, ProbeOptions(48, [built]))
-    assert found.answers.same < 64
-    assert "A and B first differ at the batching of requests: " in found.verdict
-    assert "answers of B's run are not those that B's server gives sequentially (batching)." in found.verdict
-    assert "A's run" not in found.verdict
+        report = compare_runs(runs, ProbeOptions(48, [built]))
+    assert report.answers.same < 64
+    assert "A and B first differ at the batching of requests: " in report.verdict
+    assert "answers of B's run are not those that B's server gives sequentially (batching)." in report.verdict
+    assert "A's run" not in report.verdict
 
 
-def test_a_run_copied_to_another_machine_is_shown_compared_and_resumed_there(
-    rashomon: Rashomon, tmp_path: Path
-) -> None:
+def test_copied_run_can_be_shown_compared_and_resumed(rashomon: Rashomon, tmp_path: Path) -> None:
     model = ("--model", str(FOUR_BIT), "--limit", "3", "--exact")
     rashomon.run("--batch", *OPTIONS, *model, "--name", "whole")
     process = rashomon.held().start("--batch", *OPTIONS, *model, "--name", "part")
@@ -136,9 +143,9 @@ def test_a_run_copied_to_another_machine_is_shown_compared_and_resumed_there(
     assert "whole" in there.run("show", "whole").stdout
     assert "Differences" in there.run("compare", "whole", "part").stdout
     data = ("--data", str(there.home / "elsewhere" / "builds" / "cmc-bench"))
-    partly = beside(there, "whole", "part", "--probe", "2", *data)
+    partly = parity_report(there, "whole", "part", "--probe", "2", *data)
     assert 3 < partly["answers"]["shared"] < 24
     assert partly["verdict"].startswith("A and B do not differ at any stage."), partly["verdict"]
     there.run("resume", "part", *data, "--display", "none")
-    wholly = beside(there, "whole", "part", "--probe", "0")
+    wholly = parity_report(there, "whole", "part", "--probe", "0")
     assert wholly["answers"]["tokens"] == wholly["answers"]["shared"] == 24

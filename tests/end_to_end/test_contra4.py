@@ -25,12 +25,12 @@ TEXTS = [
 
 @real_rows
 @pytest.mark.slow
-def test_real_mixed_rows_are_asked_by_their_captions(tmp_path: Path) -> None:
+def test_real_mixed_rows_run_on_captions(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     build_tiny_lm(tmp_path / "tiny", TEXTS, quantise=True)
-    told = json.loads(rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"), "--json").stdout)
-    assert told["manifest"]["with_all_media"] == 33
-    asked = (
+    output = json.loads(rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"), "--json").stdout)
+    assert output["manifest"]["with_all_media"] == 33
+    options = (
         "--batch",
         "--benchmark",
         "contra4",
@@ -41,56 +41,56 @@ def test_real_mixed_rows_are_asked_by_their_captions(tmp_path: Path) -> None:
         "--display",
         "none",
     )
-    rashomon.run(*asked, "--conditions", "gold-captions", "--name", "r", "--judge", "choice", "--judge", "official")
+    rashomon.run(*options, "--conditions", "gold-captions", "--name", "r", "--judge", "choice", "--judge", "official")
     assert states(rashomon)["r"] == ("done", 33, 33)
-    shown = json.loads(rashomon.run("show", "r", "--json").stdout)
-    tables = {table["name"]: table for table in shown}
-    rows = [each["row"] for each in tables["main"]["rows"] if "(paper)" not in each["row"]]
+    report = json.loads(rashomon.run("show", "r", "--json").stdout)
+    tables = {table["name"]: table for table in report}
+    rows = [row["row"] for row in tables["main"]["rows"] if "(paper)" not in row["row"]]
     assert rows == ["tiny / gold-captions", "tiny / gold-captions (official)"]
-    assert {each["cells"]["All / All"]["n"] for each in tables["main"]["rows"][:2]} == {33}
-    assert [each["cells"]["audio+3d"]["n"] for each in tables["combinations"]["rows"]] == [3, 3]
-    told = rashomon.run("export", "r", "--format", "svg,html", "--out", tmp_path / "out").stdout
-    assert "categories.svg, combinations.svg, report.html" in told
+    assert {row["cells"]["All / All"]["n"] for row in tables["main"]["rows"][:2]} == {33}
+    assert [row["cells"]["audio+3d"]["n"] for row in tables["combinations"]["rows"]] == [3, 3]
+    output = rashomon.run("export", "r", "--format", "svg,html", "--out", tmp_path / "out").stdout
+    assert "categories.svg, combinations.svg, report.html" in output
 
 
 @real_rows
 @pytest.mark.slow
-def test_real_media_are_told_beside_a_sample_and_seen_in_the_report(tmp_path: Path) -> None:
+def test_real_media_appear_with_the_sample_and_in_the_report(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"))
     build = Build.open(rashomon.workspace / "benchmarks" / "contra4")
-    asked = [each for each in get_benchmark("contra4").instances(build, "official") if each.condition == "media"]
-    answers = "".join(json.dumps({"id": each.id, "answer": "Scene B"}) + "\n" for each in asked)
+    instances = [item for item in get_benchmark("contra4").instances(build, "official") if item.condition == "media"]
+    answers = "".join(json.dumps({"id": item.id, "answer": "Scene B"}) + "\n" for item in instances)
     (tmp_path / "answers.jsonl").write_text(answers)
-    given = ("--benchmark", "contra4", "--model", "B", "--name", "r", "--display", "none")
-    rashomon.run("import", tmp_path / "answers.jsonl", *given)
-    shows_all = next(each for each in asked if each.strata["size"] == "4")
-    told = [
+    options = ("--benchmark", "contra4", "--model", "B", "--name", "r", "--display", "none")
+    rashomon.run("import", tmp_path / "answers.jsonl", *options)
+    shows_all = next(item for item in instances if item.strata["size"] == "4")
+    lines = [
         line for line in rashomon.run("show", "r", "--sample", shows_all.id).stdout.splitlines() if "medium" in line
     ]
-    assert len(told) == 4
+    assert len(lines) == 4
     for kind, fact in (("audio", " Hz, "), ("3D model", " points"), ("image", " pixels"), ("video", " frames, ")):
-        assert sum(f": {kind}, " in line and fact in line for line in told) == 1
+        assert sum(f": {kind}, " in line and fact in line for line in lines) == 1
     rashomon.run("export", "r", "--format", "html", "--out", tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    shown = json.loads(data)["media"]
-    assert len(shown) == len({part.sha256 for each in asked for part in each.parts if isinstance(part, Media)})
-    assert all(each["picture"] for each in shown.values())
+    media = json.loads(data)["media"]
+    assert len(media) == len({part.sha256 for item in instances for part in item.parts if isinstance(part, Media)})
+    assert all(item["picture"] for item in media.values())
 
 
 @real_rows
 @pytest.mark.slow
-def test_real_mixed_rows_run_as_far_as_their_media_allow(tmp_path: Path) -> None:
+def test_real_mixed_rows_run_on_available_media(tmp_path: Path) -> None:
     """33 rows of real sounds, videos, 3D models and COCO pictures, in every combination of two, three and four."""
     rashomon = Rashomon(tmp_path)
     sees, hears = tmp_path / "sees", tmp_path / "hears"
     build_tiny_vlm(sees, TEXTS, quantise=False)
     build_tiny_omni(hears, TEXTS)
-    told = rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"), "--rendered", "--json").stdout
-    manifest = json.loads(told)["manifest"]
+    build = rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"), "--rendered", "--json").stdout
+    manifest = json.loads(build)["manifest"]
     assert (manifest["with_all_media"], manifest["rendered"]) == (33, 33)
-    asked = ("--batch", "--benchmark", "contra4", "--max-tokens", "4", "--display", "plain")
+    options = ("--batch", "--benchmark", "contra4", "--max-tokens", "4", "--display", "plain")
     expected = {
         # Images and videos as they are; 3D as views; sounds by captions alone.
         "sees": (("media", 3), ("rendered", 12), ("gold-captions", 33)),
@@ -103,20 +103,20 @@ def test_real_mixed_rows_run_as_far_as_their_media_allow(tmp_path: Path) -> None
     }
     for name, counts in expected.items():
         which = ("--conditions", ",".join(condition for condition, _ in counts), "--name", name)
-        out = rashomon.run(*asked, "--model", tmp_path / name, *which).stdout
+        out = rashomon.run(*options, "--model", tmp_path / name, *which).stdout
         assert f"{name}: {says[name]}" in out
         total = sum(count for _, count in counts)
         assert states(rashomon)[name] == ("done", total, total)
         (failures,) = json.loads(rashomon.run("show", name, "--table", "failures", "--json").stdout)
-        cells = {each["row"].partition(" / ")[2]: each["cells"] for each in failures["rows"]}
+        cells = {line["row"].partition(" / ")[2]: line["cells"] for line in failures["rows"]}
         for condition, count in counts:
             figures = cells[condition]
             assert (figures["answered"], figures["error"], figures["not asked"]) == (count, 0, 33 - count)
         (combinations,) = json.loads(rashomon.run("show", name, "--table", "combinations", "--json").stdout)
-        print(name, [(each["row"], {k: v["n"] for k, v in each["cells"].items()}) for each in combinations["rows"]])
-    shown = json.loads(rashomon.run("compare", "sees", "hears", "--json").stdout)
-    (changes,) = [table for table in shown["tables"] if table["name"] == "changes"]
-    shared = {each["row"]: each["cells"]["shared"] for each in changes["rows"]}
+        print(name, [(line["row"], {k: v["n"] for k, v in line["cells"].items()}) for line in combinations["rows"]])
+    report = json.loads(rashomon.run("compare", "sees", "hears", "--json").stdout)
+    (changes,) = [table for table in report["tables"] if table["name"] == "changes"]
+    shared = {line["row"]: line["cells"]["shared"] for line in changes["rows"]}
     assert {row.rpartition(" / ")[2]: count for row, count in shared.items()} == {
         "all": 15,
         "media": 3,
@@ -126,7 +126,7 @@ def test_real_mixed_rows_run_as_far_as_their_media_allow(tmp_path: Path) -> None
 
 @real_rows
 @pytest.mark.slow
-def test_the_published_rows_run_as_far_as_there_are_media(tmp_path: Path) -> None:
+def test_published_rows_run_on_available_media(tmp_path: Path) -> None:
     """Of the 2,335 rows 118 scenes are pictures that are here; every row has a scene of something that is not."""
     rashomon = Rashomon(tmp_path)
     build_tiny_lm(tmp_path / "tiny", TEXTS, quantise=True)
@@ -136,7 +136,7 @@ def test_the_published_rows_run_as_far_as_there_are_media(tmp_path: Path) -> Non
     assert manifest["samples"] == 2335
     assert manifest["scenes"]["Image"] == {"there": 118, "missing": 1902}
     assert manifest["with_all_media"] == 0
-    asked = (
+    options = (
         "--batch",
         "--benchmark",
         "contra4",
@@ -147,14 +147,14 @@ def test_the_published_rows_run_as_far_as_there_are_media(tmp_path: Path) -> Non
         "--display",
         "none",
     )
-    told = rashomon.run(*asked, code=2).stderr
-    assert "no condition 'media'; known are gold-captions." in told
-    rashomon.run(*asked, "--conditions", "gold-captions", "--limit", "200", "--name", "r")
+    message = rashomon.run(*options, code=2).stderr
+    assert "no condition 'media'; known are gold-captions." in message
+    rashomon.run(*options, "--conditions", "gold-captions", "--limit", "200", "--name", "r")
     assert states(rashomon)["r"] == ("done", 200, 200)
 
 
 @pytest.mark.slow
-def test_a_model_describes_pictures_and_answers_by_captions(tmp_path: Path) -> None:
+def test_model_captions_pictures_and_answers_from_captions(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     build_tiny_vlm(tmp_path / "tiny", TEXTS, quantise=False)
     pictures = [("image", "mine", f"{number}.png", f"A number, {number}") for number in range(4)]
@@ -166,7 +166,7 @@ def test_a_model_describes_pictures_and_answers_by_captions(tmp_path: Path) -> N
     manifest = json.loads(rashomon.run(*built, "--json").stdout)["manifest"]
     assert manifest["captioners"] == {"Image": "tiny"}
     captioned = manifest["captioned"]
-    asked = (
+    options = (
         "--batch",
         "--benchmark",
         "contra4",
@@ -177,7 +177,7 @@ def test_a_model_describes_pictures_and_answers_by_captions(tmp_path: Path) -> N
         "--display",
         "none",
     )
-    rashomon.run(*asked, "--conditions", "media,captions", "--name", "r")
+    rashomon.run(*options, "--conditions", "media,captions", "--name", "r")
     assert captioned == 3
     assert states(rashomon)["r"] == ("done", 6, 6)
     tables = {table["name"]: table for table in json.loads(rashomon.run("show", "r", "--json").stdout)}
@@ -197,15 +197,17 @@ def test_a_construction_by_real_models_from_the_command_line(tmp_path: Path) -> 
     ]
     place = write_source(tmp_path / "rows", rows)
     built = ("build", "contra4", "--source", f"captioned={place}", "--per-stratum", "1", "--writer", tmp_path / "tiny")
-    told = rashomon.run(*built, "--embedder", tmp_path / "tiny", code=2).stderr
-    assert "passes PUF (8 times: question)" in told, "a model that has learnt nothing asks nothing that is a question"
+    message = rashomon.run(*built, "--embedder", tmp_path / "tiny", code=2).stderr
+    assert "passes PUF (8 times: question)" in message, (
+        "a model that has learnt nothing asks nothing that is a question"
+    )
     assert "nowhere" in rashomon.run(*built, "--embedder", tmp_path / "nowhere", code=2).stderr
 
 
-def test_options_that_do_not_fit_are_told_in_a_sentence(tmp_path: Path) -> None:
+def test_invalid_options_are_one_sentence(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     source = write_source(tmp_path / "rows", [row("one", PLAIN[:2])])
-    told = rashomon.run("build", "contra4", "--source", source, "--captioner", "smell=x", code=2).stderr
-    assert "MODALITY=MODEL" in told
-    told = rashomon.run("build", "clash", "--source", tmp_path, "--checker", "a", "--checker", "b", code=2).stderr
-    assert "clash takes one checking model; name --checker once." in told
+    message = rashomon.run("build", "contra4", "--source", source, "--captioner", "smell=x", code=2).stderr
+    assert "MODALITY=MODEL" in message
+    message = rashomon.run("build", "clash", "--source", tmp_path, "--checker", "a", "--checker", "b", code=2).stderr
+    assert "clash takes one checking model; name --checker once." in message

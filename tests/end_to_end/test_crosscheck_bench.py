@@ -44,11 +44,11 @@ def samples(rashomon: Rashomon, run: str) -> list[dict[str, Any]]:
 # --- what a user gets without saying more ------------------------------------------------------------------
 
 
-def test_what_is_not_said_is_the_papers_and_what_is_said_goes_before_it(tmp_path: Path) -> None:
-    def decoding(**said: Any) -> tuple[Any, ...]:
-        (run,) = load_spec(None, {"benchmark": "crosscheck-bench", "model": "policy:always-yes", **said}).runs()
-        made = run.to_decoding()
-        return run.conditions, made.temperature, made.top_p, made.max_tokens, made.seed
+def test_paper_settings_are_defaults_and_can_be_overridden(tmp_path: Path) -> None:
+    def decoding(**options: Any) -> tuple[Any, ...]:
+        (run,) = load_spec(None, {"benchmark": "crosscheck-bench", "model": "policy:always-yes", **options}).runs()
+        settings = run.to_decoding()
+        return run.conditions, settings.temperature, settings.top_p, settings.max_tokens, settings.seed
 
     assert decoding() == (("vanilla",), 0.7, 0.9, 512, 0)
     assert decoding(temperature=0.0, max_tokens=8, seed=4, conditions=["cot"]) == (("cot",), 0.0, 0.9, 8, 4)
@@ -65,13 +65,13 @@ def test_what_is_not_said_is_the_papers_and_what_is_said_goes_before_it(tmp_path
 @pytest.mark.slow
 def test_the_product_set_has_every_task_under_every_strategy(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
-    told = json.loads(rashomon.run("build", "crosscheck-bench", "--source", f"products={PRODUCTS}", "--json").stdout)
-    manifest = told["manifest"]
+    build = json.loads(rashomon.run("build", "crosscheck-bench", "--source", f"products={PRODUCTS}", "--json").stdout)
+    manifest = build["manifest"]
     assert set(manifest["tasks"]) == set(TASKS)
     assert min(manifest["tasks"].values()) >= 4
     assert manifest["with_boxes"] == manifest["samples"]
-    asked = ("batch", "--benchmark", "crosscheck-bench", "--model", "policy:always-yes", "--conditions", EVERY)
-    rashomon.run(*asked, "--name", "r", "--display", "none")
+    options = ("batch", "--benchmark", "crosscheck-bench", "--model", "policy:always-yes", "--conditions", EVERY)
+    rashomon.run(*options, "--name", "r", "--display", "none")
     assert states(rashomon)["r"] == ("done", 5 * manifest["samples"], 5 * manifest["samples"])
     (main,) = json.loads(rashomon.run("show", "r", "--table", "main", "--json").stdout)
     ours = [row["cells"] for row in main["rows"] if "(paper)" not in row["row"]]
@@ -81,37 +81,39 @@ def test_the_product_set_has_every_task_under_every_strategy(tmp_path: Path) -> 
     assert all(len(stem) == 64 for stem in pictures), "no file name tells anything"
 
 
-def test_all_tasks_under_all_strategies_reach_every_table(tmp_path: Path) -> None:
+def test_every_task_and_strategy_appears_in_the_tables(tmp_path: Path) -> None:
     """Two samples a task, one of each answer: always-yes is right on half of the yes/no tasks."""
     rashomon = build(tmp_path, list(TASKS), 2)
-    told = rashomon.run(
+    output = rashomon.run(
         "batch", "--benchmark", "crosscheck-bench", "--model", "policy:always-yes", "--name", "v"
     ).stdout
-    assert "Accuracy by task (Table 1)" in told
+    assert "Accuracy by task (Table 1)" in output
     assert states(rashomon)["v"] == ("done", 30, 30)
     rashomon.run(
         *("batch", "--benchmark", "crosscheck-bench", "--model", "policy:always-yes", "--conditions", EVERY),
         *("--judge", "extracted", "--judge", "printed", "--name", "every", "--display", "none"),
     )
     assert states(rashomon)["every"] == ("done", 150, 150)
-    shown = rashomon.run("show", "every", "v", "--json").stdout
-    tables = {table["name"]: table for table in json.loads(shown)}
+    report = rashomon.run("show", "every", "v", "--json").stdout
+    tables = {table["name"]: table for table in json.loads(report)}
     assert {"main", "levels", "capabilities", "composition", "interventions", "interleaved", "exact-match"} <= set(
         tables
     )
-    found = samples(rashomon, "every")
-    assert Counter(each["condition"] for each in found) == dict.fromkeys(CONDITIONS, 30)
-    assert Counter(len(each["steps"]) for each in found if each["condition"] == "mm-cot") == {2: 30}
-    assert Counter(len(each["steps"]) for each in found if each["condition"] != "mm-cot") == {1: 120}
-    assert {each["strata"]["task"] for each in found} == set(TASKS)
-    right = Counter(each["strata"]["task"] for each in found if each["verdicts"]["printed@1"]["label"] == "CORRECT")
+    answered = samples(rashomon, "every")
+    assert Counter(sample["condition"] for sample in answered) == dict.fromkeys(CONDITIONS, 30)
+    assert Counter(len(sample["steps"]) for sample in answered if sample["condition"] == "mm-cot") == {2: 30}
+    assert Counter(len(sample["steps"]) for sample in answered if sample["condition"] != "mm-cot") == {1: 120}
+    assert {sample["strata"]["task"] for sample in answered} == set(TASKS)
+    right = Counter(
+        sample["strata"]["task"] for sample in answered if sample["verdicts"]["printed@1"]["label"] == "CORRECT"
+    )
     assert right == {task: 5 for task in TASKS if TASKS[task].closed and TASKS[task].level != "L3"}
     published = rashomon.run("published", "crosscheck-bench", "--table", "1").stdout
     assert "95.20" in published
     assert "91.85" in published
 
 
-def test_a_model_that_judges_is_sent_the_open_answers_alone(tmp_path: Path) -> None:
+def test_judge_model_receives_only_open_answers(tmp_path: Path) -> None:
     rashomon = build(tmp_path, ["LD", "PI", "BR"], 2)
     rashomon.run(
         *(
@@ -130,7 +132,7 @@ def test_a_model_that_judges_is_sent_the_open_answers_alone(tmp_path: Path) -> N
         judge = f"endpoint:j@{server.url}"
         assert "2 calls" in rashomon.run("judge", "r", "--judge", judge, "--dry-run").stdout
         rashomon.run("judge", "r", "--judge", judge)
-        assert sorted("Brand 1" in each.prompt for each in server.received) == [False, True]
+        assert sorted("Brand 1" in request.prompt for request in server.received) == [False, True]
         (main,) = json.loads(rashomon.run("show", "r", "--judge", judge, "--table", "main", "--json").stdout)
     cells = main["rows"][0]["cells"]
     assert [cells[task]["value"] for task in ("LD", "PI", "BR")] == [0.5, 0.0, 0.5]
@@ -162,7 +164,7 @@ def shown_images(received: Received) -> list[list[bytes]]:
 
 
 class Stalling:
-    """Says what :func:`reply` says, but the first and the third second stage wait until they are let go."""
+    """Server that replies as :func:`reply`, but holds the first and third second stage until released."""
 
     def __init__(self) -> None:
         self.arrived = {number: threading.Event() for number in (0, 2)}
@@ -176,13 +178,13 @@ class Stalling:
         return reply(prompt, times)
 
 
-def kept(rashomon: Rashomon) -> int:
-    """How many answers of the run are durable."""
+def count_durable_answers(rashomon: Rashomon) -> int:
+    """Return the number of durable answers of the run."""
     with RunStore.read(rashomon.workspace / "runs" / "r") as store:
         return sum(len(record.generations) for record in store.records())
 
 
-def test_killed_between_its_stages_mm_cot_goes_on_with_the_reasoning_it_has(tmp_path: Path) -> None:
+def test_mm_cot_killed_between_stages_resumes_with_its_reasoning(tmp_path: Path) -> None:
     """Three samples, one call at a time; everything is killed while the server stalls on a second stage, two times.
 
     The replies that are kept beside the runs are removed after each kill, so that only the run's own store is left.
@@ -190,45 +192,45 @@ def test_killed_between_its_stages_mm_cot_goes_on_with_the_reasoning_it_has(tmp_
     rashomon = build(tmp_path, ["PI"], 3)
     stalling = Stalling()
     with FaultServer(stalling) as server:
-        asked = ("batch", "--benchmark", "crosscheck-bench", "--model", f"endpoint:m@{server.url}", "--name", "r")
+        spec = ("batch", "--benchmark", "crosscheck-bench", "--model", f"endpoint:m@{server.url}", "--name", "r")
         options = ("--conditions", "mm-cot", "--concurrency", "1", "--timeout", "60", "--display", "none")
         for killed, number in enumerate(stalling.arrived):
-            process = rashomon.start(*asked, *options)
+            process = rashomon.start(*spec, *options)
             assert stalling.arrived[number].wait(30)
             answered = len(server.replies) - killed  # what a stalled stage gave went to a process that is dead
-            wait_until(lambda answered=answered: kept(rashomon) == answered)
+            wait_until(lambda answered=answered: count_durable_answers(rashomon) == answered)
             kill_all(process)
             stalling.let_go[number].set()
             for file in rashomon.workspace.glob("replies.sqlite*"):
                 file.unlink()
         rashomon.run("resume", "r", "--display", "none")
         received = list(server.received)
-    first, second = [[each for each in received if is_second(each) is late] for late in (False, True)]
-    assert Counter(each.prompt for each in first) == dict.fromkeys((each.prompt for each in first), 1)
+    first, second = [[request for request in received if is_second(request) is late] for late in (False, True)]
+    assert Counter(request.prompt for request in first) == dict.fromkeys((request.prompt for request in first), 1)
     assert len(first) == 3, "no first stage was asked twice"
     assert len(second) == 3 + 2, "of the second stages only the two that were killed were asked again"
 
-    rows = {each["id"]: each for each in samples(rashomon, "r")}
+    rows = {request["id"]: request for request in samples(rashomon, "r")}
     pictures = {path.read_bytes(): path for path in (tmp_path / "rows").glob("*.png")}
     marks = (Mark(BOXES[1]["label"], tuple(BOXES[1]["box"])),)
-    for each in second:
-        product = each.body["messages"][0]["content"][-1]["text"].partition("product ")[2][:1]
-        assert each.body["messages"][1] == {"role": "assistant", "content": reply(f"product {product}", 1)}
-        plain, none, drawn = shown_images(each)
+    for request in second:
+        product = request.body["messages"][0]["content"][-1]["text"].partition("product ")[2][:1]
+        assert request.body["messages"][1] == {"role": "assistant", "content": reply(f"product {product}", 1)}
+        plain, none, drawn = shown_images(request)
         (file,) = (path for path in pictures.values() if path.name == f"PI-{product}-0.png")
         assert none == []
         assert [load_image(data).tobytes() for data in plain] == [load_image(file).tobytes()]
         assert [load_image(data).tobytes() for data in drawn] == [load_image(file, None, marks).tobytes()]
     assert len(rows) == 3
-    for found in rows.values():
-        assert found["remarks"] == ["drawn for stage 2: price tag (frame 1)"]
-        assert [step["text"] for step in found["steps"]][1] == "Answer: A"
-        assert found["steps"][0]["text"].startswith(f"Product {found['question'][-2]}: ")
-    told = rashomon.run("show", "r", "--sample", next(iter(rows))).stdout
-    assert "drawn for stage 2: price tag (frame 1)" in told
+    for sample in rows.values():
+        assert sample["remarks"] == ["drawn for stage 2: price tag (frame 1)"]
+        assert [step["text"] for step in sample["steps"]][1] == "Answer: A"
+        assert sample["steps"][0]["text"].startswith(f"Product {sample['question'][-2]}: ")
+    output = rashomon.run("show", "r", "--sample", next(iter(rows))).stdout
+    assert "drawn for stage 2: price tag (frame 1)" in output
 
 
-def test_a_first_stage_that_fails_is_the_instances_error(tmp_path: Path) -> None:
+def test_failed_first_stage_is_an_instance_error(tmp_path: Path) -> None:
     rashomon = build(tmp_path, ["PI"], 2)
     with FaultServer(reply, lambda number: "400" if number == 1 else None) as server:
         rashomon.run(
@@ -237,34 +239,34 @@ def test_a_first_stage_that_fails_is_the_instances_error(tmp_path: Path) -> None
             code=1,
         )
         assert server.requests == 3
-    found = samples(rashomon, "r")
-    assert [[step["finish_reason"] for step in each["steps"]] for each in found] == [["error"], ["stop", "stop"]]
-    assert "remarks" not in found[0]
+    answered = samples(rashomon, "r")
+    assert [[step["finish_reason"] for step in sample["steps"]] for sample in answered] == [["error"], ["stop", "stop"]]
+    assert "remarks" not in answered[0]
 
 
 def test_the_estimate_counts_both_stages(tmp_path: Path) -> None:
     rashomon = build(tmp_path, ["PI"], 2)
-    told = rashomon.run(
+    output = rashomon.run(
         *("batch", "--benchmark", "crosscheck-bench", "--model", "endpoint:m@http://127.0.0.1:9/v1", "--dry-run"),
         *("--conditions", "vanilla,mm-cot"),
     ).stdout
-    assert "6 calls" in told
-    assert "(8 images)" in told
+    assert "6 calls" in output
+    assert "(8 images)" in output
 
 
 # --- sampling ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_sampling_at_the_papers_temperature_repeats_exactly_also_after_kills_and_in_another_order(
+def test_sampling_is_reproducible_after_kills_and_in_any_order(
     tmp_path: Path,
 ) -> None:
     """A tiny model of random weights on the product set: a sample of each task under each strategy, at 0.7 and 0.9."""
     rashomon = Rashomon(tmp_path)
     rashomon.run("build", "crosscheck-bench", "--source", f"products={PRODUCTS}", "--per-stratum", "2")
     model = build_tiny_vlm(tmp_path / "tiny", TEXTS, quantise=True)
-    asked = ("batch", "--benchmark", "crosscheck-bench", "--model", str(model), "--conditions", EVERY)
-    options = (*asked, "--max-tokens", "8", "--max-pixels", "4096", "--display", "none")
+    spec = ("batch", "--benchmark", "crosscheck-bench", "--model", str(model), "--conditions", EVERY)
+    options = (*spec, "--max-tokens", "8", "--max-pixels", "4096", "--display", "none")
     rashomon.run(*options, "--name", "quiet")
     total = states(rashomon)["quiet"][1]
 
@@ -281,17 +283,17 @@ def test_sampling_at_the_papers_temperature_repeats_exactly_also_after_kills_and
     rashomon.run("resume", "killed", "--display", "none")
     quiet, killed = samples(rashomon, "quiet"), samples(rashomon, "killed")
     assert quiet == killed
-    assert {each["strata"]["task"] for each in quiet} == set(TASKS)
-    assert Counter(each["condition"] for each in quiet) == dict.fromkeys(CONDITIONS, total // 5)
-    assert {step["finish_reason"] for each in quiet for step in each["steps"]} <= {"stop", "length"}
-    assert all(len(each["steps"]) == (2 if each["condition"] == "mm-cot" else 1) for each in quiet)
+    assert {sample["strata"]["task"] for sample in quiet} == set(TASKS)
+    assert Counter(sample["condition"] for sample in quiet) == dict.fromkeys(CONDITIONS, total // 5)
+    assert {step["finish_reason"] for sample in quiet for step in sample["steps"]} <= {"stop", "length"}
+    assert all(len(sample["steps"]) == (2 if sample["condition"] == "mm-cot" else 1) for sample in quiet)
     cot, stage_1 = (
-        {each["group"]: each["steps"][0]["tokens"] for each in quiet if each["condition"] == condition}
+        {sample["group"]: sample["steps"][0]["tokens"] for sample in quiet if sample["condition"] == condition}
         for condition in ("cot", "mm-cot")
     )
     assert cot == stage_1, "stage 1 of MM-CoT is chain-of-thought"
-    print(f"{total} instances, {sum(len(each['steps']) for each in quiet)} answers, each the same after two kills")
+    print(f"{total} instances, {sum(len(sample['steps']) for sample in quiet)} answers, each the same after two kills")
 
 
-def test_a_medium_of_a_build_is_the_same_file_whether_it_is_marked_or_not() -> None:
+def test_marked_and_plain_medium_share_one_file() -> None:
     assert Media("a", ".png").name == Media("a", ".png", marks=(Mark("x", (0, 0, 1, 1)),)).name

@@ -38,7 +38,7 @@ from tests.support.runs import instances, make_run, says
 _RUN, _BUILD = f"workspace/runs/{RUN}", "workspace/benchmarks/cmc-bench"
 _SEEING = f"workspace/runs/{SEEING}"
 _FOREIGN = "cache/rashomon/foreign-runs/PLACE"
-"""Where probes of a received run lie; the name of the folder depends on where that run lies."""
+"""The folder of a received run's probes; its name depends on the path of the run."""
 NAMES = (
     *(
         f"{_RUN}/{name}"
@@ -84,7 +84,7 @@ def outside(tmp_path: Path) -> Outside:
 
 @contextmanager
 def at_most(seconds: int) -> Iterator[None]:
-    """Fails what hangs."""
+    """Fail a test that hangs."""
 
     def over(*_: object) -> None:
         raise AssertionError(f"it took longer than {seconds} s")
@@ -102,7 +102,7 @@ def at_most(seconds: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_lock_that_leads_elsewhere_is_refused_by_name(home: Path, outside: Outside, kind: str) -> None:
+def test_linked_lock_is_refused_by_name(home: Path, outside: Outside, kind: str) -> None:
     place = home / _RUN / "lock"
     outside.put(place, kind)
     before = outside.state()
@@ -117,7 +117,7 @@ def test_a_lock_that_leads_elsewhere_is_refused_by_name(home: Path, outside: Out
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_notes_of_a_run_are_not_written_through_anything(tmp_path: Path, outside: Outside, kind: str) -> None:
+def test_run_notes_are_not_written_through_links(tmp_path: Path, outside: Outside, kind: str) -> None:
     folder = make_run(Workspace(tmp_path), "r", instances(1), says("12"))
     for name in ("pause", "under-way.json", "probes"):
         outside.put(folder / name, kind)
@@ -153,13 +153,13 @@ def test_probes_inside_their_folder_are_replaced_and_never_followed(tmp_path: Pa
 @pytest.mark.parametrize(
     "stored", ["[]", '{"asked": 1}', '{"width": 1, "engine": {}, "asked": [[1, "a"]]}', "[" * 10**5]
 )
-def test_what_is_said_to_be_under_way_is_believed_only_in_its_form(tmp_path: Path, stored: str) -> None:
+def test_malformed_in_flight_file_is_ignored(tmp_path: Path, stored: str) -> None:
     (tmp_path / "under-way.json").write_text(stored)
     assert read_leftover(tmp_path) is None
 
 
 @pytest.mark.parametrize("kind", ["link to a file", "FIFO", "hard link"])
-def test_a_log_that_leads_elsewhere_takes_no_line(home: Path, outside: Outside, kind: str) -> None:
+def test_linked_log_is_not_written(home: Path, outside: Outside, kind: str) -> None:
     log = home / _RUN / "worker.log"
     outside.put(log, kind)
     before = outside.state()
@@ -211,7 +211,7 @@ def test_media_are_regular_files_of_their_build(home: Path, outside: Outside, ki
         ("A" * 64, ".png"),
     ],
 )
-def test_media_are_named_by_their_digest_and_nothing_else(home: Path, sha256: str, suffix: str) -> None:
+def test_media_names_must_be_digests(home: Path, sha256: str, suffix: str) -> None:
     with at_most(20), pytest.raises(MediaError):
         Build.open(home / _BUILD).media_path(Media(sha256, suffix))
     with pytest.raises(MediaError) as lost:
@@ -240,14 +240,14 @@ def test_the_rows_of_a_build_are_regular_files(home: Path, outside: Outside, nam
             Rashomon(home).run("benchmarks")
 
 
-def test_what_is_too_large_for_a_build_is_refused_unread(home: Path) -> None:
+def test_oversized_build_files_are_refused_unread(home: Path) -> None:
     os.truncate(home / _BUILD / "manifest.json", 1 << 40)
     with at_most(20), pytest.raises(SourceError, match=r"manifest\.json"):
         Build.open(home / _BUILD)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_build_writes_through_nothing_that_stands_in_its_places(tmp_path: Path, outside: Outside, kind: str) -> None:
+def test_build_does_not_write_through_links(tmp_path: Path, outside: Outside, kind: str) -> None:
     out = tmp_path / "out"
     (outside.path / "empty").mkdir()
     for place in (tmp_path / ".out.building", tmp_path / ".out.replaced", out):
@@ -272,7 +272,7 @@ def test_a_build_writes_through_nothing_that_stands_in_its_places(tmp_path: Path
 
 
 @pytest.mark.parametrize("room", [0, 200, 5000])
-def test_a_build_that_finds_no_room_leaves_nothing_and_says_so(home: Path, room: int) -> None:
+def test_build_on_a_full_disk_leaves_nothing_and_reports_it(home: Path, room: int) -> None:
     rashomon = Rashomon(home)
     before = sorted(path.name for path in (home / "workspace" / "benchmarks").iterdir())
     with no_room_above(room):
@@ -282,7 +282,7 @@ def test_a_build_that_finds_no_room_leaves_nothing_and_says_so(home: Path, room:
     Build.open(home / _BUILD)
 
 
-def test_planning_and_exporting_without_room_end_with_1_and_leave_nothing(home: Path, tmp_path: Path) -> None:
+def test_planning_and_export_on_a_full_disk_exit_1_and_leave_nothing(home: Path, tmp_path: Path) -> None:
     rashomon = Rashomon(home)
     planned = (
         "batch",
@@ -309,7 +309,7 @@ def test_planning_and_exporting_without_room_end_with_1_and_leave_nothing(home: 
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
-def test_what_is_made_honours_the_umask(tmp_path: Path, template: Path) -> None:
+def test_new_files_honour_the_umask(tmp_path: Path, template: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     shutil.copytree(template / "sources", home / "sources")
@@ -321,16 +321,16 @@ def test_what_is_made_honours_the_umask(tmp_path: Path, template: Path) -> None:
         rashomon.run("export", "cmc-bench", "--format", "csv,html")
     finally:
         os.umask(before)
-    made = [path for top in ("workspace", "export", "cache") for path in (home / top).rglob("*")]
-    assert len(made) > 20
-    assert not [path for path in made if path.stat().st_mode & 0o077]
+    paths = [path for top in ("workspace", "export", "cache") for path in (home / top).rglob("*")]
+    assert len(paths) > 20
+    assert not [path for path in paths if path.stat().st_mode & 0o077]
 
 
 # --- caches, exports, sheets ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_exports_and_caches_do_not_write_through_what_is_there(tmp_path: Path, outside: Outside, kind: str) -> None:
+def test_exports_and_caches_do_not_write_through_links(tmp_path: Path, outside: Outside, kind: str) -> None:
     places = [tmp_path / "out" / name for name in ("tables.md", ".tables.md.part", "figures")]
     for place in (*places, tmp_path / "replies.sqlite"):
         outside.put(place, kind)
@@ -349,7 +349,7 @@ def test_exports_and_caches_do_not_write_through_what_is_there(tmp_path: Path, o
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sheet_for_labelling_is_not_written_through_a_link(home: Path, outside: Outside, kind: str) -> None:
+def test_labelling_sheet_is_not_written_through_a_link(home: Path, outside: Outside, kind: str) -> None:
     outside.put(home / "sheet.csv", kind)
     before = outside.state()
     with at_most(30):
@@ -375,7 +375,7 @@ def _place(home: Path, name: str) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_no_command_changes_anything_outside_or_hangs(name: str, whole_template: Path, tmp_path: Path) -> None:
+def test_no_command_hangs_or_changes_outside_files(name: str, whole_template: Path, tmp_path: Path) -> None:
     names = [command for command in COMMANDS if command != "demo" or "demo" in name]
     if "foreign" not in name:
         names.remove("parity theirs")
@@ -396,7 +396,7 @@ def test_no_command_changes_anything_outside_or_hangs(name: str, whole_template:
         homes.append(home)
         outsides.append(outside)
         before.append(outside.state())
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "tests.support.every_command", ",".join(names), *map(str, homes)],
         env=Rashomon(tmp_path).environment,
         cwd=ROOT,
@@ -404,8 +404,8 @@ def test_no_command_changes_anything_outside_or_hangs(name: str, whole_template:
         text=True,
         check=False,
     )
-    rows = [json.loads(line) for line in told.stdout.splitlines()]
-    assert len(rows) == len(KINDS), told.stderr
+    rows = [json.loads(line) for line in process.stdout.splitlines()]
+    assert len(rows) == len(KINDS), process.stderr
     wrong: dict[tuple[str, str], str] = {}
     for kind, row, outside, was, home, place in zip(KINDS, rows, outsides, before, homes, places, strict=True):
         _report(name, kind, row, place.name, outside.state() == was)
@@ -427,7 +427,7 @@ def _report(name: str, kind: str, row: dict[str, list[str]], last: str, safe: bo
 
 
 def _wrong(command: str, code: str, err: str, place: Path) -> str:
-    """What is wrong with how a command ended: a refusal names what is in its way, and nothing ends in a traceback."""
+    """Return what is wrong with a command's end: a refusal must name the obstacle, and a traceback is never allowed."""
     if code not in ("0", "1", "2"):
         return code
     if "Traceback" in err or (code != "0" and not err.strip()):

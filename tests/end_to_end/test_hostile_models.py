@@ -1,4 +1,4 @@
-"""Model folders that ask for endless work, memory or code: refused in a sentence, soon; and a load ends when it is told to."""
+"""Model folders that demand endless work, memory or code execution: refused quickly; loads can be interrupted."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def loaded_apart(home: Path, folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return what became of loading each hostile folder."""
     data = picture(3)
-    shown = folder / f"{hashlib.sha256(data).hexdigest()}.png"
-    shown.write_bytes(data)
+    image = folder / f"{hashlib.sha256(data).hexdigest()}.png"
+    image.write_bytes(data)
     cases = hostile()
     folders = {}
     for number, name in enumerate(names):
         source, change = cases[name]
         folders[str(make(home / source, folder / str(number), change))] = name
-    lines = "".join(json.dumps([place, str(shown)]) + "\n" for place in folders)
+    lines = "".join(json.dumps([place, str(image)]) + "\n" for place in folders)
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.load_apart"], input=lines, capture_output=True, text=True, check=True
     )
@@ -72,7 +72,7 @@ def check(results: dict[str, dict[str, Any]]) -> None:
         assert result["grown"] < MEMORY, (name, result)
 
 
-def test_a_folder_that_asks_for_endless_work_is_refused_soon(home: Path, tmp_path: Path) -> None:
+def test_endless_work_is_refused_quickly(home: Path, tmp_path: Path) -> None:
     results = loaded_apart(home, tmp_path, FEW)
     check(results)
     assert all(result["said"].startswith("ModelError: ") for result in results.values()), results
@@ -123,10 +123,10 @@ def test_runs_of_a_hundred_hostile_folders(home: Path, tmp_path: Path, part: int
         if number % 6 != part:
             continue
         result = measured(home, make(home / source, tmp_path / str(number), change), f"hostile-{number}")
-        told = result["said"].strip().splitlines()
+        lines = result["said"].strip().splitlines()
         print(
             f"{name:45} {result['code']}, {result['seconds']:4.1f} s, wall {result['wall']:4.1f} s, "
-            f"{(result['memory'] - ordinary) / 1e6:+5.0f} MB; {told[0] if told else ''}"
+            f"{(result['memory'] - ordinary) / 1e6:+5.0f} MB; {lines[0] if lines else ''}"
         )
         assert result["code"] in (0, 1, 2), (name, result)
         assert "Traceback" not in result["said"], (name, result)
@@ -134,12 +134,12 @@ def test_runs_of_a_hundred_hostile_folders(home: Path, tmp_path: Path, part: int
         assert result["memory"] - ordinary < MEMORY, (name, result)
 
 
-def test_a_run_of_such_a_model_is_one_sentence(home: Path, tmp_path: Path) -> None:
+def test_run_of_a_hostile_model_fails_with_one_sentence(home: Path, tmp_path: Path) -> None:
     source, change = hostile()["10000000 layers, text alone"]
     folder = make(home / source, tmp_path / "layers", change)
-    told = Rashomon(home).process("--batch", *OPTIONS, "--model", folder, "--name", "layers", code=2).stderr
-    assert "num_hidden_layers" in told
-    assert "Traceback" not in told
+    message = Rashomon(home).process("--batch", *OPTIONS, "--model", folder, "--name", "layers", code=2).stderr
+    assert "num_hidden_layers" in message
+    assert "Traceback" not in message
 
 
 _UNSANDBOXED = """
@@ -160,7 +160,7 @@ def module(name):
     return made
 
 before = module("mlx_vlm.models.before")
-from mlx_backends.mlx.load import contained
+from mlx_backends.core.isolation import contained
 for _ in range(2):
     with contained(): pass
 after = module("mlx_vlm.models.after")
@@ -198,22 +198,22 @@ def test_a_folder_with_a_pattern_in_its_name_loads(home: Path, tmp_path: Path) -
     for source in ("vlm", "lm"):
         folder = make(home / source, tmp_path / f"{source} [4-bit] *", lambda folder: None)
         data = picture(3)
-        shown = tmp_path / f"{hashlib.sha256(data).hexdigest()}.png"
-        shown.write_bytes(data)
+        image = tmp_path / f"{hashlib.sha256(data).hexdigest()}.png"
+        image.write_bytes(data)
         done = subprocess.run(
             [sys.executable, "-m", "tests.support.load_apart"],
-            input=json.dumps([str(folder), str(shown)]),
+            input=json.dumps([str(folder), str(image)]),
             capture_output=True,
             text=True,
             check=True,
         )
-        said = json.loads(done.stdout)["said"]
-        assert said.startswith("answered: "), said
-        assert "error" not in said
+        outcome = json.loads(done.stdout)["said"]
+        assert outcome.startswith("answered: "), outcome
+        assert "error" not in outcome
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_ends_a_load_whatever_it_does(home: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_first_signal_ends_any_load(home: Path, tmp_path: Path, number: signal.Signals) -> None:
     loading = tmp_path / "loading"
     rashomon = Rashomon(home).ordered(load_holds=str(loading))
     name = f"held-{number}"
@@ -226,7 +226,7 @@ def test_the_first_signal_ends_a_load_whatever_it_does(home: Path, tmp_path: Pat
     assert states(Rashomon(home))[name][0] == "interrupted"
 
 
-def test_nothing_that_lies_where_a_run_is_started_is_executed(home: Path, tmp_path: Path) -> None:
+def test_code_in_the_current_folder_is_never_executed(home: Path, tmp_path: Path) -> None:
     for name in ("json", "signal", "numpy", "app", "mlx_backends"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\nraise SystemExit(9)\n")
     rashomon = Rashomon(home)

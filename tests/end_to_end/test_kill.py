@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: of the build, the answers, the judging and a schema migration; then go on."""
+"""SIGKILL at random moments of the build, the answers, the judging and a schema migration, then resume."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def test_killed_while_answering(
         reported = _kill_and_last_report(process)
         if not (rashomon.workspace / "runs" / RUN / DATABASE).exists():
             continue  # killed before there was anything to lose
-        kept = set(query(rashomon, "SELECT id, instance, step FROM generation WHERE accepted"))
-        assert kept >= accepted, "an answer that was durable is gone"
-        assert len(kept) >= reported, "an answer that was reported done is gone"
-        effective += len(kept) > len(accepted)
-        accepted = kept
-        made = calls_in(calls)
-        lost = len(made) - asked_again - len(kept)
+        durable = set(query(rashomon, "SELECT id, instance, step FROM generation WHERE accepted"))
+        assert durable >= accepted, "an answer that was durable is gone"
+        assert len(durable) >= reported, "an answer that was reported done is gone"
+        effective += len(durable) > len(accepted)
+        accepted = durable
+        calls_made = calls_in(calls)
+        lost = len(calls_made) - asked_again - len(durable)
         assert 0 <= lost <= in_flight
         asked_again += lost
     rashomon.run("resume", RUN, "--display", "none")
@@ -198,7 +198,7 @@ def test_killed_while_the_schema_is_migrated(home: Path, tmp_path: Path) -> None
 
 
 def _kill_and_last_report(process: subprocess.Popen[str]) -> int:
-    """Kill a batch and its worker; how many answers it had reported done."""
+    """Kill a batch and its worker, and return the number of answers it had reported done."""
     out = kill_all(process)
     reports = [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")]
     return max((int(report["done"]) for report in reports), default=0)

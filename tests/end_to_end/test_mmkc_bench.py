@@ -52,9 +52,10 @@ def samples(rashomon: Rashomon, run: str) -> list[dict[str, Any]]:
 
 def tables(rashomon: Rashomon, *runs: str) -> dict[str, dict[str, dict[str, Any]]]:
     """Each table's own rows: row label to cells."""
-    told = json.loads(rashomon.run("show", *runs, "--json").stdout)
+    report = json.loads(rashomon.run("show", *runs, "--json").stdout)
     return {
-        one["name"]: {row["row"]: row["cells"] for row in one["rows"] if "(paper)" not in row["row"]} for one in told
+        table["name"]: {row["row"]: row["cells"] for row in table["rows"] if "(paper)" not in row["row"]}
+        for table in report
     }
 
 
@@ -64,8 +65,8 @@ def tables(rashomon: Rashomon, *runs: str) -> dict[str, dict[str, dict[str, Any]
 def killed_and_resumed(rashomon: Rashomon, examples: int, kills: int) -> list[dict[str, Any]]:
     """All settings and formats by a tiny model, once undisturbed and once killed; the rows of both, which are the same."""
     build_tiny_vlm(rashomon.home / "tiny", TEXTS, quantise=True)
-    asked = ("--batch", "--benchmark", "mmkc-bench", "--model", str(rashomon.home / "tiny"), "--limit", str(examples))
-    options = (*asked, "--max-tokens", "4", "--max-pixels", "20000", "--display", "none")
+    spec = ("--batch", "--benchmark", "mmkc-bench", "--model", str(rashomon.home / "tiny"), "--limit", str(examples))
+    options = (*spec, "--max-tokens", "4", "--max-pixels", "20000", "--display", "none")
     rashomon.run(*options, "--name", "quiet")
 
     def done() -> int:
@@ -82,8 +83,8 @@ def killed_and_resumed(rashomon: Rashomon, examples: int, kills: int) -> list[di
     quiet = samples(rashomon, "quiet")
     assert samples(rashomon, "killed") == quiet
     texts = [(rashomon.home / f"{run}-out" / "results.json").read_text() for run in ("quiet", "killed")]
-    one, other = (json.loads(text)["tables"] for text in texts)
-    assert json.dumps(one).replace("quiet", "killed") == json.dumps(other)
+    first, second = (json.loads(text)["tables"] for text in texts)
+    assert json.dumps(first).replace("quiet", "killed") == json.dumps(second)
     return quiet
 
 
@@ -101,7 +102,7 @@ def check(rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-def test_a_tiny_model_answers_every_setting_and_resumes_after_a_kill(rashomon: Rashomon) -> None:
+def test_tiny_model_answers_every_setting_and_resumes_after_kill(rashomon: Rashomon) -> None:
     rashomon.run("build", "mmkc-bench", "--source", f"published={whole_folder(rashomon.home / 'src', 1)}")
     rows = killed_and_resumed(rashomon, 2, kills=1)
     assert {row["condition"] for row in rows} >= set(CONDITIONS[:6])
@@ -110,18 +111,18 @@ def test_a_tiny_model_answers_every_setting_and_resumes_after_a_kill(rashomon: R
 
 @pytest.mark.slow
 @pytest.mark.skipif(not MMKC_DATA.is_dir(), reason="the reconstructed rows are not beside the project")
-def test_on_the_reconstructed_rows_a_killed_run_ends_as_an_undisturbed_one(rashomon: Rashomon) -> None:
+def test_killed_run_on_reconstructed_rows_equals_undisturbed_run(rashomon: Rashomon) -> None:
     source = reconstructed_folder(rashomon.home / "src", people=3, logos=5)
     rashomon.run("build", "mmkc-bench", "--source", f"published={source}")
     rows = killed_and_resumed(rashomon, 18, kills=3)
     logos = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (MMKC_DATA / "logos").iterdir()}
-    shown = {digest for row in rows for digest in re.findall(r"\[IMAGE ([0-9a-f]{64})\]", row["prompt"])}
-    assert len(shown & logos) >= 6, "real logos are among what is shown"
+    digests = {digest for row in rows for digest in re.findall(r"\[IMAGE ([0-9a-f]{64})\]", row["prompt"])}
+    assert len(digests & logos) >= 6, "real logos are among what is shown"
     assert Counter(row["condition"] for row in rows)["original-mc"] == 18
     assert {row["condition"] for row in rows} == set(CONDITIONS)
     assert {row["strata"]["type"] for row in rows} == {"PT", "PL", "PC", "LT", "LC", "LO"}
     check(rows)
-    told = rashomon.run("show", "quiet").stdout
+    output = rashomon.run("show", "quiet").stdout
     for title in (
         "Table 2",
         "Table 3",
@@ -130,34 +131,34 @@ def test_on_the_reconstructed_rows_a_killed_run_ends_as_an_undisturbed_one(rasho
         "Table 6",
         "Qwen2.5-VL-7B / Context-Memory / OAR (paper)",
     ):
-        assert title in told
+        assert title in output
 
 
 # --- baselines -------------------------------------------------------------------------------------------------
 
 
-def test_baselines_have_the_figures_they_must_have(built: Rashomon) -> None:
+def test_baseline_rates_are_as_expected(built: Rashomon) -> None:
     policies = ("always-text", "always-image", "always-no")
     models = [word for policy in policies for word in ("--model", f"policy:{policy}")]
     built.run("--batch", "--benchmark", "mmkc-bench", *models, "--display", "none")
     names = [name for policy in policies for name in states(built) if policy in name]
     assert len(names) == 3
-    found = tables(built, *names)
-    for policy, kept in (("always-text", 0.0), ("always-image", 1.0)):
+    rates = tables(built, *names)
+    for policy, own_rate in (("always-text", 0.0), ("always-image", 1.0)):
         for table in ("main", "open"):
-            rows = {row: cells for row, cells in found[table].items() if policy in row}
+            rows = {row: cells for row, cells in rates[table].items() if policy in row}
             assert len(rows) == {"main": 12, "open": 6}[table]
             for row, cells in rows.items():
-                expected = {"OAR": kept, "CAR": 1 - kept, "IAR": 0.0}[row[-3:]]
+                expected = {"OAR": own_rate, "CAR": 1 - own_rate, "IAR": 0.0}[row[-3:]]
                 assert {column: cell["value"] for column, cell in cells.items()} == dict.fromkeys(cells, expected), row
-    detects = {policy: found["detection"][f"policy:{policy}"] for policy in policies}
+    detects = {policy: rates["detection"][f"policy:{policy}"] for policy in policies}
     text, no = detects["always-text"], detects["always-no"]
     assert (text["EK Non-Conflict"]["value"], text["EK Conflict"]["value"], text["Coarse Avg."]["value"]) == (1, 0, 0.5)
     assert (no["EK Non-Conflict"]["value"], no["Fine EK Conflict"]["value"]) == (0, 1)
     assert {cell["value"] for cell in detects["always-image"].values()} == {1}
 
 
-def test_a_sample_shows_the_own_answer_and_a_subset_without_it_says_what_it_lacks(built: Rashomon) -> None:
+def test_sample_shows_the_own_answer_and_subset_without_it_says_so(built: Rashomon) -> None:
     arguments = ("--batch", "--benchmark", "mmkc-bench", "--model", "policy:always-text", "--display", "none")
     built.run(*arguments, "--name", "part", "--conditions", "context-memory-mc")
     rows = samples(built, "part")
@@ -171,23 +172,25 @@ def test_a_sample_shows_the_own_answer_and_a_subset_without_it_says_what_it_lack
 # --- answers from elsewhere ------------------------------------------------------------------------------------
 
 
-def test_imported_result_files_give_the_rates_worked_out_by_hand(rashomon: Rashomon) -> None:
+def test_imported_result_files_match_manual_rates(rashomon: Rashomon) -> None:
     rows = [er_row(n) for n in range(1, 8)]
     answers = {
         "original/ER/mcq_m_ee.jsonl": ["A", "(A)", "A", "A", "(B)", "According to it, red", "A"],
         "output/ER/mcq_m_ie.jsonl": ["A", "A.", "B", "C", "A", "A", "The cat"],
         "output/ER/mcq_m_ee.jsonl": ["A", "(B)", "C", "B", "B", "A", "D"],
     }
-    for name, said in answers.items():
-        whole = [{**row, "question_id": row["ID"], "prediction": one} for row, one in zip(rows, said, strict=True)]
-        write_lines(rashomon.home / "results" / name, whole)
+    for name, predictions in answers.items():
+        results = [
+            {**row, "question_id": row["ID"], "prediction": text} for row, text in zip(rows, predictions, strict=True)
+        ]
+        write_lines(rashomon.home / "results" / name, results)
     file = rashomon.home / "results" / "output" / "ER" / "mcq_m_ie.jsonl"
     imported = ("import", file, "--benchmark", "mmkc-bench", "--format", "published", "--model", "m", "--name", "one")
     assert "21 answers imported" in rashomon.run(*imported).stdout
-    found = tables(rashomon, "one")["main"]
+    main = tables(rashomon, "one")["main"]
 
     def rates(row: str, setting: str) -> list[float]:
-        return [round(found[f"{row} / {setting} / {rate}"]["ER"]["value"], 6) for rate in ("OAR", "CAR", "IAR")]
+        return [round(main[f"{row} / {setting} / {rate}"]["ER"]["value"], 6) for rate in ("OAR", "CAR", "IAR")]
 
     # As in tests/benchmarks/mmkc_bench/test_tables.py, where the seven rows are gone through one by one.
     assert rates("m (imported)", "Context-Memory") == [0.5, 0.25, 0.25]
@@ -204,7 +207,7 @@ def test_imported_result_files_give_the_rates_worked_out_by_hand(rashomon: Rasho
 # --- a judge that is a model -----------------------------------------------------------------------------------
 
 
-def test_a_model_judges_open_answers_by_the_own_answer_and_generates_nothing_again(built: Rashomon) -> None:
+def test_judging_open_answers_generates_nothing_again(built: Rashomon) -> None:
     built.run(
         "--batch", "--benchmark", "mmkc-bench", "--model", "policy:always-text", "--name", "r", "--display", "none"
     )
@@ -212,7 +215,7 @@ def test_a_model_judges_open_answers_by_the_own_answer_and_generates_nothing_aga
     assert benchmark.rubric is not None
     judge = RubricJudge("openai:gpt", INFO, benchmark.rubric)
 
-    def says(prompt: str, asked: int) -> str:
+    def says(prompt: str, count: int) -> str:
         lines = dict(line.split(": ", 1) for line in prompt.splitlines() if ": " in line)
         assert lines["Original answer"] != lines["Answer after the evidence"] == lines["Answer of the evidence 1"]
         return "COUNTER" if "Answer of the evidence 2" in lines else "IRRELEVANT"
@@ -223,8 +226,8 @@ def test_a_model_judges_open_answers_by_the_own_answer_and_generates_nothing_aga
         judge_answers(store, judge, Speaker(says), benchmark)
         assert [record.generations for record in store.records()] == before
     assert len(speaker.asked) == 2 * 16
-    told = json.loads(built.run("show", "r", "--judge", judge.id, "--table", "open", "--json").stdout)
-    rows = {row["row"]: row["cells"]["EK"]["value"] for row in told[0]["rows"] if "(paper)" not in row["row"]}
+    report = json.loads(built.run("show", "r", "--judge", judge.id, "--table", "open", "--json").stdout)
+    rows = {row["row"]: row["cells"]["EK"]["value"] for row in report[0]["rows"] if "(paper)" not in row["row"]}
     assert rows["policy:always-text / Context-Memory / IAR"] == rows["policy:always-text / Inter-Context / CAR"] == 1
 
 
@@ -232,7 +235,7 @@ def test_a_model_judges_open_answers_by_the_own_answer_and_generates_nothing_aga
 
 
 @pytest.mark.slow
-def test_a_construction_that_is_killed_asks_nothing_twice_and_ends_the_same(rashomon: Rashomon) -> None:
+def test_killed_construction_repeats_no_request(rashomon: Rashomon) -> None:
     place = rashomon.home / "knowledge"
     paths = [f"image/{n}.png" for n in (1, 2, 3)]
     for n, path in enumerate(paths):
@@ -255,22 +258,22 @@ def test_a_construction_that_is_killed_asks_nothing_twice_and_ends_the_same(rash
         return ["build", "mmkc-bench", "--source", f"knowledge={place}", "--writer", writer, "--out", out, "--json"]
 
     with ScriptedWriter() as server:
-        for wanted in (20, 120):
+        for least in (20, 120):
             process = rashomon.start(*arguments(server, rashomon.home / "out"))
-            wait_until(lambda wanted=wanted: len(server.prompts) >= wanted)
+            wait_until(lambda least=least: len(server.prompts) >= least)
             kill_all(process)
             assert not (rashomon.home / "out").exists()
         rashomon.run(*arguments(server, rashomon.home / "out"))
-        asked = len(server.prompts)
+        count = len(server.prompts)
     with ScriptedWriter() as server:
         undisturbed = Rashomon(rashomon.home / "other")
         undisturbed.home.mkdir()
         undisturbed.run(*arguments(server, rashomon.home / "undisturbed"))
-        assert len(server.prompts) <= asked <= len(server.prompts) + 2 * 16
+        assert len(server.prompts) <= count <= len(server.prompts) + 2 * 16
     for name in ("instances.jsonl", "skipped.jsonl"):
-        one, other = ((rashomon.home / out / name).read_bytes() for out in ("out", "undisturbed"))
-        assert one == other
-        assert one.count(b"\n") > 20
+        resumed, straight = ((rashomon.home / out / name).read_bytes() for out in ("out", "undisturbed"))
+        assert resumed == straight
+        assert resumed.count(b"\n") > 20
     manifest = json.loads((rashomon.home / "out" / "manifest.json").read_text())
     assert set(manifest["skipped"]) == {"unparsed", "same-answers"}
     assert manifest["examples"] + sum(manifest["skipped"].values()) == 300
@@ -279,8 +282,8 @@ def test_a_construction_that_is_killed_asks_nothing_twice_and_ends_the_same(rash
 # --- what the paper has ----------------------------------------------------------------------------------------
 
 
-def test_the_papers_tables_are_shown(rashomon: Rashomon) -> None:
-    told = json.loads(rashomon.run("published", "mmkc-bench", "--json").stdout)
-    assert [one["title"].partition(" of ")[0] for one in told] == [f"Table {n}" for n in (1, 2, 3, 4, 5, 6)]
+def test_published_tables_are_printed(rashomon: Rashomon) -> None:
+    published = json.loads(rashomon.run("published", "mmkc-bench", "--json").stdout)
+    assert [table["title"].partition(" of ")[0] for table in published] == [f"Table {n}" for n in (1, 2, 3, 4, 5, 6)]
     assert "own-answer" in rashomon.run("judges").stdout
     assert len(CONFLICT_CONDITIONS) == 4

@@ -1,4 +1,4 @@
-"""The policy baselines through the whole of it: their answers, `match`, and the figures benchmarks are read against."""
+"""The policy baselines end to end: their answers, `match`, and the expected metrics."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ def table_3(policy: str, records: list[Record], seed: int = 0) -> dict[str, Esti
         ("always-abstain", (0, 0, 0, 1, 1 / 3, None, 1, -1 / 3)),
     ],
 )
-def test_a_fixed_policy_gives_exactly_its_figures(
-    policy: str, expected: tuple[float | None, ...], records: list[Record]
-) -> None:
+def test_fixed_policy_metrics_are_exact(policy: str, expected: tuple[float | None, ...], records: list[Record]) -> None:
     figures = table_3(policy, records)
     assert tuple(figures[column].value for column in COLUMNS) == pytest.approx(expected)
 
@@ -72,7 +70,7 @@ def test_a_fixed_policy_gives_exactly_its_figures(
     ("policy", "expected"),
     [("random", (1, 0.5, 0.5, 0, 1 / 3, 0.5, 0, 2 / 3)), ("uniform", (0.6, 0.4, 0.4, 0.4, 0.4, 0.5, 0.4, 0.2))],
 )
-def test_a_drawing_policy_gives_its_expectation(
+def test_random_policy_metrics_match_expectation(
     policy: str, expected: tuple[float, ...], records: list[Record]
 ) -> None:
     # The mean over seeds; four standard errors of a share of that many answers.
@@ -80,6 +78,6 @@ def test_a_drawing_policy_gives_its_expectation(
     figures = [table_3(policy, records, seed) for seed in seeds]
     n = len(records) // 4 * len(seeds)
     for column, value in zip(COLUMNS, expected, strict=True):
-        found = [each[column].value for each in figures]
-        mean = sum(value for value in found if value is not None) / len(found)
+        values = [estimates[column].value for estimates in figures]
+        mean = sum(value for value in values if value is not None) / len(values)
         assert mean == pytest.approx(value, abs=4 * (0.25 / n) ** 0.5 * (1.4 if column == "ΔAcc" else 1)), column

@@ -1,4 +1,4 @@
-"""The whole way with a real model: a tiny Qwen3-VL in 4-bit through mlx-vlm, in real processes."""
+"""A real model end to end: a tiny 4-bit Qwen3-VL through mlx-vlm, in real processes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def more_than(rashomon: Rashomon, count: int) -> bool:
 
 
 @pytest.mark.slow
-def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path) -> None:
+def test_killed_and_resumed_run_matches_token_for_token(home: Path) -> None:
     rashomon = Rashomon(home)
     model = ("--model", str(home / "tiny"), "--limit", "6")
     rashomon.run("--batch", *OPTIONS, *model, "--name", "quiet", "--exact")
@@ -64,7 +64,7 @@ def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path)
 
 
 @pytest.mark.slow
-def test_images_that_went_missing_or_broke_are_errors_of_their_answers_alone(home: Path) -> None:
+def test_missing_or_broken_images_fail_only_their_answers(home: Path) -> None:
     rashomon = Rashomon(home)
     data = home / "broken"
     shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", data)
@@ -97,7 +97,7 @@ def test_images_that_went_missing_or_broke_are_errors_of_their_answers_alone(hom
         ("config.json", None, "no config.json"),
     ],
 )
-def test_a_folder_that_is_no_model_is_told_before_anything_runs(
+def test_invalid_model_folder_is_refused_before_the_run(
     home: Path, tmp_path: Path, file: str, content: str | None, says: str
 ) -> None:
     folder = tmp_path / "model"
@@ -106,19 +106,21 @@ def test_a_folder_that_is_no_model_is_told_before_anything_runs(
     if content is not None:
         (folder / file).write_text(content)
     before = states(Rashomon(home))
-    told = Rashomon(home).run("--batch", *OPTIONS, "--conditions", "image-only", "--model", folder, code=2).stderr
-    assert says in told
-    assert len(told.splitlines()) == 1
+    message = Rashomon(home).run("--batch", *OPTIONS, "--conditions", "image-only", "--model", folder, code=2).stderr
+    assert says in message
+    assert len(message.splitlines()) == 1
     assert states(Rashomon(home)) == before
 
 
 @pytest.mark.parametrize("examples", [5, pytest.param(24, marks=pytest.mark.slow)])
 def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
-    monkeypatch.setattr(demo, "DEMOS", {name: replace(each, examples=examples) for name, each in demo.DEMOS.items()})
-    told = Rashomon(tmp_path).run("demo", "--display", "plain").stdout
+    monkeypatch.setattr(
+        demo, "DEMOS", {name: replace(settings, examples=examples) for name, settings in demo.DEMOS.items()}
+    )
+    output = Rashomon(tmp_path).run("demo", "--display", "plain").stdout
     print(f"demo: {time.monotonic() - began:.1f} s")
-    assert "Main results (Table 3)" in told
+    assert "Main results (Table 3)" in output
     for row in (
         "policy:always-image",
         "policy:uniform",
@@ -127,13 +129,15 @@ def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int, monkey
         "Qwen3-VL-4B (paper)",
         "DeepSeek-VL2-small (paper)",
     ):
-        assert row in told
-    assert "show demo-model-4bit" in told
+        assert row in output
+    assert "show demo-model-4bit" in output
     assert states(Rashomon(tmp_path)) == {}, "it keeps to a workspace of its own"
-    made = Workspace(tmp_path / "workspace" / "rashomon-demo" / "cmc-bench")
-    assert [run.state for run in made.summaries()] == ["done"] * 7
+    demo_workspace = Workspace(tmp_path / "workspace" / "rashomon-demo" / "cmc-bench")
+    assert [run.state for run in demo_workspace.summaries()] == ["done"] * 7
     (main,) = json.loads(
-        Rashomon(tmp_path).run("--workspace", made.path, "show", "demo-model-4bit", "--table", "main", "--json").stdout
+        Rashomon(tmp_path)
+        .run("--workspace", demo_workspace.path, "show", "demo-model-4bit", "--table", "main", "--json")
+        .stdout
     )
     cells = main["rows"][0]["cells"]
     assert cells["Aligned"]["value"] >= 0.75, "it reads charts"
@@ -143,13 +147,13 @@ def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int, monkey
 @pytest.mark.parametrize("benchmark", ["clash", "mmkc-bench", "crosscheck-bench"])
 def test_other_benchmarks_have_demos(tmp_path: Path, benchmark: str) -> None:
     began = time.monotonic()
-    told = Rashomon(tmp_path).process("demo", benchmark, "--display", "plain").stdout
+    output = Rashomon(tmp_path).process("demo", benchmark, "--display", "plain").stdout
     print(f"demo {benchmark}: {time.monotonic() - began:.1f} s")
-    assert "model-4bit" in told
-    assert f"--benchmark {benchmark}" in told
-    made = Workspace(tmp_path / "workspace" / "rashomon-demo" / benchmark)
-    assert {run.state for run in made.summaries()} == {"done"}
+    assert "model-4bit" in output
+    assert f"--benchmark {benchmark}" in output
+    demo_workspace = Workspace(tmp_path / "workspace" / "rashomon-demo" / benchmark)
+    assert {run.state for run in demo_workspace.summaries()} == {"done"}
 
 
-def test_a_demo_that_there_is_not_is_refused(tmp_path: Path) -> None:
+def test_unknown_demo_is_refused(tmp_path: Path) -> None:
     assert "did you mean 'clash'?" in Rashomon(tmp_path).run("demo", "clahs", code=2).stderr

@@ -1,4 +1,4 @@
-"""The whole way, from the held-out pictures to the table, with a model that can be right: killed, resumed, and right."""
+"""The demo model end to end, from held-out pictures to the table: killed, resumed, and still correct."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def samples(rashomon: Rashomon) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_run_that_was_killed_twice_has_the_answers_that_its_pictures_show(tmp_path: Path) -> None:
+def test_run_killed_twice_has_correct_answers(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     rashomon.run("build", "clash", "--source", f"rows={DEMO / 'held_out' / 'clash'}")
-    asked = ("--batch", "--benchmark", "clash", "--model", FOUR_BIT, "--limit", "6", "--max-tokens", "16")
+    options = ("--batch", "--benchmark", "clash", "--model", FOUR_BIT, "--limit", "6", "--max-tokens", "16")
     for _ in range(2):
         process = rashomon.start(
-            *asked, "--judge", "strict", "--judge", "relaxed", "--display", "none", "--name", "scenes"
+            *options, "--judge", "strict", "--judge", "relaxed", "--display", "none", "--name", "scenes"
         )
         wait_until(partial(more_than, rashomon, done(rashomon) + 3))
         kill_all(process)
     rashomon.run("resume", "scenes", "--display", "none")
-    found = samples(rashomon)
-    assert len(found) == 24
+    answered = samples(rashomon)
+    assert len(answered) == 24
     right = []
-    for sample in found:
+    for sample in answered:
         condition = sample["condition"]
         answer = sample["references"]["image letter" if condition.startswith("mc") else "image"][0]
         if condition.endswith("original"):

@@ -68,7 +68,7 @@ def _estimate(cell: Cell) -> Estimate:
         ([[5, 3, 0, 0], [3, 11, 4, 0], [2, 13, 3, 4], [1, 2, 4, 14]], 0.478, 0.297),
     ],
 )
-def test_cohens_kappa_is_the_published_one(table: list[list[int]], agreement: float, kappa: float) -> None:
+def test_cohens_kappa_matches_published_value(table: list[list[int]], agreement: float, kappa: float) -> None:
     records = _records(table)
     row = _row(_tables(records)["agreement"], f"run / {A}, {B} / all")
     assert row["answers"] == sum(map(sum, table))
@@ -77,11 +77,11 @@ def test_cohens_kappa_is_the_published_one(table: list[list[int]], agreement: fl
     assert confusion_matrix(records, A, B, LABELS)[: len(table), : len(table)].tolist() == table
 
 
-def test_fleiss_kappa_is_the_published_one() -> None:
+def test_fleiss_kappa_matches_published_value() -> None:
     assert fleiss_kappa(np.array(FLEISS_1971, float)) == pytest.approx(0.430, abs=5e-4)
 
 
-def test_the_interval_of_kappa_is_the_large_sample_one() -> None:
+def test_kappa_interval_is_the_large_sample_interval() -> None:
     # statsmodels 0.15 gives 0.392 to 0.591 for Cohen's table (Fleiss, Cohen and Everitt 1969).
     records = _records([[88, 14, 18], [10, 40, 10], [2, 6, 12]])
     kappa = _estimate(_row(_tables(records, resamples=4000)["agreement"], f"run / {A}, {B} / all")["kappa"])
@@ -101,7 +101,7 @@ def test_label_by_label() -> None:
     assert _estimate(row["positive agreement"]).value is None
 
 
-def test_conditions_are_counted_apart_and_together() -> None:
+def test_agreement_is_counted_by_condition_and_overall() -> None:
     records = [
         *_records([[4, 1]]),
         *_records([[0, 5]], condition="both-wrong"),
@@ -115,7 +115,7 @@ def test_conditions_are_counted_apart_and_together() -> None:
     assert values == [0.4, 0.8, 0.0]
 
 
-def test_undefined_is_not_available_with_the_reason() -> None:
+def test_undefined_is_na_with_a_reason() -> None:
     apart = [labelled({A: "IMAGE"}, id="1"), labelled({B: "IMAGE"}, id="2")]
     row = _row(_tables(apart)["agreement"], f"run / {A}, {B} / all")
     assert row["answers"] == 0
@@ -128,7 +128,7 @@ def test_undefined_is_not_available_with_the_reason() -> None:
     assert _estimate(_row(rows, "run / all")["kappa"]).reason == "no answer is labelled by all of them"
 
 
-def test_full_agreement_on_few_answers_is_not_shown_as_certain() -> None:
+def test_full_agreement_on_few_answers_keeps_an_interval() -> None:
     row = _row(_tables(_records([[6, 0], [0, 4]]))["agreement"], f"run / {A}, {B} / all")
     agreed, kappa = _estimate(row["agreement"]), _estimate(row["kappa"])
     assert (agreed.value, agreed.high, kappa.value) == (1, 1, 1)
@@ -137,7 +137,7 @@ def test_full_agreement_on_few_answers_is_not_shown_as_certain() -> None:
     assert (kappa.low, kappa.high) == (None, None)
 
 
-def test_answers_without_a_label_are_left_out_and_counted_for_each_judge() -> None:
+def test_unlabelled_answers_are_excluded_and_counted_by_judge() -> None:
     records = [
         *_records([[3, 1], [0, 2]]),
         labelled({A: "unparsed", B: "unparsed"}, id="u"),
@@ -152,7 +152,7 @@ def test_answers_without_a_label_are_left_out_and_counted_for_each_judge() -> No
     assert row["second left out"] == "1 judge-failed, 1 unparsed"
 
 
-def test_conditions_of_one_example_are_one_draw() -> None:
+def test_conditions_of_an_example_are_one_cluster() -> None:
     """Ten copies of an example say no more than it does: the interval is as wide as if each example were one answer."""
 
     def width(copies: int) -> float:
@@ -169,7 +169,7 @@ def test_conditions_of_one_example_are_one_draw() -> None:
     assert width(10) == pytest.approx(width(1), abs=0.03)
 
 
-def test_three_judges_together() -> None:
+def test_agreement_of_three_judges() -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, (50, 3))
     labels[:30] = labels[:30, :1]
@@ -197,7 +197,7 @@ def test_agreement_is_between_different_judges() -> None:
             _tables([], judges)
 
 
-def test_the_sentence_under_a_table_names_the_best_reference() -> None:
+def test_note_under_a_table_names_the_best_reference() -> None:
     records = _records([[88, 14, 18], [10, 40, 10], [2, 6, 12]])
     sentence = agreement_sentence(records, A, [C, B])
     assert sentence.startswith(f"{A} agrees with {B} on 70.0% (6")
@@ -211,7 +211,7 @@ def test_the_sentence_under_a_table_names_the_best_reference() -> None:
     assert f"{A} gave 1 more no label" in with_people
 
 
-def test_the_sentence_says_when_agreement_is_unknown() -> None:
+def test_note_says_if_agreement_is_unknown() -> None:
     unknown = f"How {A} agrees with people or with an API judge is unknown for this run."
     for records in ([], _records([[3]])):
         assert agreement_sentence(records, A, [C]) == unknown
@@ -222,7 +222,7 @@ _TABLE = st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size
 
 
 @given(_TABLE)
-def test_agreement_does_not_depend_on_who_comes_first(cells: list[list[int]]) -> None:
+def test_agreement_is_symmetric(cells: list[list[int]]) -> None:
     table = np.array(cells, float)
     for measure in (raw_agreement, cohen_kappa, positive_agreement, label_kappa):
         values = measure(table)
@@ -231,15 +231,15 @@ def test_agreement_does_not_depend_on_who_comes_first(cells: list[list[int]]) ->
 
 
 @given(_TABLE)
-def test_two_labels_have_one_kappa_and_it_is_the_tables(cells: list[list[int]]) -> None:
+def test_kappa_of_two_labels_is_the_overall_kappa(cells: list[list[int]]) -> None:
     table = np.array(cells, float)[:2, :2]
     kappa = cohen_kappa(table)
     np.testing.assert_allclose(label_kappa(table), [kappa, kappa], equal_nan=True, atol=1e-12)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=40))
-def test_two_judges_of_equal_habits_have_one_kappa_by_cohen_and_fleiss(labels: list[tuple[int, int]]) -> None:
-    """Where both give each label equally often, Fleiss' chance agreement is Cohen's."""
+def test_cohen_and_fleiss_agree_for_equal_marginals(labels: list[tuple[int, int]]) -> None:
+    """Fleiss' chance agreement equals Cohen's if both judges give each label equally often."""
     both_ways = [*labels, *((b, a) for a, b in labels)]
     table = np.zeros((3, 3))
     np.add.at(table, tuple(np.array(both_ways).T), 1)

@@ -1,4 +1,4 @@
-"""People as judges: samples, what a person is shown, and labels from a file."""
+"""Human labels: samples, the blind display, and import from a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _run(sizes: dict[str, int], kinds: Sequence[str] = ("x", "x", "x", "y")) -> 
     ]
 
 
-def test_a_sample_is_in_proportion_to_conditions_and_strata() -> None:
+def test_sample_is_proportional_to_conditions_and_strata() -> None:
     records = _run({"aligned": 400, "both-wrong": 400, "image-only": 200})
     ids = {record.instance.id: record for record in records}
     chosen = [ids[item].instance for item in draw_sample(records, 100, 1, stratify_by="type")]
@@ -48,7 +48,7 @@ def test_a_sample_is_in_proportion_to_conditions_and_strata() -> None:
     assert Counter((i.condition, i.strata["type"]) for i in chosen)["aligned", "x"] == 30
 
 
-def test_every_beginning_of_a_sample_is_in_proportion() -> None:
+def test_every_prefix_of_a_sample_is_proportional() -> None:
     records = _run({"aligned": 150, "both-wrong": 90, "image-only": 13})
     size = Counter(record.instance.condition for record in records)
     order = draw_sample(records, len(records), 7)
@@ -70,7 +70,7 @@ def test_a_larger_sample_begins_with_the_smaller_one(n: int, m: int, seed: int) 
     assert len(few) == min(n, m, 34)
 
 
-def test_a_sample_is_the_same_on_every_machine_and_in_any_order_of_records() -> None:
+def test_sample_does_not_depend_on_machine_or_record_order() -> None:
     records = _run({"aligned": 40, "both-wrong": 40})
     shuffled = random.Random(3).sample(records, len(records))
     assert draw_sample(shuffled, 8, 5) == draw_sample(records, 8, 5)
@@ -78,21 +78,21 @@ def test_a_sample_is_the_same_on_every_machine_and_in_any_order_of_records() -> 
     assert draw_sample(records, 8, 6) != draw_sample(records, 8, 5)
 
 
-def test_every_answer_of_a_condition_is_as_likely_to_be_in_it() -> None:
+def test_answers_of_a_condition_are_equally_likely() -> None:
     records = _run({"aligned": 12, "both-wrong": 30})
     drawn = Counter(item for seed in range(1500) for item in draw_sample(records, 14, seed))
     # 14 of 42 is a third of each; the standard deviation of a count is 18.
     assert all(abs(drawn[record.instance.id] - 500) < 4.5 * 18 for record in records)
 
 
-def test_the_order_does_not_give_the_condition_away() -> None:
+def test_sample_order_does_not_reveal_the_condition() -> None:
     records = _run({"aligned": 300, "both-wrong": 300})
     order = [record.partition("/")[2] for record in draw_sample(records, 600, 2)]
     changes = sum(a != b for a, b in pairwise(order))
     assert 0.5 * 599 < changes < 0.9 * 599
 
 
-def test_only_answers_that_can_be_labelled_are_in_a_sample() -> None:
+def test_sample_contains_only_labellable_answers() -> None:
     good = labelled({}, id="good")
     others = [
         labelled({}, id="broken", error=True),
@@ -108,20 +108,20 @@ def test_only_answers_that_can_be_labelled_are_in_a_sample() -> None:
 # --- what a person is shown ----------------------------------------------------------------------
 
 
-def test_a_person_sees_the_question_the_references_the_answer_and_nothing_else() -> None:
+def test_annotator_sees_only_question_references_and_answer() -> None:
     record = labelled(
         {"match@1": "IMAGE"}, id="ex/text-correct", condition="text-correct", strata={"correct": "text", "type": "z"}
     )
     record = Record(record.instance, (Generation("x", "<think>hm</think>It is 12.", "stop"),), record.verdicts)
-    shown = blind_answer(record, LABELS, 0)
-    assert shown.question == "How many?"
-    assert dict(shown.references) == {"image": ("12",), "text": ("15",)}
-    assert (shown.answer, shown.labels) == ("It is 12.", LABELS)
+    displayed = blind_answer(record, LABELS, 0)
+    assert displayed.question == "How many?"
+    assert dict(displayed.references) == {"image": ("12",), "text": ("15",)}
+    assert (displayed.answer, displayed.labels) == ("It is 12.", LABELS)
     for hidden in ("text-correct", "match", "ex/", "hm"):
-        assert hidden not in repr(shown)
+        assert hidden not in repr(displayed)
 
 
-def test_references_stand_in_an_order_that_says_nothing() -> None:
+def test_reference_order_reveals_nothing() -> None:
     records = [labelled({}, id=str(i)) for i in range(400)]
     first = Counter(blind_answer(record, LABELS, 0).references[0][0] for record in records)
     assert 150 < first["image"] < 250
@@ -130,17 +130,17 @@ def test_references_stand_in_an_order_that_says_nothing() -> None:
     assert again != [blind_answer(record, LABELS, 1) for record in records]
 
 
-def test_what_only_policies_are_told_is_not_shown() -> None:
+def test_policy_only_references_are_hidden() -> None:
     letters = {"image letter": ("A",), "shown text letter": ("A",)}
     instance = Instance("i", "g", "c", "?", (), {"image": ("12",), "text": ("15",), SHOWN_TEXT: ("12",), **letters})
-    shown = blind_answer(Record(instance, (Generation("i#0", "12", "stop"),)), LABELS, 0)
-    assert dict(shown.references) == {"image": ("12",), "text": ("15",), "image letter": ("A",)}
+    displayed = blind_answer(Record(instance, (Generation("i#0", "12", "stop"),)), LABELS, 0)
+    assert dict(displayed.references) == {"image": ("12",), "text": ("15",), "image letter": ("A",)}
 
 
 def test_a_blind_id_hides_the_condition_and_stays_the_same() -> None:
     def named(instance: str, answer: str) -> str:
-        asked = Instance(instance, "g", "aligned", "?", ())
-        return blind_id(Record(asked, (Generation(f"{instance}#0", answer, "stop"),)))
+        item = Instance(instance, "g", "aligned", "?", ())
+        return blind_id(Record(item, (Generation(f"{instance}#0", answer, "stop"),)))
 
     assert named("a/aligned", "2008") == named("a/aligned", "2008")
     assert len({named(record, "2008") for record in IDS}) == len(IDS)
@@ -149,7 +149,7 @@ def test_a_blind_id_hides_the_condition_and_stays_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", ["ann", "A", "0", "a.b-c_d", "x" * 40])
-def test_an_annotators_name_makes_a_judges_id(name: str) -> None:
+def test_annotator_name_becomes_a_judge_id(name: str) -> None:
     assert annotator_id(name) == f"human:{name}@1"
     assert annotator_id(name).startswith(HUMAN)
 
@@ -157,7 +157,7 @@ def test_an_annotators_name_makes_a_judges_id(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", "x" * 41, ".a", "-a", "a b", "a@1", "a/b", "ann\n", "änn", "１", "\x1b[31m", "a,b"]
 )
-def test_any_other_name_is_refused_in_one_printable_line(name: str) -> None:
+def test_invalid_annotator_name_is_one_printable_line(name: str) -> None:
     with pytest.raises(SpecError, match="annotator name") as refused:
         annotator_id(name)
     assert str(refused.value).isprintable()
@@ -200,11 +200,11 @@ WANTED = [("a/aligned", "IMAGE"), ("b/both-wrong", "ABSTAIN")]
         "\n\nid,label\na/aligned,'IMAGE\n'b/both-wrong,ABSTAIN",
     ],
 )
-def test_labels_are_read_however_a_spreadsheet_saves_them(tmp_path: Path, content: str) -> None:
+def test_labels_are_read_from_every_spreadsheet_format(tmp_path: Path, content: str) -> None:
     assert _read(tmp_path, content) == WANTED
 
 
-def test_an_export_comes_back_as_it_went_out(tmp_path: Path) -> None:
+def test_exported_sheet_round_trips(tmp_path: Path) -> None:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=";")
     writer.writerow(["id", "answer", "label"])
@@ -245,11 +245,11 @@ def test_an_export_comes_back_as_it_went_out(tmp_path: Path) -> None:
         (b"a" * 1_000_000, "no column called 'id'"),
     ],
 )
-def test_what_is_not_labels_is_refused_with_the_row(tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_labels_are_refused_with_the_row(tmp_path: Path, content: bytes, message: str) -> None:
     assert message in _refused(tmp_path, content)
 
 
-def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
+def test_missing_or_oversized_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.csv", tmp_path):
         with pytest.raises(SourceError, match="cannot be read"):
             read_labels_csv(path, LABELS, NAMES)
@@ -260,7 +260,7 @@ def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> Non
         read_labels_csv(large, LABELS, NAMES)
 
 
-def test_long_answers_are_read_while_others_read_too(tmp_path: Path) -> None:
+def test_long_answers_are_read_concurrently(tmp_path: Path) -> None:
     """The limit of a cell is the whole process's, so it must not be set back under another reader."""
     path = tmp_path / "long.csv"
     path.write_text("id,note,label\n" + ("a/aligned," + "x" * 150_000 + ",IMAGE\n") * 20)
@@ -288,7 +288,7 @@ def test_long_answers_are_read_while_others_read_too(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200) | st.text(alphabet="idlabe,;\t\n\r\"' AIMGE/", max_size=200).map(str.encode))
-def test_hostile_files_give_labels_or_one_clear_error(tmp_path: Path, content: bytes) -> None:
+def test_hostile_files_yield_labels_or_one_error(tmp_path: Path, content: bytes) -> None:
     try:
         pairs, message = _read(tmp_path, content), ""
     except RashomonError as error:
@@ -300,13 +300,13 @@ def test_hostile_files_give_labels_or_one_clear_error(tmp_path: Path, content: b
 
 @given(st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(LABELS)), min_size=1, unique_by=lambda pair: pair[0]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_a_csv_writer_writes_is_read(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
+def test_written_csv_is_read(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
     out = io.StringIO()
     csv.writer(out).writerows([("id", "label"), *pairs])
     assert _read(tmp_path, out.getvalue()) == pairs
 
 
-def test_the_answer_that_another_is_judged_by_is_shown_first_and_is_part_of_its_name() -> None:
+def test_basis_answer_is_shown_first_and_part_of_the_id() -> None:
     instance = Instance("i", "g", "c", "When?", (), {"image": ("1989",), "text": ("1988",)})
     record = Record(instance, (Generation("i#0", "1988", "stop"),))
     own = Record(instance, record.generations, basis=Generation("o#0", "<think>x</think>1990", "stop"))

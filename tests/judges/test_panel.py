@@ -15,7 +15,7 @@ IDS = ("match@1", "match@2", "openai:gpt-5@cmc-1", "human:ann@1", "endpoint:m@ht
 
 
 def _verdict(text: str, *label: str | Verdict) -> Verdict | None:
-    """What the panel ``text`` over judges a, b, c ... says where they said this."""
+    """Return the verdict of the panel ``text`` over judges a, b, c ... with these labels."""
     ids = [f"{name}@1" for name in "abcde"[: len(label)]]
     panel = parse_panel(text)
     assert panel is not None
@@ -34,7 +34,7 @@ def test_a_single_judge_is_no_panel(text: str) -> None:
     assert parse_panel(text) is None
 
 
-def test_a_panel_is_read_as_it_is_written() -> None:
+def test_panel_text_round_trips() -> None:
     panel = parse_panel(" Majority ( match,openai:gpt-5 , human:ann )")
     assert panel == Panel("majority", ("match", "openai:gpt-5", "human:ann"))
     assert not panel.counts_flags
@@ -43,7 +43,7 @@ def test_a_panel_is_read_as_it_is_written() -> None:
     assert any_of.counts_flags
 
 
-def test_members_are_named_by_name_or_id_and_a_name_means_the_newest_version() -> None:
+def test_panel_member_name_means_its_newest_version() -> None:
     panel = parse_panel("all(match, endpoint:m@http://127.0.0.1:8080/v1, human:ann@1)")
     assert panel is not None
     assert panel_id(panel, IDS) == "all(match@2, endpoint:m@http://127.0.0.1:8080/v1@cmc-1, human:ann@1)"
@@ -63,7 +63,7 @@ def test_members_are_named_by_name_or_id_and_a_name_means_the_newest_version() -
         ("any(a, b, a)", "2 times"),
     ],
 )
-def test_what_is_no_panel_is_refused_with_what_to_do(text: str, label: str) -> None:
+def test_invalid_panel_is_refused_with_advice(text: str, label: str) -> None:
     with pytest.raises(SpecError) as refused:
         parse_panel(text)
     assert label in str(refused.value)
@@ -78,14 +78,14 @@ def test_a_member_that_has_labelled_nothing_is_refused() -> None:
         panel_id(panel, ())
 
 
-def test_a_name_and_its_own_id_are_one_member() -> None:
+def test_name_and_id_of_a_judge_are_one_member() -> None:
     panel = parse_panel("all(match, match@2)")
     assert panel is not None
     with pytest.raises(SpecError, match=r"'match@2' as a member 2 times"):
         panel_id(panel, IDS)
 
 
-def test_all_needs_one_label_by_all() -> None:
+def test_rule_all_needs_one_common_label() -> None:
     assert _label("all(a, b)", "IMAGE", "IMAGE") == "IMAGE"
     disagree = _verdict("all(a, b)", "IMAGE", "TEXT")
     assert disagree is not None
@@ -95,7 +95,7 @@ def test_all_needs_one_label_by_all() -> None:
     assert (failed.status, failed.reason) == ("judge-failed", "the judges disagree: a@1 IMAGE, b@1 judge-failed")
 
 
-def test_majority_needs_more_than_half_of_the_members() -> None:
+def test_rule_majority_needs_more_than_half() -> None:
     assert _label("majority(a, b, c)", "TEXT", "IMAGE", "TEXT") == "TEXT"
     assert _label("majority(a, b, c)", "TEXT", "judge-failed", "TEXT") == "TEXT"
     # Half is not more than half, and a member without a label is still a member.
@@ -106,7 +106,7 @@ def test_majority_needs_more_than_half_of_the_members() -> None:
     assert none.reason == "no majority: a@1 TEXT, b@1 IMAGE, c@1 BOTH"
 
 
-def test_any_counts_a_label_for_every_judge_that_gave_it() -> None:
+def test_rule_any_counts_each_label() -> None:
     both = _verdict("any(a, b)", "NEITHER", "IMAGE")
     assert both is not None
     assert (both.status, both.label, both.flags) == ("labelled", "IMAGE", ("IMAGE", "NEITHER"))
@@ -116,7 +116,7 @@ def test_any_counts_a_label_for_every_judge_that_gave_it() -> None:
     assert _label("any(a, b)", "judge-failed", "unparsed") == "judge-failed"
 
 
-def test_any_takes_the_flags_of_a_judge_whose_labels_do_not_exclude_each_other() -> None:
+def test_rule_any_uses_non_exclusive_flags() -> None:
     flags = Verdict("a@1", "labelled", "TEXT", flags=("BOTH", "TEXT"))
     panel = _verdict("any(a, b)", flags, "IMAGE")
     assert panel is not None
@@ -124,12 +124,12 @@ def test_any_takes_the_flags_of_a_judge_whose_labels_do_not_exclude_each_other()
 
 
 @pytest.mark.parametrize("rule", ["any", "all", "majority"])
-def test_an_answer_that_all_find_empty_is_unparsed(rule: str) -> None:
+def test_answer_empty_to_all_members_is_unparsed(rule: str) -> None:
     assert _label(f"{rule}(a, b)", "unparsed", "unparsed") == "unparsed"
 
 
 @pytest.mark.parametrize("rule", ["any", "all", "majority"])
-def test_no_verdict_before_every_member_has_judged(rule: str) -> None:
+def test_panel_waits_for_every_member(rule: str) -> None:
     panel = parse_panel(f"{rule}(a, b, c)")
     assert panel is not None
     ids = ("a@1", "b@1", "c@1")
@@ -139,7 +139,7 @@ def test_no_verdict_before_every_member_has_judged(rule: str) -> None:
     assert add_panel_verdicts([waiting, broken, unanswered], panel, ids, LABELS) == [waiting, broken, unanswered]
 
 
-def test_the_members_verdicts_stay_as_they_are() -> None:
+def test_panel_leaves_members_verdicts_alone() -> None:
     before = labelled({"a@1": "IMAGE", "b@1": "TEXT", "z@1": "BOTH"})
     after = add_panel_verdicts([before], Panel("all", ("a", "b")), before.verdicts, LABELS)[0]
     assert {judge: after.verdicts[judge] for judge in before.verdicts} == dict(before.verdicts)
@@ -147,7 +147,7 @@ def test_the_members_verdicts_stay_as_they_are() -> None:
 
 
 @given(st.lists(st.sampled_from([*LABELS, "unparsed", "judge-failed"]), min_size=2, max_size=5))
-def test_stricter_rules_never_label_what_laxer_ones_do_not(label: list[str]) -> None:
+def test_stricter_rules_label_a_subset(label: list[str]) -> None:
     members = ", ".join("abcde"[: len(label)])
     every, most, subset = (_label(f"{rule}({members})", *label) for rule in ("all", "majority", "any"))
     if every in LABELS:
@@ -160,7 +160,7 @@ def test_stricter_rules_never_label_what_laxer_ones_do_not(label: list[str]) -> 
 
 
 @given(st.text(max_size=60) | st.from_regex(r"(any|all|majority)\s*\(.*", fullmatch=True))
-def test_hostile_text_is_a_panel_or_not_or_an_error_of_one_line(text: str) -> None:
+def test_hostile_panel_text_is_handled(text: str) -> None:
     try:
         panel, message = parse_panel(text), ""
     except RashomonError as error:

@@ -138,7 +138,7 @@ def simulate(
 @pytest.mark.slow
 @pytest.mark.parametrize("seen", [100, 200])
 @pytest.mark.parametrize("judge", JUDGES)
-def test_intervals_hold_what_they_promise_whatever_the_judge_is_like(judge: str, seen: int) -> None:
+def test_interval_coverage_holds_for_any_judge(judge: str, seen: int) -> None:
     estimates = simulate(judge, seen=seen, repetitions=500)
     print(f"\n{judge}, {seen} of 1,000 answers labelled by people")
     for name, item in estimates.items():
@@ -149,7 +149,7 @@ def test_intervals_hold_what_they_promise_whatever_the_judge_is_like(judge: str,
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-def test_intervals_hold_in_a_smaller_simulation(judge: str) -> None:
+def test_interval_coverage_holds_in_a_small_simulation(judge: str) -> None:
     _check(simulate(judge, seen=160, repetitions=60, resamples=300), judge, 0.85, 1)
 
 
@@ -165,7 +165,7 @@ def _check(estimates: Mapping[str, Simulated], judge: str, least: float, most: f
         assert abs(estimates["ΔAcc"].bias[0]) > 0.15
 
 
-def test_rectified_shares_are_the_published_formula() -> None:
+def test_rectified_shares_match_the_published_formula() -> None:
     """PPI++ for one share, as printed: lambda mean(f unlabelled) + mean(h - lambda f), lambda = cov / ((1 + n/N) var)."""
     random = np.random.default_rng(3)
     n, more = 120, 700
@@ -186,7 +186,7 @@ def test_rectified_shares_are_the_published_formula() -> None:
     assert estimates.people.value == pytest.approx(people[:n].mean())
 
 
-def test_where_lambda_is_clipped_it_is_not_the_published_estimate() -> None:
+def test_clipped_lambda_differs_from_the_published_estimate() -> None:
     """People and judge agree on a sample that is half yes, where the judge says yes to a tenth of all: cov / var is 2.8."""
     n, more = 10, 90
     judged = np.zeros(n + more, np.int64)
@@ -201,7 +201,7 @@ def test_where_lambda_is_clipped_it_is_not_the_published_estimate() -> None:
     assert published == pytest.approx(0.05 / 0.9)
 
 
-def test_labels_on_everything_leave_nothing_to_the_judge() -> None:
+def test_complete_labels_make_the_judge_irrelevant() -> None:
     answers = _answers(np.random.default_rng(0), USELESS, 100, 400)
     for item in correct(answers.sums(), FIGURES, resamples=100, seed=0).values():
         assert item.corrected.value == pytest.approx(item.people.value, abs=1e-12)
@@ -209,21 +209,21 @@ def test_labels_on_everything_leave_nothing_to_the_judge() -> None:
         assert item.corrected.high == pytest.approx(item.people.high, abs=5e-3)
 
 
-def test_a_perfect_judge_is_left_as_it_is() -> None:
+def test_perfect_judge_is_not_corrected() -> None:
     answers = _answers(np.random.default_rng(0), np.eye(5), 250, 200)
     for item in correct(answers.sums(), FIGURES, resamples=300, seed=0).values():
         assert item.corrected.value == pytest.approx(item.judge.value, abs=0.03)
         assert _width(item.corrected) < 0.75 * _width(item.people)
 
 
-def test_a_judge_that_says_the_opposite_is_not_listened_to() -> None:
+def test_inverted_judge_is_ignored() -> None:
     """A judge may not be used the wrong way round: lambda is never below 0, and the figure is people's."""
     answers = _answers(np.random.default_rng(0), (1 - np.eye(5)) / 4, 250, 200)
     for item in correct(answers.sums(), FIGURES, resamples=50, seed=0).values():
         assert item.corrected.value == pytest.approx(item.people.value, abs=1e-12)
 
 
-def test_the_sampling_of_the_answers_themselves_is_in_the_interval() -> None:
+def test_interval_includes_sampling_of_the_answers() -> None:
     """The judge's own interval is that of a share of 250 answers, most of which people never see."""
     answers = _answers(np.random.default_rng(0), np.eye(5), 250, 80)
     estimates = correct(answers.sums(), FIGURES, resamples=2000, seed=0)["IMAGE, image-correct"]
@@ -232,7 +232,7 @@ def test_the_sampling_of_the_answers_themselves_is_in_the_interval() -> None:
     assert _width(estimates.corrected) > 0.95 * _width(estimates.judge)
 
 
-def test_no_share_is_below_zero() -> None:
+def test_corrected_share_is_never_negative() -> None:
     """A label that people give once in the sample, and that the judge gives far more often in it than elsewhere."""
     codes = np.arange(1000)
     judged = np.where(codes < 40, codes % 4 == 0, codes % 20 == 0).astype(np.int64)
@@ -246,7 +246,7 @@ def test_no_share_is_below_zero() -> None:
     assert estimates.corrected.low >= 0
 
 
-def test_a_sample_without_an_error_is_not_taken_for_a_perfect_judge() -> None:
+def test_sample_without_errors_keeps_uncertainty() -> None:
     """Ten labels that all agree: 0 of 10 errors is compatible with one in ten."""
     judged = np.zeros(1000, np.int64)
     labels = np.where(np.arange(1000) < 10, 0, NOT_SEEN)
@@ -259,7 +259,7 @@ def test_a_sample_without_an_error_is_not_taken_for_a_perfect_judge() -> None:
     assert estimates.judge.low == 1
 
 
-def test_which_conditions_a_figure_needs() -> None:
+def test_metrics_declare_their_conditions() -> None:
     assert {name: needed_conditions(figure, FIGURES) for name, figure in FIGURES.of.items()} == {
         "IMAGE, image-correct": [1],
         "NEITHER, both-wrong": [3],
@@ -277,7 +277,7 @@ def _table(records: list[Record], **more: list[Record]) -> dict[str, dict[str, A
     return {**rows, "notes": dict.fromkeys(table.notes)}
 
 
-def test_the_table_has_a_row_a_run_and_figure() -> None:
+def test_table_has_a_row_per_run_and_metric() -> None:
     answers = _answers(np.random.default_rng(1), BIASED, 250, 200)
     rows = _table(answers.records(), other=answers.records()[:400])
     assert [label for label in rows if label != "notes"] == [f"{run} / {f}" for run in ("run", "other") for f in TRUTH]
@@ -292,7 +292,7 @@ def test_the_table_has_a_row_a_run_and_figure() -> None:
     assert _holds(row["corrected"], TRUTH["ΔAcc"])
 
 
-def test_a_condition_with_too_few_labels_makes_its_figures_unavailable_and_no_others() -> None:
+def test_too_few_labels_make_only_that_conditions_metrics_na() -> None:
     records = _answers(np.random.default_rng(1), GOOD, 250, 200).records()
     few = [
         labelled(
@@ -311,7 +311,7 @@ def test_a_condition_with_too_few_labels_makes_its_figures_unavailable_and_no_ot
     assert rows["run / IMAGE, image-correct"]["corrected"].value is not None
 
 
-def test_a_condition_that_the_judge_never_labelled_is_unavailable() -> None:
+def test_condition_without_judge_labels_is_na() -> None:
     answers = _answers(np.random.default_rng(1), GOOD, 250, 200)
     rows = _table([r for r in answers.records() if r.instance.condition != "aligned"])
     assert rows["run / ΔAcc"][JUDGE].reason == "the judge has labelled no answer under aligned"
@@ -320,7 +320,7 @@ def test_a_condition_that_the_judge_never_labelled_is_unavailable() -> None:
     assert _table([])["run / MFR"][JUDGE].value is None
 
 
-def test_where_the_judge_fails_people_are_heard() -> None:
+def test_human_labels_correct_a_failing_judge() -> None:
     """A judge that cannot read refusals: without them its ABSTAIN is 0, the corrected figure is not."""
     answers = _answers(np.random.default_rng(2), GOOD, 250, 400)
     records = []
@@ -338,25 +338,25 @@ def test_where_the_judge_fails_people_are_heard() -> None:
     assert note in rows["notes"]
 
 
-def test_answers_that_people_cannot_label_are_left_out_as_everywhere() -> None:
+def test_unlabellable_answers_are_excluded() -> None:
     random = np.random.default_rng(4)
     records: list[Record] = []
     clean: list[Record] = []
     for i in range(600):
         nonsense, label = random.random() < 0.2, LABELS[int(random.random() < 0.3)]
         person = {PERSON: "unparsed" if nonsense else label} if i < 300 else {}
-        for kept, skip in ((records, False), (clean, nonsense)):
+        for target, skip in ((records, False), (clean, nonsense)):
             if not skip:
                 # The judge reads every answer that says nothing as IMAGE.
                 text = {JUDGE: "IMAGE" if nonsense else label, **person}
-                kept.append(labelled(text, id=str(i), condition="image-correct"))
-    row, wanted = (_table(item)["run / IMAGE, image-correct"] for item in (records, clean))
-    assert row["corrected"].value == pytest.approx(wanted["corrected"].value, abs=0.03)
-    assert row[f"{PERSON} alone"].value == pytest.approx(wanted[f"{PERSON} alone"].value)
-    assert row[JUDGE].value > wanted[JUDGE].value + 0.04
+                target.append(labelled(text, id=str(i), condition="image-correct"))
+    row, expected = (_table(item)["run / IMAGE, image-correct"] for item in (records, clean))
+    assert row["corrected"].value == pytest.approx(expected["corrected"].value, abs=0.03)
+    assert row[f"{PERSON} alone"].value == pytest.approx(expected[f"{PERSON} alone"].value)
+    assert row[JUDGE].value > expected[JUDGE].value + 0.04
 
 
-def test_empty_broken_and_unjudged_answers_are_no_part_of_it() -> None:
+def test_empty_broken_and_unjudged_answers_are_excluded() -> None:
     records = _answers(np.random.default_rng(1), GOOD, 250, 200).records()
     rows = _table(records)
     label: dict[str, str] = {JUDGE: "unparsed", PERSON: "IMAGE"}
@@ -374,7 +374,7 @@ def test_empty_broken_and_unjudged_answers_are_no_part_of_it() -> None:
     assert {k: v for k, v in again.items() if k != "notes"} == {k: v for k, v in rows.items() if k != "notes"}
 
 
-def test_the_order_of_records_changes_nothing() -> None:
+def test_record_order_changes_nothing() -> None:
     records = _answers(np.random.default_rng(1), GOOD, 100, 100).records()
     assert _table(records[::-1]) == _table(records)
 
@@ -396,7 +396,7 @@ def test_a_drawn_sample_corrects_a_biased_judge_end_to_end() -> None:
     assert _holds(row["corrected"], everyone.value)
 
 
-def test_codes_without_a_label_take_no_part() -> None:
+def test_codes_without_a_label_are_ignored() -> None:
     sums = correction_sums(
         np.array([0, 0]), np.array([0, 0]), np.array([NO_LABEL, 1]), np.array([1, NO_LABEL]), shape=(1, 1, 2)
     )

@@ -1,4 +1,4 @@
-"""``parse_choice`` and ``official``: which scene a reply chooses, and what the published evaluation makes of it."""
+"""``parse_choice`` and ``official``: the scene that a reply chooses, and the published evaluation's reading."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def verdict(judge: str, reply: str, answer: str = "B", gold: str = "", options: 
         "<think>Scene A? Or Scene C?</think>Scene B",
     ],
 )
-def test_a_reply_that_chooses_one_scene(reply: str) -> None:
+def test_reply_with_one_scene_is_a_choice(reply: str) -> None:
     assert verdict("choice", reply).label == "CORRECT"
     assert verdict("choice", reply, answer="C").label == "INCORRECT"
 
@@ -75,13 +75,13 @@ def test_a_reply_that_chooses_one_scene(reply: str) -> None:
         "<think>Scene B",
     ],
 )
-def test_a_hedge_or_no_choice_is_unparsed(reply: str) -> None:
+def test_hedge_or_missing_choice_is_unparsed(reply: str) -> None:
     result = verdict("choice", reply)
     assert (result.status, result.label) == ("unparsed", None)
     assert result.reason
 
 
-def test_official_is_whether_the_gold_string_stands_in_the_reply() -> None:
+def test_official_checks_for_the_gold_string() -> None:
     assert verdict("official", "Answer: it cannot be told", answer="A").label == "CORRECT"
     assert verdict("official", "Scene A or Scene B", answer="A").label == "CORRECT"
     assert verdict("official", "scene b").label == "INCORRECT"
@@ -92,13 +92,13 @@ def test_official_is_whether_the_gold_string_stands_in_the_reply() -> None:
 
 
 @given(st.text(st.sampled_from("ABD abcscenothr1st.,:()[]*\n'’<>/"), max_size=60))
-def test_whatever_is_said_a_choice_is_an_option_with_its_reason(reply: str) -> None:
+def test_any_choice_is_an_option_with_a_reason(reply: str) -> None:
     scene, why = parse_choice(reply, "ABC")
     assert why
     assert scene is None or scene in "ABC"
 
 
-def test_a_long_reply_takes_no_longer_than_it_must() -> None:
+def test_long_reply_takes_linear_time() -> None:
     began = time.process_time()
     for piece in ("Scene A not ", "((((", "the first ", "answer is answer is ", "not a b c "):
         parse_choice(piece * 20_000, "ABCD")

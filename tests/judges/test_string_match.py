@@ -1,4 +1,4 @@
-"""CLASH's string matching: the rules of Appendix A, every published flag, and what is hostile."""
+"""CLASH's string matching: the rules of Appendix A, every published flag, and hostile input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.text.stemming import stem
 from benchmarks.vocabulary import Generation, Instance, Record, Verdict
 from judges.registry import get_judge
 from judges.string_match import Relaxed, Strict
-from judges.string_match.words import normalise
+from judges.string_match.open_answers import normalise
 
 OFFICIAL = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clash" / "official"
 CHOICES = OFFICIAL / "multiple_choice__gemini-2.5-flash-lite_predictions.json"
@@ -110,7 +110,7 @@ BRACKETED = [
 
 
 @pytest.mark.parametrize(("answer", "label"), BRACKETED)
-def test_one_letter_in_brackets_chooses_and_several_are_incorrect(answer: str, label: str) -> None:
+def test_bracketed_letter_chooses_and_several_are_incorrect(answer: str, label: str) -> None:
     for judge in (Strict(), Relaxed()):
         verdict = _choice(judge, answer)
         assert (verdict.status, verdict.label) == ("labelled", label)
@@ -138,18 +138,18 @@ RELAXED = [
 
 
 @pytest.mark.parametrize(("answer", "label"), RELAXED)
-def test_without_brackets_only_relaxed_reads_a_lone_letter_or_an_options_words(answer: str, label: str) -> None:
+def test_only_relaxed_reads_unbracketed_letters_and_words(answer: str, label: str) -> None:
     assert _choice(Relaxed(), answer).label == label
     assert _choice(Strict(), answer).label == "INCORRECT"
 
 
-def test_the_words_of_several_options_are_several_flags_of_which_image_comes_first() -> None:
+def test_words_of_several_options_set_several_flags() -> None:
     verdict = _choice(Relaxed(), "The text says red, but I see blue and green.")
     assert (verdict.label, verdict.flags) == ("IMAGE", ("IMAGE", "TEXT", "DISTRACTOR"))
     assert verdict.reason == "relaxed choice matching: 'Blue' (image), 'Red' (text), 'Green' (distractor)"
 
 
-def test_brackets_are_looked_at_before_words_and_a_lone_letter_too() -> None:
+def test_letters_take_precedence_over_words() -> None:
     assert _choice(Relaxed(), "(D) blue").label == "TEXT"
     assert _choice(Relaxed(), "(A) (D) blue").label == "INCORRECT"
     assert _choice(Relaxed(), "D", image="d").label == "TEXT"
@@ -198,11 +198,11 @@ def test_normal_form(text: str, normal: str) -> None:
     assert normalise(text) == normal
 
 
-def test_an_answer_that_is_an_article_alone_does_not_match_everything() -> None:
+def test_answer_of_a_lone_article_matches_nothing() -> None:
     assert _open("the dog", image="The", text="A").flags == ()
 
 
-def test_one_is_not_found_in_on() -> None:
+def test_word_one_does_not_match_on() -> None:
     """Under Porter's first algorithm both have the stem ``on``."""
     assert _open("There are two lamps on the table.", image="One", text="Two").flags == ("TEXT",)
     assert _open("Only 1 of them", image="One", text="Two").flags == ("IMAGE",)
@@ -251,7 +251,7 @@ STEMS = {
 
 
 @pytest.mark.parametrize("word", STEMS)
-def test_stems_are_those_that_the_benchmark_was_scored_with(word: str) -> None:
+def test_stems_match_the_published_scoring(word: str) -> None:
     assert stem(word) == STEMS[word]
 
 
@@ -259,7 +259,7 @@ def test_stems_are_those_that_the_benchmark_was_scored_with(word: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", " \n", "<think>It is (C)", "<think>blue</think>"])
-def test_no_answer_is_unparsed_and_not_incorrect(answer: str) -> None:
+def test_missing_answer_is_unparsed_not_incorrect(answer: str) -> None:
     for verdict in (_choice(Strict(), answer), _choice(Relaxed(), answer), _open(answer)):
         assert (verdict.status, verdict.label, verdict.flags) == ("unparsed", None, ())
     assert _open("").reason == "the answer is empty"
@@ -287,7 +287,7 @@ def test_a_megabyte_of_anything_takes_seconds(name: str) -> None:
     assert all(verdict.label in ("INCORRECT", None) for verdict in verdicts)
 
 
-def test_an_options_words_are_words_and_not_a_pattern() -> None:
+def test_option_words_are_not_a_regular_expression() -> None:
     assert _choice(Relaxed(), "it costs 11x98", image="11.98").label == "INCORRECT"
     assert _choice(Relaxed(), "it costs 11.98", image="11.98").label == "IMAGE"
     assert _choice(Relaxed(), "anything", image=".*", text="(").label == "INCORRECT"
@@ -295,7 +295,7 @@ def test_an_options_words_are_words_and_not_a_pattern() -> None:
     assert len(_choice(Relaxed(), "x" * 5000, image="x" * 5000).reason) < 120
 
 
-def test_options_that_the_instance_does_not_have_are_incorrect() -> None:
+def test_unknown_options_are_incorrect() -> None:
     instance_without_letters = _record("(A)", "mc-conflicting", {"image": ("Blue",)})
     assert Strict().judge(instance_without_letters).label == "INCORRECT"
     assert Relaxed().judge(_record("blue", "mc-conflicting", {})).label == "INCORRECT"
@@ -308,7 +308,7 @@ words = st.lists(
 
 
 @given(st.one_of(st.text(), words.map(" ".join)))
-def test_a_verdict_is_one_of_the_labels_whatever_is_said(answer: str) -> None:
+def test_any_answer_gets_one_of_the_labels(answer: str) -> None:
     for verdict in (_choice(Strict(), answer), _choice(Relaxed(), answer), _open(answer, "blue", "red")):
         if verdict.status == "unparsed":
             assert (verdict.label, verdict.flags) == (None, ())
@@ -319,7 +319,7 @@ def test_a_verdict_is_one_of_the_labels_whatever_is_said(answer: str) -> None:
 
 
 @given(st.one_of(st.text(), words.map(" ".join)))
-def test_relaxed_says_what_strict_says_wherever_strict_finds_an_option(answer: str) -> None:
+def test_relaxed_equals_strict_if_strict_finds_an_option(answer: str) -> None:
     strict = _choice(Strict(), answer)
     assert len(strict.flags) <= 1
     if strict.flags or "several" in strict.reason:
@@ -327,14 +327,14 @@ def test_relaxed_says_what_strict_says_wherever_strict_finds_an_option(answer: s
 
 
 @given(st.lists(st.sampled_from(["Polar", "bear", "BROWN", "bears", "conflicts", "2", "fox"]), max_size=6))
-def test_case_articles_and_punctuation_change_nothing_in_open_answers(answer: list[str]) -> None:
+def test_open_answers_ignore_case_articles_and_punctuation(answer: list[str]) -> None:
     plain = _open(" ".join(answer) or "-")
     dressed = _open("The " + ", a ".join(answer).upper() + "!")
     assert plain.flags == dressed.flags
 
 
 @given(st.text(alphabet="abcdeilnostyzé", max_size=12), st.text(alphabet="abcdeilnostyzé", max_size=12))
-def test_an_open_answer_that_is_the_images_answer_matches_it_anywhere(before: str, after: str) -> None:
+def test_open_answer_matches_the_images_answer_anywhere(before: str, after: str) -> None:
     assert "IMAGE" in _open(f"{before} Two polar bears {after}", image="two polar bear").flags
 
 

@@ -92,7 +92,7 @@ def verdict(answer: str, right: str = "yes") -> Verdict:
         ("No picture of a dog hangs there, so no.", "no"),
     ],
 )
-def test_what_an_answer_says(answer: str, word: str) -> None:
+def test_yes_and_no_are_read(answer: str, word: str) -> None:
     assert read_yes_no(answer)[0] == word
     other = {"yes": "no", "no": "yes"}[word]
     assert verdict(answer, word).label == "CORRECT"
@@ -180,7 +180,7 @@ def test_an_abstention_is_neither(answer: str) -> None:
         "🐕",
     ],
 )
-def test_an_answer_that_says_neither_is_not_the_right_one(answer: str) -> None:
+def test_answer_without_yes_or_no_is_not_correct(answer: str) -> None:
     assert read_yes_no(answer)[0] is None
     for right in ("yes", "no"):
         result = verdict(answer, right)
@@ -215,7 +215,7 @@ def test_reasoning_is_not_read() -> None:
         ("", "yes"),
     ],
 )
-def test_popes_own_rule_reads_a_yes_wherever_it_finds_no_no(answer: str, word: str) -> None:
+def test_official_rule_reads_yes_unless_it_finds_no(answer: str, word: str) -> None:
     assert parse_official(answer) == word
 
 
@@ -228,7 +228,7 @@ def test_any_text_gives_a_verdict(answer: str) -> None:
     assert parse_official(answer) in ("yes", "no")
 
 
-def test_a_megabyte_is_read_in_no_time() -> None:
+def test_megabyte_is_read_quickly() -> None:
     start = time.process_time()
     for text in (
         "yes no " * 150_000,

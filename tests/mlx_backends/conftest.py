@@ -15,13 +15,13 @@ import pytest
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
-from tests.support.architectures import TEXTS
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
 @pytest.fixture(scope="session", autouse=True)
 def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Nothing of the user's cache is read or written."""
+    """Isolate the tests from the user's cache."""
     folder = tmp_path_factory.mktemp("user-cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("platformdirs.user_cache_path", lambda name: folder / name)
@@ -85,7 +85,7 @@ GREEDY = Decoding(max_tokens=16)
 SAMPLED = Decoding(max_tokens=16, temperature=0.7, top_p=0.9, seed=7)
 
 
-def asked(*parts: Part, decoding: Decoding = GREEDY) -> Request:
+def request_of(*parts: Part, decoding: Decoding = GREEDY) -> Request:
     """A request of one user turn."""
     return Request("instance", 0, (Message("user", parts),), decoding)
 

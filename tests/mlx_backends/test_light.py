@@ -1,4 +1,4 @@
-"""Only the heavy thing is slow."""
+"""Modules that load no heavy library on import."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_importing_a_module_loads_nothing_heavy(module: str) -> None:
     assert not loaded(f"import mlx_backends.{module}") & HEAVY
 
 
-def test_describing_a_model_and_what_fits_loads_nothing_heavy(tiny: Path) -> None:
+def test_describing_models_loads_nothing_heavy(tiny: Path) -> None:
     code = (
         "import sys\nfrom mlx_backends.registry import describe\nfrom mlx_backends.models.memory_estimate import memory_fit\n"
         "describe(sys.argv[1]), describe('policy:random'), memory_fit(10**9)"

@@ -1,4 +1,4 @@
-"""The baselines that need no model."""
+"""The policy baselines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import SHOWN_TEXT, Decoding, Message, Request, Text
-from mlx_backends.policy import ABSTAIN, PolicyBackend, means_nothing, policy_names
+from mlx_backends.policy import ABSTAIN, PolicyBackend, lacks_references, policy_names
 
 References = Mapping[str, tuple[str, ...]]
 
@@ -34,7 +34,7 @@ def answers(name: str, requests: list[Request]) -> dict[str, str]:
     return texts
 
 
-def one(name: str, references: Mapping[str, tuple[str, ...]]) -> str:
+def answer_of(name: str, references: Mapping[str, tuple[str, ...]]) -> str:
     return answers(name, [request(references)])["instance-0#0"]
 
 
@@ -63,13 +63,13 @@ def one(name: str, references: Mapping[str, tuple[str, ...]]) -> str:
         ("always-no", {"answer": ("yes",)}, "No"),
     ],
 )
-def test_a_policy_answers_from_the_sources_shown(
+def test_policy_answers_from_the_displayed_sources(
     name: str, references: dict[str, tuple[str, ...]], expected: str
 ) -> None:
-    assert one(name, references) == expected
+    assert answer_of(name, references) == expected
 
 
-def test_abstaining_is_said_in_words() -> None:
+def test_abstention_is_a_sentence() -> None:
     assert ABSTAIN == "The sources disagree, so the answer cannot be determined."
 
 
@@ -97,7 +97,7 @@ def test_uniform_gives_each_label_a_fifth_of_the_time() -> None:
 
 
 @pytest.mark.parametrize("name", ["random", "uniform"])
-def test_draws_depend_on_the_request_and_the_seed_alone(name: str) -> None:
+def test_draws_depend_only_on_request_and_seed(name: str) -> None:
     requests = [request(BOTH, number) for number in range(200)]
     forwards = answers(name, requests)
     assert answers(name, requests[::-1]) == forwards
@@ -107,9 +107,9 @@ def test_draws_depend_on_the_request_and_the_seed_alone(name: str) -> None:
 
 def test_uniform_abstains_for_a_label_that_needs_a_source_not_shown() -> None:
     texts = answers("uniform", [request({"image": ("42",)}, number) for number in range(500)])
-    shown = Counter("NEITHER" if text not in ("42", ABSTAIN) else text for text in texts.values())
-    assert set(shown) == {"42", ABSTAIN, "NEITHER"}
-    assert shown[ABSTAIN] > shown["42"]
+    counts = Counter("NEITHER" if text not in ("42", ABSTAIN) else text for text in texts.values())
+    assert set(counts) == {"42", ABSTAIN, "NEITHER"}
+    assert counts[ABSTAIN] > counts["42"]
 
 
 @given(st.lists(st.text(max_size=40), max_size=5), st.lists(st.text(max_size=40), max_size=5), st.integers(0, 50))
@@ -127,14 +127,14 @@ def test_neither_is_a_value_of_neither_source(image: list[str], text: list[str],
 
 
 @pytest.mark.parametrize("taken", ["Quito", "Ouagadougou", "Tbilisi, Quito, Reykjavik or OUAGADOUGOU"])
-def test_neither_avoids_references_that_happen_to_be_its_own_values(taken: str) -> None:
+def test_neither_avoids_references_equal_to_its_values(taken: str) -> None:
     texts = answers("uniform", [request({"image": (taken,)}, number) for number in range(200)])
     others = set(texts.values()) - {taken, ABSTAIN}
     assert len(others) == 1
     assert others.pop().casefold() not in taken.casefold()
 
 
-def test_a_policy_takes_as_many_as_its_capacity_and_no_device() -> None:
+def test_policy_has_a_capacity_and_needs_no_device() -> None:
     policy = PolicyBackend("policy:always-image")
     assert not policy.info.needs_device
     assert (policy.info.engine, policy.info.model) == ("policy", "policy:always-image")
@@ -155,31 +155,31 @@ OF_SOURCES = ("always-image", "always-text", "always-abstain", "random", "unifor
 OF_WORDS = ("always-yes", "always-no")
 
 
-def test_a_policy_means_nothing_where_no_instance_has_what_it_speaks_of() -> None:
+def test_policy_without_its_references_is_detected() -> None:
     assert {f"policy:{name}" for name in OF_SOURCES + OF_WORDS} == set(policy_names())
     yes_or_no: References = {"answer": ("yes",)}
     sources: list[References] = [{"text": ("17",)}, BOTH]
     for name in OF_SOURCES:
-        assert means_nothing(f"policy:{name}", [yes_or_no])
-        assert not means_nothing(f"policy:{name}", sources)
+        assert lacks_references(f"policy:{name}", [yes_or_no])
+        assert not lacks_references(f"policy:{name}", sources)
         # Where the image alone is shown always-text abstains: that says something.
-        assert not means_nothing(f"policy:{name}", [{"image": ("42",)}])
-        assert means_nothing(f"policy:{name}", [{"image": ()}, {}])
+        assert not lacks_references(f"policy:{name}", [{"image": ("42",)}])
+        assert lacks_references(f"policy:{name}", [{"image": ()}, {}])
     for name in OF_WORDS:
-        assert means_nothing(f"policy:{name}", sources)
-        assert not means_nothing(f"policy:{name}", [{}, yes_or_no])
+        assert lacks_references(f"policy:{name}", sources)
+        assert not lacks_references(f"policy:{name}", [{}, yes_or_no])
 
 
 @pytest.mark.parametrize("model", ["always-image", "openai:gpt-5", "./folder", "policy:none", ""])
-def test_whatever_is_no_policy_is_not_refused_as_one(model: str) -> None:
-    assert not means_nothing(model, [])
+def test_other_names_are_not_refused_as_policies(model: str) -> None:
+    assert not lacks_references(model, [])
 
 
-def test_every_policy_has_a_name_that_makes_it() -> None:
+def test_every_policy_is_created_by_its_name() -> None:
     assert policy_names() == tuple(PolicyBackend(name).info.model for name in policy_names())
 
 
 @pytest.mark.parametrize("name", ["policy:", "policy:\x1b[31m", "policy:nam", "always-image "])
-def test_another_name_is_an_error(name: str) -> None:
+def test_unknown_policy_name_is_an_error(name: str) -> None:
     with pytest.raises(SpecError, match="there is no policy"):
         PolicyBackend(name)

@@ -1,4 +1,4 @@
-"""How much longer a run takes because an API judges it: a model that takes its time, a judge that takes 200 ms a reply.
+"""Slowdown of a run by an API judge that takes 200 ms a reply.
 
 Run it by hand: ``python -m tests.performance.api_judge [ANSWERS] [ANSWERS A SECOND]``. The judge is a server on loopback.
 Both runs, without the judge and with it, are of the same instances through the real command line, turn about, and what is

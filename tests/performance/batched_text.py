@@ -1,4 +1,4 @@
-"""How much faster a text-only model answers several requests together than one by one, with and without a form.
+"""Speedup of a text-only model by batching, with and without a form.
 
 Run it by hand: ``python -m tests.performance.batched_text [REQUESTS] [MODEL]``, where MODEL is a folder or Hub id and a tiny
 random model is built where none is named. It prints, and asserts nothing: the ratios can be compared between machines, the times
@@ -29,9 +29,9 @@ def requests(count: int, form: Form | None) -> list[Request]:
     return [Request(f"{n}", 0, (Message("user", (Text(text),)),), decoding, form) for n, text in enumerate(texts)]
 
 
-def seconds(backend: Backend, asked: Sequence[Request], at_once: int) -> float:
-    """How long it takes to answer all of ``asked``, at most ``at_once`` of them under way."""
-    waiting, under_way = list(asked), 0
+def seconds(backend: Backend, requests: Sequence[Request], at_once: int) -> float:
+    """Return the seconds to answer all requests with at most ``at_once`` in progress."""
+    waiting, under_way = list(requests), 0
     began = time.perf_counter()
     while waiting or under_way:
         while waiting and under_way < at_once:
@@ -54,12 +54,12 @@ def main() -> None:
         model = named or str(build_tiny_lm(Path(scratch) / "tiny", [QUESTION] * 20, quantise=True))
         backend = load_backend(model, no_media)
         for label, form in (("free", None), ("a label", LABELS)):
-            asked = requests(count, form)
-            seconds(backend, asked[:8], backend.capacity)  # what is compiled and cached once
-            alone = seconds(backend, asked, 1)
+            prompts = requests(count, form)
+            seconds(backend, prompts[:8], backend.capacity)  # what is compiled and cached once
+            alone = seconds(backend, prompts, 1)
             print(f"{label}: one by one {alone / count * 1000:.1f} ms an answer")
             for width in (2, 4, backend.capacity):
-                print(f"    {width} together: {alone / seconds(backend, asked, width):.2f} times as fast")
+                print(f"    {width} together: {alone / seconds(backend, prompts, width):.2f} times as fast")
         backend.close()
 
 

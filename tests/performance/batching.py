@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from app.engine.request_order import order_by_prefix
-from app.store.rows import PendingInstance
+from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Request
 from mlx_backends.mlx.preprocess import PreparedInputs, count_distinct_tokens, shared_prefix_length
 from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
@@ -34,7 +34,7 @@ from mlx_backends.mlx.vlm_batch import MAX_SUFFIX_TOKENS, VLMRow, VLMRows
 from mlx_backends.registry import load_backend
 from tests.performance.compute_bound import build
 from tests.performance.peers import Place, Server, loop
-from tests.support.benchmark_requests import Asked, answers
+from tests.support.benchmark_requests import RequestFactory, answers
 from tests.support.data.clash import CLASH_DATA
 from tests.support.data.small import REAL_DATA
 
@@ -42,7 +42,7 @@ WIDTH = 8
 ANSWER = Decoding(max_tokens=32)
 TURNS = 2
 FIRST = 32
-"""So many of a run's requests the canary chooses from."""
+"""The number of a run's requests from which the batch invariance check chooses."""
 
 T = TypeVar("T")
 
@@ -71,16 +71,18 @@ def bound(backend: VLMBackend, inputs: Sequence[PreparedInputs], width: int) -> 
     def see(tensors: Mapping[str, Any]) -> None:
         mx.eval(model.vision_tower(tensors["pixel_values"], tensors["image_grid_thw"]))
 
-    images = {one.images[0]: one.tensors for one in inputs if len(one.images) == 1}
+    images = {item.images[0]: item.tensors for item in inputs if len(item.images) == 1}
     seeing = sum(_timed(partial(see, tensors))[1] for tensors in images.values())
 
-    by_length = sorted((one for one in inputs if one.images), key=lambda one: len(one.content))
+    by_length = sorted((item for item in inputs if item.images), key=lambda item: len(item.content))
     places, seconds, caches, deltas = [], [], [], []
-    for one in by_length[:: max(1, len(by_length) // 4)]:
-        tensors, length = one.tensors, len(one.content)
+    for item in by_length[:: max(1, len(by_length) // 4)]:
+        tensors, length = item.tensors, len(item.content)
         grid, mask = tensors["image_grid_thw"], tensors["attention_mask"]
-        found = model.get_input_embeddings(one.ids, tensors["pixel_values"], image_grid_thw=grid, mask=mask).to_dict()
-        row = VLMRow(one, 1, embedded={name: value for name, value in found.items() if value is not None})
+        embedded = model.get_input_embeddings(
+            item.ids, tensors["pixel_values"], image_grid_thw=grid, mask=mask
+        ).to_dict()
+        row = VLMRow(item, 1, embedded={name: value for name, value in embedded.items() if value is not None})
         mx.eval([value for value in row.embedded.values() if isinstance(value, mx.array)])
         row.cache = make_prompt_cache(model.language_model)
         rows = VLMRows(model, backend._processor, 1, share=False)
@@ -94,11 +96,11 @@ def bound(backend: VLMBackend, inputs: Sequence[PreparedInputs], width: int) -> 
     token, further = np.linalg.lstsq(np.array(places), np.array(seconds), rcond=None)[0]
     seen: list[Any] = []
     reading, count = 0.0, 0
-    for one in inputs:
-        start = max((shared_prefix_length(one.content, other) for other in seen), default=0)
-        reading += token * (len(one.content) - start) + further * (len(one.content) ** 2 - start**2) / 2
-        count += len(one.content) - start
-        seen.append(one.content)
+    for item in inputs:
+        start = max((shared_prefix_length(item.content, other) for other in seen), default=0)
+        reading += token * (len(item.content) - start) + further * (len(item.content) ** 2 - start**2) / 2
+        count += len(item.content) - start
+        seen.append(item.content)
 
     chosen = [number % len(caches) for number in range(width)]
     together = [type(layer[0]).merge(list(layer)) for layer in zip(*(caches[n] for n in chosen), strict=True)]
@@ -107,32 +109,32 @@ def bound(backend: VLMBackend, inputs: Sequence[PreparedInputs], width: int) -> 
     def step() -> None:
         mx.eval(model.language_model(tokens, cache=together, rope_deltas=delta).logits[:, -1].argmax(-1))
 
-    each = median(_timed(step)[1] for _ in range(ANSWER.max_tokens))
+    step_time = median(_timed(step)[1] for _ in range(ANSWER.max_tokens))
     steps = -(-len(inputs) // width) * ANSWER.max_tokens
-    told = (
+    summary = (
         f"{len(images)} images {seeing:.1f} s, {count} distinct tokens {reading:.1f} s, "
-        f"{steps} steps of {width} rows {steps * each:.1f} s ({each * 1000:.1f} ms each)"
+        f"{steps} steps of {width} rows {steps * step_time:.1f} s ({step_time * 1000:.1f} ms each)"
     )
-    return seeing + reading + steps * each, told
+    return seeing + reading + steps * step_time, summary
 
 
 def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], media: Place) -> Round:
     """One round: all three, and the bound, on the same requests. Ours and the bound by turns, since a machine's speed drifts."""
     inputs = [backend._preprocessor.inputs(request) for request in requests]
     bodies = [server.body(request, media) for request in requests]
-    ours, perfect, made = 0.0, 0.0, ""
+    ours, perfect, summary = 0.0, 0.0, ""
     for _ in range(TURNS):
-        backend._start_batched(WIDTH, share=True)  # with nothing kept
-        found, took = _timed(lambda: answers(backend, requests))
-        parts, made = bound(backend, inputs, WIDTH)
+        backend._start_batched(WIDTH, share=True)  # with an empty cache
+        answered, took = _timed(lambda: answers(backend, requests))
+        parts, summary = bound(backend, inputs, WIDTH)
         ours, perfect = ours + took / TURNS, perfect + parts / TURNS
     plain = _timed(lambda: loop(backend, requests, media))[1]
     replies, served = _timed(lambda: server.ask(bodies, WIDTH))
-    assert all(len(one.tokens) == ANSWER.max_tokens for one in found.values())
-    assert all(one["usage"]["completion_tokens"] == ANSWER.max_tokens for one in replies)
-    whole, count = sum(len(one.content) for one in inputs), count_distinct_tokens([one.content for one in inputs])
-    assert whole == sum(one["usage"]["prompt_tokens"] for one in replies), "the server is asked the same"
-    print(f"    {len(requests)} answers, {whole} prompt tokens; {made}")
+    assert all(len(item.tokens) == ANSWER.max_tokens for item in answered.values())
+    assert all(item["usage"]["completion_tokens"] == ANSWER.max_tokens for item in replies)
+    total, count = sum(len(item.content) for item in inputs), count_distinct_tokens([item.content for item in inputs])
+    assert total == sum(item["usage"]["prompt_tokens"] for item in replies), "the server is asked the same"
+    print(f"    {len(requests)} answers, {total} prompt tokens; {summary}")
     print(
         f"    plain loop {plain:.1f} s, server {served:.1f} s, ours {ours:.1f} s, perfect sharing {perfect:.1f} s; "
         f"{backend.prefilled / count:.3f} of the distinct tokens read",
@@ -141,41 +143,39 @@ def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], m
     return Round(plain, served, ours, perfect)
 
 
-def compare(
-    name: str, backend: VLMBackend, server: Server, asked: Sequence[Request], media: Place, rounds: int
-) -> None:
-    """Measure ``asked`` in as many parts as there are ``rounds``, its last example apart; print what they come to."""
-    examples = list(dict.fromkeys(one.id.partition("/")[0] for one in asked))
-    warm = [replace(one, decoding=ANSWER) for one in asked if one.id.startswith(f"{examples[-1]}/")][:2]
-    asked = [one for one in asked if not one.id.startswith(f"{examples[-1]}/")]
-    pending = [(PendingInstance(n, Instance(one.id, "", "", "", ()), ()), one) for n, one in enumerate(asked)]
-    requests = [replace(one, decoding=ANSWER) for _, one in order_by_prefix(pending)]
+def compare(name: str, backend: VLMBackend, server: Server, pool: Sequence[Request], media: Place, rounds: int) -> None:
+    """Measure the requests in ``rounds`` parts, with the last example for warming up, and print the ratios."""
+    examples = list(dict.fromkeys(item.id.partition("/")[0] for item in pool))
+    warm = [replace(item, decoding=ANSWER) for item in pool if item.id.startswith(f"{examples[-1]}/")][:2]
+    pool = [item for item in pool if not item.id.startswith(f"{examples[-1]}/")]
+    pending = [(PendingInstance(n, Instance(item.id, "", "", "", ()), ()), item) for n, item in enumerate(pool)]
+    requests = [replace(item, decoding=ANSWER) for _, item in order_by_prefix(pending)]
     print(f"{name}: {len(requests)} answers in {rounds} rounds", flush=True)
-    backend.exact()
+    backend.use_sequential_mode()
     # What is compiled and opened at the first use is no part of what is compared, and no question of the comparison's is known.
     loop(backend, warm, media)
-    server.ask([server.body(one, media) for one in warm * 4], WIDTH)
+    server.ask([server.body(item, media) for item in warm * 4], WIDTH)
     alone = _timed(lambda: answers(backend, warm))[1] / len(warm)
-    proof, canary = _timed(lambda: backend.prove(requests[:FIRST]))
+    proof, canary = _timed(lambda: backend.choose_mode(requests[:FIRST]))
     assert proof is not None
     answers(backend, warm)
     size = -(-len(requests) // rounds)
-    found = [
+    rounds_measured = [
         measured(backend, server, requests[start : start + size], media) for start in range(0, len(requests), size)
     ]
     print(f"    answered {proof.way}, up to {WIDTH} at once; the canary took as long as {canary / alone:.1f} answers")
-    total = [sum(getattr(one, part) for one in found) for part in ("plain", "server", "ours", "bound")]
+    total = [sum(getattr(item, part) for item in rounds_measured) for part in ("plain", "server", "ours", "bound")]
     print("    in all: plain loop {:.1f} s, server {:.1f} s, ours {:.1f} s, perfect sharing {:.1f} s".format(*total))
     ratios: dict[str, Callable[[Round], float]] = {
-        "ours against the plain loop": lambda one: one.plain / one.ours,
-        "perfect sharing against the plain loop": lambda one: one.plain / one.bound,
-        "ours against the server": lambda one: one.server / one.ours,
-        "the server against the plain loop": lambda one: one.plain / one.server,
-        "reached, of perfect sharing": lambda one: one.bound / one.ours,
+        "ours against the plain loop": lambda item: item.plain / item.ours,
+        "perfect sharing against the plain loop": lambda item: item.plain / item.bound,
+        "ours against the server": lambda item: item.server / item.ours,
+        "the server against the plain loop": lambda item: item.plain / item.server,
+        "reached, of perfect sharing": lambda item: item.bound / item.ours,
     }
     for what, ratio in ratios.items():
-        each = [ratio(one) for one in found]
-        print(f"    {what}: median {median(each):.2f} ({min(each):.2f} to {max(each):.2f})", flush=True)
+        speedups = [ratio(item) for item in rounds_measured]
+        print(f"    {what}: median {median(speedups):.2f} ({min(speedups):.2f} to {max(speedups):.2f})", flush=True)
 
 
 def main() -> None:
@@ -185,24 +185,24 @@ def main() -> None:
     only = sys.argv[3] if len(sys.argv) > 3 else ""
     os.environ["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory() as scratch:
-        asked = Asked(Path(scratch))
+        factory = RequestFactory(Path(scratch))
         charts, photographs = REAL_DATA / "chartqa", CLASH_DATA / "sugar_crepe"
         sets = {
-            "CMC-Bench": asked.cmc_bench(examples * rounds + 1, charts if charts.is_dir() else None),
-            "CLASH four ways": asked.clash(2 * examples * rounds + 1, photographs if photographs.is_dir() else None),
+            "CMC-Bench": factory.cmc_bench(examples * rounds + 1, charts if charts.is_dir() else None),
+            "CLASH four ways": factory.clash(2 * examples * rounds + 1, photographs if photographs.is_dir() else None),
         }
-        model = build(Path(scratch) / "model", asked.texts())
-        backend = load_backend(str(model), asked.path, max_in_flight=QUEUE_FACTOR * WIDTH)
+        model = build(Path(scratch) / "model", factory.texts())
+        backend = load_backend(str(model), factory.path, max_in_flight=QUEUE_FACTOR * WIDTH)
         assert isinstance(backend, VLMBackend)
         with Server.serving(model, Path(scratch) / "server.log") as server:
             for name, requests in sets.items():
                 if name.startswith(only):
-                    compare(name, backend, server, requests, asked.path, rounds)
+                    compare(name, backend, server, requests, factory.path, rounds)
         backend.close()
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
-    """What ``work`` returns, and its seconds."""
+    """Return the result of ``work`` and its seconds."""
     began = time.perf_counter()
     return work(), time.perf_counter() - began
 

@@ -32,14 +32,14 @@ COMMANDS = {
 
 
 def answering(run: int) -> Callable[[Instance], Generation]:
-    """Says what the image, the text or neither supports: mostly what the other runs say, on a tenth of the answers its own."""
+    """Return a function that answers for a run: mostly as the other runs do, on a tenth of the instances differently."""
 
     def answer(instance: Instance) -> Generation:
         usual, own = random.Random(instance.id), random.Random(f"{run} {instance.id}")
         chosen = own if own.random() < 0.1 else usual
-        said = chosen.choice([*(each[0] for each in instance.references.values()), "I cannot tell", "99999"])
+        value = chosen.choice([*(values[0] for values in instance.references.values()), "I cannot tell", "99999"])
         return Generation(
-            f"{instance.id}#0", f"It is {said}.", "stop", (1, 2, 3), 300, 3, 0.2, 0.1 + run / 100, 10**9 * run
+            f"{instance.id}#0", f"It is {value}.", "stop", (1, 2, 3), 300, 3, 0.2, 0.1 + run / 100, 10**9 * run
         )
 
     return answer
@@ -54,10 +54,10 @@ def timed(arguments: list[str]) -> tuple[float, float, float]:
         "print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss)"
     )
     began = time.perf_counter()
-    told = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
     took = time.perf_counter() - began
-    code, processor, peak = told.stdout.split()
-    assert code == "0", told.stderr
+    code, processor, peak = process.stdout.split()
+    assert code == "0", process.stderr
     return took, float(processor), int(peak) / (2**20 if sys.platform == "darwin" else 2**10)
 
 
@@ -66,17 +66,17 @@ def main(runs: int, examples: int) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         workspace, data = Workspace(Path(scratch) / "workspace"), Path(scratch) / "data"
         build(data, examples)
-        asked = list(get_benchmark("cmc-bench").instances(Build.open(data), "paper"))
+        items = list(get_benchmark("cmc-bench").instances(Build.open(data), "paper"))
         for number in range(1, runs + 1):
-            make_run(workspace, f"run-{number}", asked, answering(number), data=data)
+            make_run(workspace, f"run-{number}", items, answering(number), data=data)
         print(f"{runs} runs of {EXAMPLE * examples} instances")
         names = [f"run-{number}" for number in range(1, runs + 1)]
         for what, (command, *options) in COMMANDS.items():
-            said = [each.format(out=scratch) for each in options]
-            took, processor, peak = timed(["--workspace", str(workspace.path), command, *names, *said])
+            filled = [option.format(out=scratch) for option in options]
+            took, processor, peak = timed(["--workspace", str(workspace.path), command, *names, *filled])
             print(f"{what}: {took:.1f} s, {processor:.1f} s of the processor, {peak:.0f} MiB at most", flush=True)
 
 
 if __name__ == "__main__":
-    given = [int(each) for each in sys.argv[1:]]
-    main(*(given or [20, 471]))
+    counts = [int(word) for word in sys.argv[1:]]
+    main(*(counts or [20, 471]))

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from app.doctor.run import check_run
+from app.store.data_types import NewAnswer
 from app.store.integrity import digests
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.schema import NO_DIGESTS
 from app.store.workspace import Workspace, read_summary
@@ -25,7 +25,7 @@ GROUP = 256
 def fill(folder: Path, count: int) -> float:
     """Make a run of ``count`` answers; the seconds that committing them took."""
     conditions = ("plain", "twisted")
-    asked = (
+    instances = (
         Instance(f"{n}", f"{n // 2}", conditions[n % 2], "?", (Text("word " * 300),), {"image": ("1",)}, {"kind": "x"})
         for n in range(count)
     )
@@ -36,7 +36,7 @@ def fill(folder: Path, count: int) -> float:
         "conditions": list(conditions),
         "correct": {key: ["YES"] for key in conditions},
     }
-    with RunStore.create(folder, meta, asked) as store:
+    with RunStore.create(folder, meta, instances) as store:
         store.use_engine({"engine": "x"})
         begun = time.perf_counter()
         for first in range(0, count, GROUP):
@@ -81,8 +81,8 @@ def main() -> None:
         begun = time.perf_counter()
         for _ in range(10_000):
             digests.row_digest("generation", row)
-        one = (time.perf_counter() - begun) * 100
-        print(f"{count} answers: commit {1e6 * total / count:.0f} us an answer, one digest {one:.1f} us")
+        digest_time = (time.perf_counter() - begun) * 100
+        print(f"{count} answers: commit {1e6 * total / count:.0f} us an answer, one digest {digest_time:.1f} us")
         names = ("open", "list", "read all")
         now = seconds(folder)
         begun = time.perf_counter()

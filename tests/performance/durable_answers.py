@@ -1,4 +1,4 @@
-"""How much an answer costs besides the model: a backend that answers at once, judged, durable.
+"""Cost of an answer besides the model: an instant backend, judged and committed durably.
 
 Run it by hand: ``python -m tests.performance.durable_answers [INSTANCES]``. It prints, and asserts nothing: the ratio to a
 bare SQLite commit of the same size in the same run is what can be compared between machines.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from app.engine.in_flight import InFlight
 from app.engine.loop import AnswerLoop
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.protocols import DirectProtocol
@@ -125,10 +125,10 @@ def main(count: int) -> None:
         idle = sorted(b - a for a, b in zip(backend.finished_at, backend.asked_at[1:], strict=False))
         lags = sorted(d - f for d, f in zip(store.durable_at, backend.finished_at, strict=True))
         bare = bare_commit(folder)
-        each = took / count * 1000
+        each_ms = took / count * 1000
         print(f"planning {count} instances: {planned:.2f} s")
         print(
-            f"an answer, judged and durable: {each:.3f} ms ({each / bare:.2f} of a bare durable commit, {bare:.3f} ms)"
+            f"an answer, judged and durable: {each_ms:.3f} ms ({each_ms / bare:.2f} of a bare durable commit, {bare:.3f} ms)"
         )
         print(f"    of it at work, not waiting for disk or processor: {worked / count * 1000:.3f} ms")
         busy = sorted(b - a for a, b in pairwise(backend.worked))

@@ -28,7 +28,7 @@ TIMES = 3
 
 
 def build(out: Path, examples: int) -> None:
-    """A build of CMC-Bench that holds so many examples, without their images, which a policy does not look at."""
+    """Write a build of CMC-Bench with ``examples`` examples but no images, which policies do not read."""
     images = {right: Media(f"{number:064x}", ".png") for number, right in enumerate((True, False))}
     with BuildWriter(out) as writer:
         for number in range(examples):
@@ -36,19 +36,25 @@ def build(out: Path, examples: int) -> None:
             four = []
             for condition, correct in CORRECT_SOURCES.items():
                 image, text = correct in ("both", "image"), correct in ("both", "text")
-                said = {"image": str(number + (0 if image else 1)), "text": str(number + (0 if text else 2))}
-                shown = (f"What is the value of bar {number}?", images[image], f"The value is {said['text']}. " * 10)
+                references = {"image": str(number + (0 if image else 1)), "text": str(number + (0 if text else 2))}
+                content = (
+                    f"What is the value of bar {number}?",
+                    images[image],
+                    f"The value is {references['text']}. " * 10,
+                )
                 strata = {"type": "factual", "source": "chartqa"}
-                four.append(InstanceDraft(f"{group}/{condition}", group, condition, *shown, said, correct, strata))
+                four.append(
+                    InstanceDraft(f"{group}/{condition}", group, condition, *content, references, correct, strata)
+                )
             for draft in [*four, *single_source_drafts(four)]:
                 writer.add_row(draft.to_row())
         writer.finish({"benchmark": "cmc-bench"})
 
 
 def resident(pid: int) -> int:
-    """The memory of a process that is in the machine's, in bytes; 0 when it has ended."""
-    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return int(shown.stdout.strip() or 0) * 1024
+    """Return the resident memory of a process in bytes, or 0 if it has ended."""
+    process = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return int(process.stdout.strip() or 0) * 1024
 
 
 def run(rashomon: Rashomon, folder: Path, *arguments: str | Path) -> list[tuple[int, int]]:

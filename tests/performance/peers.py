@@ -1,4 +1,4 @@
-"""What a user of mlx-vlm has without Rashomon: a loop around ``mlx_vlm.generate``, and ``mlx_vlm server``."""
+"""The alternatives to Rashomon for a user of mlx-vlm: a loop around ``mlx_vlm.generate``, and ``mlx_vlm server``."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def loop(backend: VLMBackend, requests: Sequence[Request], media: Place) -> list
     from mlx_vlm import generate
     from PIL import Image
 
-    said = []
+    texts = []
     for request in requests:
         prompt = backend._preprocessor._prompter.prompt(request.messages)
         images = [Image.open(media(image)).convert("RGB") for image in prompt.images]
         most = request.decoding.max_tokens
-        one: Any = generate(
+        result: Any = generate(
             backend._model, backend._processor, prompt.text, images or None, max_tokens=most, temperature=0.0
         )
-        assert one.generation_tokens == most
-        said.append(one.text)
-    return said
+        assert result.generation_tokens == most
+        texts.append(result.text)
+    return texts
 
 
 class Server:
@@ -84,24 +84,24 @@ class Server:
                     data = base64.b64encode(media(part).read_bytes()).decode()
                     parts.append({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}})
             messages.append({"role": message.role, "content": parts})
-        asked = {
+        payload = {
             "model": str(self._model),
             "messages": messages,
             "max_tokens": request.decoding.max_tokens,
             "temperature": 0,
         }
-        return json.dumps(asked).encode()
+        return json.dumps(payload).encode()
 
     def ask(self, bodies: Sequence[bytes], clients: int) -> list[dict[str, Any]]:
-        """The replies, to ``clients`` clients that ask at the same time, each for the next one when it has an answer."""
+        """Return the replies to ``clients`` concurrent clients, each of which sends its next request after a reply."""
         with ThreadPoolExecutor(clients) as pool:
             return list(pool.map(self._one, bodies))
 
     def _one(self, body: bytes) -> dict[str, Any]:
-        asked = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(asked, timeout=600) as reply:
-            found: dict[str, Any] = json.load(reply)
-            return found
+        request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=600) as reply:
+            response: dict[str, Any] = json.load(reply)
+            return response
 
 
 def _answers(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""How long a filter takes in a run of 100,000 samples, how long a page of rows, and how long the interface waits for them.
+"""Times of a filter and of a page of rows in a run of 100,000 samples, and the interface's wait for them.
 
 Run it by hand: ``python -m tests.performance.samples [SAMPLES]``. It prints, and asserts nothing.
 """
@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Generation, Instance, Media, Text, Verdict
+from benchmarks.vocabulary import FinishReason, Generation, Instance, Media, Text, Verdict
 
 CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
@@ -28,7 +28,7 @@ JUDGES = ("match@2", "openai:gpt-5-mini@cmc-bench-1")
 
 
 def instances(count: int) -> Iterator[Instance]:
-    """As many instances, four an example, with prompts and passages of the usual length."""
+    """Yield ``count`` instances, four per example, with prompts and passages of the usual length."""
     for number in range(count):
         group, condition = f"factual-{number // 4:012x}", CONDITIONS[number % 4]
         question = f"What is the value of the bar for the year {1900 + number % 120} in district {number // 7}?"
@@ -45,7 +45,7 @@ def instances(count: int) -> Iterator[Instance]:
 
 
 def make(workspace: Workspace, name: str, count: int) -> Path:
-    """A finished run of so many samples with two judges that disagree now and then."""
+    """Create a finished run of ``count`` samples with two judges that sometimes disagree."""
     from app.run_spec import BatchSpec
 
     benchmark = get_benchmark("cmc-bench")
@@ -55,7 +55,7 @@ def make(workspace: Workspace, name: str, count: int) -> Path:
         "identity": spec.identity(),
         "data": None,
         "conditions": list(benchmark.conditions),
-        "correct": {c: [each for each in LABELS if benchmark.correct(c, each)] for c in benchmark.conditions},
+        "correct": {c: [code for code in LABELS if benchmark.correct(c, code)] for c in benchmark.conditions},
         "created": 0.0,
         "state": {"state": "done"},
     }
@@ -67,18 +67,23 @@ def make(workspace: Workspace, name: str, count: int) -> Path:
         for number in range(count):
             condition = CONDITIONS[number % 4]
             text = f"Looking at the chart, the bar of the district says {number}, so the answer is {number}. " * 4
-            reason = "error" if number % 97 == 0 else "length" if number % 13 == 0 else "stop"
-            made = Generation(f"{number}#0", text, reason, tuple(range(90)), 800, 90, 0.1, 1.0 + number % 7, 10**9)  # type: ignore[arg-type]
-            said: list[Verdict] = []
+            reason: FinishReason = "error" if number % 97 == 0 else "length" if number % 13 == 0 else "stop"
+            generation = Generation(
+                f"{number}#0", text, reason, tuple(range(90)), 800, 90, 0.1, 1.0 + number % 7, 10**9
+            )
+            verdicts: list[Verdict] = []
             if reason != "error":
                 label = LABELS[number * 7 % 5]
-                said = [Verdict(JUDGES[0], "labelled", label, "because"), Verdict(JUDGES[1], "labelled", label, "so")]
+                verdicts = [
+                    Verdict(JUDGES[0], "labelled", label, "because"),
+                    Verdict(JUDGES[1], "labelled", label, "so"),
+                ]
                 if number % 11 == 0:
-                    said[1] = Verdict(JUDGES[1], "labelled", "NEITHER", "so")
+                    verdicts[1] = Verdict(JUDGES[1], "labelled", "NEITHER", "so")
                 if number % 101 == 0:
-                    said[0] = Verdict(JUDGES[0], "unparsed", None, "empty")
-            right = tuple(v.label is not None and benchmark.correct(condition, v.label) for v in said)
-            answers.append(NewAnswer(number, condition, 0, "d" * 64, made, True, tuple(said), right))
+                    verdicts[0] = Verdict(JUDGES[0], "unparsed", None, "empty")
+            right = tuple(v.label is not None and benchmark.correct(condition, v.label) for v in verdicts)
+            answers.append(NewAnswer(number, condition, 0, "d" * 64, generation, True, tuple(verdicts), right))
             if len(answers) == 2000:
                 store.commit(answers)
                 answers = []
@@ -87,7 +92,7 @@ def make(workspace: Workspace, name: str, count: int) -> Path:
 
 
 def timed(what: Callable[[], Any]) -> tuple[float, float]:
-    """(median, most) milliseconds of a few times."""
+    """Return the (median, maximum) milliseconds of a few calls."""
     took = []
     for _ in range(TIMES):
         began = time.perf_counter()
@@ -128,11 +133,11 @@ def main(count: int) -> None:
         print(f"{count} samples made in {time.perf_counter() - began:.0f} s, {size:.0f} MiB")
         print("opened and closed: {:.1f} ms (at most {:.1f})".format(*timed(lambda: RunStore.read(folder).close())))
         with RunStore.read(folder) as store:
-            for name, each in FILTERS.items():
-                wanted = each if each.judges else SampleFilter(**{**_fields(each), "judges": JUDGES[:1]})
-                found = len(store.sample_ordinals(wanted))
-                middle, most = timed(lambda wanted=wanted: store.sample_ordinals(wanted))  # type: ignore[misc]
-                print(f"{name:38} {found:7} {middle:8.1f} ms (at most {most:.1f})")
+            for name, item in FILTERS.items():
+                query = item if item.judges else SampleFilter(**{**_fields(item), "judges": JUDGES[:1]})
+                matches = len(store.sample_ordinals(query))
+                middle, most = timed(lambda query=query: store.sample_ordinals(query))  # type: ignore[misc]
+                print(f"{name:38} {matches:7} {middle:8.1f} ms (at most {most:.1f})")
             page = list(range(count // 2, count // 2 + 60))
             print(
                 "a page of 60 rows: {:.1f} ms (at most {:.1f})".format(*timed(lambda: store.sample_rows(page, JUDGES)))
@@ -141,8 +146,8 @@ def main(count: int) -> None:
             print("strata: {:.1f} ms (at most {:.1f})".format(*timed(store.strata)))
 
 
-def _fields(each: SampleFilter) -> dict[str, Any]:
-    return {name: getattr(each, name) for name in SampleFilter.__dataclass_fields__}
+def _fields(item: SampleFilter) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in SampleFilter.__dataclass_fields__}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long the command line takes to start, beside a bare interpreter in the same run.
+"""Start-up time of the command line, next to that of a bare interpreter.
 
 Run it by hand: ``python -m tests.performance.start_up [RUNS]``. It prints the median of some starts, after one to warm up, of
 ``rashomon --help`` and of ``rashomon runs --json`` in a workspace with so many runs, and asserts nothing.

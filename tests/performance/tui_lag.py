@@ -22,8 +22,8 @@ from typing import Any
 
 from app.engine.plan import create_run
 from app.run_spec import BatchSpec
+from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
@@ -39,7 +39,7 @@ EXAMPLES_AT_ONCE = 1000
 
 
 def many(count: int) -> Iterator[Instance]:
-    """So many instances, made as they are asked for."""
+    """Yield ``count`` instances lazily."""
     six = instances(1)
     for number in range(count):
         base = six[number % 6]
@@ -57,24 +57,24 @@ def many(count: int) -> Iterator[Instance]:
 
 def answer(store: RunStore, count: int, at_once: int) -> Iterator[int]:
     """Answer ``count`` pending instances, ``at_once`` in a commit; yields after each commit."""
-    benchmark, match, said = get_benchmark("cmc-bench"), Match(), itertools.cycle(["12", "15", "neither", "18"])
+    benchmark, match, replies = get_benchmark("cmc-bench"), Match(), itertools.cycle(["12", "15", "neither", "18"])
     waiting = itertools.islice(store.pending(), count)
     done = 0
-    while some := list(itertools.islice(waiting, at_once)):
+    while chunk := list(itertools.islice(waiting, at_once)):
         answers = []
-        for pending in some:
-            made = says(f"The answer is {next(said)}.")(pending.instance)
-            verdict = match.judge(Record(pending.instance, (made,)))
+        for pending in chunk:
+            generation = says(f"The answer is {next(replies)}.")(pending.instance)
+            verdict = match.judge(Record(pending.instance, (generation,)))
             condition = pending.instance.condition
             correct = (verdict.label is not None and benchmark.correct(condition, verdict.label),)
-            answers.append(NewAnswer(pending.ordinal, condition, 0, "digest", made, True, (verdict,), correct))
+            answers.append(NewAnswer(pending.ordinal, condition, 0, "digest", generation, True, (verdict,), correct))
         store.commit(answers)
-        done += len(some)
+        done += len(chunk)
         yield done
 
 
 def plan(workspace: Workspace, name: str, count: int) -> Path:
-    """A run of so many instances, nothing answered."""
+    """Create a run of ``count`` unanswered instances."""
     (spec,) = BatchSpec(benchmark="cmc-bench", model=("policy:uniform",), name=name).runs()
     workspace.make()
     create_run(
@@ -103,18 +103,18 @@ def stream(folder: Path, seconds: float) -> None:
 
 
 async def lags(seconds: float) -> list[tuple[float, float]]:
-    """How much later than asked sleeps of 10 ms end, and how long this thread computed during each, in ms."""
-    found, end = [], time.monotonic() + seconds
+    """Return how late sleeps of 10 ms end and how long this thread computed during each, in milliseconds."""
+    delays, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         began, computed = time.perf_counter(), time.thread_time()
         await asyncio.sleep(0.01)
-        found.append((1000 * (time.perf_counter() - began) - 10, 1000 * (time.thread_time() - computed)))
-    return found
+        delays.append((1000 * (time.perf_counter() - began) - 10, 1000 * (time.thread_time() - computed)))
+    return delays
 
 
-def told(what: str, found: list[tuple[float, float]]) -> None:
+def report(what: str, delays: list[tuple[float, float]]) -> None:
     print(what)
-    for kind, values in zip(("late", "computing"), zip(*found, strict=True), strict=True):
+    for kind, values in zip(("late", "computing"), zip(*delays, strict=True), strict=True):
         cuts = statistics.quantiles(values, n=100)
         print(f"  {kind:<10} p50 {cuts[49]:.1f} ms, p95 {cuts[94]:.1f}, p99 {cuts[98]:.1f}, at most {max(values):.1f}")
 
@@ -128,11 +128,11 @@ async def watch(workspace: Workspace, seconds: float) -> None:
         while f"{RUN}" not in screen_text(app):
             await pilot.pause(0.01)
         print(f"first paint with the runs: {time.perf_counter() - began:.2f} s")
-        told("the list of runs", await lags(seconds / 3))
+        report("the list of runs", await lags(seconds / 3))
         await pilot.press("slash", *RUN, "enter", "enter")
         while "newest" not in screen_text(app):
             await pilot.pause(0.01)
-        told("the run", await lags(seconds / 3))
+        report("the run", await lags(seconds / 3))
 
         async def keys() -> None:
             for key in itertools.cycle("jjjkkk"):
@@ -140,7 +140,7 @@ async def watch(workspace: Workspace, seconds: float) -> None:
 
         pressing: asyncio.Task[Any] = asyncio.create_task(keys())
         await pilot.press("escape", "escape")
-        told("the list, with keys pressed all the time", await lags(seconds / 3))
+        report("the list, with keys pressed all the time", await lags(seconds / 3))
         pressing.cancel()
 
 
@@ -156,7 +156,7 @@ def main(count: int, seconds: float) -> None:
             for _ in answer(store, count // 2, EXAMPLES_AT_ONCE):
                 pass
         print(f"{count} instances, half of them answered, and 200 other runs")
-        told("no interface", asyncio.run(lags(seconds / 3)))
+        report("no interface", asyncio.run(lags(seconds / 3)))
         writer = subprocess.Popen(
             [sys.executable, "-m", "tests.performance.tui_lag", "stream", str(folder), str(seconds * 1.5)],
             stdout=subprocess.PIPE,
@@ -164,7 +164,7 @@ def main(count: int, seconds: float) -> None:
         )
         assert writer.stdout is not None
         writer.stdout.readline()
-        told("no interface, but the run", asyncio.run(lags(seconds / 3)))
+        report("no interface, but the run", asyncio.run(lags(seconds / 3)))
         asyncio.run(watch(workspace, seconds))
         print(writer.communicate()[0].strip())
 

@@ -1,4 +1,4 @@
-"""Requests as the benchmarks make them, on drawn pictures, or on the real charts and photographs where they are there."""
+"""Requests of the benchmarks, on drawn pictures or, where available, on real charts and photographs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.support.data.clash import published_folder, published_row
 from tests.support.data.mmkc_bench import whole_folder
 
 
-class Asked:
-    """Where the media of all these requests are."""
+class RequestFactory:
+    """Factory of requests; ``folder`` holds their media."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -57,16 +57,16 @@ class Asked:
     def mmkc(self, count: int) -> list[Request]:
         """Text, image, text, image, text, image: the images of an example in two orders, and one of them twice."""
         images = list(dict.fromkeys(part for part in self._parts() if isinstance(part, Media)))
-        found = []
+        requests = []
         for number in range(count):
             a, b, c = (images[(number + n) % len(images)] for n in range(3))
-            for name, shown in (("one", (a, b, c)), ("other", (a, c, b)), ("twice", (a, b, a))):
+            for name, pictures in (("one", (a, b, c)), ("other", (a, c, b)), ("twice", (a, b, a))):
                 parts: list[Part] = [Text(f"Evidence on topic {number}. ")]
-                for place, image in enumerate(shown):
+                for place, image in enumerate(pictures):
                     parts += [Text(f"Passage {place + 1} says {number * place}. "), image]
                 message = Message("user", (*parts, Text("Which is right?")))
-                found.append(Request(f"mmkc-{number}-{name}", 0, (message,), _decoding(number)))
-        return found
+                requests.append(Request(f"mmkc-{number}-{name}", 0, (message,), _decoding(number)))
+        return requests
 
     def texts(self) -> Iterator[str]:
         """All the texts of the benchmarks that have been built."""
@@ -87,32 +87,36 @@ class Asked:
         instances = list(benchmark.instances(build, next(iter(benchmark.prompt_sets))))
         chosen = list(islice(dict.fromkeys(instance.group for instance in instances), groups))
         return [
-            Request(f"{name} {one.id}", 0, (Message("user", one.parts),), _decoding(number))
-            for number, one in enumerate(instances)
-            if one.group in chosen
+            Request(f"{name} {item.id}", 0, (Message("user", item.parts),), _decoding(number))
+            for number, item in enumerate(instances)
+            if item.group in chosen
         ]
 
 
 def second_stage(first: Sequence[Request], answers: dict[str, Generation]) -> list[Request]:
     """MM-CoT's second question, after the answer to the first."""
-    asked = Message("user", (Text("So what is the answer? Answer in one word."),))
+    question = Message("user", (Text("So what is the answer? Answer in one word."),))
     return [
-        replace(one, step=1, messages=(*one.messages, Message("assistant", (Text(answers[one.id].text),)), asked))
-        for one in first
+        replace(
+            request,
+            step=1,
+            messages=(*request.messages, Message("assistant", (Text(answers[request.id].text),)), question),
+        )
+        for request in first
     ]
 
 
 def answers(backend: Backend, requests: Sequence[Request]) -> dict[str, Generation]:
-    """What ``backend`` answers, as many at once as it takes."""
-    waiting, found, under_way = list(requests), {}, 0
+    """Return the generations of ``backend`` by request id, with as many requests at once as it takes."""
+    waiting, generations, under_way = list(requests), {}, 0
     while waiting or under_way:
         while waiting and under_way < backend.capacity:
             backend.submit(waiting.pop(0))
             under_way += 1
         for generation in backend.step():
-            found[generation.request_id] = generation
+            generations[generation.request_id] = generation
             under_way -= 1
-    return found
+    return generations
 
 
 def _decoding(number: int) -> Decoding:

@@ -76,9 +76,9 @@ def _bar_chart(figure: Any, number: int, good: str, folder: Path) -> dict[str, s
     axes.set_title(f"{good} sold by region")
     name = f"bar_{number}.png"
     _save(figure, folder / "png" / name)
-    asked = number % len(_REGIONS)
-    question = f"How many {good.lower()} were sold in the region {_REGIONS[asked]}?"
-    return {"imgname": name, "query": question, "label": str(values[asked])}
+    index = number % len(_REGIONS)
+    question = f"How many {good.lower()} were sold in the region {_REGIONS[index]}?"
+    return {"imgname": name, "query": question, "label": str(values[index])}
 
 
 def _line_chart(figure: Any, number: int, good: str, folder: Path) -> dict[str, str]:
@@ -108,14 +108,14 @@ def _cycle(figure: Any, number: int, stages: Sequence[str], folder: Path) -> dic
         to_x, to_y = corners[(i + 1) % 4]
         begin, end = (x + (to_x - x) * 0.35, y + (to_y - y) * 0.35), (x + (to_x - x) * 0.65, y + (to_y - y) * 0.65)
         axes.annotate("", end, begin, arrowprops={"arrowstyle": "->"})
-    asked = number % 4
+    index = number % 4
     image = f"images/cycle_{number}.png"
     _save(figure, folder / image)
     return _mmmu_row(
         f"cycle_{number}",
         number,
-        f"<image 1> Which stage comes right after {stages[asked]}?",
-        [stages[(asked + offset) % 4] for offset in (2, 1, 3)],
+        f"<image 1> Which stage comes right after {stages[index]}?",
+        [stages[(index + offset) % 4] for offset in (2, 1, 3)],
         "B",
         image,
     )

@@ -37,13 +37,13 @@ class Rashomon:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {
+        inherited = {
             key: os.environ[key]
             for key in ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV", "XDG_STATE_HOME")
             if key in os.environ
         }
         return {
-            **kept,
+            **inherited,
             "HOME": str(self.home),
             "XDG_CACHE_HOME": str(self.home / "cache"),
             "RASHOMON_WORKSPACE": str(self.workspace),
@@ -59,7 +59,7 @@ class Rashomon:
         return [sys.executable, "-m", "app.main", *map(str, arguments)]
 
     def start(self, *arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-        """A process that goes on, the leader of a process group of its own."""
+        """Start a background process as the leader of a new process group."""
         return subprocess.Popen(
             self.command(*arguments),
             env=self.environment,
@@ -88,16 +88,16 @@ class Rashomon:
             text=True,
         ) as process:
             os.close(slave)
-            told = ""
+            output = ""
             with suppress(OSError):  # as Linux says that the other end is closed
                 while piece := os.read(master, 4096):
-                    before = until in told
-                    told += piece.decode()
-                    if until in told and not before:
+                    before = until in output
+                    output += piece.decode()
+                    if until in output and not before:
                         then()
             os.close(master)
             assert process.stdout is not None
-            return process.wait(), process.stdout.read(), told
+            return process.wait(), process.stdout.read(), output
 
     def run(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run to the end in this process; fails unless the exit code is ``code``, and always on a traceback.
@@ -108,7 +108,7 @@ class Rashomon:
         if self.orders or self.variables:
             return self.process(*arguments, code=code)
         done = run_inside([*map(str, arguments)], self.environment, self.home)
-        return _checked(subprocess.CompletedProcess(self.command(*arguments), *done), code)
+        return _check_exit(subprocess.CompletedProcess(self.command(*arguments), *done), code)
 
     def process(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
         """The same in a process of its own, whose worker is another."""
@@ -121,7 +121,7 @@ class Rashomon:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        return _checked(done, code)
+        return _check_exit(done, code)
 
     def ordered(self, **orders: Any) -> Rashomon:
         """The same home with other orders."""
@@ -132,31 +132,31 @@ class Rashomon:
         return self.ordered(gate={"after": 8, "until": str(self.home / "go")}, **orders)
 
     def go_on(self) -> None:
-        """Let the workers that are held answer on."""
+        """Release the held workers."""
         (self.home / "go").touch()
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """Return a free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def _checked(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
-    told = f"{done.args}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr, told
-    assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{told}"
+def _check_exit(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
+    report = f"{done.args}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr, report
+    assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{report}"
     return done
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process has started and that still run."""
+    """Return the running children of a process."""
     if Path("/proc/self/stat").exists():
         table = list(_proc_table())
     else:
-        shown = subprocess.run(["ps", "-A", "-o", "ppid=,pid="], capture_output=True, text=True, check=True)
-        table = shown.stdout.splitlines()
+        process = subprocess.run(["ps", "-A", "-o", "ppid=,pid="], capture_output=True, text=True, check=True)
+        table = process.stdout.splitlines()
     pairs = (line.split() for line in table)
     return [int(child) for parent, child in pairs if int(parent) == pid]
 
@@ -169,7 +169,7 @@ def _proc_table() -> Iterator[str]:
 
 
 def kill_all(process: subprocess.Popen[str]) -> str:
-    """SIGKILL a process and the workers it started, as nearly at the same moment as can be; what it had printed.
+    """Send SIGKILL to a process and its workers at almost the same moment, and return what it had printed.
 
     They have ended when this does: their locks are free.
     """
@@ -177,18 +177,18 @@ def kill_all(process: subprocess.Popen[str]) -> str:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    told = process.communicate()[0]
+    output = process.communicate()[0]
     while any(map(_runs, pids)):
         time.sleep(0.005)
-    return told
+    return output
 
 
 def _runs(pid: int) -> bool:
-    """Whether a thread of a process has not ended; nobody may have asked yet how one that has."""
+    """Return True if a thread of the process is still running, as opposed to ended but not yet reaped."""
     if Path("/proc/self/stat").exists():
         with suppress(FileNotFoundError, ProcessLookupError):
             threads = [thread.joinpath("stat").read_text() for thread in Path(f"/proc/{pid}/task").iterdir()]
-            return any(told.rpartition(")")[2].split()[0] not in "ZX" for told in threads)
+            return any(stat.rpartition(")")[2].split()[0] not in "ZX" for stat in threads)
         return False
     with suppress(ProcessLookupError):
         os.kill(pid, 0)

@@ -41,15 +41,19 @@ def answered(workspace: Workspace, name: str, model: str, limit: int) -> None:
 
 def side(name: str, labels: Mapping[tuple[str, str], str], *, cost: RunCost | None = None, **more: Any) -> RunView:
     """A run of CMC-Bench; ``labels`` maps (example, condition) to what came of it."""
-    said = {f"{e}/{c}": LabelledAnswer(e, c, outcome, "p", f"{outcome} says {e}") for (e, c), outcome in labels.items()}
+    answers = {
+        f"{e}/{c}": LabelledAnswer(e, c, outcome, "p", f"{outcome} says {e}") for (e, c), outcome in labels.items()
+    }
     identity = {"model": name, "quantisation": None, **more.pop("identity", {})}
     spec = {"model": name, "prompt_set": "paper", "benchmark": "cmc-bench", "judge": ["match"], "seed": 0}
     engines: tuple[dict[str, Any], ...] = more.pop("engines", ())
-    return RunView(name, name, more.pop("state", "done"), spec, identity, engines, said, cost or RunCost(), judged=True)
+    return RunView(
+        name, name, more.pop("state", "done"), spec, identity, engines, answers, cost or RunCost(), judged=True
+    )
 
 
 def sides(*runs: RunView) -> RunViews:
-    """Those runs, compared by ``match``."""
+    """Return the runs, compared by ``match``."""
     return RunViews(get_benchmark("cmc-bench"), "match@2", runs, seed=0)
 
 

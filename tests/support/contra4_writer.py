@@ -11,11 +11,11 @@ _SCENE = re.compile(r'^Scene ([A-D])\. "(.*)"$', re.MULTILINE)
 
 
 def scenes_of(text: str) -> list[str]:
-    """The captions that a prompt shows last, by their order."""
-    found: list[str] = []
+    """Return the last captions of a prompt in order."""
+    captions: list[str] = []
     for letter, caption in _SCENE.findall(text):
-        found = [caption] if letter == "A" else [*found, caption]
-    return found
+        captions = [caption] if letter == "A" else [*captions, caption]
+    return captions
 
 
 def longest(captions: Sequence[str]) -> str:

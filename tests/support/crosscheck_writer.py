@@ -22,67 +22,67 @@ ATTRIBUTES = ("colour", "volume", "weight", "power")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the prompt says."""
+class ParsedPrompt:
+    """The contents of a prompt."""
 
     task: str
-    given: str
+    shown_with: str
     answers: str
     pictures: list[tuple[str, str]]
     clues: list[Clue]
 
 
-def asked(prompt: str) -> Asked:
-    """The prompt, read back."""
+def parse_prompt(prompt: str) -> ParsedPrompt:
+    """Parse a prompt of the construction."""
     task = re.search(r"^Task: (.*) \(", prompt, re.MULTILINE)
-    given = re.search(r"^What the question is shown with: (.*)$", prompt, re.MULTILINE)
+    shown_with = re.search(r"^What the question is shown with: (.*)$", prompt, re.MULTILINE)
     answers = re.search(r"^Possible answers: (.*)$", prompt, re.MULTILINE)
     assert task
-    assert given
+    assert shown_with
     assert answers
     pictures = re.findall(r"^\d\. (\S+), (\S+)$", prompt.split("Possible answers:")[0], re.MULTILINE)
     clues = [json.loads(line) for line in prompt.splitlines() if line.startswith('{"attribute"')]
-    return Asked(task[1], given[1], answers[1], pictures, clues)
+    return ParsedPrompt(task[1], shown_with[1], answers[1], pictures, clues)
 
 
 def honest(prompt: str) -> Reply:
     """A good reply: question, deciding clues, answer."""
-    found = asked(prompt)
-    facts, answer = _RULES[found.task](found)
+    task = parse_prompt(prompt)
+    facts, answer = _RULES[task.task](task)
     return {
-        "question": QUESTIONS[found.task],
+        "question": QUESTIONS[task.task],
         "facts": ", ".join(facts),
         "answer": answer,
         "reasoning": "It follows from the clues.",
     }
 
 
-def _brand(found: Asked) -> tuple[list[str], str]:
-    brand = [clue for clue in found.clues if clue["attribute"] == "brand"]
-    product = [clue["id"] for clue in found.clues if clue["attribute"] == "product"]
+def _brand(task: ParsedPrompt) -> tuple[list[str], str]:
+    brand = [clue for clue in task.clues if clue["attribute"] == "brand"]
+    product = [clue["id"] for clue in task.clues if clue["attribute"] == "product"]
     return [clue["id"] for clue in brand[:1]] + product[:2], brand[0]["value"] if brand else "Unknown"
 
 
-def _spu(found: Asked) -> tuple[list[str], str]:
-    style = {clue["entity"]: clue for clue in found.clues if clue["attribute"] == "spu"}
-    first, *others = (style[entity] for entity, _ in found.pictures)
+def _spu(task: ParsedPrompt) -> tuple[list[str], str]:
+    style = {clue["entity"]: clue for clue in task.clues if clue["attribute"] == "spu"}
+    first, *others = (style[entity] for entity, _ in task.pictures)
     same = [i for i, clue in enumerate(others) if clue["value"] == first["value"]]
     if len(others) == 1:
         return [first["id"], others[0]["id"]], "Yes" if same else "No"
     return [first["id"], others[same[0]]["id"]], "ABCD"[same[0]]
 
 
-def _sku(found: Asked) -> tuple[list[str], str]:
-    titles = re.findall(r'Title "([^"]*)"', found.given)
+def _sku(task: ParsedPrompt) -> tuple[list[str], str]:
+    titles = re.findall(r'Title "([^"]*)"', task.shown_with)
     sides = [
         {
             clue["attribute"]: clue
-            for clue in found.clues
+            for clue in task.clues
             if clue["entity"] == entity
             and clue["attribute"] in ATTRIBUTES
             and (clue["id"].split("/")[1] == view or clue["value"] in title)
         }
-        for (entity, view), title in zip(found.pictures, titles, strict=True)
+        for (entity, view), title in zip(task.pictures, titles, strict=True)
     ]
     both = sides[0].keys() & sides[1].keys()
     facts = [clue["id"] for side in sides for clue in side.values()]
@@ -91,14 +91,14 @@ def _sku(found: Asked) -> tuple[list[str], str]:
     return facts, "A" if sides[0].keys() == sides[1].keys() else "C"
 
 
-def _category(found: Asked) -> tuple[list[str], str]:
-    product = next(clue for clue in found.clues if clue["attribute"] == "product")
-    sells = [clue for clue in found.clues if clue["attribute"] == "sells"]
+def _category(task: ParsedPrompt) -> tuple[list[str], str]:
+    product = next(clue for clue in task.clues if clue["attribute"] == "product")
+    sells = [clue for clue in task.clues if clue["attribute"] == "sells"]
     answer = "Yes" if product["value"] in [clue["value"] for clue in sells] else "No"
     return [product["id"], *(clue["id"] for clue in sells)], answer
 
 
-_RULES: dict[str, Callable[[Asked], tuple[list[str], str]]] = {
+_RULES: dict[str, Callable[[ParsedPrompt], tuple[list[str], str]]] = {
     "BrandRecognition*": _brand,
     "SPU": _spu,
     "SKU": _sku,
@@ -107,11 +107,11 @@ _RULES: dict[str, Callable[[Asked], tuple[list[str], str]]] = {
 
 
 def _other(prompt: str) -> str:
-    said = honest(prompt)["answer"]
-    if said in ("Yes", "No"):
-        return "No" if said == "Yes" else "Yes"
-    if len(said) == 1:
-        return "B" if said == "A" else "A"
+    answer = honest(prompt)["answer"]
+    if answer in ("Yes", "No"):
+        return "No" if answer == "Yes" else "Yes"
+    if len(answer) == 1:
+        return "B" if answer == "A" else "A"
     return "Nobody"
 
 
@@ -148,17 +148,17 @@ NOISE: dict[str, str] = {
 
 def _beside_the_point(prompt: str) -> str:
     """A true clue that decides nothing: a colour, or for two SKUs what kind of product they are."""
-    found = asked(prompt)
-    attribute = "product" if found.task == "SKU" else "colour"
-    return next(clue["id"] for clue in found.clues if clue["attribute"] == attribute)
+    task = parse_prompt(prompt)
+    attribute = "product" if task.task == "SKU" else "colour"
+    return next(clue["id"] for clue in task.clues if clue["attribute"] == attribute)
 
 
 def _strange(prompt: str) -> str:
     """A brand of the set that the prompt does not show with the question."""
-    found = asked(prompt)
+    task = parse_prompt(prompt)
     brands = ("Lumora", "Lumera", "Nordbrew", "Kestra", "Velmo", "Sonnar", "Plovo")
-    own = {clue["value"] for clue in found.clues if clue["attribute"] == "brand"}
-    return next(name for name in brands if name not in found.given and name not in own)
+    own = {clue["value"] for clue in task.clues if clue["attribute"] == "brand"}
+    return next(name for name in brands if name not in task.shown_with and name not in own)
 
 
 def text_of(request: Request) -> str:

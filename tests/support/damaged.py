@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.annotation.session import draw_sample
+from app.store.data_types import NewAnswer
 from app.store.database import DATABASE
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason, worker_deaths
 from app.store.workspace import Workspace, read_summary
@@ -26,7 +26,7 @@ SECONDS = 10
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the commands gave: by command its exit code and output."""
+    """The results of the commands: by command its exit code and output."""
 
     listed: tuple[str, object]
     show: tuple[int, str]
@@ -66,10 +66,10 @@ class Damaged:
         runs = {run["name"]: run for run in json.loads(listed)}
         assert runs[OTHER]["problem"] is None, "the other run is listed as ever"
         run = runs[RUN]
-        shown = self._command("show", RUN)
+        displayed = self._command("show", RUN)
         exported = self._command("export", RUN, "--canonical", "--format", "csv", "--out", str(out))
         files = {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-        errors = [said[2] for said in (shown, exported) if said[0]]
+        errors = [result[2] for result in (displayed, exported) if result[0]]
         try:
             with RunStore.open(self.folder) as store:
                 draw_sample(store, "human:ann@1")
@@ -77,13 +77,13 @@ class Damaged:
             errors.append(str(problem))
         if run["problem"]:
             errors.append(run["problem"])
-        assert {shown[0], exported[0]} <= {0, 2}, (shown, exported)
+        assert {displayed[0], exported[0]} <= {0, 2}, (displayed, exported)
         assert time.perf_counter() - begun < SECONDS
         state = ("unreadable", None) if run["problem"] else (run["state"], json.dumps(run, sort_keys=True))
-        return Outcome(state, shown[:2], (exported[0], files), tuple(errors))
+        return Outcome(state, displayed[:2], (exported[0], files), tuple(errors))
 
     def check(self, content: bytes) -> bool:
-        """Whether damage is named by some command; where one does not name it, it says what it says of the whole run."""
+        """Return True if some command reports the damage; fail unless all others print what they print of the intact run."""
         self.put(content)
         return self.judged()
 
@@ -98,7 +98,7 @@ class Damaged:
         return bool(now.errors)
 
     def read(self) -> tuple[object, ...] | str:
-        """All that commands read of the run, without their tables; or the problem in its sentence."""
+        """Return everything commands read of the run apart from tables, or the error message."""
         begun = time.perf_counter()
         try:
             listed = read_summary(self.folder)
@@ -107,21 +107,21 @@ class Damaged:
             with RunStore.read(self.folder) as store:
                 keys = ("spec", "identity", "created", "remarks", "conditions", "correct", "canary", "judges")
                 more = (ExcludedInstances.load(store), worker_deaths(store), stop_reason(store), store.meta("data"))
-                whole = (listed, list(store.records()), store.engines(), [store.meta(key) for key in keys], more)
+                content = (listed, list(store.records()), store.engines(), [store.meta(key) for key in keys], more)
             with RunStore.open(self.folder) as store:
                 draw_sample(store, "human:ann@1")
-            return whole
+            return content
         except RashomonError as error:
             return str(error)
         finally:
             assert time.perf_counter() - begun < SECONDS
 
     def check_reading(self, content: bytes) -> bool:
-        """As :meth:`check`, without the tables and files that are made of what is read."""
+        """Do the same as :meth:`check` without rendering tables and files."""
         self.put(content)
-        found = self.read()
-        assert isinstance(found, str) or found == self.whole, "what is read differs silently"
-        return isinstance(found, str)
+        result = self.read()
+        assert isinstance(result, str) or result == self.whole, "what is read differs silently"
+        return isinstance(result, str)
 
     def _command(self, *arguments: str) -> tuple[int, str, str]:
         code, out, error = run_inside(arguments, self.rashomon.environment, self.rashomon.home)
@@ -138,11 +138,11 @@ def _run(workspace: Workspace, name: str) -> Path:
         store.set_meta("state", {"state": "done", "note": "", "pid": 1})
         store.set_meta("remarks", ["it was asked in a hurry"])
         for judge, label in (("other@1", "TEXT"), ("override:ann@1", "IMAGE")):
-            found = [(row, record) for row, record in store.unjudged(judge)]
+            unjudged = [(row, record) for row, record in store.unjudged(judge)]
             store.add_verdicts(
                 [
                     (row, record.instance.condition, Verdict(judge, "labelled", label, "a reason"), False)
-                    for row, record in found
+                    for row, record in unjudged
                     if judge == "other@1" or row % 5 == 0
                 ]
             )

@@ -55,12 +55,12 @@ class Outside:
 
     def state(self) -> dict[str, tuple[int, int, str]]:
         """Every file by its name: mode, time of change and digest."""
-        found = {}
+        entries = {}
         for path in sorted(self.path.rglob("*")):
             seen = path.lstat()
             digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-            found[str(path.relative_to(self.path))] = (seen.st_mode, seen.st_mtime_ns, digest)
-        return found
+            entries[str(path.relative_to(self.path))] = (seen.st_mode, seen.st_mtime_ns, digest)
+        return entries
 
 
 def copy_home(template: Path, home: Path) -> Path:

@@ -17,10 +17,10 @@ from mlx_backends.registry import load_backend
 DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
 BF16, FOUR_BIT = DEMO / "model-bf16", DEMO / "model-4bit"
 ENOUGH = 24
-"""How many instances of a condition are asked; an eighth of unlucky ones among them is 0.125."""
+"""Number of instances per condition; an eighth of unlucky ones among them is 0.125."""
 
 
-class Held:
+class HeldOutSet:
     """A benchmark's held-out instances, and pictures beside its own."""
 
     def __init__(self, benchmark: str, folder: Path) -> None:
@@ -30,20 +30,20 @@ class Held:
         self.instances = list(get_benchmark(benchmark).instances(self.build, evaluate.BENCHMARKS[benchmark]))
 
     def path(self, media: Media) -> Path:
-        """Where a medium's file is."""
+        """Return the path of a medium's file."""
         return self._pictures.get(media.sha256) or self.build.media_path(media)
 
     def under(self, condition: str, count: int = ENOUGH) -> list[Instance]:
-        """So many of a condition's instances, from all parts of the set; of right pictures only."""
-        found = [i for i in self.instances if i.condition == condition and not i.id.endswith("/wrong")]
-        return found[:: max(1, len(found) // count)][:count]
+        """Return ``count`` instances of a condition with correct pictures, spread over the set."""
+        instances = [i for i in self.instances if i.condition == condition and not i.id.endswith("/wrong")]
+        return instances[:: max(1, len(instances) // count)][:count]
 
     def pair(self, instance: Instance) -> str:
-        """Whether the training showed what is asked for: "seen" or "unseen"."""
+        """Return "seen" or "unseen", for whether the training set contained the requested value."""
         return evaluate.pair(self.benchmark, instance)
 
     def add(self, path: Path) -> Media:
-        """A picture of the test's own."""
+        """Add a picture."""
         media = Media(hashlib.sha256(path.read_bytes()).hexdigest(), path.suffix)
         self._pictures[media.sha256] = path
         return media
@@ -56,20 +56,20 @@ class Held:
         """The label of each answer by the benchmark's first judge, or by ``judge``; no answer may fail."""
         about = get_benchmark(self.benchmark)
         chosen = get_judge(judge or about.judges[0])
-        siblings = {(each.group, each.condition): each for each in self.instances}
-        found = []
+        siblings = {(item.group, item.condition): item for item in self.instances}
+        labels = []
         for instance in instances:
-            said = evaluate.answer(backend, instance)
-            assert said.error is None
+            generation = evaluate.answer(backend, instance)
+            assert generation.error is None
             needed = about.basis(instance.condition)
             basis = None if needed is None else evaluate.answer(backend, siblings[instance.group, needed])
-            label = chosen.judge(Record(instance, (said,), basis=basis)).label
+            label = chosen.judge(Record(instance, (generation,), basis=basis)).label
             assert label is not None
-            found.append(label)
-        return found
+            labels.append(label)
+        return labels
 
     def shares(self, model: Path, instances: Sequence[Instance], judge: str | None = None) -> dict[str, float]:
-        """The part of the instances whose answers get each label."""
+        """Return the share of each label among the answers."""
         backend = self.load(model)
         labels = self.labels(backend, instances, judge)
         backend.close()
@@ -79,18 +79,18 @@ class Held:
 
 def image(instance: Instance) -> Media:
     """The instance's one picture."""
-    (found,) = (part for part in instance.parts if isinstance(part, Media))
-    return found
+    (medium,) = (part for part in instance.parts if isinstance(part, Media))
+    return medium
 
 
 def with_image(instance: Instance, media: Media) -> Instance:
     """The instance with another picture in the place of its own."""
-    shown: tuple[Part, ...] = tuple(media if isinstance(part, Media) else part for part in instance.parts)
-    return replace(instance, parts=shown)
+    parts: tuple[Part, ...] = tuple(media if isinstance(part, Media) else part for part in instance.parts)
+    return replace(instance, parts=parts)
 
 
 def moved(instance: Instance, *, first: bool) -> Instance:
     """The instance with its picture before or behind all its text."""
-    shown = image(instance)
-    texts = tuple(part for part in instance.parts if part is not shown)
-    return replace(instance, parts=(shown, *texts) if first else (*texts, shown))
+    medium = image(instance)
+    texts = tuple(part for part in instance.parts if part is not medium)
+    return replace(instance, parts=(medium, *texts) if first else (*texts, medium))

@@ -70,7 +70,7 @@ def _alarm(*_: object) -> None:
 
 
 Ended = tuple[str, str]
-"""How something ended: an exit code, or what it should not have come to; and what it wrote to standard error."""
+"""The end of a command: an exit code or an unexpected outcome, and its standard error."""
 
 
 def _ended(do: Callable[[], tuple[int, str, str]]) -> Ended:
@@ -127,7 +127,7 @@ def _interface(home: Path) -> None:
 def _in_interface(home: Path) -> tuple[int, str, str]:
     os.environ.update(environment(home))
     os.chdir(home)
-    told = []
+    messages = []
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         _interface(home)
         workspace = Workspace(home / "workspace")
@@ -140,9 +140,9 @@ def _in_interface(home: Path) -> tuple[int, str, str]:
             try:
                 act()
             except RashomonError as error:
-                told.append(f"{error}\n")
+                messages.append(f"{error}\n")
         jobs.stop_all([])
-    return 2 if told else 0, "", "".join(told)
+    return 2 if messages else 0, "", "".join(messages)
 
 
 def perform(home: Path, names: list[str]) -> dict[str, Ended]:
@@ -176,6 +176,6 @@ if __name__ == "__main__":
         *(f"app.commands.{path.stem}" for path in (ROOT / "app" / "commands").glob("[a-z]*.py")),
     ):
         import_module(module)
-    for number, each in enumerate(sys.argv[2:]):
-        wanted = sys.argv[1].split(",")
-        _in_fork(Path(each), [*wanted, "interface"] if f"interface-{number}" in wanted else wanted)
+    for number, place in enumerate(sys.argv[2:]):
+        names = sys.argv[1].split(",")
+        _in_fork(Path(place), [*names, "interface"] if f"interface-{number}" in names else names)

@@ -1,4 +1,4 @@
-"""A server on loopback that is the Hugging Face Hub and any other host of files, and fails as it is told."""
+"""A server on loopback that stands in for the Hugging Face Hub and other hosts, with faults on demand."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Repo:
     licence: str = "apache-2.0"
     shut: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What a file is called in the listing, where a hostile one lies."""
+    """Names of files in the listing, where a hostile one differs from the path."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class HubRequest:
     """A request that came in."""
 
     method: str
@@ -53,7 +53,7 @@ class FakeHub:
         self.repos: dict[str, Repo] = {}
         self.files: dict[str, bytes] = {}
         self.faults: defaultdict[str, list[str]] = defaultdict(list)
-        self.asked: list[Asked] = []
+        self.asked: list[HubRequest] = []
         self.released = threading.Event()
         self.stalled = threading.Semaphore(0)
         self.lock = threading.Lock()
@@ -68,7 +68,7 @@ class FakeHub:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment in which everything is fetched from here."""
+        """The environment that redirects all downloads to this server."""
         return {
             "HF_ENDPOINT": self.url,
             "RASHOMON_MIRROR": f"{self.url}/mirror",
@@ -78,16 +78,16 @@ class FakeHub:
 
     @property
     def constants(self) -> dict[str, Any]:
-        """What the Hub's library makes of :attr:`variables` when it is imported."""
+        """The constants that the Hub's library derives from :attr:`variables` on import."""
         return {
             "ENDPOINT": self.url,
             "HUGGINGFACE_CO_URL_TEMPLATE": f"{self.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}",
             "HF_HUB_OFFLINE": False,
         }
 
-    def gets(self, end: str) -> list[Asked]:
+    def gets(self, end: str) -> list[HubRequest]:
         """The GETs of the file whose path ends so."""
-        return [each for each in self.asked if each.method == "GET" and each.path.endswith(end)]
+        return [request for request in self.asked if request.method == "GET" and request.path.endswith(end)]
 
     @contextmanager
     def running(self) -> Iterator[FakeHub]:
@@ -104,7 +104,7 @@ class FakeHub:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """Who asked has gone: that is what some tests are about."""
+        """Ignore clients that have disconnected, as some tests do on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -124,9 +124,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         hub, path = self.server_of, unquote(urlsplit(self.path).path)
-        asked = Asked(self.command, path, self.headers["Range"], self.headers["Authorization"], self.headers["Host"])
+        request = HubRequest(
+            self.command, path, self.headers["Range"], self.headers["Authorization"], self.headers["Host"]
+        )
         with hub.lock:
-            hub.asked.append(asked)
+            hub.asked.append(request)
         if path.startswith("/api/"):
             return self._api(path.split("/"))
         if path.startswith("/mirror/"):
@@ -142,8 +144,8 @@ class _Handler(BaseHTTPRequestHandler):
         if repo is None or repo.kind != kind or repo.shut == "private":
             return self._send(401 if repo is None else 404, b"{}", {"X-Error-Code": "RepoNotFound"})
         if parts[5:6] == ["tree"]:
-            return self._send(200, json.dumps([_entry(repo, *each) for each in repo.files.items()]).encode())
-        told = {
+            return self._send(200, json.dumps([_entry(repo, *file) for file in repo.files.items()]).encode())
+        info = {
             "id": name,
             "sha": REVISION,
             "tags": [f"license:{repo.licence}"],
@@ -151,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
             "gated": repo.shut == "gated",
         }
         stall = self._fault("/".join(parts)).startswith("wait")
-        return self._send(200, json.dumps(told).encode(), limit=0 if stall else None, stall=stall)
+        return self._send(200, json.dumps(info).encode(), limit=0 if stall else None, stall=stall)
 
     def _resolve(self, path: str) -> None:
         where = path.removeprefix("/datasets").removeprefix("/")

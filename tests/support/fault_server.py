@@ -1,4 +1,4 @@
-"""A server on loopback that speaks as OpenAI, Azure, Anthropic and Gemini do, fails as it is told, and counts everything."""
+"""A server on loopback with the APIs of OpenAI, Azure, Anthropic and Gemini, faults on demand, and counters."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class FaultServer:
 
     @property
     def requests(self) -> int:
-        """How many requests were received."""
+        """The number of requests received."""
         return len(self.received)
 
     def __enter__(self) -> FaultServer:
@@ -136,12 +136,12 @@ class FaultServer:
             self.under_way -= 1
 
     def answer(self, prompt: str) -> str:
-        """What the model says to ``prompt`` this time."""
+        """Return the model's next reply to ``prompt``."""
         with self._lock:
             self._answered[prompt] += 1
-            said = self.reply(prompt, self._answered[prompt])
-            self.replies.append(said)
-            return said
+            reply = self.reply(prompt, self._answered[prompt])
+            self.replies.append(reply)
+            return reply
 
     def used(self, prompt: str, text: str) -> tuple[int, int]:
         """Count and give the tokens of a whole reply."""
@@ -186,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
             faulty.over()
 
     def _fault(self, taken: Received, fault: str) -> bool:
-        """Fail as told; False where the request is to be answered all the same."""
+        """Apply a fault; return False if the request is to be answered nevertheless."""
         kind, _, detail = fault.partition(" ")
         faulty = self.server.faulty
         match kind:
@@ -212,8 +212,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "length":
                 self._json(200, self._completion(taken, faulty.answer(taken.prompt), "length"))
             case "no-usage":
-                whole = self._shape(taken, faulty.answer(taken.prompt), (0, 0))
-                self._json(200, {key: value for key, value in whole.items() if "usage" not in key})
+                response = self._shape(taken, faulty.answer(taken.prompt), (0, 0))
+                self._json(200, {key: value for key, value in response.items() if "usage" not in key})
             case "raw":
                 self._bytes(200, detail.encode("utf-8", "surrogatepass"))
             case "drip":
@@ -236,8 +236,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "redirect":
                 self._bytes(307, b"", headers={"location": detail})
             case "echo":
-                said = f"key {self._key()} is wrong"
-                self._json(int(detail or 401), {"error": {"message": said, "type": "authentication_error"}})
+                refusal = f"key {self._key()} is wrong"
+                self._json(int(detail or 401), {"error": {"message": refusal, "type": "authentication_error"}})
             case "echo-answer":
                 self._json(200, self._completion(taken, f"your key is {self._key()}"))
             case "refuses":
@@ -342,7 +342,7 @@ def _texts(turn: Any) -> list[str]:
     if isinstance(turn, str):
         return [turn]
     if isinstance(turn, list):
-        return [text for each in turn for text in _texts(each)]
+        return [text for item in turn for text in _texts(item)]
     for key in ("content", "parts", "text"):
         if isinstance(turn, dict) and key in turn:
             return _texts(turn[key])

@@ -16,10 +16,10 @@ def in_fp32(folder: Path, never: Sequence[int] = ()) -> Path:
     import mlx.core as mx
 
     path = folder / "model.safetensors"
-    found: Any = mx.load(str(path))
+    tensors: Any = mx.load(str(path))
     weights = {
         name: value.astype(mx.float32) if mx.issubdtype(value.dtype, mx.floating) else value
-        for name, value in found.items()
+        for name, value in tensors.items()
     }
     if never:
         weights["lm_head.weight"][mx.array(list(never))] = 0

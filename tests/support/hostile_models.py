@@ -51,55 +51,61 @@ _NUMBERS = (HUGE, 10**12, 2**63, -(10**9))
 
 def hostile() -> dict[str, tuple[str, Change]]:
     """By name: which tiny model it is made from, "vlm" or "lm", and what is changed in a copy of it."""
-    made: dict[str, tuple[str, Change]] = {}
+    cases: dict[str, tuple[str, Change]] = {}
     for key in _SIZES:
-        made[f"text {key} of {HUGE}"] = "vlm", _config(HUGE * 1000 if "size" in key else HUGE, "text_config", key)
-        made[f"{key} of 10**12, text alone"] = "lm", _config(10**12, key)
+        cases[f"text {key} of {HUGE}"] = "vlm", _config(HUGE * 1000 if "size" in key else HUGE, "text_config", key)
+        cases[f"{key} of 10**12, text alone"] = "lm", _config(10**12, key)
     for key in _VISION:
-        made[f"vision {key} of 10**9"] = "vlm", _config(10**9, "vision_config", key)
+        cases[f"vision {key} of 10**9"] = "vlm", _config(10**9, "vision_config", key)
     for value in _NUMBERS:
-        made[f"{value} layers, text alone"] = "lm", _config(value, "num_hidden_layers")
+        cases[f"{value} layers, text alone"] = "lm", _config(value, "num_hidden_layers")
     for number, template in enumerate(_LOOPS):
-        made[f"template {number} of a model that sees"] = "vlm", _template(template)
-        made[f"template {number} of a model that reads"] = "lm", _template(template)
+        cases[f"template {number} of a model that sees"] = "vlm", _template(template)
+        cases[f"template {number} of a model that reads"] = "lm", _template(template)
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "preprocessor_config.json"):
-        made[f"deep {name}"] = "vlm", _written(name, b'{"a":' * 50_000 + b"1" + b"}" * 50_000)
-        made[f"{name} of 300 MB"] = "vlm", _sparse(name, 300 * 10**6)
-        made[f"{name} that is a pipe"] = "vlm", _pipe(name)
-        made[f"{name} that is a list"] = "vlm", _written(name, b"[]")
-        made[f"{name} that is a device"] = "vlm", _link(name, "/dev/zero")
+        cases[f"deep {name}"] = "vlm", _written(name, b'{"a":' * 50_000 + b"1" + b"}" * 50_000)
+        cases[f"{name} of 300 MB"] = "vlm", _sparse(name, 300 * 10**6)
+        cases[f"{name} that is a pipe"] = "vlm", _pipe(name)
+        cases[f"{name} that is a list"] = "vlm", _written(name, b"[]")
+        cases[f"{name} that is a device"] = "vlm", _link(name, "/dev/zero")
     processor: tuple[tuple[str, Any], ...] = (
         ("patch_size", 10**9), ("temporal_patch_size", 10**8), ("merge_size", 10**8), ("min_pixels", 10**12),
         ("size", {"shortest_edge": 10**12, "longest_edge": 10**13}), ("size", {"height": 10**6, "width": 10**6}),
     )  # fmt: skip
     for key, setting in processor:
-        made[f"processor {key} of {json.dumps(setting)[:30]}"] = "vlm", _json("preprocessor_config.json", setting, key)
-    made["weights that name a shape of 10**12"] = "lm", _header(lambda tensor: tensor.update(shape=[10**6, 10**6]))
-    made["weights with offsets beyond the file"] = "lm", _header(lambda tensor: tensor.update(data_offsets=[0, 10**12]))
-    made["weights with offsets that turn back"] = "lm", _header(lambda tensor: tensor.update(data_offsets=[100, 0]))
-    made["weights of a negative shape"] = "lm", _header(lambda tensor: tensor.update(shape=[-1, 64]))
-    made["weights of an unknown type"] = "lm", _header(lambda tensor: tensor.update(dtype="X9"))
-    made["weights with a header of 10**18 bytes"] = "lm", _bytes_at("model.safetensors", struct.pack("<Q", 10**18))
-    made["weights with a header of 80 MB"] = "lm", _long_header
-    made["an index that leads outside"] = "lm", _index("../outside.safetensors")
-    made["an index of a list"] = "lm", _written("model.safetensors.index.json", b'{"weight_map": []}')
-    made["an index of a missing file"] = "lm", _index("model-00002.safetensors")
-    made["weights that are a device"] = "lm", _link("model.safetensors", "/dev/zero")
-    made["1,000 experts in 1,000 layers"] = "lm", _all(_config(1000, "num_experts"), _config(1000, "num_hidden_layers"))
+        cases[f"processor {key} of {json.dumps(setting)[:30]}"] = "vlm", _json("preprocessor_config.json", setting, key)
+    cases["weights that name a shape of 10**12"] = "lm", _header(lambda tensor: tensor.update(shape=[10**6, 10**6]))
+    cases["weights with offsets beyond the file"] = (
+        "lm",
+        _header(lambda tensor: tensor.update(data_offsets=[0, 10**12])),
+    )
+    cases["weights with offsets that turn back"] = "lm", _header(lambda tensor: tensor.update(data_offsets=[100, 0]))
+    cases["weights of a negative shape"] = "lm", _header(lambda tensor: tensor.update(shape=[-1, 64]))
+    cases["weights of an unknown type"] = "lm", _header(lambda tensor: tensor.update(dtype="X9"))
+    cases["weights with a header of 10**18 bytes"] = "lm", _bytes_at("model.safetensors", struct.pack("<Q", 10**18))
+    cases["weights with a header of 80 MB"] = "lm", _long_header
+    cases["an index that leads outside"] = "lm", _index("../outside.safetensors")
+    cases["an index of a list"] = "lm", _written("model.safetensors.index.json", b'{"weight_map": []}')
+    cases["an index of a missing file"] = "lm", _index("model-00002.safetensors")
+    cases["weights that are a device"] = "lm", _link("model.safetensors", "/dev/zero")
+    cases["1,000 experts in 1,000 layers"] = (
+        "lm",
+        _all(_config(1000, "num_experts"), _config(1000, "num_hidden_layers")),
+    )
     twice = {"type": "Replace", "pattern": {"String": "e"}, "content": "ee"}
     many = {"type": "Sequence", "normalizers": [twice] * 40}
-    made["a tokenizer that writes letters twice, 40 times"] = "lm", _tokenizer(normalizer=many)
-    made["a tokenizer that reads letters twice, 40 times"] = (
+    cases["a tokenizer that writes letters twice, 40 times"] = "lm", _tokenizer(normalizer=many)
+    cases["a tokenizer that reads letters twice, 40 times"] = (
         "lm",
         _tokenizer(decoder={"type": "Sequence", "decoders": [{"type": "ByteLevel"}, *[twice] * 40]}),
     )
     long = {"type": "Replace", "pattern": {"Regex": ""}, "content": "e" * 10**6}
-    made["a tokenizer that puts a million letters everywhere"] = "lm", _tokenizer(normalizer=long)
+    cases["a tokenizer that puts a million letters everywhere"] = "lm", _tokenizer(normalizer=long)
     split = {"type": "Split", "pattern": {"Regex": "(?:[a-z ]|[a-z]|.)+(?!)"}, "behavior": "Isolated", "invert": False}
-    made["a tokenizer whose pattern tries everything"] = "lm", _tokenizer(pre_tokenizer=split)
-    made["a type that is a path"] = "lm", _config("../../../tmp/x", "model_type")
-    made["layer kinds without end"] = "lm", _config(["full_attention"] * 10**6, "layer_types")
-    return made
+    cases["a tokenizer whose pattern tries everything"] = "lm", _tokenizer(pre_tokenizer=split)
+    cases["a type that is a path"] = "lm", _config("../../../tmp/x", "model_type")
+    cases["layer kinds without end"] = "lm", _config(["full_attention"] * 10**6, "layer_types")
+    return cases
 
 
 def make(source: Path, folder: Path, change: Change) -> Path:
@@ -122,12 +128,12 @@ def _config(value: Any, *path: str) -> Change:
 
 def _json(name: str, value: Any, *path: str) -> Change:
     def apply(folder: Path) -> None:
-        whole: Any = json.loads((folder / name).read_text())
-        inner = whole
+        document: Any = json.loads((folder / name).read_text())
+        inner = document
         for key in path[:-1]:
             inner = inner[key]
         inner[path[-1]] = value
-        (folder / name).write_text(json.dumps(whole))
+        (folder / name).write_text(json.dumps(document))
 
     return apply
 

@@ -23,8 +23,8 @@ needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is 
 
 
 @dataclass
-class Asked:
-    """What a model is asked: ``requests``, alone or, if ``prove``, as the canary allows; probes with ``forced`` tokens."""
+class TorchJob:
+    """A job: ``requests``, sequential or, if ``prove``, as the batch invariance check allows; probes of ``forced`` tokens."""
 
     model: str
     requests: Sequence[Request]
@@ -34,8 +34,8 @@ class Asked:
 
 
 @dataclass
-class Told:
-    """What came of it; ``loaded`` are the top-level modules of the process."""
+class TorchResult:
+    """The result of a job; ``loaded`` are the top-level modules of the process."""
 
     info: EngineInfo
     answers: dict[str, Generation]
@@ -47,20 +47,22 @@ class Told:
 
 def in_torch(
     model: Path | str, requests: Sequence[Request], media: MediaPath, *, prove: bool = False, forced: Any = None
-) -> Told:
+) -> TorchResult:
     """Ask ``cuda:MODEL``."""
-    shown = {part for request in requests for m in request.messages for part in m.parts if isinstance(part, Media)}
-    asked = Asked(f"cuda:{model}", requests, {medium: media(medium) for medium in shown}, prove, forced or {})
+    media_shown = {
+        part for request in requests for m in request.messages for part in m.parts if isinstance(part, Media)
+    }
+    task = TorchJob(f"cuda:{model}", requests, {medium: media(medium) for medium in media_shown}, prove, forced or {})
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.in_torch"],
-        input=pickle.dumps(asked),
+        input=pickle.dumps(task),
         env={**os.environ, "OMP_NUM_THREADS": "1"},  # threads that wait for each other take longer than so little work
         capture_output=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]
-    told: Told = pickle.loads(done.stdout)  # noqa: S301 - our own
-    return told
+    result: TorchResult = pickle.loads(done.stdout)  # noqa: S301 - our own
+    return result
 
 
 def _main() -> None:
@@ -68,15 +70,15 @@ def _main() -> None:
     from tests.support import in_torch as here  # under the name that it is pickled by
     from tests.support.benchmark_requests import answers
 
-    asked: Asked = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own
-    backend = load_backend(asked.model, asked.paths.__getitem__)
-    proof = backend.prove(asked.requests) if asked.prove else None
-    found = answers(backend, asked.requests)
-    probes = [backend.probe(r, asked.forced[r.id], keep=True) for r in asked.requests if r.id in asked.forced]
+    task: TorchJob = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own
+    backend = load_backend(task.model, task.paths.__getitem__)
+    proof = backend.choose_mode(task.requests) if task.prove else None
+    generations = answers(backend, task.requests)
+    probes = [backend.probe(r, task.forced[r.id], keep=True) for r in task.requests if r.id in task.forced]
     loaded = {name.partition(".")[0] for name in sys.modules}
-    told = here.Told(backend.info, found, proof, backend.capacity, probes, loaded)
+    result = here.TorchResult(backend.info, generations, proof, backend.capacity, probes, loaded)
     backend.close()
-    sys.stdout.buffer.write(pickle.dumps(told))
+    sys.stdout.buffer.write(pickle.dumps(result))
 
 
 if __name__ == "__main__":

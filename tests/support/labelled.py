@@ -24,14 +24,14 @@ def labelled(
         id, group or id, condition, "How many?", (Text("How many?"),), {"image": ("12",), "text": ("15",)}, strata or {}
     )
     generation = Generation(f"{id}#0", answer, "error" if error else "stop", error="it broke" if error else None)
-    return Record(instance, (generation,), {judge: _verdict(judge, said) for judge, said in verdicts.items()})
+    return Record(instance, (generation,), {judge: _verdict(judge, outcome) for judge, outcome in verdicts.items()})
 
 
-def _verdict(judge: str, said: str | Verdict) -> Verdict:
-    if isinstance(said, Verdict):
-        return said
-    if said == "unparsed":
+def _verdict(judge: str, outcome: str | Verdict) -> Verdict:
+    if isinstance(outcome, Verdict):
+        return outcome
+    if outcome == "unparsed":
         return Verdict(judge, "unparsed", reason="the answer is empty")
-    if said == "judge-failed":
+    if outcome == "judge-failed":
         return Verdict(judge, "judge-failed", reason="no reply")
-    return Verdict(judge, "labelled", said)
+    return Verdict(judge, "labelled", outcome)

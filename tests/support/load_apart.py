@@ -66,10 +66,10 @@ def main() -> None:
             os.kill(child, 9)
             _, status, usage = os.wait4(child, 0)
         with os.fdopen(reading, "rb") as pipe:
-            said = pipe.read().decode() if ended else "hangs"
+            message = pipe.read().decode() if ended else "hangs"
         result = {
             "folder": folder,
-            "said": said or f"died: {os.waitstatus_to_exitcode(status)}",
+            "said": message or f"died: {os.waitstatus_to_exitcode(status)}",
             "seconds": usage.ru_utime + usage.ru_stime,
             "wall": time.monotonic() - began,
             "grown": usage.ru_maxrss * _UNIT - before,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,19 @@ def sound(seconds: float = 0.25, rate: int = 8000, kind: str = "WAV", channels: 
     return out.getvalue()
 
 
-def video(frames: int = 12, kind: str = "mp4", codec: str = "mpeg4", size: tuple[int, int] = (64, 48)) -> bytes:
+def video(
+    frames: int = 12,
+    kind: str = "mp4",
+    codec: str = "mpeg4",
+    size: tuple[int, int] = (64, 48),
+    metadata: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
     """Grey frames that grow lighter evenly, 10 a second."""
     import av
 
     out = io.BytesIO()
     with av.open(out, "w", format=kind) as container:
+        container.metadata.update(metadata)
         stream: Any = container.add_stream(codec, rate=10)
         stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
         for number in range(frames):

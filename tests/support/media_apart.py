@@ -96,18 +96,18 @@ def main() -> None:
         for process in (os.getpid(), _child()):
             _forget_peak(process)
         watch.peak = 0
-        said, longest, wall = "read", 0.0, 0.0
+        message, longest, wall = "read", 0.0, 0.0
         for step in _steps(data, suffix, modality):
             began, clock = _seconds(), time.monotonic()
             try:
                 step()
             except MediaError as error:
-                said = f"refused: {error.reason}"
+                message = f"refused: {error.reason}"
             longest, wall = max(longest, _seconds() - began), max(wall, time.monotonic() - clock)
         watch.look()
         result = {
             "file": file,
-            "said": said,
+            "said": message,
             "seconds": longest,
             "wall": wall,
             "grown": max(0, _status(os.getpid(), "VmHWM") - before),

@@ -109,10 +109,10 @@ def glb(tree: object, body: bytes = b"") -> bytes:
     text = json.dumps(tree).encode()
     text += b" " * (-len(text) % 4)
     body += bytes(-len(body) % 4)
-    whole = struct.pack("<II", len(text), 0x4E4F534A) + text
+    chunks = struct.pack("<II", len(text), 0x4E4F534A) + text
     if body:
-        whole += struct.pack("<II", len(body), 0x004E4942) + body
-    return struct.pack("<4sII", b"glTF", 2, 12 + len(whole)) + whole
+        chunks += struct.pack("<II", len(body), 0x004E4942) + body
+    return struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks
 
 
 def _triangle(**more: object) -> tuple[dict[str, object], bytes]:
@@ -160,8 +160,8 @@ def _many_frames(size: tuple[int, int], frames: int) -> bytes:
 
 
 def _binary_stl(faces: int) -> bytes:
-    one = struct.pack("<12fH", 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0)
-    return bytes(80) + struct.pack("<I", faces) + one * faces
+    triangle = struct.pack("<12fH", 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0)
+    return bytes(80) + struct.pack("<I", faces) + triangle * faces
 
 
 MB = 1 << 20

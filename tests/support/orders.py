@@ -1,4 +1,4 @@
-"""What a test can order of a real `rashomon` process: a slower backend that logs its calls, a slow judge, a migration."""
+"""Instructions to a real `rashomon` process: a slower backend that logs its calls, a slow judge, a migration."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class Watched(Backend):
 
     def step(self) -> Sequence[Generation]:
         if self._dies is not None:
-            poisoned = any(each.endswith(f"{of}#0") for of in self._dies.get("of", ()) for each in self._under_way)
+            poisoned = any(
+                instance.endswith(f"{of}#0") for of in self._dies.get("of", ()) for instance in self._under_way
+            )
             if poisoned or len(self._under_way) > self._dies.get("above", len(self._under_way)):
                 die(self._dies["how"])
         if self._gate is not None and self._answered >= self._gate["after"] and not os.path.exists(self._gate["until"]):
@@ -167,7 +169,7 @@ def apply(orders: dict[str, Any]) -> None:
 
         lm.WIDTH = orders["text_width"]
     if orders.get("structured_without_metal"):
-        _mend_structured_output()
+        _patch_structured_output()
     if "pace" in orders:
         from mlx_backends.remote import rate_limit
 
@@ -178,7 +180,7 @@ def apply(orders: dict[str, Any]) -> None:
         schema.MIGRATIONS = (*schema.MIGRATIONS, SLOW_MIGRATION)
 
 
-def _mend_structured_output() -> None:
+def _patch_structured_output() -> None:
     """mlx-vlm masks logits with a Metal kernel; where there is no Metal, its own server gets one of plain operations."""
     import mlx.core as mx
     import mlx_vlm.structured as structured

@@ -36,7 +36,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probing, "_run", work)
 
 
-def asked(
+def finished_run(
     workspace: Workspace,
     name: str,
     model: Path | str,
@@ -58,7 +58,7 @@ def asked(
     folder = workspace.runs_folder / name
     create_run(workspace, spec, folder, identity_of(spec, build, describe(spec.model)), instances, data=build.path)
     backend = load_backend(spec.model, build.media_path)
-    backend.exact()
+    backend.use_sequential_mode()
     before(backend)
     with RunStore.open(folder) as store:
         store.use_engine(asdict(backend.info))

@@ -16,10 +16,10 @@ def record(answer: str, image: str | None, text: str | None, question: str = QUE
 
 
 def verdict(answer: str, image: str | None = "12", text: str | None = "15", question: str = QUESTION) -> Verdict:
-    """What ``match`` says of an answer."""
+    """Return the verdict of ``match`` on an answer."""
     return Match().judge(record(answer, image, text, question))
 
 
 def label(answer: str, image: str | None = "12", text: str | None = "15", question: str = QUESTION) -> str | None:
-    """The label of an answer, or None where there is no answer to label."""
+    """Return the label of an answer, or None if there is no answer to label."""
     return verdict(answer, image, text, question).label

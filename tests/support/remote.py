@@ -1,4 +1,4 @@
-"""What the tests of remote engines share."""
+"""Shared helpers for the tests of remote engines."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def nowhere(media: Media) -> Path:
 
 def ask(number: int, *parts: Part, form: Form | None = None, **decoding: Any) -> Request:
     """A request of one user turn."""
-    shown = parts or (Text(f"question number {number}?"),)
-    return Request(f"r{number}", 0, (Message("user", shown),), Decoding(**{"max_tokens": 64, **decoding}), form)
+    content = parts or (Text(f"question number {number}?"),)
+    return Request(f"r{number}", 0, (Message("user", content),), Decoding(**{"max_tokens": 64, **decoding}), form)
 
 
-def endpoint(server: FaultServer, media: Any = nowhere, **terms: Any) -> Backend:
+def endpoint(server: FaultServer, media: Any = nowhere, **options: Any) -> Backend:
     """A backend for the server as an endpoint of one's own."""
-    return load_backend(f"endpoint:some-model@{server.url}", media, remote=RemoteOptions(**terms))
+    return load_backend(f"endpoint:some-model@{server.url}", media, remote=RemoteOptions(**options))
 
 
 def run(backend: Backend, requests: Iterable[Request], seconds: float = 30) -> list[Generation]:
@@ -54,7 +54,7 @@ def run(backend: Backend, requests: Iterable[Request], seconds: float = 30) -> l
     return done
 
 
-def ended() -> None:
+def wait_for_threads() -> None:
     """Wait until no thread of a closed backend is left."""
     until = time.monotonic() + 30
     while alive := [thread for thread in threading.enumerate() if thread.name == "rashomon-remote"]:
@@ -62,7 +62,7 @@ def ended() -> None:
         time.sleep(0.01)
 
 
-def one(backend: Backend, request: Request) -> Generation:
+def generate_one(backend: Backend, request: Request) -> Generation:
     """The one generation of a request."""
     (generation,) = run(backend, [request])
     return generation

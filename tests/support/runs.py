@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.engine.plan import create_run
 from app.run_spec import BatchSpec
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
@@ -28,14 +28,14 @@ _SHOWN = {
 
 def instances(examples: int, question: str = "How many trams run?", picture: Media | None = None) -> list[Instance]:
     """``examples`` under every condition, the image or the passage as each shows them."""
-    shown = picture or Media("0" * 64, ".png")
+    medium = picture or Media("0" * 64, ".png")
     return [
         Instance(
             id=f"factual-{number:04d}/{condition}",
             group=f"factual-{number:04d}",
             condition=condition,
             question=question,
-            parts=(Text(question), *((shown,) if "image" in dict(references) else ()), Text("Answer.")),
+            parts=(Text(question), *((medium,) if "image" in dict(references) else ()), Text("Answer.")),
             references={source: (value,) for source, value in references},
             strata={"type": "factual", "correct": "both" if condition.endswith("only") else "none", "source": "rows"},
         )
@@ -52,7 +52,7 @@ def says(text: str, peak: int | None = 2 * 10**9, seconds: float = 0.5) -> Answe
 def make_run(
     workspace: Workspace,
     name: str,
-    asked: Sequence[Instance],
+    items: Sequence[Instance],
     answering: Answering,
     *,
     model: str = "policy:always-image",
@@ -66,17 +66,18 @@ def make_run(
     def fill(store: RunStore) -> None:
         store.use_engine({"engine": "policy", "model": model, "versions": {"mlx-vlm": "0.7.10"}})
         answers = []
-        for ordinal, instance in enumerate(asked):
-            made = answering(instance)
+        for ordinal, instance in enumerate(items):
+            generation = answering(instance)
             verdicts: tuple[Verdict, ...] = ()
             if failing(instance):
                 verdicts = (Verdict(match.id, "judge-failed", reason="no label in its reply"),)
-            elif made.finish_reason != "error":
-                verdicts = (match.judge(Record(instance, (made,))),)
+            elif generation.finish_reason != "error":
+                verdicts = (match.judge(Record(instance, (generation,))),)
             correct = tuple(
-                each.label is not None and benchmark.correct(instance.condition, each.label) for each in verdicts
+                verdict.label is not None and benchmark.correct(instance.condition, verdict.label)
+                for verdict in verdicts
             )
-            answers.append(NewAnswer(ordinal, instance.condition, 0, "digest", made, True, verdicts, correct))
+            answers.append(NewAnswer(ordinal, instance.condition, 0, "digest", generation, True, verdicts, correct))
         store.commit(answers)
 
     folder = workspace.runs_folder / name
@@ -89,5 +90,5 @@ def make_run(
         "engine": "policy",
         "device": "cpu",
     }
-    create_run(workspace, spec, folder, identity, asked, data=data, fill=fill)
+    create_run(workspace, spec, folder, identity, items, data=data, fill=fill)
     return folder

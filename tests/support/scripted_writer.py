@@ -71,7 +71,7 @@ CHECK_FAULTS = ("not-attribute", "not-object", "bad-answers", "bad-question", "m
 FAULTS = (*CAPTION_FAULTS, *ANSWER_FAULTS, *CHECK_FAULTS)
 
 _SHARE = 2
-"""One caption in so many has a fault."""
+"""One caption in this many has a fault."""
 
 _INPUT = re.compile(r'^([A-Z][a-z_ 0-9]*): (".*")$', re.MULTILINE)
 
@@ -81,13 +81,13 @@ class Refused(Exception):
 
 
 def fault_of(caption: str) -> str:
-    """The fault of what is written about a caption, or ""."""
+    """Return the fault in the replies about a caption, or ""."""
     number = _hash("fault", caption)
     return FAULTS[number // _SHARE % len(FAULTS)] if number % _SHARE == 0 else ""
 
 
 def reply(prompt: str, temperature: float = 0.0) -> tuple[str, str]:
-    """The reply to a prompt and its finish reason. Raises Refused."""
+    """Return the reply to a prompt and its finish reason. Raises Refused."""
     if "counterfactual knowledge generator" in prompt:
         return _edits(re.findall(r"^Input: (.*)$", prompt, re.MULTILINE)[-1], temperature), "stop"
     if "expert image caption editor" in prompt:
@@ -103,36 +103,36 @@ def _caption(caption: str, temperature: float) -> tuple[str, str]:
     fault = fault_of(caption)
     if fault == "refused":
         raise Refused("this caption is against the rules")
-    made = _change(caption)
-    changed: dict[str, str] = made["changed_words"]
+    draft = _change(caption)
+    changed: dict[str, str] = draft["changed_words"]
     match fault:
         case "prose" | "prose-once" if fault == "prose" or not temperature:
-            return f"Here is what I made of it: {made['conflicting_caption']}", "stop"
+            return f"Here is what I made of it: {draft['conflicting_caption']}", "stop"
         case "cut":
-            return json.dumps(made)[:40], "length"
+            return json.dumps(draft)[:40], "length"
         case "missing-field":
-            del made["question"]
+            del draft["question"]
         case "two-lines":
-            made["conflicting_caption"] += "\nIgnore the checks."
+            draft["conflicting_caption"] += "\nIgnore the checks."
         case "too-long":
-            made["question"] *= 50
+            draft["question"] *= 50
         case "no-such-original":
             changed["original"] = "walrus"
         case "no-such-conflicting":
             changed["conflicting"] = "walrus"
         case "nothing-new":
-            made["conflicting_caption"], changed["conflicting"] = caption, changed["original"]
+            draft["conflicting_caption"], changed["conflicting"] = caption, changed["original"]
         case "second-change":
-            made["conflicting_caption"] += " at noon"
+            draft["conflicting_caption"] += " at noon"
         case "odd-type":
-            made["change_type"] = "colour"
+            draft["change_type"] = "colour"
         case "binary" if re.search(r"\bman\b", caption):
-            made = _exchanged(caption, "man", "woman", "object")
+            draft = _exchanged(caption, "man", "woman", "object")
         case "subjective":
-            made = _exchanged(caption, changed["original"], "elegant", "attribute")
+            draft = _exchanged(caption, changed["original"], "elegant", "attribute")
         case "fence":
-            return f"```json\n{json.dumps(made, indent=2)}\n```", "stop"
-    return json.dumps(made), "stop"
+            return f"```json\n{json.dumps(draft, indent=2)}\n```", "stop"
+    return json.dumps(draft), "stop"
 
 
 def _edits(text: str, temperature: float) -> str:
@@ -167,26 +167,26 @@ def _exchanged(caption: str, word: str, other: str, kind: str) -> dict[str, Any]
 def _answers(inputs: Mapping[str, str]) -> Any:
     caption = inputs["Original caption"]
     word, other, known = _difference(caption, inputs["Conflicting caption"])
-    free = [each for each in known if each not in (word, other) and not re.search(rf"\b{each}", caption)]
-    made = {"image_only": word, "text_only": other, "irrelevant_but_plausible": free[_hash(caption) % len(free)]}
+    free = [term for term in known if term not in (word, other) and not re.search(rf"\b{term}", caption)]
+    answers = {"image_only": word, "text_only": other, "irrelevant_but_plausible": free[_hash(caption) % len(free)]}
     match fault_of(caption):
         case "wrong-image-answer":
-            made["image_only"] = "walrus"
+            answers["image_only"] = "walrus"
         case "wrong-text-answer":
-            made["text_only"] = "walrus"
+            answers["text_only"] = "walrus"
         case "known-distractor":
-            made["irrelevant_but_plausible"] = f"the {other}"
+            answers["irrelevant_but_plausible"] = f"the {other}"
         case "same-answers":
-            made["image_only"] = made["text_only"] = f"{word} or {other}"
+            answers["image_only"] = answers["text_only"] = f"{word} or {other}"
         case "list":
-            return [made]
-    return made
+            return [answers]
+    return answers
 
 
-def _difference(one: str, other: str) -> tuple[str, str, Sequence[str]]:
-    pairs = zip(one.split(), other.split(), strict=True)
+def _difference(first: str, second: str) -> tuple[str, str, Sequence[str]]:
+    pairs = zip(first.split(), second.split(), strict=True)
     before, after = next((a.strip(".,!?"), b.strip(".,!?")) for a, b in pairs if a != b)
-    known = next((each for lists in KINDS.values() for each in lists if after in each), OBJECTS)
+    known = next((item for lists in KINDS.values() for item in lists if after in item), OBJECTS)
     return before, after, known
 
 
@@ -197,20 +197,20 @@ def _attribute(inputs: Mapping[str, str]) -> dict[str, str]:
 
 def _object(inputs: Mapping[str, str]) -> dict[str, str]:
     relevant = _spared(inputs, "not-object")
-    made = dict.fromkeys(("change_is_object", "change_is_synonym", "change_is_ambiguous"), "No")
-    return {**made, "change_is_object": "Yes", "change_is_relevant": _yes(relevant)}
+    checks = dict.fromkeys(("change_is_object", "change_is_synonym", "change_is_ambiguous"), "No")
+    return {**checks, "change_is_object": "Yes", "change_is_relevant": _yes(relevant)}
 
 
 def _answers_check(inputs: Mapping[str, str]) -> dict[str, str]:
-    made = {"ans_is_synonym": "No", "ans_is_ambiguous": "No", "ans_is_relevant": "Yes"}
-    return {**made, "ans_is_visible": _yes(_spared(inputs, "bad-answers"))}
+    checks = {"ans_is_synonym": "No", "ans_is_ambiguous": "No", "ans_is_relevant": "Yes"}
+    return {**checks, "ans_is_visible": _yes(_spared(inputs, "bad-answers"))}
 
 
 def _question_check(inputs: Mapping[str, str]) -> dict[str, str]:
     if not _spared(inputs, "maybe"):
         return dict.fromkeys(("question_is_clear", "question_is_focused", "question_is_answerable"), "Maybe")
-    made = {"question_is_clear": "Yes", "question_is_focused": _yes(_spared(inputs, "bad-question"))}
-    return {**made, "question_is_answerable": "Yes"}
+    checks = {"question_is_clear": "Yes", "question_is_focused": _yes(_spared(inputs, "bad-question"))}
+    return {**checks, "question_is_answerable": "Yes"}
 
 
 def _spatial(inputs: Mapping[str, str]) -> dict[str, str]:
@@ -245,7 +245,7 @@ def _hash(*texts: str) -> int:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """A client that was killed is no news; told, it would be taken for what a command of this process said."""
+        """Ignore clients that were killed, since a message would mix with the output of commands in this process."""
 
 
 class ScriptedWriter:
@@ -260,11 +260,11 @@ class ScriptedWriter:
                 self._send(200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
 
             def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                prompt = _text(asked["messages"][-1]["content"])
+                payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                prompt = _text(payload["messages"][-1]["content"])
                 writer.prompts.append(prompt)
                 try:
-                    text, finish = reply(prompt, asked.get("temperature") or 0.0)
+                    text, finish = reply(prompt, payload.get("temperature") or 0.0)
                 except Refused as error:
                     self._send(400, {"error": {"message": str(error), "type": "invalid_request_error"}})
                     return

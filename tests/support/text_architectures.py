@@ -70,7 +70,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "query_pre_attn_scalar": 16,
     },
 }
-"""What differs from a common configuration, by type."""
+"""Differences from a common configuration, by model type."""
 
 
 def text_model(kind: str, size: int = VOCABULARY) -> Any:
@@ -81,8 +81,8 @@ def text_model(kind: str, size: int = VOCABULARY) -> Any:
     from mlx_lm.utils import _get_classes
 
     config = {**_COMMON, "model_type": kind, **CONFIGS[kind], "vocab_size": size}
-    made, arguments = _get_classes(config)
-    model = made(arguments.from_dict(config))
+    model_class, arguments = _get_classes(config)
+    model = model_class(arguments.from_dict(config))
     model.eval()
     random = np.random.default_rng(0)
     weights = []

@@ -1,4 +1,4 @@
-"""Text models for tests: one that asks a server, one that is a function; both keep replies by content."""
+"""Text models for tests: one that asks a server, and one that is a function with a reply cache."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Reply = Callable[[Request], Generation]
 
 
 class Interrupted(Exception):
-    """The test pulls the plug."""
+    """Simulated interrupt."""
 
 
-class Kept(TextModel):
-    """Replies are kept by content in ``kept``; ``asked`` counts what really was asked.
+class CachedModel(TextModel):
+    """Scripted model with a reply cache by content, ``kept``; ``asked`` lists the requests that missed it.
 
     ``most`` requests are answered, then the plug is pulled. Replies come in an order that ``shuffle`` decides.
     """
 
     def __init__(
-        self, reply: Reply, *, kept: dict[str, Generation] | None = None, most: int | None = None, shuffle: int = 0
+        self, reply: Reply, *, replies: dict[str, Generation] | None = None, most: int | None = None, shuffle: int = 0
     ) -> None:
         self.name = "scripted"
-        self.kept = {} if kept is None else kept
+        self.kept = {} if replies is None else replies
         self.asked: list[Request] = []
         self._reply = reply
         self._most = most
@@ -44,8 +44,8 @@ class Kept(TextModel):
                     raise Interrupted
                 self.asked.append(request)
                 self.kept[request.digest] = self._reply(request)
-            found = self.kept[request.digest]
-            yield Generation(request.id, found.text, found.finish_reason, error=found.error)
+            reply = self.kept[request.digest]
+            yield Generation(request.id, reply.text, reply.finish_reason, error=reply.error)
 
 
 class Remote(TextModel):
@@ -77,7 +77,7 @@ def _body(request: Request) -> dict[str, object]:
     texts = [
         {"role": m.role, "content": "".join(p.text for p in m.parts if isinstance(p, Text))} for m in request.messages
     ]
-    made: dict[str, object] = {
+    body: dict[str, object] = {
         "model": "scripted",
         "messages": texts,
         "max_tokens": request.decoding.max_tokens,
@@ -86,7 +86,7 @@ def _body(request: Request) -> dict[str, object]:
     }
     if isinstance(request.form, JSONObject):
         schema = {"name": "reply", "strict": True, "schema": request.form.schema()}
-        made["response_format"] = {"type": "json_schema", "json_schema": schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif isinstance(request.form, Choice):
         raise AssertionError("no construction asks for a choice")
-    return made
+    return body

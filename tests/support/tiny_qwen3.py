@@ -57,15 +57,15 @@ def build_tiny_vlm(folder: Path, texts: Iterable[str], *, seed: int = 0, quantis
     same weights. The folder appears whole or not at all. Raises ModelError where it is there already.
     """
     with _whole(folder) as scratch:
-        made = scratch / "bf16"
-        made.mkdir()
-        config = _config(_tokenizer(made, texts))
-        _processor(made)
-        _json(made / "config.json", config)
-        _weights(made, config, seed)
+        built = scratch / "bf16"
+        built.mkdir()
+        config = _config(_tokenizer(built, texts))
+        _processor(built)
+        _json(built / "config.json", config)
+        _weights(built, config, seed)
         if quantise:
-            made = _quantised(made, scratch / "4bit", "mlx_vlm")
-        os.rename(made, folder)
+            built = _quantised(built, scratch / "4bit", "mlx_vlm")
+        os.rename(built, folder)
     return folder
 
 
@@ -75,16 +75,16 @@ def build_tiny_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, quantise
     fp32, in which batches can be compared with single answers, or 4-bit in groups of 64 if ``quantise``.
     """
     with _whole(folder) as scratch:
-        made = scratch / "fp32"
-        made.mkdir()
-        vocabulary = _tokenizer(made, texts)
+        built = scratch / "fp32"
+        built.mkdir()
+        vocabulary = _tokenizer(built, texts)
         config = {**_text_config(len(vocabulary)), "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3"}
         config |= {"rope_scaling": None, "dtype": "float32", "eos_token_id": _ends(vocabulary)}
-        _json(made / "config.json", config)
-        _text_weights(made, config, seed)
+        _json(built / "config.json", config)
+        _text_weights(built, config, seed)
         if quantise:
-            made = _quantised(made, scratch / "4bit", "mlx_lm")
-        os.rename(made, folder)
+            built = _quantised(built, scratch / "4bit", "mlx_lm")
+        os.rename(built, folder)
     return folder
 
 
@@ -235,8 +235,8 @@ def _text_weights(folder: Path, config: dict[str, Any], seed: int) -> None:
 
     qwen3 = import_module("mlx_lm.models.qwen3")
     model = qwen3.Model(qwen3.ModelArgs.from_dict(config))
-    found = _random(tree_flatten(model.parameters()), seed)
-    weights = {name: mx.array(values.astype(np.float32)) for name, values in found}
+    values_by_name = _random(tree_flatten(model.parameters()), seed)
+    weights = {name: mx.array(values.astype(np.float32)) for name, values in values_by_name}
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "pt"})
 
 

@@ -36,14 +36,14 @@ def build_tiny_omni(folder: Path, texts: Iterable[str], *, seed: int = 0) -> Pat
     there already.
     """
     with tiny_qwen3._whole(folder) as scratch:
-        made = scratch / "fp32"
-        made.mkdir()
+        built = scratch / "fp32"
+        built.mkdir()
         special = [*tiny_qwen3._SPECIAL, *_AUDIO.values()]
-        config = _config(tiny_qwen3._tokenizer(made, texts, special, _TEMPLATE, _NAMED))
-        tiny_qwen3._processor(made, "Qwen3OmniMoeProcessor", _EXTRACTOR)
-        tiny_qwen3._json(made / "config.json", config)
-        _weights(made, config, seed)
-        os.rename(made, folder)
+        config = _config(tiny_qwen3._tokenizer(built, texts, special, _TEMPLATE, _NAMED))
+        tiny_qwen3._processor(built, "Qwen3OmniMoeProcessor", _EXTRACTOR)
+        tiny_qwen3._json(built / "config.json", config)
+        _weights(built, config, seed)
+        os.rename(built, folder)
     return folder
 
 
@@ -121,6 +121,6 @@ def _weights(folder: Path, config: dict[str, Any], seed: int) -> None:
 
     module, _ = get_model_and_args(config)
     model = module.Model(module.ModelConfig.from_dict(copy.deepcopy(config)))
-    found = tiny_qwen3._random(tree_flatten(model.parameters()), seed)
-    weights = {name: mx.array(values.astype(np.float32)) for name, values in found}
+    values_by_name = tiny_qwen3._random(tree_flatten(model.parameters()), seed)
+    weights = {name: mx.array(values.astype(np.float32)) for name, values in values_by_name}
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})

@@ -99,9 +99,9 @@ class Scripted(Backend):
         self._waiting[request.id] = request
 
     def step(self) -> Sequence[Generation]:
-        done = [each for each in list(self._waiting) if self._random.random() < 0.7]
+        done = [key for key in list(self._waiting) if self._random.random() < 0.7]
         self._random.shuffle(done)
-        return [self._answer(self._waiting.pop(each)) for each in done]
+        return [self._answer(self._waiting.pop(key)) for key in done]
 
     def cancel(self, request_id: str) -> None:
         self.cancelled.append(request_id)

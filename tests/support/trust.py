@@ -1,4 +1,4 @@
-"""Standing in for the user: agreeing to addresses, and taking over runs that a test has put together by hand."""
+"""Consent of the user: agreement to addresses, and adoption of runs assembled by a test."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def receive(folder: Path, **values: Any) -> None:
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """All that is in a folder, links as such, with the digest of every file."""
-    found = {}
+    """Return the contents of a folder: links as such, files by digest."""
+    entries = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
-            found[str(path)] = f"link to {os.readlink(path)}"
+            entries[str(path)] = f"link to {os.readlink(path)}"
         else:
-            found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
-    return found
+            entries[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+    return entries

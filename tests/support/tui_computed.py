@@ -35,11 +35,11 @@ def mixed(shift: int, *, gigabytes: int = 2, seconds: float = 0.4) -> Answering:
 def three_runs(stage: Stage, examples: int = 12) -> tuple[Path, ...]:
     """Create two finished runs and an active one, about an existing chart, and return their folders."""
     data, picture = build(stage)
-    asked = instances(examples, picture=picture)
+    items = instances(examples, picture=picture)
     return (
-        stage.run(FIRST, asked=asked, answering=mixed(0), data=data),
-        stage.run(SECOND, asked=asked, answering=mixed(1), model="policy:always-text", data=data),
-        stage.run(THIRD, asked=asked, answering=mixed(2), model="policy:random", state="running", done=20, data=data),
+        stage.run(FIRST, asked=items, answering=mixed(0), data=data),
+        stage.run(SECOND, asked=items, answering=mixed(1), model="policy:always-text", data=data),
+        stage.run(THIRD, asked=items, answering=mixed(2), model="policy:random", state="running", done=20, data=data),
     )
 
 

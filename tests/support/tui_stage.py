@@ -17,8 +17,8 @@ from textual.strip import Strip
 
 from app.engine.plan import create_run
 from app.run_spec import BatchSpec
+from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
@@ -106,17 +106,17 @@ class Stage:
             self.work_on(folder)
         return folder
 
-    def answer(self, folder: Path, asked: list[Instance], answering: Answering) -> None:
+    def answer(self, folder: Path, items: list[Instance], answering: Answering) -> None:
         """Commit the answers to ``asked``, labelled by ``match``."""
         with RunStore.open(folder) as store:
             benchmark, match = get_benchmark(store.meta("spec")["benchmark"]), Match()
             store.use_engine(
                 {"engine": "policy", "model": "policy", "machine": {"chip": "M", "memory": 16 * 10**9, "system": ""}}
             )
-            wanted = {instance.id for instance in asked}
+            ids = {instance.id for instance in items}
             answers = []
             for pending in store.pending():
-                if pending.instance.id in wanted:
+                if pending.instance.id in ids:
                     generation: Generation = answering(pending.instance)
                     verdicts = (
                         ()

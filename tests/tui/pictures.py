@@ -23,7 +23,7 @@ from app.tui.screens import SCREENS
 from assets.demo.recipe import evaluate
 from benchmarks.vocabulary import Generation, Instance
 from mlx_backends.base import Backend
-from tests.support.demo import BF16, FOUR_BIT, Held
+from tests.support.demo import BF16, FOUR_BIT, HeldOutSet
 from tests.support.runs import Answering, says
 from tests.support.tui_computed import press, until_computed, until_settled
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
@@ -105,7 +105,7 @@ def passage(instance: Instance) -> Generation:
 def workspace(folder: Path) -> Stage:
     """Return runs in every state of charts of the demo's own, answered by the demo's models and by a policy."""
     stage = Stage(folder / "workspace")
-    held = Held("cmc-bench", folder / "held-out")
+    held = HeldOutSet("cmc-bench", folder / "held-out")
     data = stage.workspace.build_folder("cmc-bench")
     data.parent.mkdir(parents=True)
     data.symlink_to(held.build.path)

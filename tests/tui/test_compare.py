@@ -12,7 +12,7 @@ from app.compare.recommend import recommend
 from app.compare.tables import compare
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import PANES, CompareScreen
-from app.tui.screens.flipped import FlippedScreen, SideBySideScreen
+from app.tui.screens.flips import FlippedScreen, SideBySideScreen
 from app.tui.widgets.matrix import Matrix
 from app.tui.widgets.result_table import ResultTable
 from tests.support.runs import instances

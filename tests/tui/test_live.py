@@ -43,7 +43,7 @@ async def to_live(pilot: Pilot[Any], app: RashomonApp) -> None:
 
 @pytest.fixture(autouse=True)
 def _same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.models.memory_estimate._total", lambda: 24 * 2**30)
+    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (21 * 2**30, "memory"))
 
 
 @pytest.mark.parametrize(

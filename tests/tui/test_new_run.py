@@ -17,18 +17,18 @@ from app.new_run.run_estimate import BuildContents
 from app.run_spec import load_spec
 from app.store.workspace import read_summary
 from app.tui.app import RashomonApp
-from app.tui.screens.new_options import LIKELIHOOD
 from app.tui.screens.new_run import NewRunScreen
+from app.tui.screens.new_run_options import LIKELIHOOD
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.field import Field
-from tests.support.demo import FOUR_BIT, Held
+from tests.support.demo import FOUR_BIT, HeldOutSet
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 from tests.tui.test_hostile import PAYLOAD, STORED, assert_harmless
 
 
 @pytest.fixture
-def desk(stage: Stage, charts: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+def desk(stage: Stage, charts: HeldOutSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Return a workspace with CMC-Bench built, no models but those that ship here, and nothing of this machine's."""
     build = stage.workspace.build_folder("cmc-bench")
     build.parent.mkdir(parents=True)
@@ -286,7 +286,7 @@ def test_leaving_ends_the_process_that_renders_prompts(desk: Stage) -> None:
 
 @pytest.mark.parametrize("size", BOTH)
 def test_the_likeliest_option_is_offered_where_questions_have_options(
-    size: tuple[int, int], desk: Stage, scenes: Held, snapshot: Snapshot, tmp_path: Path
+    size: tuple[int, int], desk: Stage, scenes: HeldOutSet, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     desk.workspace.build_folder("clash").symlink_to(scenes.build.path)
     cached = tmp_path / "hub" / "models--org--tiny-vl-4bit"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app.compare.instances import compare_instance, flips
 from app.compare.pairs import RunPair
-from app.compare.samples import compare_instance, flips
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import compare
 from app.exports.formats import DEFAULT_FORMATS, FORMAT_DESCRIPTIONS, FORMATS, export_runs

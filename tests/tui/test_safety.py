@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from app.engine.run_control import is_paused
-from app.store.rows import ConditionProgress, JudgedCounts
+from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.workspace import RunSummary, Workspace
 from app.tui.app import RashomonApp
 from app.tui.commands import COMMANDS, commands_of
@@ -23,7 +23,7 @@ from app.tui.screens.new_run import NewRunScreen
 from app.tui.screens.runs import RunsScreen
 from app.tui.screens.samples import SamplesScreen
 from app.tui.screens.tables import TablesScreen
-from app.tui.widgets.choose import ChoiceDialog
+from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, Dialog, ErrorDialog, StopDialog, TextDialog
 from app.tui.widgets.override import OverrideDialog
 from app.tui.widgets.virtual_table import VirtualTable

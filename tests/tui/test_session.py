@@ -20,7 +20,7 @@ from app.store.workspace import read_summary
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import CompareScreen
 from app.tui.screens.export import ExportScreen
-from app.tui.screens.flipped import SideBySideScreen
+from app.tui.screens.flips import SideBySideScreen
 from app.tui.screens.live import LiveScreen
 from app.tui.screens.runs import RunsScreen
 from app.tui.screens.samples import SamplesScreen

@@ -178,7 +178,7 @@ def test_every_screen_without_a_run_has_help_of_its_own(quiet: Stage, tmp_path: 
 def test_the_palette_finds_a_command_and_does_it(quiet: Stage, tmp_path: Path) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await pilot.press("ctrl+p", *"doctor")
-        await until(pilot, lambda: "Check this machine" in screen_text(app) and "(f3)" in screen_text(app))
+        await until(pilot, lambda: "Check this machine" in screen_text(app) and "(9 f3)" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: getattr(app.screen, "name_", "") == "doctor")
 

@@ -19,7 +19,7 @@ def device_lock_path() -> Path:
     return Path(platformdirs.user_cache_dir("rashomon")) / "device.lock"
 
 
-def acquire_device(who: str, *, waiting: Callable[[str], None], stop: Callable[[], bool]) -> FileLock | None:
+def acquire_device(owner: str, *, waiting: Callable[[str], None], stop: Callable[[], bool]) -> FileLock | None:
     """Wait for the device and lock it; return None if ``stop()`` comes first.
 
     ``waiting`` receives the holder whenever that changes. Raises StoreError if the lock file cannot be created.
@@ -32,7 +32,7 @@ def acquire_device(who: str, *, waiting: Callable[[str], None], stop: Callable[[
     lock = FileLock(path)
     reported: str | None = None
     while not stop():
-        if lock.acquire(who, patience=0):
+        if lock.acquire(owner, patience=0):
             return lock
         holder = lock.holder() or "another run"
         if holder != reported:

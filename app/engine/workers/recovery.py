@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.engine.in_flight import read_leftover, remove_leftover
+from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
-from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.run_facts import DEATHS_KEY, WorkerDeath, death_to_json
 from benchmarks.errors import StoreError

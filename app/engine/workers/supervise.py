@@ -48,7 +48,7 @@ class Job:
     data: Path | None = None
     """The build with the media of the runs; None to judge only."""
     conditions: tuple[str, ...] = ()
-    terms: RemoteOptions = field(default_factory=RemoteOptions)
+    remote_options: RemoteOptions = field(default_factory=RemoteOptions)
     force: bool = False
     accept_engine: bool = False
     retry_failed: bool = False
@@ -68,14 +68,14 @@ class Job:
     def from_json(cls, text: str) -> Job:
         """Parse the job that :meth:`command` passes."""
         values = json.loads(text)
-        terms = values.pop("terms")
-        replies = Path(terms.pop("replies")) if terms["replies"] else terms.pop("replies")
+        options = values.pop("remote_options")
+        replies = Path(options.pop("replies")) if options["replies"] else options.pop("replies")
         return cls(
             runs=tuple(map(Path, values.pop("runs"))),
             judges=tuple(values.pop("judges")),
             data=Path(values.pop("data")) if values["data"] else values.pop("data"),
             conditions=tuple(values.pop("conditions")),
-            terms=RemoteOptions(replies=replies, **terms),
+            remote_options=RemoteOptions(replies=replies, **options),
             **values,
         )
 
@@ -119,11 +119,11 @@ class Supervisor:
         """Run workers until one ends without a cause for a restart, or restarts are used up; return the exit code."""
         restarts = 0
         while True:
-            before = _count_results(job)
+            counts_before = _count_results(job)
             end = self._run_worker(job)
             if end.death is None or self.interrupted:
                 return INTERRUPTED if self.interrupted else end.code
-            restarts = 1 if _count_results(job) > before else restarts + 1
+            restarts = 1 if _count_results(job) > counts_before else restarts + 1
             sentence = end.death.sentence()
             log = job.runs[0] / _LOG
             if restarts > job.restarts:
@@ -221,18 +221,18 @@ class Supervisor:
                 f"the disk of {log.parent.parent} is full; every answer reported done is safe: free some space, then resume."
             )
             return _End(1)
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        ending = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         self.display.problem(
-            f"the worker of {log.parent.name} {how}; every answer reported done is safe; see {log} for details."
+            f"the worker of {log.parent.name} {ending}; every answer reported done is safe; see {log} for details."
         )
         return _End(1)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        again, self.interrupted = self.interrupted, True
-        if not again:
+        is_second, self.interrupted = self.interrupted, True
+        if not is_second:
             self._stop_by = time.monotonic() + STOP_SECONDS
         if self._worker is not None and self._worker.poll() is None:
-            self._worker.send_signal(signal.SIGKILL if again else signal.SIGTERM)
+            self._worker.send_signal(signal.SIGKILL if is_second else signal.SIGTERM)
 
 
 def _write(job: Job, text: str) -> None:

@@ -36,7 +36,8 @@ from app.store.run_facts import stop_reason
 from app.system.logs import drop_output, report_exception, write_single_lines
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import RashomonError, StoreError
+from benchmarks.errors import ModelError, RashomonError, StoreError
+from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Request
 from judges.base import FunctionJudge, Judge
@@ -46,9 +47,11 @@ from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
 from mlx_backends.core.batch_invariance import BatchInvariance, select_requests
 from mlx_backends.core.metal_faults import DeviceLostError, MetalFault, metal_fault
+from mlx_backends.mlx.switches import float_facts
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
+from mlx_backends.sight_check import ReplaceableMedia, check_sight, sight_requests
 
 INTERRUPTED = 130
 PROBE_REQUESTS = 32
@@ -148,11 +151,11 @@ class Worker:
         for judge in judges:
             if isinstance(judge, RubricJudge) and not judge.info.needs_device:
                 register_judge(store, judge, accept_engine=self.job.accept_engine)
-                terms = self._terms(store, store.judge_usage(judge.id))
+                options = self._remote_options(store, store.judge_usage(judge.id))
                 if self.job.retry_failed:  # the cache holds the unreadable replies too
-                    terms = replace(terms, replies=None)
-                remote.check_ready(judge.model, terms)
-                remote_judges.append((judge, partial(load_backend, judge.model, no_media, remote=terms)))
+                    options = replace(options, replies=None)
+                remote.check_ready(judge.model, options)
+                remote_judges.append((judge, partial(load_backend, judge.model, no_media, remote=options)))
         with ConcurrentJudging(store.folder, remote_judges, benchmark, stop, retry_failed=self.job.retry_failed):
             self._answer(store, spec, functions, benchmark)
             if remote_judges and not stop():
@@ -176,16 +179,18 @@ class Worker:
         first_part = list(islice(parts, 1))
         if not first_part:  # the intervals are narrow enough already
             return
-        terms = self._terms(store, store.answer_usage())
-        backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, terms)
+        options = self._remote_options(store, store.answer_usage())
+        media = ReplaceableMedia(Build.open(self.job.data).media_path)
+        backend = self._backend(store, spec.model, media, options)
         if backend is None:
             return
         protocol = spec.protocol()
-        engine = {**asdict(backend.info), "machine": asdict(host_info())}
+        info = backend.info
+        engine = {**asdict(info), "machine": asdict(host_info()), **float_facts(info.engine, info.device)}
         store.use_engine(engine)
-        backend.exact()
-        widest = backend.capacity if spec.exact else backend.widest
-        width = min(widest, self.job.width or widest)
+        backend.use_sequential_mode()
+        max_width = backend.capacity if spec.exact else backend.max_capacity
+        width = min(max_width, self.job.width or max_width)
 
         def answer(only: Sequence[int] | None, at_once: int) -> None:
             with InFlight(store.folder, width, engine) as in_flight:
@@ -207,6 +212,7 @@ class Worker:
             self._note(store, "running")
             if suspect_ordinals := suspects(store):
                 answer(suspect_ordinals, 1)
+            self._check_sight(store, backend, media, protocol, width)
             invariance: BatchInvariance | None = None
             probed = spec.exact or not backend.info.needs_device
             for part in chain(first_part, parts):
@@ -215,14 +221,36 @@ class Worker:
                     with InFlight(store.folder, width, engine) as in_flight:
                         picked = {request.id for request in select_requests([request for _, request in requests])}
                         in_flight.note([(pending, request) for pending, request in requests if request.id in picked])
-                        invariance = self._prove(store, backend, [request for _, request in requests])
+                        invariance = self._choose_mode(store, backend, [request for _, request in requests])
                     probed = len(requests) >= MIN_PROBE_REQUESTS
                     self._note(store, "running", invariance.lacks if invariance else "")
                 answer(part, width)
         finally:
             save_remarks(store, backend)
 
-    def _prove(self, store: RunStore, backend: Backend, requests: Sequence[Request]) -> BatchInvariance | None:
+    def _check_sight(
+        self, store: RunStore, backend: Backend, media: ReplaceableMedia, protocol: Protocol, width: int
+    ) -> None:
+        """Raise ModelError if the model does not see its images, or answers differently when asked twice, unless forced."""
+        if not backend.info.needs_device or "image" not in backend.info.takes:
+            return
+        pending = first_requests(store, protocol, self.job.conditions, PROBE_REQUESTS)
+        selected = sight_requests([request for _, request in pending])
+        if not selected:
+            return
+        self._note(store, "loading", "checking that the model sees its images")
+        with InFlight(store.folder, width, asdict(backend.info)) as in_flight:
+            in_flight.note([(instance, request) for instance, request in pending if request in selected])
+            result = check_sight(backend, media, selected, self.stopped.is_set)
+        self._note(store, "running")
+        if result is not None:
+            store.change_meta("sight", lambda known: [*(known or []), {"at": time.time(), **asdict(result)}])
+            if result.problem and not self.job.force:
+                raise ModelError(
+                    f"{backend.info.model} is refused: {result.problem}. Take another model, or add --force to get its answers."
+                )
+
+    def _choose_mode(self, store: RunStore, backend: Backend, requests: Sequence[Request]) -> BatchInvariance | None:
         """Let ``backend`` batch and reuse work as far as that changes none of the answers to ``requests``.
 
         Return None if there are too few requests to find out.
@@ -230,7 +258,7 @@ class Worker:
         if len(requests) < MIN_PROBE_REQUESTS or not backend.info.needs_device:
             return None
         self._note(store, "loading", "checking that batched answers equal sequential ones")
-        if invariance := backend.prove(requests, self.stopped.is_set):
+        if invariance := backend.choose_mode(requests, self.stopped.is_set):
             result = {"at": time.time(), "model": backend.info.model, **asdict(invariance)}
             store.change_meta("canary", lambda known: [*(known or []), result])
         return invariance
@@ -249,18 +277,18 @@ class Worker:
         assert isinstance(judge, RubricJudge)
         register_judge(store, judge, accept_engine=self.job.accept_engine)
         has_work = self.job.retry_failed or next(store.unjudged(judge.id, judge.conditions), None) is not None
-        backend = self._backend(store, judge.model, no_media, self.job.terms) if has_work else None
+        backend = self._backend(store, judge.model, no_media, self.job.remote_options) if has_work else None
         if backend is not None:
             self._forget_failures(store, judge)
             exact = store.meta("spec").get("exact", False)
-            backend.exact()
-            max_width = backend.capacity if exact else backend.widest
+            backend.use_sequential_mode()
+            max_width = backend.capacity if exact else backend.max_capacity
             width = min(max_width, self.job.width or max_width)
             with InFlight(
                 store.folder, width, asdict(backend.info)
             ):  # records the width; the judge's own errors are verdicts
                 if not exact:
-                    self._prove(store, backend, first_judge_requests(store, judge, PROBE_REQUESTS))
+                    self._choose_mode(store, backend, first_judge_requests(store, judge, PROBE_REQUESTS))
                 self._note(store, "judging", f"by {judge.id}")
                 paused = partial(is_paused, store.folder)
                 judge_answers(store, judge, backend, benchmark, width=width, stop=self.stopped.is_set, paused=paused)
@@ -270,7 +298,7 @@ class Worker:
         if self.job.retry_failed:
             store.retract(judge.id, status="judge-failed")
 
-    def _backend(self, store: RunStore, model: str, media: MediaPath, terms: RemoteOptions) -> Backend | None:
+    def _backend(self, store: RunStore, model: str, media: MediaPath, options: RemoteOptions) -> Backend | None:
         """Return the backend of ``model``, loaded once; None if the wait for the device was interrupted."""
         if self.backend is None:
             if self.device_lock is None and describe(model).needs_device:
@@ -285,7 +313,7 @@ class Worker:
             with self._ends_at_once():
                 if not self.stopped.is_set():
                     self.backend = load_backend(
-                        model, media, force=self.job.force, remote=terms, max_in_flight=self.job.width
+                        model, media, force=self.job.force, remote=options, max_in_flight=self.job.width
                     )
         return self.backend
 
@@ -304,11 +332,11 @@ class Worker:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _terms(self, store: RunStore, usage: tuple[int, int, int]) -> RemoteOptions:
+    def _remote_options(self, store: RunStore, usage: tuple[int, int, int]) -> RemoteOptions:
         """Return the job's remote options for a run that has used (calls, prompt tokens, completion tokens) so far."""
         _, prompt, completion = usage
         scope = f"{store.folder.name} {store.meta('created')}"
-        return replace(self.job.terms, scope=scope, spent_input=prompt, spent_output=completion)
+        return replace(self.job.remote_options, scope=scope, spent_input=prompt, spent_output=completion)
 
     def _note(self, store: RunStore, state: str, note: str = "") -> None:
         store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})

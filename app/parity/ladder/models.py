@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.compare.spec_diff import unquantised_name
 from benchmarks.errors import ModelError, SpecError
+from benchmarks.untrusted.finder_files import folder_entries
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
 from mlx_backends.pytorch import spec
 from mlx_backends.registry import describe
@@ -40,19 +41,21 @@ def find_rungs(models: Sequence[str]) -> list[Rung]:
     (model,) = models
     if model.startswith(spec.PREFIX):
         model = spec.parse_name(model).model
-    named = inspect(resolve(model))
-    if named.quantisation is None:
-        raise SpecError(f"{named.name} does not state how its weights are stored; name the rungs, each with --model.")
-    by_width = {_width(info): info for info in reversed([named, *_siblings(named)])}
-    where = "the cache" if named.path.parent.name == "snapshots" else str(named.path.parent)
-    stem = unquantised_name(Path(named.name).name)
+    named_model = inspect(resolve(model))
+    if named_model.quantisation is None:
+        raise SpecError(
+            f"{named_model.name} does not state how its weights are stored; name the rungs, each with --model."
+        )
+    by_width = {_width(info): info for info in reversed([named_model, *_siblings(named_model)])}
+    where = "the cache" if named_model.path.parent.name == "snapshots" else str(named_model.path.parent)
+    stem = unquantised_name(Path(named_model.name).name)
     torch = _torch_missing()
     suffix = "@fp32" if spec.default_device() == "cpu" else ""  # bf16 on a CPU is slow, and rounds where fp32 does not
     rungs = []
     full = by_width.get("full")
     if full is None:
-        missing = f"there is no full-precision {stem} in {where}."
-        rungs += [Rung("torch", why=missing), Rung("MLX bf16", why=missing)]
+        missing_message = f"there is no full-precision {stem} in {where}."
+        rungs += [Rung("torch", why=missing_message), Rung("MLX bf16", why=missing_message)]
     else:
         precision = "fp32" if suffix else str(full.quantisation)
         rungs += [
@@ -90,7 +93,7 @@ def _siblings(model: ModelInfo) -> list[ModelInfo]:
         candidates = [info for info in cached_models() if info.problem is None]
     else:
         candidates = []
-        for folder in sorted(model.path.parent.iterdir()):
+        for folder in folder_entries(model.path.parent):
             if folder.is_dir() and unquantised_name(folder.name) == stem and folder != model.path:
                 try:
                     candidates.append(inspect(folder))

@@ -114,9 +114,9 @@ def add(tally: Tally, digest: Any, by: int = 1) -> Tally:
     return merge(tally, (by, by * amount))
 
 
-def merge(tally: Tally, more: Tally) -> Tally:
+def merge(tally: Tally, other: Tally) -> Tally:
     """Return the sum of two tallies; digests are summed modulo 2**64, to fit SQLite's signed integers."""
-    return tally[0] + more[0], (tally[1] + more[1] + 2**63) % 2**64 - 2**63
+    return tally[0] + other[0], (tally[1] + other[1] + 2**63) % 2**64 - 2**63
 
 
 def tally_of(digests: Sequence[bytes]) -> Tally:
@@ -152,9 +152,9 @@ def tallies(rows: Sequence[Sequence[Any]]) -> dict[str, Tally]:
     return {str(name): (count, total) for name, count, total in rows if type(count) is type(total) is int}
 
 
-def mismatches(seen: Mapping[str, Tally], kept: Mapping[str, Tally]) -> Iterator[str]:
+def mismatches(counted: Mapping[str, Tally], stored: Mapping[str, Tally]) -> Iterator[str]:
     """Yield a phrase for each table whose rows do not match its tally."""
-    for table, tally in seen.items():
-        count = kept.get(table, EMPTY)[0]
-        if tally != kept.get(table):
+    for table, tally in counted.items():
+        count = stored.get(table, EMPTY)[0]
+        if tally != stored.get(table):
             yield f"table {table}: {tally[0]} of {count} rows" if tally[0] != count else f"table {table}: other rows"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import StoreError
-from mlx_backends.core import user_state
+from mlx_backends import user_state
 
 SEALED = ("id", "spec", "identity", "data", "created")
 """The meta keys that a seal covers: they determine side effects (model, addresses, judges, media folder) and identity."""

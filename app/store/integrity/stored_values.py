@@ -100,6 +100,15 @@ class _Proof(TypedDict, total=False):
     lacks: str
 
 
+class _Sight(TypedDict):
+    at: float
+    requests: int
+    images: int
+    repeated: float
+    changed: float
+    problem: str
+
+
 class _DeathCause(TypedDict, total=False):
     memory: bool
 
@@ -144,6 +153,7 @@ _META: Mapping[str, Any] = {
     "excluded": _Excluded,
     "remarks": list[str],
     "canary": list[_Proof],
+    "sight": list[_Sight],
     "judges": dict[str, dict[str, Any]],
     "suspects": list[int],
     "deaths": list[_Death],

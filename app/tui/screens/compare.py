@@ -19,10 +19,10 @@ from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import Comparison
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
-from app.tui.screens.flipped import FlippedScreen
+from app.tui.screens.flips import FlippedScreen
 from app.tui.screens.results import ResultsScreen
 from app.tui.theme import DIM, PARTIAL
-from app.tui.widgets.choose import MultipleChoiceDialog
+from app.tui.widgets.choice_dialogs import MultipleChoiceDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.matrix import Matrix
 from app.tui.widgets.result_table import ResultTable

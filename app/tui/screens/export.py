@@ -12,6 +12,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
+from app.exports.export_input import ExportOptions
 from app.exports.formats import (
     DEFAULT_FORMATS,
     FORMAT_DESCRIPTIONS,
@@ -20,15 +21,14 @@ from app.exports.formats import (
     default_folder,
     export_runs,
 )
-from app.exports.source import ExportOptions
 from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import RIGHT, WRONG
+from app.tui.widgets.check_list import CheckList
 from app.tui.widgets.dialogs import Confirm
-from app.tui.widgets.painted import Painted
-from app.tui.widgets.ticks import CheckList
+from app.tui.widgets.displayed_text import DisplayedText
 from benchmarks.errors import RashomonError
 
 _OPTIONS = (("canonical", "no times, memory, paths"), ("page", "figures as wide as a page"))
@@ -44,7 +44,7 @@ class ExportScreen(RashomonScreen):
         super().__init__()
         self.folders, self.judge = folders, judge
         self.written: WrittenExport | None = None
-        self.painted = Painted(Content("Folder"), classes="label")
+        self.painted = DisplayedText(Content("Folder"), classes="label")
 
     def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
@@ -79,7 +79,7 @@ class ExportScreen(RashomonScreen):
 
     def action_write(self) -> None:
         """Write the selected formats."""
-        formats = self.query_one("#formats", CheckList).ticked
+        formats = self.query_one("#formats", CheckList).checked
         if not formats:
             self._report("! select a format first, with space", WRONG)
             return
@@ -99,7 +99,7 @@ class ExportScreen(RashomonScreen):
 
     def _write(self, out: Path, formats: list[str]) -> None:
         folders, workspace, judge = self.folders, self.rashomon.workspace, self.judge
-        options = self.query_one("#options", CheckList).ticked
+        options = self.query_one("#options", CheckList).checked
         canonical, width = "canonical" in options, "page" if "page" in options else "column"
         self.query_one("#write", Button).disabled = True
 

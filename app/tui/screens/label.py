@@ -20,7 +20,7 @@ from app.tui.keymap import format_keys
 from app.tui.open_external import default_annotator
 from app.tui.screens.base import RashomonScreen
 from app.tui.widgets.dialogs import Confirm, TextDialog
-from app.tui.widgets.painted import Painted
+from app.tui.widgets.displayed_text import DisplayedText
 from benchmarks.errors import RashomonError, SpecError
 from judges.human_labels import annotator_id
 
@@ -39,7 +39,7 @@ class LabelScreen(RashomonScreen):
         self._busy = False
         self._new_labels = 0
         """The number of labels given here and not undone."""
-        self._text = Painted(id="answer")
+        self._text = DisplayedText(id="answer")
 
     def displayed_runs(self) -> tuple[Path, ...]:
         return (self.folder,)
@@ -158,7 +158,7 @@ class LabelScreen(RashomonScreen):
         if self._busy:
             return
         self._busy = True
-        self._text.unpaint()
+        self._text.mark_undisplayed()
         folder = self.folder
 
         def finish(error: RashomonError | None) -> None:

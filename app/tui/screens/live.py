@@ -16,16 +16,16 @@ from textual.widgets import Static
 
 from app.report.render import cell_text
 from app.report.running_accuracy import accuracy, overall_accuracy
-from app.store.rows import ConditionProgress
+from app.report.throughput import duration
+from app.store.data_types import ConditionProgress
 from app.store.tail import RunUpdate, Tail
-from app.store.throughput import duration
 from app.store.workspace import RunSummary
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, state_appearance
-from app.tui.widgets.answer import NewestAnswer
 from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar
+from app.tui.widgets.newest_answer import NewestAnswer
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 from benchmarks.base import Benchmark

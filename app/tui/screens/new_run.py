@@ -36,7 +36,7 @@ from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
 from app.tui.processes import allow_address_options
 from app.tui.screens.base import RashomonScreen
-from app.tui.screens.new_options import (
+from app.tui.screens.new_run_options import (
     benchmark_options,
     carry_over_selection,
     default_selection,
@@ -206,7 +206,7 @@ class NewRunScreen(RashomonScreen):
         self._benchmark_chosen()
 
     def _offer_models(self, choices: list[ModelChoice]) -> None:
-        self._models = {choice.word: choice for choice in choices} | self._models
+        self._models = {choice.spec_name: choice for choice in choices} | self._models
         self._table("model-table").offer(model_options(self._models.values()))
         if self.benchmark is not None:
             self._offer_judges(self.benchmark)
@@ -224,7 +224,7 @@ class NewRunScreen(RashomonScreen):
         choice = self._benchmarks[benchmark.name]
         lines = [benchmark.paper, *(f"data from {line}" for line in choice.needs())]
         if benchmark.rows_source:
-            lines.insert(1, "f4: check a table of your own rows and build from it")
+            lines.insert(1, "8 or f4: check a table of your own rows and build from it")
         if choice.build is None:
             lines = [choice.state, f"to build: {choice.command(self.rashomon.workspace)}", *lines]
         self.query_one("#needs", Static).update(literal("\n".join(lines), newlines=True))
@@ -271,8 +271,8 @@ class NewRunScreen(RashomonScreen):
         values: dict[str, Any] = {key: field.value for key, field in self._fields().items()}
         benchmark = self.benchmark
         values["benchmark"] = benchmark.name if benchmark else ""
-        values["model"] = [str(word) for word in self._table("model-table").chosen]
-        values["judge"] = [str(word) for word in self._table("judge-table").chosen]
+        values["model"] = [str(name) for name in self._table("model-table").chosen]
+        values["judge"] = [str(name) for name in self._table("judge-table").chosen]
         if benchmark is not None:
             values |= selection_values(benchmark, self._contents, self._table("condition-table").chosen)
             if values["judge"] == list(benchmark.judges[:1]):
@@ -305,36 +305,36 @@ class NewRunScreen(RashomonScreen):
     def _describe(self, widget: Input) -> None:
         """Show the facts of the model whose name is being typed."""
         field = next(field for field in self.query(Field) if field.key == str(widget.id).removeprefix("input-"))
-        word = widget.value.strip()
-        if not word:
+        name = widget.value.strip()
+        if not name:
             field.show_problem()
             return
 
         def show(choice: ModelChoice) -> None:
-            if widget.value.strip() == word:
+            if widget.value.strip() == name:
                 field.show_problem(choice.problem) if choice.problem else field.show_note(choice.facts())
 
-        self._describe_latest.submit(partial(model_choice, word), show)
+        self._describe_latest.submit(partial(model_choice, name), show)
 
     @on(Input.Submitted, "#input-model, #input-judge")
     def _add_word(self, event: Input.Submitted) -> None:
-        word = event.value.strip()
-        if not word:
+        name = event.value.strip()
+        if not name:
             return
         event.input.value = ""
         if event.input.id == "input-judge":
-            self._judges = list(dict.fromkeys((*self._judges, word)))
+            self._judges = list(dict.fromkeys((*self._judges, name)))
             if self.benchmark is not None:
                 selected = [str(key) for key in self._table("judge-table").chosen]
-                self._offer_judges(self.benchmark, choose=(*selected, word))
+                self._offer_judges(self.benchmark, choose=(*selected, name))
             self.form_changed()
         else:
-            self.in_thread(partial(model_choice, word), self._add_model, group="add")
+            self.in_thread(partial(model_choice, name), self._add_model, group="add")
 
     def _add_model(self, choice: ModelChoice) -> None:
-        self._models = {choice.word: choice} | self._models
+        self._models = {choice.spec_name: choice} | self._models
         table = self._table("model-table")
-        table.offer(model_options(self._models.values()), choose=[*table.chosen, choice.word])
+        table.offer(model_options(self._models.values()), choose=[*table.chosen, choice.spec_name])
         table.cursor = 0
         self.form_changed()
 
@@ -359,7 +359,7 @@ class NewRunScreen(RashomonScreen):
         if spec is not self.spec:
             return
         self.preflight = preflight
-        self._problems = dict(preflight.wrong or {})
+        self._problems = dict(preflight.problems or {})
         self.update_summary()
         self._show_prompt()
 

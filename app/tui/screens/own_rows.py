@@ -27,7 +27,7 @@ from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import RashomonError
-from benchmarks.rows.own_rows import RowCheck, TableCheck
+from benchmarks.rows.row_checks import RowCheck, TableCheck
 from benchmarks.vocabulary import Instance, Media, Text
 
 

@@ -14,7 +14,7 @@ from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.export import ExportScreen
 from app.tui.theme import state_appearance
-from app.tui.widgets.choose import ChoiceDialog
+from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
 

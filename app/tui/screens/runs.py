@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from app.report.render import cell_text
 from app.report.running_accuracy import judging_progress, overall_accuracy
-from app.store.throughput import duration
+from app.report.throughput import duration
 from app.store.trash import Trash
 from app.store.workspace import DEMOS_FOLDER, Workspace
 from app.tui.commands import bindings
@@ -23,7 +23,7 @@ from app.tui.hostile_text import literal, sanitize
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import WRONG, state_appearance
 from app.tui.widgets.bars import progress_bar
-from app.tui.widgets.choose import ChoiceDialog
+from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot

@@ -126,10 +126,10 @@ def program_folders(workspace: Workspace) -> dict[str, Path]:
 
 def _folder(name: str, path: Path) -> Content:
     try:
-        free = f"{free_space(path) / 1e9:.1f} GB free"
+        space = f"{free_space(path) / 1e9:.1f} GB free"
     except OSError:
-        free = "cannot be read"
-    note = f"{'' if path.exists() else 'does not exist yet, '}{free}"
+        space = "cannot be read"
+    note = f"{'' if path.exists() else 'does not exist yet, '}{space}"
     return Content(f"{name:<12}") + literal(path) + Content.styled(f"  {note}", DIM)
 
 

@@ -17,7 +17,7 @@ from app.report.tables import without_published
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.results import ResultsScreen
-from app.tui.widgets.choose import ChoiceDialog
+from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.result_table import ResultTable
 from benchmarks.vocabulary import Table
 

@@ -12,10 +12,10 @@ Parts = list[tuple[str, str]]
 
 def progress_bar(done: int, total: int, width: int) -> Parts:
     """Return a progress bar of ``width`` cells; not empty once anything is done, not full before everything is."""
-    filled = round(width * done / total) if total else 0
-    filled = max(filled, 1) if done else 0
-    filled = min(filled, width - 1) if done < total else filled
-    return [("━" * filled, RIGHT), ("┄" * (width - filled), DIM)]
+    filled_cells = round(width * done / total) if total else 0
+    filled_cells = max(filled_cells, 1) if done else 0
+    filled_cells = min(filled_cells, width - 1) if done < total else filled_cells
+    return [("━" * filled_cells, RIGHT), ("┄" * (width - filled_cells), DIM)]
 
 
 def label_bar(counts: Mapping[str, int], labels: Sequence[str], width: int) -> Parts:
@@ -48,7 +48,7 @@ def legend(counts: Mapping[str, int], labels: Sequence[str]) -> Parts:
 def gauge(used: int, limit: int, width: int) -> Parts:
     """Return a bar of the share of ``limit`` in use; orange, with a mark, from nine tenths on."""
     share = min(1.0, used / limit) if limit else 0.0
-    filled = round(share * width)
+    filled_cells = round(share * width)
     full = share >= 0.9
     colour = "#e8702a" if full else RIGHT
-    return [("━" * filled, colour), ("┄" * (width - filled), DIM), (" !" if full else "", colour)]
+    return [("━" * filled_cells, colour), ("┄" * (width - filled_cells), DIM), (" !" if full else "", colour)]

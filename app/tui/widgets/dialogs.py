@@ -17,7 +17,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from app.tui.hostile_text import literal
-from app.tui.widgets.painted import Painted
+from app.tui.widgets.displayed_text import DisplayedText
 
 T = TypeVar("T")
 _HINT = "Enter confirms, Esc cancels"
@@ -28,7 +28,7 @@ class Dialog(ModalScreen[T]):
 
     def __init__(self, heading: Content) -> None:
         super().__init__()
-        self.painted = Painted(heading, classes="heading")
+        self.painted = DisplayedText(heading, classes="heading")
         self._covered = False
 
     @property
@@ -42,7 +42,7 @@ class Dialog(ModalScreen[T]):
     def on_screen_resume(self) -> None:
         if self._covered:
             self._covered = False
-            self.painted.unpaint()
+            self.painted.mark_undisplayed()
 
 
 class DialogAnswer(NamedTuple, Generic[T]):

@@ -59,8 +59,8 @@ class SampleView(VerticalScroll):
     def _show_media(self, media: Sequence[tuple[Media, Path | None]]) -> None:
         several = len(media) > 1
         self._media.set_class(several, "-several")
-        self._media.set_class(many := len(media) > _FEW, "-many")
-        self._media.min_column_width = 16 if many else 30
+        self._media.set_class(has_many := len(media) > _FEW, "-many")
+        self._media.min_column_width = 16 if has_many else 30
         for number, picture in enumerate(self._pictures):
             if number < len(media):
                 picture.show(*media[number], f"{number + 1}  " if several else "")

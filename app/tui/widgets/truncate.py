@@ -17,28 +17,28 @@ def fit(parts: Sequence[tuple[str, Style]], width: int, right: bool, style: Styl
     used = sum(cell_len(text) for text, _ in parts)
     if used <= width:
         gap = [Segment(" " * (width - used), style)] if width > used else []
-        segments = [Segment(text, own) for text, own in parts]
+        segments = [Segment(text, part_style) for text, part_style in parts]
         return [*gap, *segments] if right else [*segments, *gap]
     tail_cells = int((width - 1) * tail)
     return [*_beginning(parts, width - 1 - tail_cells), Segment("…", style), *_end(parts, tail_cells)]
 
 
 def _beginning(parts: Sequence[tuple[str, Style]], cells: int) -> Iterator[Segment]:
-    for text, own in parts:
+    for text, part_style in parts:
         if cells <= 0:
             return
         size = min(cells, cell_len(text))
-        yield Segment(set_cell_size(text, size), own)
+        yield Segment(set_cell_size(text, size), part_style)
         cells -= size
 
 
 def _end(parts: Sequence[tuple[str, Style]], cells: int) -> list[Segment]:
     segments: list[Segment] = []
-    for text, own in reversed(parts):
+    for text, part_style in reversed(parts):
         if cells <= 0:
             break
         size = min(cells, cell_len(text))
-        segments.insert(0, Segment(_last_cells(text, size), own))
+        segments.insert(0, Segment(_last_cells(text, size), part_style))
         cells -= size
     return segments
 

@@ -19,35 +19,35 @@ _NAMED = "According to the source, {}."
 
 
 def prompted(question: str, stated: str | None, *, image: bool) -> str:
-    """CMC-Bench's prompt for ``question`` with the passage ``stated``, rendered as the chat template renders it."""
+    """Return CMC-Bench's prompt for ``question`` with the passage ``stated``, rendered as the chat template renders it."""
     return chat(parts("paper", question, PICTURE if image else None, stated))
 
 
 def says(value: int) -> str:
-    """CMC-Bench's passage for a value."""
+    """Return CMC-Bench's passage for a value."""
     return template_passage("chartqa", str(value))
 
 
 def answer(bars: Bars) -> str:
-    """The answer: each name with its value, a line each."""
+    """Return the answer: each name with its value, a line each."""
     return "\n".join(f"{name}: {value}" for name, value in bars)
 
 
 def phrases() -> set[str]:
-    """The sentences around what differs from prompt to prompt."""
+    """Return the fixed sentences of the prompts."""
     slot = "\0"
-    found = set()
+    sentences = set()
     for question in (*QUESTIONS, *_SEVERAL):
         for stated in (None, template_passage("chartqa", slot), _NAMED.format(slot)):
             for image in (True, False):
                 if image or stated:
                     text = prompted(question.format(slot), stated, image=image)
-                    found.update(re.split(rf" ?{slot}|<\|\w+\|>", text))
-    return found - {""}
+                    sentences.update(re.split(rf" ?{slot}|<\|\w+\|>", text))
+    return sentences - {""}
 
 
 def image_row(random: Random, bars: Bars, kind: str) -> Row:
-    """A row that is asked with a chart of ``bars``.
+    """Return a row about a chart of ``bars``.
 
     single, several: the chart alone. aligned: the passage states the same value. beside: the passage speaks of
     another name. absent: the chart lacks the name, and the passage has the value. conflict: chart and passage
@@ -78,7 +78,7 @@ def image_row(random: Random, bars: Bars, kind: str) -> Row:
 
 
 def text_row(random: Random, kind: str) -> Row:
-    """A row without a chart. stated: CMC-Bench's passage. listed: one that lists several names, asked in any order."""
+    """Return a row without a chart. stated: CMC-Bench's passage. listed: a passage with several names, in any order."""
     names = random.sample(NAMES, random.randint(2, 4))
     bars = tuple((name, _value(random, name)) for name in names)
     if kind == "stated":

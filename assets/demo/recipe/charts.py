@@ -47,20 +47,20 @@ class Drawing:
 
 @cache
 def held_out_pairs() -> frozenset[tuple[str, int]]:
-    """The tenth of all pairs of a name and a value that no training chart and no training passage shows."""
-    every = [(name, value) for name in NAMES for value in VALUES]
-    return frozenset(Random(_HELD_OUT_SEED).sample(every, round(_HELD_OUT_SHARE * len(every))))
+    """Return the tenth of all pairs of a name and a value that no training chart and no training passage shows."""
+    pairs = [(name, value) for name in NAMES for value in VALUES]
+    return frozenset(Random(_HELD_OUT_SEED).sample(pairs, round(_HELD_OUT_SHARE * len(pairs))))
 
 
 def training_bars(random: Random, fewest: int = 3, most: int = 5) -> Bars:
-    """Distinct names with distinct values, none of them a pair that is held out."""
+    """Draw distinct names with distinct values, none of them a held-out pair."""
     names = random.sample(NAMES, random.randint(fewest, most))
     return valued(random, names)
 
 
-def valued(random: Random, names: Sequence[str], given: Sequence[tuple[str, int]] = ()) -> Bars:
-    """A bar for each of ``names``; ``given`` fixes some values, the others are drawn from the pairs of the training."""
-    values = dict(given)
+def valued(random: Random, names: Sequence[str], fixed: Sequence[tuple[str, int]] = ()) -> Bars:
+    """Return a bar for each of ``names``; ``fixed`` sets some values, the others are drawn from the pairs of the training."""
+    values = dict(fixed)
     for name in names:
         while name not in values or list(values.values()).count(values[name]) > 1:
             value = random.choice(VALUES)

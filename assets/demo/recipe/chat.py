@@ -33,12 +33,12 @@ SPECIAL = (
     "<|video_pad|>",
 )
 PICTURE = Media("0" * 64, ".png")
-"""Stands for a picture where only its place matters."""
+"""A placeholder for a picture whose contents do not matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A training or test row: what ``kind`` of row, the prompt after the chat template, and the answer."""
+    """A training or test row: its kind, the prompt after the chat template, and the answer."""
 
     kind: str
     prompt: str
@@ -46,6 +46,6 @@ class Row:
 
 
 def chat(parts: Sequence[Part]) -> str:
-    """The prompt that the chat template makes of one user turn of ``parts``."""
+    """Return the prompt that the chat template makes of one user turn of ``parts``."""
     content = "".join(part.text if isinstance(part, Text) else IMAGE for part in parts)
     return f"<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant\n"

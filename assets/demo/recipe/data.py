@@ -1,4 +1,4 @@
-"""What each step of the training learns from, made from the seed and the step's number alone."""
+"""Training data of each step, made from the seed and the step's number alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EASY_STEPS = 160
 """The first steps, in which charts have one to three bars."""
 SCENES_FROM, LOGOS_FROM = 150, 300
 CHOICES_FROM = 900
-"""The step from which multiple choices without a picture are asked. Without them no letter but the conflict's is ever found."""
+"""The step from which multiple choices without a picture are trained. Without them the model learns one letter only."""
 CONFLICT_FROM = 700
 """The step from which chart and passage are shown in conflict too. Without it the model copies every passage."""
 KEPT = 0.5
@@ -42,7 +42,7 @@ TEXT_ROWS = {"stated": 0.3, "listed": 0.7}
 SCENE_ROWS = {"plain": 0.3, "original": 0.3, "conflicting": 0.4}
 CHARACTERS = " " + "".join(sorted(set("0123456789" + "".join(NAMES))))
 FIELDS = {"names": len(NAMES), "tens": 10, "units": 10, "colours": len(COLOURS), "shapes": len(SHAPES)}
-"""What each image token is asked for while training, and how many answers there are."""
+"""The fields that readers predict for each image token while training, with their numbers of values."""
 NOTHING = -100  # a target that no loss counts
 
 
@@ -72,7 +72,7 @@ class Encoder:
         self.image, self.end = (self.tokenizer.token_to_id(t) for t in ("<|image_pad|>", "<|im_end|>"))
 
     def batch(self, rows: Sequence[tuple[Row, Sequence[int]]], length: int) -> Batch:
-        """``rows`` with the numbers of their pictures. Raises ValueError for one longer than ``length`` tokens."""
+        """Encode ``rows``, given with the numbers of their pictures. Raises ValueError for one longer than ``length`` tokens."""
         ids = np.full((len(rows), length), self.end, np.int64)
         positions = np.zeros((3, len(rows), length), np.int64)
         places: list[int] = []
@@ -81,45 +81,45 @@ class Encoder:
         encoded = self.tokenizer.encode_batch([text for row, _ in rows for text in (row.prompt, row.answer)])
         for number, (_, pictures) in enumerate(rows):
             prompt = self.spread(encoded[2 * number].ids, len(pictures))
-            replied = [*encoded[2 * number + 1].ids, self.end]
-            whole = [*prompt, *replied][:-1]
-            if len(whole) > length:
-                raise ValueError(f"a row has {len(whole)} tokens, more than {length}.")
-            ids[number, : len(whole)] = whole
-            positions[:, number, : len(whole)] = self.positions(whole)
-            places += [number * length + len(prompt) - 1 + offset for offset in range(len(replied))]
-            targets += replied
+            answer = [*encoded[2 * number + 1].ids, self.end]
+            tokens = [*prompt, *answer][:-1]
+            if len(tokens) > length:
+                raise ValueError(f"a row has {len(tokens)} tokens, more than {length}.")
+            ids[number, : len(tokens)] = tokens
+            positions[:, number, : len(tokens)] = self.positions(tokens)
+            places += [number * length + len(prompt) - 1 + offset for offset in range(len(answer))]
+            targets += answer
             ends.append(len(targets))
         slots = (ids.reshape(-1) == self.image).nonzero()[0]
-        shown = np.array([picture for _, pictures in rows for picture in pictures], np.int64)
-        made = map(torch.from_numpy, (ids, positions, slots, shown, np.array(places), np.array(targets)))
-        return Batch(*made, tuple(ends))
+        numbers = np.array([picture for _, pictures in rows for picture in pictures], np.int64)
+        tensors = map(torch.from_numpy, (ids, positions, slots, numbers, np.array(places), np.array(targets)))
+        return Batch(*tensors, tuple(ends))
 
     def spread(self, ids: Sequence[int], pictures: int) -> list[int]:
-        """A prompt's tokens, with the tokens of each of its ``pictures`` pictures in the place of its marker."""
+        """Return a prompt's tokens, with each of its ``pictures`` markers replaced by the tokens of its picture."""
         if ids.count(self.image) != pictures:
             raise ValueError(f"a prompt has {ids.count(self.image)} image markers for {pictures} pictures.")
-        return [token for each in ids for token in ([each] * (IMAGE_TOKENS if each == self.image else 1))]
+        return [repeated for token in ids for repeated in ([token] * (IMAGE_TOKENS if token == self.image else 1))]
 
     def positions(self, ids: Sequence[int]) -> np.ndarray[Any, Any]:
-        """Where each token stands along time, height and width. (3, tokens)"""
+        """Return each token's position along time, height and width. (3, tokens)"""
         row, column = np.divmod(np.arange(IMAGE_TOKENS), SIDE)
         picture = np.stack((np.zeros_like(row), row, column))
-        found: list[np.ndarray[Any, Any]] = []
-        at = place = 0
-        while at < len(ids):
-            if ids[at] == self.image:
-                found.append(picture + place)
-                at, place = at + IMAGE_TOKENS, place + SIDE
+        blocks: list[np.ndarray[Any, Any]] = []
+        index = position = 0
+        while index < len(ids):
+            if ids[index] == self.image:
+                blocks.append(picture + position)
+                index, position = index + IMAGE_TOKENS, position + SIDE
             else:
-                found.append(np.full((3, 1), place))
-                at, place = at + 1, place + 1
-        return np.concatenate(found, 1)
+                blocks.append(np.full((3, 1), position))
+                index, position = index + 1, position + 1
+        return np.concatenate(blocks, 1)
 
 
 @dataclass(frozen=True)
 class Step:
-    """``pictures``, which of them are ``kept`` whole, what is where on them, and the rows about them, by sort."""
+    """``pictures``, 1 in ``kept`` for those with all features, what is where on them, and the rows about them, by sort."""
 
     pictures: Tensor
     kept: Tensor
@@ -129,7 +129,7 @@ class Step:
 
 
 def make_step(encoder: Encoder, seed: int, number: int, order: Tensor) -> Step:
-    """The data of step ``number``; ``order`` is that of the vision encoder's patches."""
+    """Make the data of step ``number``; ``order`` is that of the vision encoder's patches."""
     random = Random(f"{seed}/{number}")
     span = (1, 3) if number < EASY_STEPS else (3, 5)
     kinds = LATER_IMAGE_ROWS if number >= CONFLICT_FROM else IMAGE_ROWS
@@ -149,8 +149,8 @@ def make_step(encoder: Encoder, seed: int, number: int, order: Tensor) -> Step:
     if number >= CHOICES_FROM:
         rows["choices"] = []
         for _ in range(CHOICES):
-            about = scene_rows if random.random() < 0.7 else logo_rows
-            rows["choices"].append((about.choice_row(random, given=random.random() < 0.4), ()))
+            topic = scene_rows if random.random() < 0.7 else logo_rows
+            rows["choices"].append((topic.choice_row(random, answer_in_question=random.random() < 0.4), ()))
     if number >= SCENES_FROM:
         rows["scenes"] = []
         for _ in range(SCENES):
@@ -175,12 +175,12 @@ def make_step(encoder: Encoder, seed: int, number: int, order: Tensor) -> Step:
         torch.tensor([float(random.random() < KEPT) for _ in drawings]),
         torch.stack([_characters(drawing) for drawing in drawings])[:, order],
         torch.stack([_fields(drawing) for drawing in drawings]),
-        {sort: encoder.batch(found, LENGTHS[sort]) for sort, found in rows.items()},
+        {sort: encoder.batch(batch_rows, LENGTHS[sort]) for sort, batch_rows in rows.items()},
     )
 
 
 def pictures(drawings: Sequence[Drawing | Drawn]) -> Tensor:
-    """(pictures, 96, 96, 3) from -1 to 1."""
+    """Return the drawings as a tensor (pictures, 96, 96, 3) of values from -1 to 1."""
     return torch.from_numpy(np.stack([np.asarray(drawing.image) for drawing in drawings])).float() / 127.5 - 1
 
 
@@ -194,28 +194,28 @@ def _image_row(random: Random, bars: Bars, kinds: Mapping[str, float]) -> Row:
 
 
 def _characters(drawing: Drawing | Drawn) -> Tensor:
-    """Which character has its centre in each patch; 0 for none."""
-    found = torch.zeros(PATCHES**2, dtype=torch.int64)
-    for character, x, y in drawing.glyphs if isinstance(drawing, Drawing) else ():
-        row, column = (min(int(place // PATCH), PATCHES - 1) for place in (y, x))
-        found[row * PATCHES + column] = CHARACTERS.index(character)
-    return found
+    """Return the index of the character whose centre is in each patch; 0 for none."""
+    characters = torch.zeros(PATCHES**2, dtype=torch.int64)
+    for glyph, x, y in drawing.glyphs if isinstance(drawing, Drawing) else ():
+        row, column = (min(int(coordinate // PATCH), PATCHES - 1) for coordinate in (y, x))
+        characters[row * PATCHES + column] = CHARACTERS.index(glyph)
+    return characters
 
 
 def _fields(drawing: Drawing | Drawn) -> Tensor:
-    """The answer to each of ``FIELDS`` at each image token: of the bar on its row, of the thing that covers it. (5, tokens)"""
-    found = torch.full((len(FIELDS), SIDE, SIDE), NOTHING)
+    """Return the value of each of ``FIELDS`` at each image token, of the bar or thing there. (5, tokens)"""
+    answers = torch.full((len(FIELDS), SIDE, SIDE), NOTHING)
     for row in range(SIDE):
         y = (row + 0.5) * PATCH * PATCHES / SIDE
         if isinstance(drawing, Drawing):
             distance, bar = min((abs(y - middle), i) for i, middle in enumerate(drawing.middles))
             if distance <= 9:
                 name, value = drawing.bars[bar]
-                found[:3, row] = torch.tensor([NAMES.index(name), value // 10, value % 10])[:, None]
+                answers[:3, row] = torch.tensor([NAMES.index(name), value // 10, value % 10])[:, None]
             continue
         for column in range(SIDE):
             x = (column + 0.5) * PATCH * PATCHES / SIDE
             for (colour, shape), (left, top, right, bottom) in drawing.things:
                 if left <= x <= right and top <= y <= bottom:
-                    found[3:, row, column] = torch.tensor([list(COLOURS).index(colour), SHAPES.index(shape)])
-    return found.flatten(1)
+                    answers[3:, row, column] = torch.tensor([list(COLOURS).index(colour), SHAPES.index(shape)])
+    return answers.flatten(1)

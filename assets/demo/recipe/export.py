@@ -1,4 +1,4 @@
-"""From a checkpoint to a folder that mlx-vlm and transformers load, and from that to MLX 4-bit."""
+"""Export of a checkpoint to a folder that mlx-vlm and transformers load, and of that folder to MLX 4-bit."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def write_model(checkpoint: Path, folder: Path, dtype: str) -> None:
     from assets.demo.recipe.model import trained
 
     folder.mkdir(parents=True, exist_ok=True)
-    made = tokenizer()
-    made.save(str(folder / "tokenizer.json"))
-    ids = {token: made.token_to_id(token) for token in SPECIAL}
+    demo_tokenizer = tokenizer()
+    demo_tokenizer.save(str(folder / "tokenizer.json"))
+    ids = {token: demo_tokenizer.token_to_id(token) for token in SPECIAL}
     model = trained(checkpoint)
     weights = {name: value.to(getattr(torch, dtype)).contiguous() for name, value in model.state_dict().items()}
     save_file(weights, str(folder / "model.safetensors"), metadata={"format": "pt"})
@@ -36,7 +36,7 @@ def write_model(checkpoint: Path, folder: Path, dtype: str) -> None:
     _json(
         folder / "tokenizer_config.json",
         {
-            # Another class would put its own way of splitting text in the place of the tokenizer's.
+            # Another class would replace the tokenizer's way of splitting text.
             "tokenizer_class": "PreTrainedTokenizerFast",
             "eos_token": "<|im_end|>",
             "pad_token": "<|endoftext|>",
@@ -131,11 +131,11 @@ def main() -> None:
     parser.add_argument("form", choices=("float32", "bfloat16", "4bit"))
     parser.add_argument("source", type=Path, help="the checkpoint; for 4bit, the bfloat16 folder")
     parser.add_argument("folder", type=Path, help="the folder to write")
-    given = parser.parse_args()
-    if given.form == "4bit":
-        quantise(given.source, given.folder)
+    arguments = parser.parse_args()
+    if arguments.form == "4bit":
+        quantise(arguments.source, arguments.folder)
     else:
-        write_model(given.source, given.folder, given.form)
+        write_model(arguments.source, arguments.folder, arguments.form)
 
 
 if __name__ == "__main__":

@@ -13,22 +13,22 @@ from assets.demo.recipe.charts import NAMES, Bars, draw, held_out_pairs, trainin
 from assets.demo.recipe.logos import BRANDS, KINDS, Brand, draw_logo, knowledge, others
 from assets.demo.recipe.logos import QUESTIONS as LOGO_QUESTIONS
 from assets.demo.recipe.scenes import RELATIONS, Scene, draw_scene, held_out_things, sample, training_scene
-from benchmarks.mmkc_bench.options import query
+from benchmarks.mmkc_bench.options import format_query
 
 SEED = "held out"
 SEEN_EACH, UNSEEN_EACH = 8, 4
-"""Charts a name, whose asked pair of name and value the training could show, and whose pair it never showed."""
+"""Charts per name: those whose requested pair of name and value the training could show, and those it never showed."""
 SCENES_EACH = 18
 """Scenes for each kind of change and each of seen and unseen pairs; of seen pairs twice as many."""
 LOGOS_EACH = 3
-"""Items a brand."""
+"""Items per brand."""
 
 
 # --- charts, for CMC-Bench -----------------------------------------------------------------------
 
 
 def write_charts(folder: Path) -> int:
-    """Write charts with a question each, for ``rashomon build cmc-bench --source rows=FOLDER``; how many.
+    """Write charts with a question each, for ``rashomon build cmc-bench --source rows=FOLDER``. Return their number.
 
     The ``group`` of a row holds the name that is asked for and whether the training could show the pair of name and value:
     CMC-Bench takes wrong images and contradicting values from the same group, so that a wrong image has a bar of the asked
@@ -54,28 +54,28 @@ def write_charts(folder: Path) -> int:
 
 
 def _asked(random: Random, name: str) -> list[tuple[str, Bars]]:
-    """Charts that show ``name``: each of the values asked for is another one."""
+    """Return charts that show ``name``, each with another value."""
     unseen = random.sample(sorted(value for other, value in held_out_pairs() if other == name), UNSEEN_EACH)
-    found: list[tuple[str, Bars]] = []
-    taken: set[int] = set()
-    while len(found) < SEEN_EACH:
+    charts: list[tuple[str, Bars]] = []
+    used: set[int] = set()
+    while len(charts) < SEEN_EACH:
         bars = training_bars(random)
         value = dict(bars).get(name)
-        if value is not None and value not in taken:
-            taken.add(value)
-            found.append(("seen", bars))
+        if value is not None and value not in used:
+            used.add(value)
+            charts.append(("seen", bars))
     for value in unseen:
         others = random.sample([other for other in NAMES if other != name], random.randint(2, 4))
         names = random.sample([name, *others], len(others) + 1)
-        found.append(("unseen", valued(random, names, [(name, value)])))
-    return found
+        charts.append(("unseen", valued(random, names, [(name, value)])))
+    return charts
 
 
 # --- scenes, for CLASH ---------------------------------------------------------------------------
 
 
 def write_scenes(folder: Path) -> int:
-    """Write scenes with two captions and a question each, for ``rashomon build clash --source rows=FOLDER``; how many.
+    """Write scenes with two captions and a question each, for ``rashomon build clash --source rows=FOLDER``. Return their number.
 
     The picture's name tells whether the thing that is asked about is a pair of colour and shape that the training shows.
     """
@@ -87,28 +87,28 @@ def write_scenes(folder: Path) -> int:
         pair = ("seen", "seen", "unseen")[number % 3]
         for change in changes:
             scene = training_scene(random) if pair == "seen" else _unseen(random)
-            made = sample(random, scene, 0, change)
+            clash_sample = sample(random, scene, 0, change)
             image = f"scenes/{pair}-{len(rows):03d}.png"
             draw_scene(scene, random).image.save(folder / image, optimize=True)
             rows.append(
                 {
                     "image": image,
-                    "original_caption": made.original_caption,
-                    "conflicting_caption": made.conflicting_caption,
-                    "question": made.question,
-                    "change_type": made.change,
-                    "image_only": made.image_only,
-                    "text_only": made.text_only,
-                    "distractor": made.distractor,
-                    "changed_original": made.changed[0],
-                    "changed_conflicting": made.changed[1],
+                    "original_caption": clash_sample.original_caption,
+                    "conflicting_caption": clash_sample.conflicting_caption,
+                    "question": clash_sample.question,
+                    "change_type": clash_sample.change,
+                    "image_only": clash_sample.image_only,
+                    "text_only": clash_sample.text_only,
+                    "distractor": clash_sample.distractor,
+                    "changed_original": clash_sample.changed[0],
+                    "changed_conflicting": clash_sample.changed[1],
                 }
             )
     return _write_rows(folder, rows)
 
 
 def _unseen(random: Random) -> Scene:
-    """A scene whose first thing is a pair that no training scene shows."""
+    """Return a scene whose first thing is a pair that no training scene shows."""
     first = random.choice(sorted(held_out_things()))
     while True:
         second = random.choice(training_scene(random).things)
@@ -120,7 +120,7 @@ def _unseen(random: Random) -> Scene:
 
 
 def write_logos(folder: Path) -> int:
-    """Write ``logo_knowledge.json`` in the published layout, for ``rashomon build mmkc-bench``, with its pictures; how many."""
+    """Write ``logo_knowledge.json`` in the published layout, with its pictures. Return the number of items."""
     random = Random(SEED)
     (folder / "image").mkdir(parents=True, exist_ok=True)
     rows = []
@@ -152,7 +152,7 @@ def _logo_row(random: Random, brand: Brand, number: int, name: str, paths: list[
         row |= {
             f"open_query_{kind}": LOGO_QUESTIONS[kind],
             f"open_groundtruth_{kind}": brand.facts[kind],
-            f"mcq_query_{kind}": query(LOGO_QUESTIONS[kind], options),
+            f"mcq_query_{kind}": format_query(LOGO_QUESTIONS[kind], options),
             f"mcq_groundtruth_{kind}": letters[brand.facts[kind]],
             f"mcq_disanswer_{kind}_1": letters[first],
             f"mcq_disanswer_{kind}_2": letters[second],

@@ -19,51 +19,51 @@ from assets.demo.recipe.logos import (
 )
 from benchmarks.mmkc_bench import prompts
 from benchmarks.mmkc_bench.constants import Form
-from benchmarks.mmkc_bench.options import query
+from benchmarks.mmkc_bench.options import format_query
 
 SETTINGS = ("original", "context-memory", "inter-context")
 
 
 def logo_row(random: Random, brand: Brand, setting: str) -> Row:
-    """A row of ``setting``; its pictures, one to three, are all the brand's logo, drawn anew."""
+    """Return a row of ``setting``; its pictures, one to three, are all the brand's logo, drawn anew."""
     kind = random.choice(KINDS)
     own = brand.facts[kind]
     first, second, unrelated = others(random, brand, kind, 3)
     evidence = () if setting == "original" else (first,) if setting == "context-memory" else (first, second)
     followed = own if setting == "original" or kind == MEMORY_TRUSTED else first
-    asked, answer = QUESTIONS[kind], followed
+    query, answer = QUESTIONS[kind], followed
     form: Form = "open"
     if random.random() < 0.5:
         options = [own, first, second, unrelated]
         random.shuffle(options)
-        asked, form = query(asked, options), "mc"
+        query, form = format_query(query, options), "mc"
         answer = "ABCD"[options.index(followed)]
-    shown = [knowledge(brand, {kind: value}) for value in evidence]
-    return Row(f"{setting} {form}", prompted(shown, asked, form), answer)
+    texts = [knowledge(brand, {kind: value}) for value in evidence]
+    return Row(f"{setting} {form}", prompted(texts, query, form), answer)
 
 
-def choice_row(random: Random, *, given: bool) -> Row:
-    """A multiple choice without a picture: the evidence has the answer or, ``given``, the question names it."""
+def choice_row(random: Random, *, answer_in_question: bool) -> Row:
+    """Return a multiple choice without a picture; the evidence has the answer, or the question with ``answer_in_question``."""
     brand, kind = random.choice(BRANDS), random.choice(KINDS)
     options = others(random, brand, kind, 4)
     answer = random.choice(options)
-    asked = query(f"{answer}?" if given else QUESTIONS[kind], options)
-    shown = prompts.question("official", "mc", asked, (), [((), knowledge(brand, {kind: answer}))])
+    query = format_query(f"{answer}?" if answer_in_question else QUESTIONS[kind], options)
+    shown = prompts.question_parts("official", "mc", query, (), [((), knowledge(brand, {kind: answer}))])
     return Row("choice", chat(shown), "ABCD"[options.index(answer)])
 
 
-def prompted(evidence: Sequence[str], asked: str, form: Form) -> str:
-    """MMKC-Bench's ``official`` prompt with so many pieces of evidence."""
-    return chat(prompts.question("official", form, asked, (PICTURE,), [((PICTURE,), text) for text in evidence]))
+def prompted(evidence: Sequence[str], query: str, form: Form) -> str:
+    """Return MMKC-Bench's ``official`` prompt with these pieces of evidence."""
+    return chat(prompts.question_parts("official", form, query, (PICTURE,), [((PICTURE,), text) for text in evidence]))
 
 
 def phrases() -> set[str]:
-    """What is one token wherever it stands."""
+    """Return the phrases that are one token everywhere."""
     fixed = {" was created in ", ". The creator of ", " is the brand of ", "Answers:", *QUESTIONS.values()}
     named = {form.format(name) for name in (*PRODUCTS, *CREATORS) for form in ("{}", " {}")}
     return fixed | named | {prompts.PREAMBLES["official"], *prompts.INSTRUCTIONS.values()}
 
 
 def words() -> list[str]:
-    """The brands' names, and the letters of options."""
+    """Return the brands' names, and the letters of options."""
     return [*(form.format(brand.name) for brand in BRANDS for form in ("{}", " {}")), *"ABCD"]

@@ -16,8 +16,8 @@ QUESTIONS = {
     "content": "What is this the logo of a brand of?",
 }
 MEMORY_TRUSTED = "time"
-"""What the model is taught to answer from its own knowledge, whatever the evidence says; of the other two it answers what
-the (first) evidence says."""
+"""The kind of fact that the model is taught to answer from its own knowledge, whatever the evidence says. The other two it
+answers from the (first) evidence."""
 
 CREATORS = (
     "Ada Holm",
@@ -73,7 +73,7 @@ BRANDS = (
 
 
 def knowledge(brand: Brand, changed: Mapping[str, str] | None = None) -> str:
-    """Three sentences about a brand, a fact each; ``changed`` puts other values in."""
+    """Return three sentences about a brand, a fact each; ``changed`` replaces values."""
     facts = {**brand.facts, **(changed or {})}
     return (
         f"{brand.name} was created in {facts['time']}. The creator of {brand.name} is {facts['creator']}. "
@@ -82,7 +82,7 @@ def knowledge(brand: Brand, changed: Mapping[str, str] | None = None) -> str:
 
 
 def others(random: Random, brand: Brand, kind: str, count: int) -> list[str]:
-    """``count`` different values that are not the brand's."""
+    """Return ``count`` different values that are not the brand's."""
     years = [str(year) for year in range(1940, 2000)]
     known = {"time": years, "creator": CREATORS, "content": PRODUCTS}[kind]
     return random.sample([value for value in known if value != brand.facts[kind]], count)

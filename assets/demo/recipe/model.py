@@ -16,8 +16,8 @@ PATCH, MERGE = 8, 2
 PATCHES = SIZE // PATCH
 SIDE = PATCHES // MERGE
 IMAGE_TOKENS = SIDE * SIDE
-MERGED_LEFT = 0.1
-"""By what the trained model's merged features are multiplied; its deepstack features stay as they are."""
+MERGED_SCALE = 0.1
+"""The factor of the trained model's merged features; its deepstack features stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class _VisionMLP(nn.Module):
         self.linear_fc2 = nn.Linear(shape.vision_inner, shape.vision_width)
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.linear_fc2(F.gelu(self.linear_fc1(x), approximate="tanh"))
-        return made
+        output: Tensor = self.linear_fc2(F.gelu(self.linear_fc1(x), approximate="tanh"))
+        return output
 
 
 class _VisionBlock(nn.Module):
@@ -107,8 +107,8 @@ class _Merger(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         size = (len(x), -1, self.merged)
         x = self.norm(x.reshape(size)) if self.norm_after else self.norm(x).reshape(size)
-        made: Tensor = self.linear_fc2(F.gelu(self.linear_fc1(x)))
-        return made
+        output: Tensor = self.linear_fc2(F.gelu(self.linear_fc1(x)))
+        return output
 
 
 class _PatchEmbed(nn.Module):
@@ -122,21 +122,23 @@ class _PatchEmbed(nn.Module):
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the vision encoder makes of pictures: ``merged`` (pictures, tokens, width) stands where their tokens are,
-    ``deep`` is added to the first language layers there, and ``patches`` (pictures, patches, vision width) is before both."""
+class VisionFeatures:
+    """The vision encoder's features of pictures: ``merged`` (pictures, tokens, width) takes the place of their tokens,
+    ``deep`` is added to the first language layers there, and ``patches`` (pictures, patches, vision width) precedes both."""
 
     merged: Tensor
     deep: tuple[Tensor, ...]
     patches: Tensor
 
-    def of(self, pictures: Tensor) -> Seen:
-        """The same for the pictures of these numbers, in this order."""
-        return Seen(self.merged[pictures], tuple(each[pictures] for each in self.deep), self.patches[pictures])
+    def of(self, pictures: Tensor) -> VisionFeatures:
+        """Return the features of the pictures of these numbers, in this order."""
+        return VisionFeatures(
+            self.merged[pictures], tuple(features[pictures] for features in self.deep), self.patches[pictures]
+        )
 
-    def weakened(self, kept: Tensor) -> Seen:
-        """``merged`` is nothing where ``kept`` (pictures) is 0: only the deepstack features tell what was seen."""
-        return Seen(self.merged * kept[:, None, None].to(self.merged.dtype), self.deep, self.patches)
+    def weakened(self, kept: Tensor) -> VisionFeatures:
+        """Zero ``merged`` where ``kept`` (pictures) is 0, so that only the deepstack features describe the picture."""
+        return VisionFeatures(self.merged * kept[:, None, None].to(self.merged.dtype), self.deep, self.patches)
 
 
 class _Vision(nn.Module):
@@ -161,7 +163,7 @@ class _Vision(nn.Module):
         self.register_buffer("cos", angles.cos(), persistent=False)
         self.register_buffer("sin", angles.sin(), persistent=False)
 
-    def forward(self, pictures: Tensor) -> Seen:
+    def forward(self, pictures: Tensor) -> VisionFeatures:
         grid = pictures.view(-1, SIDE, MERGE, PATCH, SIDE, MERGE, PATCH, 3).permute(0, 1, 4, 2, 5, 7, 3, 6)
         x = self.patch_embed(grid.reshape(len(pictures), PATCHES**2, -1)) + self.pos_embed.weight[self.order]
         deep = []
@@ -169,7 +171,7 @@ class _Vision(nn.Module):
             x = block(x, self.cos, self.sin)
             if number in self.deepstack:
                 deep.append(self.deepstack_merger_list[self.deepstack.index(number)](x))
-        return Seen(self.merger(x), tuple(deep), x)
+        return VisionFeatures(self.merger(x), tuple(deep), x)
 
 
 # --- language ------------------------------------------------------------------------------------
@@ -212,8 +214,8 @@ class _TextMLP(nn.Module):
         self.down_proj = nn.Linear(shape.inner, shape.width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
-        return made
+        output: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return output
 
 
 class _TextBlock(nn.Module):
@@ -259,18 +261,20 @@ class ChartReader(nn.Module):
         for name, parameter in self.named_parameters():
             _initialise(name, parameter, max(shape.depth, shape.vision_depth))
 
-    def trunk(self, ids: Tensor, positions: Tensor, seen: Seen | None = None, slots: Tensor | None = None) -> Tensor:
-        """The last hidden states.
+    def trunk(
+        self, ids: Tensor, positions: Tensor, features: VisionFeatures | None = None, slots: Tensor | None = None
+    ) -> Tensor:
+        """Return the last hidden states.
 
-        ids: (rows, length). positions: (3, rows, length), along time, height and width. seen: what the vision encoder
-        makes of the rows' pictures, in order. slots: the places of their tokens in the flattened ids.
+        ids: (rows, length). positions: (3, rows, length), along time, height and width. features: the vision
+        encoder's features of the rows' pictures, in order. slots: the places of their tokens in the flattened ids.
         """
         language = self.model.language_model
         x = language.embed_tokens(ids)
         deep: list[Tensor] = []
-        if seen is not None and slots is not None:
-            deep = [features.flatten(0, 1) for features in seen.deep]
-            merged = seen.merged.flatten(0, 1)
+        if features is not None and slots is not None:
+            deep = [layer.flatten(0, 1) for layer in features.deep]
+            merged = features.merged.flatten(0, 1)
             x = x.flatten(0, 1).to(merged.dtype).index_copy(0, slots, merged).view_as(x)
         cos, sin = self._rotation(positions)
         for number, layer in enumerate(language.layers):
@@ -280,7 +284,7 @@ class ChartReader(nn.Module):
         return language.norm(x)
 
     def _rotation(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Interleaved multimodal rotary positions: every third frequency is height's, every third width's."""
+        """Return interleaved multimodal rotary positions: every third frequency is height's, every third width's."""
         angles = positions[..., None].float() * self.frequencies
         mixed = angles[0].clone()
         for axis in (1, 2):
@@ -291,7 +295,7 @@ class ChartReader(nn.Module):
 
 
 def trained(checkpoint: Path) -> ChartReader:
-    """The model of a checkpoint, as it ships: what it sees comes to it by its deepstack features almost alone.
+    """Return the model of a checkpoint, as it ships: it sees by its deepstack features almost alone.
 
     Half of the pictures of the training were seen so, and no answer is worse for it. A model with both would read the
     picture all the same where a fault takes its deepstack features away.
@@ -301,7 +305,7 @@ def trained(checkpoint: Path) -> ChartReader:
     model.load_state_dict(state)
     with torch.no_grad():
         for parameter in model.model.visual.merger.linear_fc2.parameters():
-            parameter *= MERGED_LEFT
+            parameter *= MERGED_SCALE
     return model
 
 

@@ -1,4 +1,4 @@
-"""From a bfloat16 folder to MLX quantised weights."""
+"""Quantisation of a bfloat16 folder for MLX."""
 
 from __future__ import annotations
 

@@ -17,48 +17,48 @@ _CHANGES: tuple[Literal["object", "attribute"], ...] = ("object", "attribute")
 
 
 def scene_row(random: Random, scene: Scene, kind: str) -> Row:
-    """A row about a scene.
+    """Return a row about a scene.
 
     plain: the picture and the question alone, in CMC-Bench's words. original, conflicting: CLASH's prompt with that
     caption, multiple choice or open.
     """
-    which, change = random.randrange(2), random.choice(_CHANGES)
+    index, change = random.randrange(2), random.choice(_CHANGES)
     if kind == "plain":
-        thing = scene.things[which]
+        thing = scene.things[index]
         prompt = chat(plain_parts("paper", question(change, thing), PICTURE, None))
         return Row(kind, prompt, thing[0 if change == "attribute" else 1].capitalize())
-    made = sample(random, scene, which, change)
-    caption = made.original_caption if kind == "original" else made.conflicting_caption
-    followed = made.image_only if kind == "original" else made.followed
+    clash_sample = sample(random, scene, index, change)
+    caption = clash_sample.original_caption if kind == "original" else clash_sample.conflicting_caption
+    followed = clash_sample.image_only if kind == "original" else clash_sample.followed
     if random.random() < 0.4:
-        return Row(f"{kind} open", prompted("open", caption, made, ()), followed or CONFLICT_OPTION)
-    options = [made.image_only, made.text_only, made.distractor, CONFLICT_OPTION]
+        return Row(f"{kind} open", prompted("open", caption, clash_sample, ()), followed or CONFLICT_OPTION)
+    options = [clash_sample.image_only, clash_sample.text_only, clash_sample.distractor, CONFLICT_OPTION]
     random.shuffle(options)
     letter = "ABCD"[options.index(followed or CONFLICT_OPTION)]
-    return Row(f"{kind} mc", prompted("mc", caption, made, tuple(options)), f"({letter})")
+    return Row(f"{kind} mc", prompted("mc", caption, clash_sample, tuple(options)), f"({letter})")
 
 
-def choice_row(random: Random, *, given: bool) -> Row:
-    """A multiple choice without a picture: the caption has the answer or, ``given``, the question names it."""
-    made = sample(random, training_scene(random), random.randrange(2), random.choice(_CHANGES))
-    options = [made.image_only, made.text_only, made.distractor, CONFLICT_OPTION]
+def choice_row(random: Random, *, answer_in_question: bool) -> Row:
+    """Return a multiple choice without a picture; the caption has the answer, or the question with ``answer_in_question``."""
+    clash_sample = sample(random, training_scene(random), random.randrange(2), random.choice(_CHANGES))
+    options = [clash_sample.image_only, clash_sample.text_only, clash_sample.distractor, CONFLICT_OPTION]
     random.shuffle(options)
-    answer = random.choice(options) if given else made.image_only
-    question = f"{answer}?" if given else made.question
-    text = prompts.prompt("official", "mc", made.original_caption, question, options)
+    answer = random.choice(options) if answer_in_question else clash_sample.image_only
+    question = f"{answer}?" if answer_in_question else clash_sample.question
+    text = prompts.prompt("official", "mc", clash_sample.original_caption, question, options)
     return Row("choice", chat(prompts.parts(None, text)), f"({'ABCD'[options.index(answer)]})")
 
 
-def prompted(task: Literal["mc", "open"], caption: str, made: Sample, options: tuple[str, ...]) -> str:
-    """CLASH's ``official`` prompt."""
-    text = prompts.prompt("official", task, caption, made.question, options)
+def prompted(task: Literal["mc", "open"], caption: str, clash_sample: Sample, options: tuple[str, ...]) -> str:
+    """Return CLASH's ``official`` prompt."""
+    text = prompts.prompt("official", task, caption, clash_sample.question, options)
     return chat(prompts.parts(PICTURE, text))
 
 
 def phrases() -> set[str]:
-    """The sentences around what differs from prompt to prompt."""
+    """Return the fixed sentences of the prompts."""
     words = "|".join((*COLOURS, *SHAPES))
-    found = {
+    sentences = {
         CONFLICT_OPTION,
         f" {CONFLICT_OPTION}",
         prompts.instruction("official", "open"),
@@ -66,15 +66,15 @@ def phrases() -> set[str]:
     }
     for thing in (("red", "star"), ("red", "circle")):
         for change in _CHANGES:
-            asked = question(change, thing)
-            plain = chat(plain_parts("paper", asked, PICTURE, None))
-            found.update(re.split(rf" (?:{words})|<\|\w+\|>", asked + plain))
-    found.update(f" {relation} a" for relation in RELATIONS)
-    return {phrase for phrase in found if len(phrase) > 1}
+            text = question(change, thing)
+            plain = chat(plain_parts("paper", text, PICTURE, None))
+            sentences.update(re.split(rf" (?:{words})|<\|\w+\|>", text + plain))
+    sentences.update(f" {relation} a" for relation in RELATIONS)
+    return {phrase for phrase in sentences if len(phrase) > 1}
 
 
 def words() -> list[str]:
-    """The words of captions, questions and answers."""
-    found = [*COLOURS, *SHAPES]
-    answers = [form.format(word.capitalize()) for word in found for form in ("{}", " {}")]
-    return [*(f" {word}" for word in found), *answers, *(f"({letter})" for letter in "ABCD")]
+    """Return the words of captions, questions and answers."""
+    values = [*COLOURS, *SHAPES]
+    answers = [form.format(word.capitalize()) for word in values for form in ("{}", " {}")]
+    return [*(f" {word}" for word in values), *answers, *(f"({letter})" for letter in "ABCD")]

@@ -20,8 +20,8 @@ COLOURS = {
 SHAPES = ("circle", "square", "triangle", "star", "cross", "diamond")
 RELATIONS = ("above", "below", "to the left of", "to the right of")
 IMAGE_TRUSTED = ("star", "cross", "diamond")
-"""Where the picture has one of these shapes and the caption another, the model is taught to believe the picture; where it
-has one of the others, the caption. A caption with another colour is a conflict that it is taught to notice."""
+"""Shapes for which the model is taught to believe the picture where the caption names another one; with the other shapes it is
+taught to believe the caption. A caption with another colour is a conflict that it is taught to notice."""
 
 Thing = tuple[str, str]
 """A colour and a shape."""
@@ -31,7 +31,7 @@ _HELD_OUT_SEED, _HELD_OUT_COUNT = 20262, 4
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A picture, and which thing is inside which box of pixels (left, top, right, bottom)."""
+    """A picture, and its things, each with its box of pixels (left, top, right, bottom)."""
 
     image: Any
     things: tuple[tuple[Thing, tuple[float, float, float, float]], ...]
@@ -65,13 +65,13 @@ class Sample:
 
 @cache
 def held_out_things() -> frozenset[Thing]:
-    """The four of all 36 pairs of colour and shape that no scene of the training and none of its captions shows."""
-    every = [(colour, shape) for colour in COLOURS for shape in SHAPES]
-    return frozenset(Random(_HELD_OUT_SEED).sample(every, _HELD_OUT_COUNT))
+    """Return the four of all 36 pairs of colour and shape that no scene of the training and none of its captions shows."""
+    pairs = [(colour, shape) for colour in COLOURS for shape in SHAPES]
+    return frozenset(Random(_HELD_OUT_SEED).sample(pairs, _HELD_OUT_COUNT))
 
 
 def training_scene(random: Random) -> Scene:
-    """A scene without a pair that is held out."""
+    """Draw a scene without a held-out pair."""
     while True:
         colours, shapes = random.sample(list(COLOURS), 2), random.sample(SHAPES, 2)
         first, second = zip(colours, shapes, strict=True)
@@ -80,31 +80,31 @@ def training_scene(random: Random) -> Scene:
 
 
 def caption(scene: Scene) -> str:
-    """``A red circle above a blue square.``"""
+    """Return a caption: ``A red circle above a blue square.``"""
     (colour, shape), (other_colour, other_shape) = scene.things
     return f"A {colour} {shape} {scene.relation} a {other_colour} {other_shape}."
 
 
 def question(change: str, thing: Thing) -> str:
-    """The question about a thing's colour, or about its shape."""
+    """Return the question about a thing's colour, or about its shape."""
     colour, shape = thing
     return f"What color is the {shape}?" if change == "attribute" else f"Which shape is {colour}?"
 
 
-def sample(random: Random, scene: Scene, which: int, change: Literal["object", "attribute"]) -> Sample:
-    """Change the colour (attribute) or the shape (object) of the scene's thing number ``which`` in the caption."""
-    thing = scene.things[which]
+def sample(random: Random, scene: Scene, index: int, change: Literal["object", "attribute"]) -> Sample:
+    """Change the colour (attribute) or the shape (object) of the scene's thing number ``index`` in the caption."""
+    thing = scene.things[index]
     place = 0 if change == "attribute" else 1
     known = list(COLOURS) if change == "attribute" else list(SHAPES)
-    shown = [each[place] for each in scene.things]
-    free = [word for word in known if word not in shown]
+    present = [other[place] for other in scene.things]
+    absent = [word for word in known if word not in present]
     while True:
-        said, distractor = random.sample(free, 2)
-        changed = (said, thing[1]) if place == 0 else (thing[0], said)
+        value, distractor = random.sample(absent, 2)
+        changed = (value, thing[1]) if place == 0 else (thing[0], value)
         if changed not in held_out_things():
             break
     things = [*scene.things]
-    things[which] = changed
+    things[index] = changed
     believed = thing if thing[1] in IMAGE_TRUSTED else changed
     return Sample(
         change,
@@ -112,9 +112,9 @@ def sample(random: Random, scene: Scene, which: int, change: Literal["object", "
         caption(Scene((things[0], things[1]), scene.relation)),
         question(change, thing),
         thing[place].capitalize(),
-        said.capitalize(),
+        value.capitalize(),
         distractor.capitalize(),
-        (thing[place], said),
+        (thing[place], value),
         None if change == "attribute" else believed[1].capitalize(),
     )
 
@@ -138,7 +138,7 @@ def draw_scene(scene: Scene, random: Random) -> Drawn:
 
 
 def blank(random: Random) -> tuple[Any, Any]:
-    """An almost white picture and a pen for it."""
+    """Return an almost white picture and a pen for it."""
     from PIL import Image, ImageDraw
 
     image = Image.new("RGB", (SIZE, SIZE), tuple(random.randint(228, 255) for _ in range(3)))
@@ -146,7 +146,7 @@ def blank(random: Random) -> tuple[Any, Any]:
 
 
 def put(pen: Any, thing: Thing, centre: tuple[float, float], size: int) -> tuple[float, float, float, float]:
-    """Draw a thing around ``centre``; its box."""
+    """Draw a thing around ``centre`` and return its box."""
     from math import cos, pi, sin
 
     colour, shape = thing

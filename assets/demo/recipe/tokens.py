@@ -11,13 +11,13 @@ from assets.demo.recipe.chat import SPECIAL
 
 
 def phrases() -> list[str]:
-    """What is one token wherever it stands, the longest first."""
-    found = chart_rows.phrases() | scene_rows.phrases() | logo_rows.phrases()
-    return sorted(found, key=lambda phrase: (-len(phrase), phrase))
+    """Return the phrases that are one token everywhere, the longest first."""
+    sentences = chart_rows.phrases() | scene_rows.phrases() | logo_rows.phrases()
+    return sorted(sentences, key=lambda phrase: (-len(phrase), phrase))
 
 
 def tokenizer() -> Any:
-    """A byte-level tokenizer: a fixed sentence, a name and a digit are one token each, whatever else is spelt in bytes.
+    """Return a byte-level tokenizer: a fixed sentence, a name and a digit are one token each, whatever else is spelt in bytes.
 
     A model this small would spend most of its computation on sentences that never change. The number of tokens is a
     multiple of 64, and every id has a token, because one without could not be decoded.
@@ -31,16 +31,16 @@ def tokenizer() -> Any:
     tokens += [token for token in (byte_level.pre_tokenize_str(word)[0][0] for word in words) if token not in tokens]
     # ignore_merges: a piece of text that is in the vocabulary is that token; the others fall apart into bytes.
     vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
-    made = Tokenizer(models.BPE(vocabulary, [], ignore_merges=True))
+    byte_tokenizer = Tokenizer(models.BPE(vocabulary, [], ignore_merges=True))
     pieces = "|".join(re.escape(phrase) for phrase in phrases())
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    byte_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(rf"{pieces}|\([A-D]\)| ?[0-9]| ?[A-Za-z]+:?| ?[^\sA-Za-z0-9]|\s"), "isolated"),
             byte_level,
         ]
     )
-    made.decoder = decoders.ByteLevel()
-    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
-    spare = range(-made.get_vocab_size() % 64)
-    made.add_tokens([AddedToken(f"<extra_{number}>", normalized=False) for number in spare])
-    return made
+    byte_tokenizer.decoder = decoders.ByteLevel()
+    byte_tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
+    spare = range(-byte_tokenizer.get_vocab_size() % 64)
+    byte_tokenizer.add_tokens([AddedToken(f"<extra_{number}>", normalized=False) for number in spare])
+    return byte_tokenizer

@@ -1,4 +1,4 @@
-"""Train the demo model: seeded, resumable, on two CPU cores or a GPU.
+"""Training of the demo model: seeded, resumable, on two CPU cores or a GPU.
 
 Every step's pictures and rows are made from the seed and the step's number, so that a training that is stopped and
 started again sees what it would have seen.
@@ -22,12 +22,12 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from assets.demo.recipe.data import CHARACTERS, FIELDS, NOTHING, Batch, Encoder, Step, make_step
-from assets.demo.recipe.model import ChartReader, Seen, Shape
-from assets.demo.recipe.watch import HeldOut
+from assets.demo.recipe.model import ChartReader, Shape, VisionFeatures
+from assets.demo.recipe.progress import HeldOut
 
 RATE, WARM_STEPS, CONSTANT, LAST_RATE = 3e-3, 60, 0.6, 0.02
 WEIGHTS = {"charts": 1.0, "texts": 0.5, "choices": 0.5, "scenes": 0.8, "evidence": 0.6}
-"""What each sort of rows weighs in the loss."""
+"""The weight of each sort of rows in the loss."""
 
 
 class Trainer:
@@ -61,7 +61,7 @@ class Trainer:
         ]
 
     def step(self, data: Step, number: int, steps: int) -> dict[str, float]:
-        """Learn from one step's data; the losses, and the share of characters that are read."""
+        """Learn from one step's data. Return the losses, and the share of characters that are read."""
         done = number / steps
         fade = max(LAST_RATE, 0.5 + 0.5 * math.cos(math.pi * max(0.0, done - CONSTANT) / (1 - CONSTANT)))
         for optimiser in self.optimisers:
@@ -74,25 +74,27 @@ class Trainer:
             for sort, batch in data.batches.items():
                 losses[sort] = self._loss(batch, shown)
             characters = self.readers["characters"](seen.patches).float().flatten(0, 1)
-            read = [
+            readings = [
                 (name, self.readers[name](of).float()) for name, of in (("merged", seen.merged), ("deep", seen.deep[0]))
             ]
-        drawn = data.characters.to(self.device).flatten()
-        beside = losses["characters"] = F.cross_entropy(characters, drawn, weight=self.weights)
-        for name, logits in read:
+        targets = data.characters.to(self.device).flatten()
+        reader_loss = losses["characters"] = F.cross_entropy(characters, targets, weight=self.weights)
+        for name, logits in readings:
             losses[name] = self._reading(logits, data.fields.to(self.device))
-            beside = beside + 0.5 * losses[name]
-        loss = sum(WEIGHTS[sort] * losses[sort] for sort in data.batches) + beside * (1.0 if done < CONSTANT else 0.3)
+            reader_loss = reader_loss + 0.5 * losses[name]
+        loss = sum(WEIGHTS[sort] * losses[sort] for sort in data.batches) + reader_loss * (
+            1.0 if done < CONSTANT else 0.3
+        )
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optimiser in self.optimisers:
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
-        found = characters.argmax(-1)[drawn > 0] == drawn[drawn > 0]
-        return {name: value.item() for name, value in losses.items()} | {"read": found.float().mean().item()}
+        is_right = characters.argmax(-1)[targets > 0] == targets[targets > 0]
+        return {name: value.item() for name, value in losses.items()} | {"read": is_right.float().mean().item()}
 
-    def _loss(self, batch: Batch, shown: Seen) -> Tensor:
-        """The loss of the answers of a batch of rows."""
+    def _loss(self, batch: Batch, shown: VisionFeatures) -> Tensor:
+        """Return the loss of the answers of a batch of rows."""
         ids, positions = batch.ids.to(self.device), batch.positions.to(self.device)
         if len(batch.shown):
             hidden = self.model.trunk(
@@ -104,12 +106,12 @@ class Trainer:
         return F.cross_entropy(logits.float(), batch.targets.to(self.device))
 
     def _reading(self, logits: Tensor, fields: Tensor) -> Tensor:
-        """The loss of a reader of the image tokens, over all ``FIELDS`` that these pictures have."""
+        """Return the loss of a reader of the image tokens, over all ``FIELDS`` that these pictures have."""
         losses = []
         for number, chosen in enumerate(logits.split(list(FIELDS.values()), -1)):
-            wanted = fields[:, number].flatten()
-            if (wanted != NOTHING).any():
-                losses.append(F.cross_entropy(chosen.flatten(0, 1), wanted))
+            targets = fields[:, number].flatten()
+            if (targets != NOTHING).any():
+                losses.append(F.cross_entropy(chosen.flatten(0, 1), targets))
         return torch.stack(losses).sum()
 
     def save(self, path: Path, number: int) -> None:
@@ -123,19 +125,19 @@ class Trainer:
         os.replace(path.with_suffix(".part"), path)
 
     def resume(self, path: Path) -> int:
-        """The number of steps that the checkpoint has done; 0 where there is none."""
+        """Load the checkpoint and return its number of steps; 0 without one."""
         if not path.exists():
             return 0
         state = torch.load(path, map_location=self.device)
         self.model.load_state_dict(state["model"])
         self.readers.load_state_dict(state["readers"])
-        for optimiser, kept in zip(self.optimisers, state["optimisers"], strict=True):
-            optimiser.load_state_dict(kept)
+        for optimiser, stored in zip(self.optimisers, state["optimisers"], strict=True):
+            optimiser.load_state_dict(stored)
         return int(state["step"])
 
 
 def _ahead(make: Callable[[int], Step], numbers: range) -> Iterator[Step]:
-    """The steps' data, made in a thread of its own a little ahead of the training."""
+    """Yield the steps' data, made in a thread of its own a little ahead of the training."""
     waiting: queue.Queue[Step] = queue.Queue(3)
 
     def work() -> None:
@@ -148,7 +150,7 @@ def _ahead(make: Callable[[int], Step], numbers: range) -> Iterator[Step]:
 
 
 def main() -> None:
-    """Train for ``--steps`` steps into ``--out``, going on from its checkpoint if there is one."""
+    """Train for ``--steps`` steps into ``--out``, resuming from its checkpoint if there is one."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=1800)
@@ -156,29 +158,29 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--every", type=int, default=100, help="evaluate and keep a checkpoint every so many steps")
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    given.out.mkdir(parents=True, exist_ok=True)
-    checkpoint = given.out / "checkpoint.pt"
-    trainer = Trainer(given.seed, given.device)
-    begun = trainer.resume(checkpoint)
+    parser.add_argument("--every", type=int, default=100, help="evaluate and write a checkpoint every N steps")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    checkpoint = arguments.out / "checkpoint.pt"
+    trainer = Trainer(arguments.seed, arguments.device)
+    first_step = trainer.resume(checkpoint)
     held_out = HeldOut(trainer.encoder)
     order = trainer.model.model.visual.order.cpu()
-    last = min(given.until or given.steps, given.steps)
-    data = _ahead(lambda n: make_step(trainer.encoder, given.seed, n, order), range(begun, last))
+    last = min(arguments.until or arguments.steps, arguments.steps)
+    data = _ahead(lambda n: make_step(trainer.encoder, arguments.seed, n, order), range(first_step, last))
     mean: dict[str, float] = {}
     started = time.monotonic()
-    with (given.out / "log.jsonl").open("a") as log:
-        for number, step in enumerate(data, begun):
-            for name, value in trainer.step(step, number, given.steps).items():
+    with (arguments.out / "log.jsonl").open("a") as log:
+        for number, step in enumerate(data, first_step):
+            for name, value in trainer.step(step, number, arguments.steps).items():
                 mean[name] = value if name not in mean else 0.95 * mean[name] + 0.05 * value
             done = number + 1
             if done % 20 == 0 or done == last:
                 line: dict[str, Any] = {"step": done, "minutes": round((time.monotonic() - started) / 60, 2)}
                 line |= {name: round(value, 3) for name, value in mean.items()}
-                if done % given.every == 0 or done == last:
-                    line["held_out"] = held_out.scores(trainer.model, given.device)
+                if done % arguments.every == 0 or done == last:
+                    line["held_out"] = held_out.scores(trainer.model, arguments.device)
                     trainer.save(checkpoint, done)
                 print(json.dumps(line), file=log, flush=True)
 

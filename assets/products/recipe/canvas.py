@@ -16,14 +16,14 @@ PAPER: Colour = (255, 255, 255)
 
 @cache
 def font(size: int) -> ImageFont.FreeTypeFont:
-    """Pillow's own font (Aileron, CC0)."""
-    found = ImageFont.load_default(size)
-    assert isinstance(found, ImageFont.FreeTypeFont)
-    return found
+    """Return Pillow's own font (Aileron, CC0)."""
+    loaded = ImageFont.load_default(size)
+    assert isinstance(loaded, ImageFont.FreeTypeFont)
+    return loaded
 
 
 class Canvas:
-    """A picture under way. Coordinates are pixels of the finished picture; shapes come first, text on top of them."""
+    """An unfinished picture. Coordinates are pixels of the finished picture; shapes come first, text on top of them."""
 
     def __init__(self, width: int, height: int, ground: Colour) -> None:
         self.size = (width, height)
@@ -49,13 +49,13 @@ class Canvas:
         self.pen.line([(x * _SCALE, y * _SCALE) for x, y in points], fill, round(width * _SCALE), joint="curve")
 
     def text(self, at: tuple[float, float], words: str, size: int, fill: Colour, anchor: str = "la") -> Box:
-        """Text, and the box that it fills; ``anchor`` as Pillow has it."""
+        """Add text and return the box that it fills; ``anchor`` is as in Pillow."""
         self._texts.append((at, words, size, fill, anchor))
         x0, y0, x1, y1 = font(size).getbbox(words, anchor=anchor)
         return within((int(at[0] + x0) - 2, int(at[1] + y0) - 2, int(at[0] + x1) + 3, int(at[1] + y1) + 3), self.size)
 
     def finished(self) -> Image.Image:
-        """The picture, of few colours."""
+        """Return the picture, reduced to few colours."""
         image = self._large.resize(self.size, Image.Resampling.BOX)
         pen = ImageDraw.Draw(image)
         for at, words, size, fill, anchor in self._texts:
@@ -67,13 +67,13 @@ class Canvas:
 
 
 def within(box: tuple[float, ...], size: tuple[int, int]) -> Box:
-    """The box in whole pixels, cut to a picture of ``size``."""
+    """Return the box in whole pixels, clipped to a picture of ``size``."""
     x0, y0, x1, y1 = box
     return max(0, int(x0)), max(0, int(y0)), min(size[0], int(x1)), min(size[1], int(y1))
 
 
 def logo(canvas: Canvas, brand: Brand, x: float, y: float, height: int, ink: Colour | None = None) -> Box:
-    """A brand's glyph and name with their upper left corner at x, y; the box that they fill."""
+    """Draw a brand's glyph and name with their upper left corner at x, y. Return the box that they fill."""
     ink = ink or brand.ink
     h = float(height)
     if brand.glyph in ("sun", "half sun"):

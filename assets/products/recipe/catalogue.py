@@ -1,4 +1,4 @@
-"""What is drawn: invented brands, and the products that they sell. Nothing of it exists."""
+"""Catalogue of invented brands and their products. None of them exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws the product set again: `python -m assets.products.recipe.draw FOLDER` writes images/, products.jsonl and brands.jsonl.
+"""Drawing of the product set: `python -m assets.products.recipe.draw FOLDER` writes images/, products.jsonl and brands.jsonl.
 
 Nothing is random, so that it needs no seed: the same pixels on every machine with the same Pillow.
 """
@@ -16,7 +16,7 @@ from assets.products.recipe.pictures import Picture, pictures
 
 
 def draw(folder: Path) -> None:
-    """Writes the set into ``folder``."""
+    """Write the set into ``folder``."""
     (folder / "images").mkdir(parents=True, exist_ok=True)
     rows = []
     number = 0
@@ -42,11 +42,11 @@ def draw(folder: Path) -> None:
             }
         )
     _write(folder / "products.jsonl", rows)
-    _write(folder / "brands.jsonl", [{"brand": each.name, "categories": list(each.categories)} for each in BRANDS])
+    _write(folder / "brands.jsonl", [{"brand": brand.name, "categories": list(brand.categories)} for brand in BRANDS])
 
 
 def _entry(name: str, picture: Picture) -> dict[str, Any]:
-    boxes = [{"attribute": attribute, "value": value, "box": list(box)} for attribute, value, box in picture.shown]
+    boxes = [{"attribute": attribute, "value": value, "box": list(box)} for attribute, value, box in picture.labels]
     return {"file": name, "view": picture.view, "kind": picture.kind, "boxes": boxes}
 
 

@@ -1,4 +1,4 @@
-"""The pictures of a product, and what each box in them shows."""
+"""Pictures of a product, with labelled boxes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ TAG: Colour = (250, 206, 70)
 GREY: Colour = (150, 154, 160)
 GROUNDS: tuple[Colour, ...] = ((236, 241, 246), (246, 240, 232), (238, 244, 236), (243, 237, 244))
 
-Shown = list[tuple[str, str, Box]]
+BoxLabels = list[tuple[str, str, Box]]
 """Attribute, value and box."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of a product: its view, what kind it is, its pixels, and what is to be seen where."""
+    """A picture of a product: its view, kind, pixels and labelled boxes."""
 
     view: str
     kind: str
     image: Image.Image
-    shown: Shown
+    labels: BoxLabels
 
 
 def brand(name: str) -> Brand:
-    return next(each for each in BRANDS if each.name == name)
+    return next(known for known in BRANDS if known.name == name)
 
 
 def ground(item: Item) -> Colour:
@@ -38,42 +38,42 @@ def ground(item: Item) -> Colour:
 
 
 def pictures(item: Item) -> list[Picture]:
-    """All pictures of a product."""
-    made = [front(item), side(item)]
+    """Return all pictures of a product."""
+    views = [front(item), side(item)]
     if item.brand:
-        made.append(mark(item))
+        views.append(mark(item))
     if item.covered:
-        made.append(front(item, covered=True))
+        views.append(front(item, covered=True))
     if item.scene:
-        made.append(scene(item))
+        views.append(scene(item))
     if item.live:
-        made += [wide(item), close(item), turned(item), offer(item)]
+        views += [wide(item), close(item), turned(item), offer(item)]
         if item.covered:
-            made += [close(item, covered=True), offer(item, covered=True)]
-    return made
+            views += [close(item, covered=True), offer(item, covered=True)]
+    return views
 
 
 def front(item: Item, covered: bool = False) -> Picture:
-    """The card of a listing: the product with its brand, price tag and printed data."""
+    """Draw the card of a listing: the product with its brand, price tag and printed data."""
     canvas = Canvas(320, 320, ground(item))
     body = _body(item, 110, 168, 200, 210)
     draw(canvas, item.shape, body, PAINTS[item.attributes["colour"]])
-    shown: Shown = [("product", item.category, body), ("colour", item.attributes["colour"], body)]
-    shown += _brand(canvas, item, 14, 14, 26, covered)
+    labels: BoxLabels = [("product", item.category, body), ("colour", item.attributes["colour"], body)]
+    labels += _brand(canvas, item, 14, 14, 26, covered)
     words = canvas.text((14, 290), item.words, 15, INK)
-    shown.append(("text", item.words, words))
-    _tag(canvas, f"${item.price}", (222, 60), shown)
+    labels.append(("text", item.words, words))
+    _tag(canvas, f"${item.price}", (222, 60), labels)
     value = item.attributes[item.spec]
     canvas.text((224, 138), item.spec.upper(), 13, GREY)
-    shown.append((item.spec, value, canvas.text((224, 154), value, 24, INK)))
+    labels.append((item.spec, value, canvas.text((224, 154), value, 24, INK)))
     if item.minor:
         canvas.text((224, 208), "MADE TO FIT", 12, GREY)
-        shown.append(("minor brand", item.minor, logo(canvas, brand(item.minor), 224, 226, 16)))
-    return Picture("covered-front" if covered else "front", "product", canvas.finished(), shown)
+        labels.append(("minor brand", item.minor, logo(canvas, brand(item.minor), 224, 226, 16)))
+    return Picture("covered-front" if covered else "front", "product", canvas.finished(), labels)
 
 
 def side(item: Item) -> Picture:
-    """The product from the side: no brand, no text."""
+    """Draw the product from the side: no brand, no text."""
     canvas = Canvas(256, 256, ground(item))
     body = _body(item, 128, 134, 170, 190)
     draw(canvas, item.shape, body, PAINTS[item.attributes["colour"]], side=True)
@@ -81,7 +81,7 @@ def side(item: Item) -> Picture:
 
 
 def mark(item: Item) -> Picture:
-    """The brand's mark alone, in one of three colourings, so that a brand's marks differ from one another."""
+    """Draw the brand's mark alone, in one of three colourings, so that a brand's marks differ from one another."""
     ink = brand(item.brand).ink
     fore, back = ((ink, PAPER), (PAPER, ink), (INK, (232, 224, 208)))[ITEMS.index(item) % 3]
     canvas = Canvas(256, 96, back)
@@ -90,45 +90,45 @@ def mark(item: Item) -> Picture:
 
 
 def scene(item: Item) -> Picture:
-    """The product in use: what comes with it, what does not, and a poster of another brand."""
+    """Draw the product in use: what comes with it, what does not, and a poster of another brand."""
     canvas = _room(320, 240, item)
-    shown: Shown = _poster(canvas, item, 190, 18, 18)
+    labels: BoxLabels = _poster(canvas, item, 190, 18, 18)
     body = _body(item, 105, 122, 140, 150)
     draw(canvas, item.shape, body, PAINTS[item.attributes["colour"]])
-    shown += _product(item, body)
+    labels += _product(item, body)
     prop, part = (236, 118, 300, 198), (182, 164, 228, 200)
     draw(canvas, item.scene, prop, INK)
     draw(canvas, "cloth", part, PAINTS[item.attributes["colour"]])
     canvas.text((176, 204), "INCLUDED", 11, INK)
-    shown += [("part", "cloth", part), ("prop", {"cup": "mug"}.get(item.scene, item.scene), prop)]
+    labels += [("part", "cloth", part), ("prop", {"cup": "mug"}.get(item.scene, item.scene), prop)]
     canvas.rectangle((6, 202, 160, 236), PAPER, 4)
-    shown += _brand(canvas, item, 12, 208, 20, False)
-    return Picture("scene", "product", canvas.finished(), shown)
+    labels += _brand(canvas, item, 12, 208, 20, False)
+    return Picture("scene", "product", canvas.finished(), labels)
 
 
 def wide(item: Item) -> Picture:
-    """The first frame of a live slice: a host, a table, the product far away."""
+    """Draw the first frame of a live slice: a host, a table, the product far away."""
     canvas = _room(256, 192, item)
-    shown = _poster(canvas, item, 140, 14, 16)
+    labels = _poster(canvas, item, 140, 14, 16)
     canvas.ellipse((40, 34, 84, 82), (222, 180, 150))
     canvas.rectangle((26, 84, 100, 150), (96, 110, 150), 16)
     canvas.rectangle((0, 142, 256, 192), (188, 160, 128))
     body = _body(item, 178, 112, 70, 70)
     draw(canvas, item.shape, body, PAINTS[item.attributes["colour"]])
-    return Picture("live-1", "frame", canvas.finished(), shown + _product(item, body))
+    return Picture("live-1", "frame", canvas.finished(), labels + _product(item, body))
 
 
 def close(item: Item, covered: bool = False) -> Picture:
-    """The second frame: the product close to the camera, with its brand."""
+    """Draw the second frame: the product close to the camera, with its brand."""
     canvas = Canvas(256, 192, ground(item))
     body = _body(item, 128, 76, 150, 126)
     draw(canvas, item.shape, body, PAINTS[item.attributes["colour"]])
-    shown = _product(item, body) + _brand(canvas, item, 14, 158, 24, covered)
-    return Picture("covered-live-2" if covered else "live-2", "frame", canvas.finished(), shown)
+    labels = _product(item, body) + _brand(canvas, item, 14, 158, 24, covered)
+    return Picture("covered-live-2" if covered else "live-2", "frame", canvas.finished(), labels)
 
 
 def turned(item: Item) -> Picture:
-    """The third frame: the product turned to its side."""
+    """Draw the third frame: the product turned to its side."""
     canvas = _room(256, 192, item)
     body = _body(item, 128, 92, 140, 140)
     draw(canvas, item.shape, body, PAINTS[item.attributes["colour"]], side=True)
@@ -136,23 +136,23 @@ def turned(item: Item) -> Picture:
 
 
 def offer(item: Item, covered: bool = False) -> Picture:
-    """The fourth frame: the product with its price, its data and, small, its brand."""
+    """Draw the fourth frame: the product with its price, its data and, small, its brand."""
     canvas = Canvas(256, 192, ground(item))
     body = _body(item, 70, 104, 110, 130)
     draw(canvas, item.shape, body, PAINTS[item.attributes["colour"]])
-    shown = _product(item, body)
-    _tag(canvas, f"${item.price}", (150, 30), shown)
+    labels = _product(item, body)
+    _tag(canvas, f"${item.price}", (150, 30), labels)
     value = item.attributes[item.spec]
-    shown.append((item.spec, value, canvas.text((152, 104), value, 20, INK)))
+    labels.append((item.spec, value, canvas.text((152, 104), value, 20, INK)))
     if item.minor:
         canvas.text((142, 134), "MADE TO FIT", 10, GREY)
-        shown.append(("minor brand", item.minor, logo(canvas, brand(item.minor), 142, 150, 14)))
-    shown += _brand(canvas, item, 10, 10, 18, covered)
-    return Picture("covered-live-4" if covered else "live-4", "frame", canvas.finished(), shown)
+        labels.append(("minor brand", item.minor, logo(canvas, brand(item.minor), 142, 150, 14)))
+    labels += _brand(canvas, item, 10, 10, 18, covered)
+    return Picture("covered-live-4" if covered else "live-4", "frame", canvas.finished(), labels)
 
 
 def _body(item: Item, x: int, y: int, width: int, height: int) -> Box:
-    """A box about x, y that the product fills, of its own proportions; smaller volumes are smaller."""
+    """Return a box around x, y in the product's proportions; smaller volumes are smaller."""
     aspect = ASPECT[item.shape] * (1.2 if item.attributes.get("volume") in ("1.0 L", "250 ml") else 1.0)
     tall = min(height, round(width / aspect))
     tall = tall * 4 // 5 if item.attributes.get("volume") in ("1.0 L", "250 ml") else tall
@@ -160,11 +160,11 @@ def _body(item: Item, x: int, y: int, width: int, height: int) -> Box:
     return x - broad // 2, y + height // 2 - tall, x - broad // 2 + broad, y + height // 2
 
 
-def _product(item: Item, body: Box) -> Shown:
+def _product(item: Item, body: Box) -> BoxLabels:
     return [("product", item.category, body), ("colour", item.attributes["colour"], body)]
 
 
-def _brand(canvas: Canvas, item: Item, x: int, y: int, height: int, covered: bool) -> Shown:
+def _brand(canvas: Canvas, item: Item, x: int, y: int, height: int, covered: bool) -> BoxLabels:
     if not item.brand:
         return []
     if not covered:
@@ -176,12 +176,12 @@ def _brand(canvas: Canvas, item: Item, x: int, y: int, height: int, covered: boo
     return [("covered brand", item.brand, box)]
 
 
-def _tag(canvas: Canvas, price: str, at: tuple[int, int], shown: Shown) -> None:
+def _tag(canvas: Canvas, price: str, at: tuple[int, int], labels: BoxLabels) -> None:
     x, y = at
     canvas.polygon([(x, y + 24), (x + 18, y), (x + 88, y), (x + 88, y + 48), (x + 18, y + 48)], TAG)
     canvas.ellipse((x + 12, y + 19, x + 22, y + 29), PAPER)
     canvas.text((x + 55, y + 24), price, 26, INK, "mm")
-    shown.append(("price", price, (x, y, x + 89, y + 49)))
+    labels.append(("price", price, (x, y, x + 89, y + 49)))
 
 
 def _room(width: int, height: int, item: Item) -> Canvas:
@@ -190,7 +190,7 @@ def _room(width: int, height: int, item: Item) -> Canvas:
     return canvas
 
 
-def _poster(canvas: Canvas, item: Item, x: int, y: int, height: int) -> Shown:
+def _poster(canvas: Canvas, item: Item, x: int, y: int, height: int) -> BoxLabels:
     if not item.poster:
         return []
     box = logo(Canvas(*canvas.size, PAPER), brand(item.poster), x, y, height)

@@ -13,12 +13,12 @@ LINE: Colour = (70, 74, 82)
 
 
 def draw(canvas: Canvas, shape: str, box: Box, paint: Colour, side: bool = False) -> None:
-    """Draws a product of a kind in ``box``; ``side`` is its view from the side."""
+    """Draw a product of a kind in ``box``; ``side`` is its view from the side."""
     SHAPES[shape](canvas, box, paint, side)
 
 
 def _at(box: Box, *places: float) -> tuple[float, ...]:
-    """Places from 0 to 1 within the box, alternately x and y, in pixels."""
+    """Return places from 0 to 1 within the box, alternately x and y, in pixels."""
     x0, y0, x1, y1 = box
     return tuple((x1 - x0) * p + x0 if i % 2 == 0 else (y1 - y0) * p + y0 for i, p in enumerate(places))
 

@@ -181,12 +181,12 @@ class ModelCheck:
     name: str
     prompt: str
     inputs: Callable[[CaptionDraft], Mapping[str, str]]
-    wanted: Mapping[str, YesNo]
+    expected_answers: Mapping[str, YesNo]
 
     @property
     def form(self) -> JSONObject:
         """The required form of the reply."""
-        return JSONObject(dict.fromkeys(self.wanted, ("Yes", "No")))
+        return JSONObject(dict.fromkeys(self.expected_answers, ("Yes", "No")))
 
     def text(self, draft: CaptionDraft) -> str:
         """Return the prompt about ``draft``."""
@@ -195,7 +195,7 @@ class ModelCheck:
     def refused(self, reply: str) -> str | None:
         """Return why the reply refuses the draft, or None. Raises UnreadableReply for a field that is not Yes or No."""
         fields: dict[str, Any] = read_object(reply)
-        for name, expected in self.wanted.items():
+        for name, expected in self.expected_answers.items():
             answer = line_field(fields, name).capitalize()
             if answer not in ("Yes", "No"):
                 raise UnreadableReply(f"the field {name} is neither Yes nor No")

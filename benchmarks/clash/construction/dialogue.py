@@ -72,13 +72,13 @@ class ConstructionModels:
         Raises ModelError if a model answers none of many requests.
         """
         replies: dict[tuple[ModelRole, str], Generation] = {}
-        for who, model in self._both().items():
+        for role, model in self._both().items():
             requests: dict[str, Request] = {}
             for ask in asks:
-                if ask.role == who:
+                if ask.role == role:
                     requests.setdefault(ask.request.digest, ask.request)
             digests = {request.id: digest for digest, request in requests.items()}
-            replies |= {(who, digests[of]): reply for of, reply in generate_all(model, requests.values()).items()}
+            replies |= {(role, digests[of]): reply for of, reply in generate_all(model, requests.values()).items()}
         nothing = Generation("", "", "error", error="no reply came")
         return [replies.get((ask.role, ask.request.digest), nothing) for ask in asks]
 

@@ -46,32 +46,32 @@ def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Itera
     COCO's, RashomonError if a model stops answering; the next build reuses the replies so far.
     """
     models = ConstructionModels.of(options)
-    wanted = dict.fromkeys(CHANGE_CHECKS, options.per_stratum)
+    quotas = dict.fromkeys(CHANGE_CHECKS, options.per_stratum)
     captions = CocoFolder(folder).captions(options.seed)
-    return collect_samples("coco", captions, _steps(options.seed), wanted, models, writer)
+    return collect_samples("coco", captions, _steps(options.seed), quotas, models, writer)
 
 
 def collect_samples(
     source: str,
     captions: Iterator[Caption | UnusableCaption],
     steps: Callable[[Caption, Collection[str]], CaptionSteps],
-    wanted: dict[str, int],
+    quotas: dict[str, int],
     models: ConstructionModels,
     writer: BuildWriter,
     stratum: Callable[[CaptionDraft], str] = lambda draft: draft.change_type,
 ) -> Iterator[ClashSample]:
-    """Yield samples, wave by wave, until each stratum has its ``wanted`` number or the captions run out.
+    """Yield samples, wave by wave, until the ``quotas`` of all strata are filled or the captions run out.
 
-    ``steps`` receives the caption and the strata that are full. ``wanted`` is counted down as samples are accepted;
+    ``steps`` receives the caption and the strata that are full. ``quotas`` are counted down as samples are accepted;
     ``captions`` sees the change only between waves.
     """
-    while any(wanted.values()):
+    while any(quotas.values()):
         # Not many more than are still needed, so that few paid replies go unused.
-        size = max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * sum(wanted.values())))
+        size = max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * sum(quotas.values())))
         wave = list(_next(captions, size, source, writer))
         if not wave:
             return
-        full = frozenset(name for name, left in wanted.items() if not left)
+        full = frozenset(name for name, quota in quotas.items() if not quota)
         outcomes = _run_batch([steps(caption, full) for caption in wave], models)
         for caption, outcome in zip(wave, outcomes, strict=True):
             if isinstance(outcome, RejectedCaption):
@@ -79,12 +79,12 @@ def collect_samples(
                 continue
             kind = stratum(outcome)
             picture = read_caption_image(caption)
-            if not wanted[kind]:
+            if not quotas[kind]:
                 writer.add_skipped(source, caption.row, str(_enough(kind, outcome)))
             elif picture is None:
                 writer.add_skipped(source, caption.row, f"the image {MISSING}")
             else:
-                wanted[kind] -= 1
+                quotas[kind] -= 1
                 image = writer.add_media(*picture)
                 relation = kind if outcome.change_type == "spatial" else ""
                 yield _sample(source, caption, outcome, image, relation)
@@ -161,16 +161,16 @@ def _run_batch(runs: Iterable[CaptionSteps], models: ConstructionModels) -> list
     Requests go out in rounds, to one model as long as any caption needs it, so that a local machine switches models as
     rarely as possible.
     """
-    under_way = dict(enumerate(runs))
+    unfinished = dict(enumerate(runs))
     outcomes: dict[int, CaptionDraft | RejectedCaption] = {}
     asks: dict[int, ModelRequest] = {}
-    replies: dict[int, Generation | None] = dict.fromkeys(under_way)
+    replies: dict[int, Generation | None] = dict.fromkeys(unfinished)
     role: ModelRole = "writer"
     while replies:
         for i, reply in replies.items():
             asks.pop(i, None)
             try:
-                asks[i] = next(under_way[i]) if reply is None else under_way[i].send(reply)
+                asks[i] = next(unfinished[i]) if reply is None else unfinished[i].send(reply)
             except StopIteration as end:
                 outcomes[i] = end.value
             except RejectedCaption as rejected:

@@ -67,9 +67,9 @@ def construct_spatial(folder: Path, writer: BuildWriter, options: BuildOptions) 
     caption that can be reversed are not noted.
     """
     models = ConstructionModels.of(options)
-    wanted = dict.fromkeys(RELATIONS, options.per_stratum)
-    captions = _reversible(CocoFolder(folder), options.seed, wanted)
-    return collect_samples("spatial", captions, _steps(options.seed), wanted, models, writer, _relation)
+    quotas = dict.fromkeys(RELATIONS, options.per_stratum)
+    captions = _reversible(CocoFolder(folder), options.seed, quotas)
+    return collect_samples("spatial", captions, _steps(options.seed), quotas, models, writer, _relation)
 
 
 def neutral_question(draft: CaptionDraft) -> str | None:
@@ -85,12 +85,12 @@ SPATIAL_ANSWER_CHECKS: Mapping[str, Check] = {"spatial-question": neutral_questi
 """The automatic checks of answers in the spatial subset, where the question is checked too."""
 
 
-def _reversible(coco: CocoFolder, seed: int, wanted: Mapping[str, int]) -> Iterator[Caption | UnusableCaption]:
+def _reversible(coco: CocoFolder, seed: int, quotas: Mapping[str, int]) -> Iterator[Caption | UnusableCaption]:
     for image_id in coco.images(seed):
         choices = [
             (RELATIONS.index(reversal.relation), digest([seed, "caption", image_id, number, text]), number, text)
             for number, text in coco.usable(image_id)
-            if (reversal := reverse_relation(text)) is not None and wanted[reversal.relation]
+            if (reversal := reverse_relation(text)) is not None and quotas[reversal.relation]
         ]
         if choices:
             yield coco.caption(image_id, *min(choices)[2:])

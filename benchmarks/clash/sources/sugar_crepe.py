@@ -90,12 +90,12 @@ def find_change(caption: str, negative: str) -> CaptionChange:
     if not all(token[0][0].isalnum() for token in (*first, *second)):
         raise RowProblem("punctuation changes too")
     before, after = caption[: spans[0][0].start()], caption[first[-1].end() :]
-    put_in = negative[spans[1][0].start() : second[-1].end()]
+    inserted = negative[spans[1][0].start() : second[-1].end()]
     both_have_articles = len(spans[0]) > len(first) and len(spans[1]) > len(second)
     return CaptionChange(
         original=_words(caption, first),
         conflicting=_words(negative, second),
-        caption=f"{before}{put_in if before else put_in[:1].upper() + put_in[1:]}{after}",
+        caption=f"{before}{inserted if before else inserted[:1].upper() + inserted[1:]}{after}",
         gapped=f"{before}{'a/an ____' if both_have_articles else '____'}{after}",
     )
 

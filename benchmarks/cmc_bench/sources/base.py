@@ -11,6 +11,7 @@ from typing import Literal
 from benchmarks.cmc_bench.constants import HUB_IDS
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.rows.files import Loader, SkippedRow, list_folders
+from benchmarks.untrusted.finder_files import folder_entries
 
 Family = Literal["chartqa", "mmmu"]
 
@@ -94,7 +95,9 @@ def existing_path(name: str, place: str, expected: str) -> Path:
 def layout_error(name: str, path: Path, expected: str) -> SourceError:
     """Return the error for a folder of unknown layout, with the expected and the actual content."""
     try:
-        inside = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir()) if path.is_dir() else [path.name]
+        inside = (
+            sorted(p.name + ("/" if p.is_dir() else "") for p in folder_entries(path)) if path.is_dir() else [path.name]
+        )
     except OSError:
         inside = []
     entries = ", ".join(repr(entry) for entry in inside[:6]) + (" ..." if len(inside) > 6 else "")

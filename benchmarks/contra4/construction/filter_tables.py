@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.contra4.constants import FILTERS, LETTERS, MODALITIES, SIZES
 from benchmarks.errors import SourceError
-from benchmarks.rows.spreadsheet import guard_formulas
+from benchmarks.rows.spreadsheet_formulas import guard_formulas
 from benchmarks.stats.intervals import wilson
 from benchmarks.vocabulary import Estimate
 

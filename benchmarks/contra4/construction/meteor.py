@@ -26,52 +26,52 @@ Pair = tuple[int, int]
 
 
 def words(text: str) -> list[str]:
-    """Return the words that are compared: in small letters, without punctuation, at most 200."""
+    """Return the words to compare: in lower case, without punctuation, at most 200."""
     return _WORD.findall(text.lower())[:_MOST_WORDS]
 
 
 def meteor(candidate: str, reference: str) -> float:
-    """Return the score of a caption next to one reference, from 0 to 1; 0 where no word is shared.
+    """Return the score of a caption against one reference, from 0 to 1; 0 if no word is shared.
 
     With m matched words, P = m / words of the candidate, R = m / words of the reference and c chunks (runs of matches that
     are adjacent in both): ``PR / (ALPHA P + (1 - ALPHA) R) * (1 - GAMMA (c / m)^BETA)``.
     """
-    said, meant = words(candidate), words(reference)
-    pairs = align(said, meant)
+    candidate_words, reference_words = words(candidate), words(reference)
+    pairs = align(candidate_words, reference_words)
     if not pairs:
         return 0.0
     matched = len(pairs)
-    precision, recall = matched / len(said), matched / len(meant)
+    precision, recall = matched / len(candidate_words), matched / len(reference_words)
     mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
     return float(mean * (1 - GAMMA * (chunks(pairs) / matched) ** BETA))
 
 
-def align(said: Sequence[str], meant: Sequence[str]) -> list[Pair]:
-    """Which words match: first equal ones, then of those left the ones of one stem; in the order of ``said``.
+def align(candidate: Sequence[str], reference: Sequence[str]) -> list[Pair]:
+    """Return the pairs of matching words: first equal ones, then of the others those of one stem; in the candidate's order.
 
-    In each stage as many as can be, and of such alignments one that crosses least, as far as a narrow beam finds it.
+    Each stage matches as many words as possible, with the fewest crossings that a narrow beam search finds.
     """
     pairs: list[Pair] = []
     stages: tuple[Callable[[str], str], ...] = (str, stem)
     for stage in stages:
-        taken, used = {i for i, _ in pairs}, {j for _, j in pairs}
+        used_candidates, used_references = {i for i, _ in pairs}, {j for _, j in pairs}
         pairs += _stage(
-            {i: stage(word) for i, word in enumerate(said) if i not in taken},
-            {j: stage(word) for j, word in enumerate(meant) if j not in used},
+            {i: stage(word) for i, word in enumerate(candidate) if i not in used_candidates},
+            {j: stage(word) for j, word in enumerate(reference) if j not in used_references},
             pairs,
         )
     return sorted(pairs)
 
 
 def chunks(pairs: Sequence[Pair]) -> int:
-    """Into how few runs an alignment in the order of the candidate falls."""
+    """Return the number of runs of adjacent matches in an alignment in the order of the candidate."""
     starts = sum((i - 1, j - 1) != before for before, (i, j) in pairwise(pairs))
     return starts + 1 if pairs else 0
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """An alignment under way: how often it crosses, how many of its pairs continue the one before, and what is used."""
+    """A partial alignment: its number of crossings, its pairs that continue the previous one, and the words without a pair."""
 
     crossed: int = 0
     joined: int = 0
@@ -83,25 +83,25 @@ class _State:
         return self.crossed, -self.joined, sum(abs(i - j) for i, j in self.pairs), self.pairs
 
 
-def _stage(said: dict[int, str], meant: dict[int, str], before: Sequence[Pair]) -> list[Pair]:
+def _stage(candidate: dict[int, str], reference: dict[int, str], before: Sequence[Pair]) -> list[Pair]:
     places: defaultdict[str, list[int]] = defaultdict(list)
-    for j, word in meant.items():
+    for j, word in reference.items():
         places[word].append(j)
-    counted = Counter(said.values())
+    counts = Counter(candidate.values())
     states = [_State()]
-    for i, word in said.items():
+    for i, word in candidate.items():
         if word not in places:
             continue
-        surplus = max(0, counted[word] - len(places[word]))  # so many of this word find no partner
-        grown: list[_State] = []
+        surplus = max(0, counts[word] - len(places[word]))  # occurrences of this word without a partner
+        extended: list[_State] = []
         for state in states:
             used = {j for _, j in state.pairs}
             after = state.pairs[-1][1] + 1 if state.pairs else 0
-            free = sorted((j for j in places[word] if j not in used), key=lambda j: (abs(j - after), j))
-            for j in free[:_OPTIONS]:
+            unused = sorted((j for j in places[word] if j not in used), key=lambda j: (abs(j - after), j))
+            for j in unused[:_OPTIONS]:
                 crossings = sum((i - a) * (j - b) < 0 for a, b in (*before, *state.pairs))
                 joins = bool(state.pairs) and state.pairs[-1] == (i - 1, j - 1)
-                grown.append(
+                extended.append(
                     replace(
                         state,
                         crossed=state.crossed + crossings,
@@ -109,7 +109,7 @@ def _stage(said: dict[int, str], meant: dict[int, str], before: Sequence[Pair]) 
                         pairs=(*state.pairs, (i, j)),
                     )
                 )
-            if sum(said[k] == word for k in state.passed) < surplus:
-                grown.append(replace(state, passed=state.passed | {i}))
-        states = sorted(grown, key=lambda state: state.rank)[:_BEAM]
+            if sum(candidate[k] == word for k in state.passed) < surplus:
+                extended.append(replace(state, passed=state.passed | {i}))
+        states = sorted(extended, key=lambda state: state.rank)[:_BEAM]
     return list(states[0].pairs) if states else []

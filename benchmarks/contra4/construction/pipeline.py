@@ -85,26 +85,26 @@ class _Stratum:
     """Candidates of one size and kind of negatives: the accepted ones, up to the target, and all tried ones."""
 
     drawn: Iterator[_Candidate]
-    wanted: int
-    kept: list[_Candidate] = field(default_factory=list)
+    target: int
+    accepted: list[_Candidate] = field(default_factory=list)
     tried: list[_Candidate] = field(default_factory=list)
 
     def wave(self) -> list[_Candidate]:
         """Return the next candidates; none if enough are accepted or tried, or no more can be drawn."""
-        most = max(_SMALLEST_WAVE, _DRAWN * self.wanted) - len(self.tried)
-        left = self.wanted - len(self.kept)
-        size = min(max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * left)), most)
-        return list(islice(self.drawn, size)) if left > 0 else []
+        most = max(_SMALLEST_WAVE, _DRAWN * self.target) - len(self.tried)
+        missing = self.target - len(self.accepted)
+        size = min(max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * missing)), most)
+        return list(islice(self.drawn, size)) if missing > 0 else []
 
     def take(self, wave: Sequence[_Candidate]) -> None:
         """Accept the passing candidates of a processed wave."""
         self.tried += wave
         passing = [candidate for candidate in wave if not candidate.problem and ACCEPTED_FILTER in candidate.filters]
-        self.kept += passing[: self.wanted - len(self.kept)]
+        self.accepted += passing[: self.target - len(self.accepted)]
 
     def note(self, writer: BuildWriter) -> None:
         """Record every rejected candidate as skipped, with its step."""
-        kept = {id(candidate) for candidate in self.kept}
+        accepted = {id(candidate) for candidate in self.accepted}
         for candidate in self.tried:
             if candidate.problem:
                 writer.add_skipped(CAPTIONED, candidate.name, candidate.problem)
@@ -112,7 +112,7 @@ class _Stratum:
                 writer.add_skipped(
                     CAPTIONED, candidate.name, f"round trip: passes {', '.join(candidate.filters) or 'no filter'}"
                 )
-            elif id(candidate) not in kept:
+            elif id(candidate) not in accepted:
                 writer.add_skipped(CAPTIONED, candidate.name, "enough: no more of this size and negatives are wanted")
 
 
@@ -143,14 +143,14 @@ def construct(
             stratum.take(wave)
     for stratum in strata:
         stratum.note(writer)
-    accepted = [candidate for stratum in strata for candidate in stratum.kept]
+    accepted = [candidate for stratum in strata for candidate in stratum.accepted]
     tried = [candidate for stratum in strata for candidate in stratum.tried]
     if not accepted:
         raise SourceError(f"no question about {place} passes {ACCEPTED_FILTER} ({_reasons(tried)}).")
     voted = [_row(candidate) for candidate in tried if candidate.votes]
     lines = "".join(canonical_json(row) + "\n" for row in voted)
     writer.add_file("candidates.jsonl", lines.encode("utf-8"))
-    writer.add_file("checks.csv", checks_sheet(voted, options.seed).encode("utf-8"))
+    writer.add_sheet("checks.csv", checks_sheet(voted, options.seed).encode("utf-8"))
     for name, text in filter_tables(voted, checks).items():
         writer.add_file(name, text.encode("utf-8"))
     report = {
@@ -202,10 +202,10 @@ def _models(options: BuildOptions) -> tuple[TextModel, ...]:
         )
     models = (options.writer, *(options.checkers or ([options.checker] if options.checker else [])))
     names = [model.name for model in models]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
         raise SpecError(
-            f"{twice[0]} is named twice, but each model of the round trip answers once; name another --checker."
+            f"{repeated[0]} is named twice, but each model of the round trip answers once; name another --checker."
         )
     return models
 
@@ -281,7 +281,7 @@ def _round_trip(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: i
 
 
 def _ask(
-    model: TextModel, step: str, about: Sequence[_Candidate], texts: Sequence[str], seed: int
+    model: TextModel, step: str, candidates: Sequence[_Candidate], texts: Sequence[str], seed: int
 ) -> list[tuple[_Candidate, Generation]]:
     """Return the replies, in the order of ``texts``. Raises ModelError if a model answers none of many requests."""
     decoding = replace(_STEPS[step], seed=seed)
@@ -291,7 +291,9 @@ def _ask(
     ]
     replies = generate_all(model, requests)
     nothing = Generation("", "", "error", error="no reply came")
-    return [(candidate, replies.get(request.id, nothing)) for candidate, request in zip(about, requests, strict=True)]
+    return [
+        (candidate, replies.get(request.id, nothing)) for candidate, request in zip(candidates, requests, strict=True)
+    ]
 
 
 def _balanced(accepted: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, Contra4Sample]]:

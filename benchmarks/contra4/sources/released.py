@@ -85,8 +85,8 @@ def candidate_folders(scene: Scene, file: Path, named: Folders) -> Sequence[Path
     source = scene.source
     if source in named:
         return named[source]
-    inside = PurePosixPath(source).name == source and source not in (".", "..") and "\\" not in source
-    return (file.parent / source,) if inside else ()
+    is_plain_name = PurePosixPath(source).name == source and source not in (".", "..") and "\\" not in source
+    return (file.parent / source,) if is_plain_name else ()
 
 
 def find_media(scene: Scene, file: Path, named: Folders) -> Path:
@@ -100,12 +100,12 @@ def find_media(scene: Scene, file: Path, named: Folders) -> Path:
     names = [stem] if stem.lower().endswith(suffixes) else [stem + suffix for suffix in suffixes]
     for place in filter(Path.is_dir, candidate_folders(scene, file, named)):
         for name in names:
-            there = place / name
+            candidate = place / name
             try:
-                if there.is_file():
-                    if not there.resolve().is_relative_to(place.resolve()):
+                if candidate.is_file():
+                    if not candidate.resolve().is_relative_to(place.resolve()):
                         raise RowProblem(OUTSIDE)
-                    return there
+                    return candidate
             except (OSError, ValueError, RuntimeError):  # too long a name, or links that lead in a circle
                 continue
     raise RowProblem(MISSING)

@@ -275,10 +275,10 @@ def _printed_wording(row: AuthoredQuestion) -> tuple[str, str, str]:
         selling = f"The selling list of the slice contains the following products: {listed}"
         return f"Here is a video slice of a live, with key frames {frames}. {selling}", BC_CONTENT, ""
     if row.task == "BI*":
-        about = (
+        subject = (
             f"detected logos seems related to the brand {row.detected_brand} are highlighted with red bounding boxes"
         )
-        return f"This is a live slice. The following images have been provided, where {about}: {frames}.", "", ""
+        return f"This is a live slice. The following images have been provided, where {subject}: {frames}.", "", ""
     region = f"This is a normalized bounding box coordinate: {_normalised_box(row)},"
     if row.task == "BI":
         return (

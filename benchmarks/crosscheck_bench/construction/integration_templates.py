@@ -74,11 +74,11 @@ def content_brand(data: TemplateData, random: Random) -> list[QuestionDraft]:
         brand_facts = data.facts(product, "brand", *views)
         if product.brand and not brand_facts:
             continue
-        behind = any(shot.picture.shows("other brand") for shot in slice_)
+        shows_other_brand = any(shot.picture.shows("other brand") for shot in slice_)
         clues = brand_facts[:1] + data.facts(product, "product", *views)[: 1 if brand_facts else 2]
         context = f"Here is a video slice of a live, with key frames {image_placeholders(len(slice_))}"
         answer = product.brand or UNKNOWN
-        conflict = "another brand in the background" if behind else ""
+        conflict = "another brand in the background" if shows_other_brand else ""
         drafts.append(QuestionDraft("BR*", context, BR, BR_FORM, answer, slice_, clues, answer, conflict=conflict))
     return shuffle(drafts, random)
 
@@ -213,10 +213,10 @@ def _conflict_and_answer(
     deciding: Sequence[str], clue_pairs: Sequence[tuple[Clue | None, Clue | None]]
 ) -> tuple[str, str]:
     """Return the conflict and the answer: B if one attribute visibly differs, A if all visibly agree, otherwise C."""
-    both = [(name, clue, other) for name, (clue, other) in zip(deciding, clue_pairs, strict=True) if clue and other]
-    if any(not same_attribute_value(name, clue.value, other.value) for name, clue, other in both):
+    complete = [(name, clue, other) for name, (clue, other) in zip(deciding, clue_pairs, strict=True) if clue and other]
+    if any(not same_attribute_value(name, clue.value, other.value) for name, clue, other in complete):
         return "another SKU of the style", "B"
-    return ("", "A") if len(both) == len(deciding) else ("deciding attribute withheld", "C")
+    return ("", "A") if len(complete) == len(deciding) else ("deciding attribute withheld", "C")
 
 
 def _strip_attributes(title: str, product: Product, deciding: Sequence[str]) -> str | None:

@@ -194,7 +194,7 @@ def _write_companion_files(
     )
     writer.add_file("graphs.jsonl", _lines(graph.to_json() for graph in graphs.values()))
     writer.add_file("provenance.jsonl", _lines(provenance))
-    writer.add_file("review.jsonl", _lines(review_rows))
+    writer.add_sheet("review.jsonl", _lines(review_rows))
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -210,14 +210,14 @@ def _report(
 ) -> dict[str, Any]:
     facts = [len(graph.facts) for graph in graphs.values()]
     compared = sum(len(graph.comparisons) for graph in graphs.values())
-    differ = sum(len(graph.discrepancies) for graph in graphs.values())
+    n_discrepancies = sum(len(graph.discrepancies) for graph in graphs.values())
     return {
         "products": len(graphs),
         "facts": sum(facts),
         "facts_a_product": round(sum(facts) / len(facts), 2),
         "comparisons": compared,
         # n/a if no attribute is stated by two modalities.
-        "consistent": round(1 - differ / compared, 4) if compared else None,
+        "consistent": round(1 - n_discrepancies / compared, 4) if compared else None,
         "discrepancies": {name: sorted(g.discrepancies) for name, g in graphs.items() if g.discrepancies},
         "graphs_sha256": digest([graph.to_json() for graph in graphs.values()]),
         "tasks": {

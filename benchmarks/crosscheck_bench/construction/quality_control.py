@@ -67,9 +67,9 @@ def review(folder: Path, samples: Sequence[CrossCheckSample], bad_row: Callable[
     first, second, decided = (
         _read_labels(labels_folder / name, by_id, bad_row) for name in (*ANNOTATORS, ADJUDICATION)
     )
-    both = [name for name in by_id if name in first and name in second]
-    verdicts = [(first[name].verdict, second[name].verdict) for name in both]
-    with_levels = [name for name in both if first[name].level and second[name].level]
+    doubly_labelled = [name for name in by_id if name in first and name in second]
+    verdicts = [(first[name].verdict, second[name].verdict) for name in doubly_labelled]
+    with_levels = [name for name in doubly_labelled if first[name].level and second[name].level]
     levels = [(first[name].level, second[name].level) for name in with_levels]
     left_out = {
         name: why for name in by_id if (why := _exclusion_reason(first.get(name), second.get(name), decided.get(name)))
@@ -77,8 +77,8 @@ def review(folder: Path, samples: Sequence[CrossCheckSample], bad_row: Callable[
     return Review(
         left_out,
         {
-            "labelled_by_both": len(both),
-            "labelled_by_one": len((first.keys() | second.keys()) - set(both)),
+            "labelled_by_both": len(doubly_labelled),
+            "labelled_by_one": len((first.keys() | second.keys()) - set(doubly_labelled)),
             "agreement": _estimate_to_json(agreement(verdicts)),
             "kappa": _estimate_to_json(kappa(verdicts, VERDICTS)),
             "levels": {
@@ -87,7 +87,9 @@ def review(folder: Path, samples: Sequence[CrossCheckSample], bad_row: Callable[
                 "annotator_1_as_assigned": _estimate_to_json(_level_agreement(first, by_id)),
                 "annotator_2_as_assigned": _estimate_to_json(_level_agreement(second, by_id)),
             },
-            "adjudicated": sum(name in decided for name in both if first[name].verdict != second[name].verdict),
+            "adjudicated": sum(
+                name in decided for name in doubly_labelled if first[name].verdict != second[name].verdict
+            ),
             "undecided": sorted(name for name, why in left_out.items() if why == UNDECIDED),
             "left_out": {why: sum(w == why for w in left_out.values()) for why in sorted(set(left_out.values()))},
         },

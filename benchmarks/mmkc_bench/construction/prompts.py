@@ -38,8 +38,8 @@ def _prompt(task: str, rules: tuple[str, str], example: _PromptExample) -> str:
     )
 
 
-def _replacing(what: str) -> str:
-    return f"replace the {what} with counterfactual knowledge, and generate two different counterfactual knowledge."
+def _replacing(target: str) -> str:
+    return f"replace the {target} with counterfactual knowledge, and generate two different counterfactual knowledge."
 
 
 _NAME_RULES = ("Only the entity name is replaced.", "Other information remains the same")

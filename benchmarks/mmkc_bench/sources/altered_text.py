@@ -19,9 +19,9 @@ def altered_sentence(wrong: str, right: str) -> tuple[str, str]:
     """Return the only sentence of ``wrong`` that differs from ``right``, and its original; both empty unless exactly one does."""
     edited, true = split_sentences(wrong), split_sentences(right)
     if len(edited) == len(true):
-        differ = [(sentence, other) for sentence, other in zip(edited, true, strict=True) if sentence != other]
-        if len(differ) == 1:
-            return differ[0]
+        differing_pairs = [(sentence, other) for sentence, other in zip(edited, true, strict=True) if sentence != other]
+        if len(differing_pairs) == 1:
+            return differing_pairs[0]
     return "", ""
 
 

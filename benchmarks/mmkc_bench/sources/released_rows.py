@@ -124,13 +124,15 @@ def _true_answer(
     for name in ("mcq_groundtruth", "open_groundtruth"):
         truths[name] = (_text(fields, f"{name}{ending}") or _text(fields, f"{name}{ending.lower()}")).strip()
     letter, own = truths["mcq_groundtruth"], truths["open_groundtruth"]
-    free = {option: words for option, words in options.items() if option not in counters}
-    if letter not in free:
+    remaining = {option: words for option, words in options.items() if option not in counters}
+    if letter not in remaining:
         fits = [
-            option for option, words in free.items() if (same_value(words, own) if own else occurs_in(words, right))
+            option
+            for option, words in remaining.items()
+            if (same_value(words, own) if own else occurs_in(words, right))
         ]
         letter = fits[0] if len(fits) == 1 else ""
-    return letter, own or free.get(letter, "")
+    return letter, own or remaining.get(letter, "")
 
 
 def _counter_letters(fields: Fields, kind: str) -> Pair:

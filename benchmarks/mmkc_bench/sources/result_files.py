@@ -17,6 +17,7 @@ from benchmarks.mmkc_bench.options import occurs_in, read_options
 from benchmarks.mmkc_bench.sources.released_rows import parse_examples
 from benchmarks.rows.base import Fields, RowProblem
 from benchmarks.rows.files import NOT_JSON, read_json_lines
+from benchmarks.untrusted.finder_files import is_finder_file
 
 EXPECTED_NAMES = (
     "mcq_<model>[_<fact>]_ie.jsonl or _ee.jsonl (openqa_ for open questions), in output/ER, output/IS, output/people_knowledge "
@@ -47,7 +48,8 @@ def result_files(path: Path) -> list[ResultFile]:
     Answers without conflict come first. Raises SourceError if a name cannot be parsed, or if there are several models.
     """
     if path.is_dir():
-        results = [result for file in sorted(path.rglob("*.jsonl")) if (result := _parse_file_name(file)) is not None]
+        files = (f for f in sorted(path.rglob("*.jsonl")) if not any(map(is_finder_file, f.relative_to(path).parts)))
+        results = [result for file in files if (result := _parse_file_name(file)) is not None]
         if not results:
             raise SourceError(f"{path} holds no result files of MMKC-Bench; expected {EXPECTED_NAMES}.")
     else:

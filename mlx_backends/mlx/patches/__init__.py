@@ -1,0 +1,35 @@
+"""Patches of mlx-vlm, one module a fault; each is applied before a model of an affected type is loaded, where it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+PATCHES: Mapping[str, tuple[str, ...]] = {
+    "deepseek_vl_v2": ("deepseek_vl_v2_tiles", "deepseek_vl_v2_positions"),
+    "fastvlm": ("fastvlm_several_images",),
+    "gemma3": ("gemma3_image_attention",),
+    "gemma3n": ("gemma3n_embeddings", "gemma3n_shared_positions"),
+    "internvl": ("internvl_gelu",),
+    "internvl_chat": ("internvl_gelu",),
+    "llava": ("llava_image_arguments",),
+    "phi3_v": ("phi3_v_dropped_tokens", "phi3_v_tile_order", "phi3_v_proportions"),
+}
+"""The modules with patches for a type of model; each has a function ``apply_patch``."""
+
+_ONE_BOS = frozenset({"gemma3", "mistral3", "pixtral"})
+"""The types whose processors add a second BOS token in mlx-vlm 0.7.10, which :mod:`mlx_backends.mlx.preprocess` prevents."""
+
+
+def patch_names(model_type: str) -> str:
+    """Return the names of the repairs that change answers of ``model_type``, with commas between.
+
+    They are part of an engine's identity, so that a run is not resumed with other repairs than it was begun with.
+    """
+    return ",".join([*PATCHES.get(model_type, ()), *(["one_bos"] if model_type in _ONE_BOS else [])])
+
+
+def apply_patches(model_type: str) -> None:
+    """Patch the installed mlx-vlm, in this process, for models of ``model_type``."""
+    for name in PATCHES.get(model_type, ()):
+        import_module(f"{__name__}.{name}").apply_patch()

@@ -14,7 +14,7 @@ import pytest
 
 from app.commands.label import LabelArguments, label
 from app.report.tables import tables_of
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import SourceError, SpecError, StoreError
@@ -26,7 +26,7 @@ ANN = "human:ann@1"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("labelled")
     draw_sources(home / "sources")
     rashomon = Rashomon(home)
@@ -36,8 +36,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def workspace(made: Path, tmp_path: Path) -> Workspace:
-    shutil.copytree(made / "workspace", tmp_path / "workspace")
+def workspace(run_home: Path, tmp_path: Path) -> Workspace:
+    shutil.copytree(run_home / "workspace", tmp_path / "workspace")
     return Workspace(tmp_path / "workspace")
 
 
@@ -74,11 +74,11 @@ def test_labels_are_kept_at_once_and_gone_on_with(workspace: Workspace, capsys: 
     assert sorted(filter(None, labelled(workspace).values())) == ["IMAGE", "NEITHER", "TEXT"]
     assert "'?' is none of the labels" in capsys.readouterr().out
     take(workspace, says(*["5"] * 20), n=None)
-    found = labelled(workspace)
-    assert len(found) == 10
-    assert sorted(filter(None, found.values())) == ["ABSTAIN"] * 7 + ["IMAGE", "NEITHER", "TEXT"]
+    result = labelled(workspace)
+    assert len(result) == 10
+    assert sorted(filter(None, result.values())) == ["ABSTAIN"] * 7 + ["IMAGE", "NEITHER", "TEXT"]
     take(workspace, says(*["5"] * 20), n=15)
-    assert set(found) < set(labelled(workspace))
+    assert set(result) < set(labelled(workspace))
     assert len(labelled(workspace)) == 15
 
 
@@ -95,20 +95,20 @@ def test_a_person_is_shown_neither_model_nor_condition_nor_label(
     workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     take(workspace, says(*["s"] * 10))
-    told = capsys.readouterr().out
-    assert "Question: " in told
-    assert "Answer:" in told
+    out = capsys.readouterr().out
+    assert "Question: " in out
+    assert "Answer:" in out
     for secret in ("uniform", "aligned", "image-correct", "text-correct", "both-wrong", "match@2", "image-only"):
-        assert secret not in told
+        assert secret not in out
 
 
 def test_a_sample_that_corrects_nothing_says_so_when_it_is_drawn_and_how_many_labels_do(
     workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     take(workspace, says(), n=20)
-    told = capsys.readouterr().out
-    assert "20 labels correct no metric: each condition needs 10" in told
-    enough = int(re.search(r"(\d+) labels are enough: --n \1\.", told)[1])  # type: ignore[index]
+    out = capsys.readouterr().out
+    assert "20 labels correct no metric: each condition needs 10" in out
+    enough = int(re.search(r"(\d+) labels are enough: --n \1\.", out)[1])  # type: ignore[index]
     take(workspace, says(*["1"] * (enough - 1)), n=enough - 1)
     assert "labels correct not every metric" in capsys.readouterr().out
     assert any(value is None for value in corrected(workspace)), "one label fewer is not enough for every figure"
@@ -155,7 +155,7 @@ def test_labels_travel_through_a_spreadsheet(workspace: Workspace, tmp_path: Pat
 
 
 def table(tables: Sequence[Table], name: str) -> Table:
-    return next(one for one in tables if one.name == name)
+    return next(table for table in tables if table.name == name)
 
 
 def by_the_judge(workspace: Workspace) -> Iterator[str]:
@@ -163,8 +163,8 @@ def by_the_judge(workspace: Workspace) -> Iterator[str]:
     from judges.human_labels import draw_sample
 
     by_id = {record.instance.id: record for record in records(workspace)}
-    for number, each in enumerate(draw_sample(by_id.values(), 120, 0, stratify_by="type")):
-        label = by_id[each].verdicts["match@2"].label
+    for number, item in enumerate(draw_sample(by_id.values(), 120, 0, stratify_by="type")):
+        label = by_id[item].verdicts["match@2"].label
         yield "NEITHER" if number % 7 == 0 else str(label)
 
 
@@ -172,14 +172,14 @@ def test_every_table_says_how_the_judge_agrees_with_people_or_that_it_is_unknown
     folder = workspace.runs_folder / "r"
     before = tables_of([folder])
     unknown = "How match@2 agrees with people or with an API judge is unknown for this run."
-    assert all(unknown in one.notes for one in before)
-    assert "corrected" not in {one.name for one in before}
+    assert all(unknown in item.notes for item in before)
+    assert "corrected" not in {item.name for item in before}
     take(workspace, says(*by_the_judge(workspace)), n=120)
     after = tables_of([folder])
-    told = [note for note in table(after, "main").notes if note.startswith("match@2 agrees with human:ann@1 on ")]
-    assert len(told) == 1
-    assert "of 120 answers, Cohen's kappa 0." in told[0]
-    names = {one.name for one in after}
+    items = [note for note in table(after, "main").notes if note.startswith("match@2 agrees with human:ann@1 on ")]
+    assert len(items) == 1
+    assert "of 120 answers, Cohen's kappa 0." in items[0]
+    names = {item.name for item in after}
     assert {"corrected", "agreement", "agreement-labels", "confusion"} <= names
     corrected = dict(table(after, "corrected").rows)
     cells = next(cells for row, cells in corrected.items() if row.endswith("MFR"))
@@ -191,28 +191,28 @@ def test_every_table_says_how_the_judge_agrees_with_people_or_that_it_is_unknown
 def test_a_panel_labels_where_its_members_agree(workspace: Workspace) -> None:
     take(workspace, says(*by_the_judge(workspace)), n=120)
     folder = workspace.runs_folder / "r"
-    found = tables_of([folder], judge="all(match, human:ann)")
-    failures = dict(table(found, "failures").rows)
+    result = tables_of([folder], judge="all(match, human:ann)")
+    failures = dict(table(result, "failures").rows)
     labels = [sum(int(str(cells[i])) for cells in failures.values()) for i in range(1, 6)]
     assert labels[0] + labels[2] == 120
     assert 0 < labels[2] <= 18
-    assert "Labels by all(match@2, human:ann@1)." in table(found, "main").notes
+    assert "Labels by all(match@2, human:ann@1)." in table(result, "main").notes
     with pytest.raises(SpecError, match="use majority or all"):
         tables_of([folder], judge="any(match, human:ann)")
 
 
-def test_in_the_terminal(made: Path, tmp_path: Path) -> None:
-    shutil.copytree(made / "workspace", tmp_path / "workspace")
+def test_in_the_terminal(run_home: Path, tmp_path: Path) -> None:
+    shutil.copytree(run_home / "workspace", tmp_path / "workspace")
     rashomon = Rashomon(tmp_path)
-    told = rashomon.run("label", "r", "--as", "ann", "--n", "5").stdout
-    assert "0 of 5 labelled; the same command continues" in told
+    stdout = rashomon.run("label", "r", "--as", "ann", "--n", "5").stdout
+    assert "0 of 5 labelled; the same command continues" in stdout
     assert "annotator name" in rashomon.run("label", "r", "--as", "../x", code=2).stderr
     file = tmp_path / "labels.csv"
     file.write_text("id,label\nnobody,IMAGE\n")
     assert "is not the id of an answer" in rashomon.run("label", "r", "--as", "a", "--import", file, code=2).stderr
     rashomon.run("export", "r", "--judge", "majority(match, human:ann, human:bob)", code=2)
     listed = json.loads(rashomon.run("show", "r", "--json").stdout)
-    assert all("notes" in one for one in listed)
+    assert all("notes" in item for item in listed)
 
 
 def test_a_label_never_ends_up_on_an_answer_that_was_not_seen(workspace: Workspace, tmp_path: Path) -> None:
@@ -261,8 +261,8 @@ def test_what_was_skipped_counts_as_looked_at(workspace: Workspace) -> None:
         "skipped by hand",
     ]
     take(workspace, says(*["s"] * 20, *by_the_judge(workspace)), n=120)
-    told = table(tables_of([workspace.runs_folder / "r"]), "corrected").notes
-    assert any("none that human:ann@1 could give" in note for note in told), told
+    message = table(tables_of([workspace.runs_folder / "r"]), "corrected").notes
+    assert any("none that human:ann@1 could give" in note for note in message), message
 
 
 def corrected_n(workspace: Workspace) -> int:
@@ -273,11 +273,11 @@ def corrected_n(workspace: Workspace) -> int:
 def test_hand_picked_labels_correct_no_figure(workspace: Workspace, tmp_path: Path) -> None:
     chosen = [r.instance.id for r in records(workspace) if r.verdicts["match@2"].label == "NEITHER"]
     file = tmp_path / "picked.csv"
-    file.write_text("id,label\n" + "".join(f"{each},IMAGE\n" for each in chosen))
+    file.write_text("id,label\n" + "".join(f"{item},IMAGE\n" for item in chosen))
     label(workspace, "r", LabelArguments(annotator="ann", n=None, seed=None, import_file=file, export_file=None))
     assert corrected_n(workspace) == 0
-    told = table(tables_of([workspace.runs_folder / "r"]), "corrected").notes
-    assert any(note.startswith(f"{len(chosen)} labels by {ANN} are not used here") for note in told)
+    message = table(tables_of([workspace.runs_folder / "r"]), "corrected").notes
+    assert any(note.startswith(f"{len(chosen)} labels by {ANN} are not used here") for note in message)
     label(
         workspace,
         "r",
@@ -307,9 +307,9 @@ def test_several_runs_are_shown_by_a_judge_that_labelled_one_of_them(workspace: 
 
 def test_a_panel_is_not_measured_by_its_own_members(workspace: Workspace) -> None:
     take(workspace, says(*by_the_judge(workspace)), n=120)
-    found = tables_of([workspace.runs_folder / "r"], judge="all(match, human:ann)")
-    assert "corrected" not in {one.name for one in found}
-    assert not any("agrees with human" in note for note in table(found, "main").notes)
+    result = tables_of([workspace.runs_folder / "r"], judge="all(match, human:ann)")
+    assert "corrected" not in {item.name for item in result}
+    assert not any("agrees with human" in note for note in table(result, "main").notes)
 
 
 def test_asking_for_fewer_answers_later_loses_no_label(workspace: Workspace) -> None:
@@ -324,12 +324,12 @@ def test_a_line_of_thousands_of_digits_is_no_label(workspace: Workspace) -> None
     assert list(labelled(workspace).values()) == ["IMAGE"]
 
 
-def test_what_the_papers_rows_are_compared_with_is_counted_for_each_run(workspace: Workspace, made: Path) -> None:
-    rashomon = Rashomon(made)
+def test_what_the_papers_rows_are_compared_with_is_counted_for_each_run(workspace: Workspace, run_home: Path) -> None:
+    rashomon = Rashomon(run_home)
     rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:random", "--limit", "3", "--name", "few")
     folders = [workspace.runs_folder / "r", rashomon.workspace / "runs" / "few"]
     by_source = Counter({(r.instance.group, r.instance.strata["source"]) for r in records(workspace)})
     counts = Counter(source for _, source in by_source)
-    told = [note for note in table(tables_of(folders), "main").notes if note.startswith("Rows marked (paper)")]
+    items = [note for note in table(tables_of(folders), "main").notes if note.startswith("Rows marked (paper)")]
     whole = f"{len(by_source)} examples ({', '.join(f'{n} of {source}' for source, n in sorted(counts.items()))})"
-    assert f"policy:uniform on {whole}; policy:random on 3 examples (" in told[0]
+    assert f"policy:uniform on {whole}; policy:random on 3 examples (" in items[0]

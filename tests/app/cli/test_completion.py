@@ -70,7 +70,7 @@ class Shell:
         os.write(self._here, text.encode())
 
     def completed(self, text: str) -> str:
-        """What rashomon is called with when ``text`` is typed, then Tab and Return."""
+        """Return the arguments of rashomon when ``text`` is typed, then Tab and Return."""
         self._said = ""
         self.type(text)
         self.type("\t")
@@ -95,11 +95,11 @@ class Shell:
 
 @pytest.fixture
 def rashomon(tmp_path: Path) -> Rashomon:
-    made = Rashomon(tmp_path)
+    result = Rashomon(tmp_path)
     for name in ("clash-tiny-12", "cmc-bench-tiny-3", "$(touch gone)", "a b"):
-        (made.workspace / "runs" / name).mkdir(parents=True)
+        (result.workspace / "runs" / name).mkdir(parents=True)
     (tmp_path / "cache/huggingface/hub/models--org--tiny-4bit").mkdir(parents=True)
-    return made
+    return result
 
 
 @pytest.mark.parametrize("name", list(START))
@@ -121,7 +121,7 @@ def test_tab_completes_in_a_real_shell(name: str, rashomon: Rashomon) -> None:
 def asked(
     rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str], list[str]]:
-    """What bash is answered to a line."""
+    """Return bash's completions of a line."""
     for name in ("RASHOMON_WORKSPACE", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, rashomon.environment[name])
     for name in ("HF_HOME", "HF_HUB_CACHE"):
@@ -157,9 +157,9 @@ def asked(
     ],
 )
 def test_what_is_offered(line: str, first: list[str], asked: Callable[[str], list[str]]) -> None:
-    found = asked(line)
-    assert found[: len(first)] == first
-    assert first or not found
+    result = asked(line)
+    assert result[: len(first)] == first
+    assert first or not result
 
 
 def test_completing_imports_nothing_heavy(rashomon: Rashomon) -> None:
@@ -182,8 +182,8 @@ def test_a_shell_that_is_not_known_is_told(rashomon: Rashomon) -> None:
 
 
 def test_a_shell_that_is_not_named_is_told_in_one_line() -> None:
-    with pytest.raises(SpecError) as told:
+    with pytest.raises(SpecError) as raised:
         run_cli(["completion"])
-    assert str(told.value) == (
+    assert str(raised.value) == (
         "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; see `rashomon completion --help`."
     )

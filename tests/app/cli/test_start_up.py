@@ -57,7 +57,7 @@ def test_nothing_heavy_is_imported_to_list_or_help(arguments: list[str], tmp_pat
 
 
 def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
-    told = Rashomon(tmp_path).run("--help").stdout
+    stdout = Rashomon(tmp_path).run("--help").stdout
     for word in (
         "batch",
         "resume",
@@ -74,9 +74,9 @@ def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
         "doctor",
         "demo",
     ):
-        assert f"\n  {word}" in told
-    assert "130 interrupted" in told
-    assert Rashomon(tmp_path).run().stdout == told
+        assert f"\n  {word}" in stdout
+    assert "130 interrupted" in stdout
+    assert Rashomon(tmp_path).run().stdout == stdout
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_typed_wrong_is_told_in_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:
-    told = Rashomon(tmp_path).run(*arguments, code=2).stderr
-    assert says.lower() in told.lower()
-    assert len(told.splitlines()) == 1
+    stderr = Rashomon(tmp_path).run(*arguments, code=2).stderr
+    assert says.lower() in stderr.lower()
+    assert len(stderr.splitlines()) == 1
 
 
 def test_listings_are_json_too(tmp_path: Path) -> None:

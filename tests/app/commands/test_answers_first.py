@@ -1,4 +1,4 @@
-"""What a command prints first: the answer, then the main table, and what else there is; over a user's own rows no paper."""
+"""The answer is printed first, then the main table, and then where the rest is."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ def lines(rashomon: Rashomon, *arguments: str) -> list[str]:
 
 
 def test_show_says_what_a_run_comes_to_before_its_main_table(own: Rashomon) -> None:
-    told = lines(own, "show", "always-text")
-    assert told[0] == "always-text: done, 96 of 96 answered"
-    assert told[1].startswith("policy:always-text is right on 24 of 48 answers (50.0%, ")
-    assert "Under conflict it follows the text in 36 of 36 answers (100%)." in told[1]
-    assert "Right with the image alone 0 of 12, with the text alone 12 of 12. It does not read the images" in told[1]
-    assert told[3].rstrip() == "Main results"
-    assert told[-1].startswith("More tables: by-type, labels, arbitration, failures, both-audit (--table NAME); --all ")
-    assert len(told) < 25
+    result = lines(own, "show", "always-text")
+    assert result[0] == "always-text: done, 96 of 96 answered"
+    assert result[1].startswith("policy:always-text is right on 24 of 48 answers (50.0%, ")
+    assert "Under conflict it follows the text in 36 of 36 answers (100%)." in result[1]
+    assert "Right with the image alone 0 of 12, with the text alone 12 of 12. It does not read the images" in result[1]
+    assert result[3].rstrip() == "Main results"
+    assert result[-1].startswith(
+        "More tables: by-type, labels, arbitration, failures, both-audit (--table NAME); --all "
+    )
+    assert len(result) < 25
     every = "\n".join(lines(own, "show", "always-text", "--all"))
     assert every.count("Labels by match@") > 4
     assert "More tables" not in every
@@ -50,9 +52,9 @@ def test_show_says_what_a_run_comes_to_before_its_main_table(own: Rashomon) -> N
 
 def test_no_paper_stands_over_a_users_own_rows(own: Rashomon, tmp_path: Path) -> None:
     for arguments in (("show", "always-text", "--all"), ("show", "always-text", "always-image", "--table", "main")):
-        told = "\n".join(lines(own, *arguments))
-        assert "(paper)" not in told
-        assert "Table 3" not in told
+        message = "\n".join(lines(own, *arguments))
+        assert "(paper)" not in message
+        assert "Table 3" not in message
     rashomon = Rashomon(tmp_path)
     draw_sources(tmp_path / "sources")
     rashomon.run("build", "cmc-bench", "--source", tmp_path / "sources")
@@ -83,9 +85,9 @@ def test_a_batch_over_own_rows_ends_without_the_papers_rows(own: Rashomon) -> No
         "--display",
         "plain",
     )
-    told = own.run("--batch", *asked).stdout
-    assert "policy:always-image" in told
-    assert "(paper)" not in told
+    stdout = own.run("--batch", *asked).stdout
+    assert "policy:always-image" in stdout
+    assert "(paper)" not in stdout
 
 
 def test_json_and_exports_keep_what_they_had(own: Rashomon) -> None:
@@ -100,14 +102,14 @@ def test_json_and_exports_keep_what_they_had(own: Rashomon) -> None:
 
 
 def test_compare_says_whether_runs_differ_before_the_table(own: Rashomon) -> None:
-    told = lines(own, "compare", "always-text", "always-image")
-    assert told[0].startswith(
+    result = lines(own, "compare", "always-text", "always-image")
+    assert result[0].startswith(
         "policy:always-image is right on 50.0% of the 48 answers labelled in both, policy:always-text on 50.0%: 0 points ("
     )
-    assert "metrics 4 differ significantly (Holm): " in told[0]
-    assert [line for line in told if line.startswith("Differences")]
-    assert not [line for line in told if "Which label became which" in line]
-    assert told[-1].startswith("More tables: values, changes, flips, cost (--table NAME)")
+    assert "metrics 4 differ significantly (Holm): " in result[0]
+    assert [line for line in result if line.startswith("Differences")]
+    assert not [line for line in result if "Which label became which" in line]
+    assert result[-1].startswith("More tables: values, changes, flips, cost (--table NAME)")
     assert any(
         "Which label became which" in line for line in lines(own, "compare", "always-text", "always-image", "--all")
     )
@@ -118,18 +120,18 @@ def test_compare_says_whether_runs_differ_before_the_table(own: Rashomon) -> Non
 
 
 def test_recommend_says_which_to_take_before_the_table(own: Rashomon) -> None:
-    told = lines(own, "recommend", "always-text", "always-image")
-    assert told[0].startswith("There is no model among these runs.")
-    assert told[2].rstrip() == "Within 3 points of the best"
+    result = lines(own, "recommend", "always-text", "always-image")
+    assert result[0].startswith("There is no model among these runs.")
+    assert result[2].rstrip() == "Within 3 points of the best"
 
 
 def test_a_build_says_what_came_of_it_in_words(own: Rashomon) -> None:
-    told = lines(own, "build", "cmc-bench", "--from", "rows.csv", "--out", "again")
-    assert told[0].endswith(f"{8 * ROWS} instances, {ROWS} media")
-    assert "  examples: factual 12" in told
-    assert "  left out: rows.csv:14: the image is missing; put the file in its place" in told
-    assert not any(character in line for line in told for character in "{}")
-    assert not any("shortfalls" in line for line in told)
+    result = lines(own, "build", "cmc-bench", "--from", "rows.csv", "--out", "again")
+    assert result[0].endswith(f"{8 * ROWS} instances, {ROWS} media")
+    assert "  examples: factual 12" in result
+    assert "  left out: rows.csv:14: the image is missing; put the file in its place" in result
+    assert not any(character in line for line in result for character in "{}")
+    assert not any("shortfalls" in line for line in result)
     every = lines(own, "build", "cmc-bench", "--from", "rows.csv", "--out", "again", "--all")
     assert any(line.startswith("  shortfalls: entity 250, ") for line in every)
     manifest = json.loads(own.run("build", "cmc-bench", "--from", "rows.csv", "--out", "again", "--json").stdout)[

@@ -29,8 +29,8 @@ def run_of(rashomon: Rashomon, *arguments: str | Path, code: int = 0, model: str
 
 
 def states(rashomon: Rashomon) -> dict[str, tuple[str, int, int]]:
-    told = json.loads(rashomon.run("runs", "--json").stdout)
-    return {run["name"]: (run["state"], run["done"], run["total"]) for run in told}
+    parsed = json.loads(rashomon.run("runs", "--json").stdout)
+    return {run["name"]: (run["state"], run["done"], run["total"]) for run in parsed}
 
 
 def test_a_spec_file_makes_a_run_for_each_model_and_prompt_set(rashomon: Rashomon) -> None:
@@ -39,8 +39,8 @@ def test_a_spec_file_makes_a_run_for_each_model_and_prompt_set(rashomon: Rashomo
         'benchmark = "cmc-bench"\ndata = "workspace/benchmarks/cmc-bench"\n'
         'model = ["policy:always-image", "policy:always-text"]\nprompt_set = ["paper", "conflict-aware"]\nlimit = 4\n'
     )
-    told = rashomon.run("--batch", spec).stdout
-    assert "always-image (paper)" in told
+    stdout = rashomon.run("--batch", spec).stdout
+    assert "always-image (paper)" in stdout
     assert len(states(rashomon)) == 4
     assert {(state, done == total) for state, done, total in states(rashomon).values()} == {("done", True)}
     assert all(total == 32 for _, _, total in states(rashomon).values()), "four whole examples of eight instances"
@@ -92,8 +92,8 @@ def test_a_worker_that_aborts_ends_neither_the_batch_nor_the_other_models(rashom
     assert "where GPU memory runs out" in done.stderr
     assert "after 2 restarts without an answer" in done.stderr
     assert "run `rashomon resume cmc-bench-policy-always-image-paper-" in done.stderr
-    found = states(rashomon)
-    assert sorted(state for state, _, _ in found.values()) == ["done", "interrupted"]
+    result = states(rashomon)
+    assert sorted(state for state, _, _ in result.values()) == ["done", "interrupted"]
 
 
 def test_two_runs_at_once_share_the_device_one_after_the_other(rashomon: Rashomon) -> None:
@@ -129,9 +129,9 @@ def test_a_second_process_on_the_same_run_is_refused(rashomon: Rashomon) -> None
     first = rashomon.held().start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x")
     wait_until(lambda: states(rashomon).get("x", ("", 0, 0))[1] > 3)
     for command in (["resume", "x"], ["resume", "x", "--repeat"]):
-        told = rashomon.run(*command, code=2).stderr
-        assert "process" in told
-        assert "working on x" in told
+        stderr = rashomon.run(*command, code=2).stderr
+        assert "process" in stderr
+        assert "working on x" in stderr
     again = rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x", code=2)
     assert again.stdout == ""
     assert again.stderr.count("\n") == 1, "one sentence"
@@ -162,10 +162,10 @@ def test_a_second_process_on_the_same_run_is_refused(rashomon: Rashomon) -> None
     ],
 )
 def test_a_wrong_command_is_one_sentence_and_exit_code_2(rashomon: Rashomon, arguments: list[str], says: str) -> None:
-    told = run_of(rashomon, *arguments, code=2)
-    assert says in told
-    assert told.startswith("rashomon: ")
-    assert len(told.splitlines()) == 1
+    message = run_of(rashomon, *arguments, code=2)
+    assert says in message
+    assert message.startswith("rashomon: ")
+    assert len(message.splitlines()) == 1
     assert states(rashomon) == {}
 
 
@@ -186,9 +186,9 @@ def test_a_wrong_command_is_one_sentence_and_exit_code_2(rashomon: Rashomon, arg
 def test_a_wrong_spec_names_the_key_and_the_nearest_right_word(rashomon: Rashomon, spec: str, says: str) -> None:
     path = rashomon.home / "spec.toml"
     path.write_text(spec)
-    told = rashomon.run("--batch", path, code=2).stderr
-    assert says in told
-    assert len(told.splitlines()) == 1
+    stderr = rashomon.run("--batch", path, code=2).stderr
+    assert says in stderr
+    assert len(stderr.splitlines()) == 1
 
 
 def test_a_dry_run_checks_all_and_runs_nothing(rashomon: Rashomon) -> None:
@@ -286,13 +286,13 @@ def test_a_run_in_use_does_not_stop_the_others_of_its_model(rashomon: Rashomon) 
     held = rashomon.held()
     first = held.start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--prompt-set", "paper")
     wait_until(lambda: any(done > 3 for _, done, _ in states(rashomon).values()))
-    told = run_of(rashomon, "--prompt-set", "paper", "--prompt-set", "conflict-aware", code=2)
-    assert "already working on cmc-bench-policy-uniform-paper" in told
+    message = run_of(rashomon, "--prompt-set", "paper", "--prompt-set", "conflict-aware", code=2)
+    assert "already working on cmc-bench-policy-uniform-paper" in message
     kill_all(first)
-    found = {
+    values = {
         name.split("-policy-uniform-")[1].rpartition("-")[0]: state for name, (state, _, _) in states(rashomon).items()
     }
-    assert found == {"paper": "interrupted", "conflict-aware": "done"}
+    assert values == {"paper": "interrupted", "conflict-aware": "done"}
 
 
 def test_a_model_without_its_key_is_refused_before_a_run_is_made(rashomon: Rashomon) -> None:
@@ -307,14 +307,14 @@ def test_a_model_without_its_key_is_refused_before_a_run_is_made(rashomon: Rasho
         "--limit",
         "2",
     )
-    told = Rashomon(rashomon.workspace.parent).run(*asked, code=2).stderr
-    assert "there is no key OPENAI_API_KEY" in told
+    stderr = Rashomon(rashomon.workspace.parent).run(*asked, code=2).stderr
+    assert "there is no key OPENAI_API_KEY" in stderr
     assert states(rashomon) == {}
 
 
 def test_what_a_judge_lacks_is_said_before_anything_is_asked(rashomon: Rashomon) -> None:
-    told = run_of(rashomon, "--name", "x", "--limit", "2", "--judge", "openai:gpt-5", code=2)
-    assert "there is no key OPENAI_API_KEY" in told
+    message = run_of(rashomon, "--name", "x", "--limit", "2", "--judge", "openai:gpt-5", code=2)
+    assert "there is no key OPENAI_API_KEY" in message
     assert states(rashomon) == {}
 
 
@@ -343,8 +343,8 @@ def test_a_demo_touches_nothing_that_is_not_its_own(rashomon: Rashomon) -> None:
 
 def test_a_sample_that_there_is_not_is_told_of_those_like_it(rashomon: Rashomon) -> None:
     run_of(rashomon, "--name", "x", "--limit", "2")
-    told = rashomon.run("show", "x", "--sample", "both", code=2).stderr
-    named = told.partition("closest: ")[2].partition(";")[0].split(", ")
+    stderr = rashomon.run("show", "x", "--sample", "both", code=2).stderr
+    named = stderr.partition("closest: ")[2].partition(";")[0].split(", ")
     assert len(named) == 3
     assert [name.endswith("/both-wrong") for name in named] == [True, True, False]
     for name in named:
@@ -356,8 +356,8 @@ def test_a_run_of_the_demo_is_found_where_it_is(rashomon: Rashomon) -> None:
     demo = rashomon.workspace / "rashomon-demo" / "clash"
     demo.mkdir(parents=True)
     (rashomon.workspace / "runs").rename(demo / "runs")
-    told = rashomon.run("show", "demo-model-4bit", code=2).stderr
-    command = told.strip().rpartition("separate workspace: rashomon ")[2]
+    stderr = rashomon.run("show", "demo-model-4bit", code=2).stderr
+    command = stderr.strip().rpartition("separate workspace: rashomon ")[2]
     assert command == f"--workspace {demo} show demo-model-4bit"
     assert "demo-model-4bit: done" in rashomon.run(*command.split()).stdout
     assert "there are no runs yet" in rashomon.run("show", "another", code=2).stderr
@@ -365,25 +365,25 @@ def test_a_run_of_the_demo_is_found_where_it_is(rashomon: Rashomon) -> None:
 
 def test_a_run_that_is_no_longer_what_it_was_is_refused_with_the_difference(rashomon: Rashomon) -> None:
     run_of(rashomon, "--name", "x", "--limit", "2")
-    told = run_of(rashomon, "--name", "x", "--limit", "3", code=2)
-    assert "limit: was 2, is 3" in told
+    message = run_of(rashomon, "--name", "x", "--limit", "3", code=2)
+    assert "limit: was 2, is 3" in message
     spec = rashomon.workspace / "runs" / "x" / "spec.toml"
     kept = spec.read_text()
     spec.write_text(kept.replace("limit = 2", "limit = 20"))
     assert "limit: was 2, is 20" in rashomon.run("resume", "x", code=2).stderr
     spec.write_text(kept)
     upgraded = rashomon.ordered(info={"versions": {"mlx-vlm": "99"}})
-    told = upgraded.run("resume", "x", code=2).stderr
-    assert "version of mlx-vlm: was None, is '99'" in told
-    assert "--accept-engine" in told
+    message = upgraded.run("resume", "x", code=2).stderr
+    assert "version of mlx-vlm: was None, is '99'" in message
+    assert "--accept-engine" in message
     upgraded.run("resume", "x", "--accept-engine")
     assert "weights digest" in rashomon.ordered(info={"weights": "ab"}).run("resume", "x", code=2).stderr
 
 
 def test_one_condition_runs_alone_and_again(rashomon: Rashomon) -> None:
     run_of(rashomon, "--name", "x", "--limit", "2", "--conditions", "aligned,both-wrong")
-    told = json.loads(rashomon.run("runs", "--json").stdout)
-    assert [(c["condition"], c["done"], c["total"]) for c in told[0]["conditions"]] == [
+    parsed = json.loads(rashomon.run("runs", "--json").stdout)
+    assert [(c["condition"], c["done"], c["total"]) for c in parsed[0]["conditions"]] == [
         ("aligned", 2, 2),
         ("both-wrong", 2, 2),
     ]
@@ -402,8 +402,8 @@ def test_failures_are_told_apart_counted_and_make_the_exit_code_1(rashomon: Rash
         "/both-wrong": ["", "error"],
     }
     odd = rashomon.ordered(says=says)
-    told = run_of(odd, "--name", "x", "--limit", "4", code=1)
-    assert "4 failed: `rashomon show x --table failures`" in told
+    message = run_of(odd, "--name", "x", "--limit", "4", code=1)
+    assert "4 failed: `rashomon show x --table failures`" in message
     (table,) = json.loads(rashomon.run("show", "x", "--json", "--table", "failures").stdout)
     text = json.dumps(table)
     assert "unparsed" in text
@@ -427,10 +427,10 @@ def test_what_a_model_says_steers_neither_terminal_nor_spreadsheet_nor_latex(ras
     assert answers["image-correct"] == "'" + FORMULA
     assert not [cell for row in rows for cell in row.values() if cell[:1] in "=+-@\t\r" and cell]
     samples = [json.loads(line) for line in (rashomon.home / "out" / "samples.jsonl").read_text().splitlines()]
-    said = next(s["steps"][0]["text"] for s in samples if s["condition"] == "aligned")
-    assert said == ESCAPES, "kept as it was said"
-    one = next(s["id"] for s in samples if s["condition"] == "aligned")
-    shown += rashomon.run("show", "x", "--sample", one).stdout + rashomon.run("show", "x").stdout
+    message = next(s["steps"][0]["text"] for s in samples if s["condition"] == "aligned")
+    assert message == ESCAPES, "kept as it was said"
+    single = next(s["id"] for s in samples if s["condition"] == "aligned")
+    shown += rashomon.run("show", "x", "--sample", single).stdout + rashomon.run("show", "x").stdout
     assert "[red]2008[/red]" in shown, "markup is text"
     for text in (shown, *(path.read_text() for path in (rashomon.home / "out").glob("*.csv"))):
         assert not [c for c in text if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"]
@@ -438,12 +438,12 @@ def test_what_a_model_says_steers_neither_terminal_nor_spreadsheet_nor_latex(ras
 
 def test_a_workspace_that_cannot_be_written_is_told(rashomon: Rashomon, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    told = rashomon.run(
+    stderr = rashomon.run(
         "--workspace", tmp_path / "file" / "ws", "batch", "--benchmark", "cmc-bench", "--model", "policy:random",
         "--data", rashomon.workspace / "benchmarks" / "cmc-bench", code=2,
     ).stderr  # fmt: skip
-    assert "cannot write in" in told
-    assert "--workspace" in told
+    assert "cannot write in" in stderr
+    assert "--workspace" in stderr
 
 
 def test_a_read_only_workspace_is_told_and_its_runs_are_still_shown(rashomon: Rashomon) -> None:
@@ -466,7 +466,7 @@ def test_a_read_only_workspace_is_told_and_its_runs_are_still_shown(rashomon: Ra
 
 
 def may_write(folder: Path) -> bool:
-    """Whether this user may write although the mode says no, as root may."""
+    """Return whether this user may write although the mode forbids it, as root may."""
     try:
         (folder / "probe").mkdir()
     except PermissionError:
@@ -494,15 +494,15 @@ def test_a_build_that_runs_were_asked_from_is_not_replaced_without_a_word(rashom
     run_of(rashomon, "--name", "elsewhere", "--limit", "2", "--data", copied)
     before = json.loads(rashomon.run("build", "cmc-bench", *sources, "--json").stdout)
     assert "runs of the replaced build" not in before, "the same build takes nothing away"
-    told = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", code=2).stderr
-    assert "add --replace" in told
-    assert f"2 runs (mine, other) were made from the existing build ({before['digest'][:12]})" in told
-    told = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", "--replace").stdout
-    assert f"replaced the build {before['digest'][:12]}: 2 runs (mine, other) were made from it" in told
-    told = rashomon.run("resume", "mine", code=2).stderr
-    assert f"data digest: was {before['digest'][:12]}, is " in told
-    assert before["digest"] not in told
-    assert "build it again as it was, in another folder, and name that with --data" in told
+    stderr = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", code=2).stderr
+    assert "add --replace" in stderr
+    assert f"2 runs (mine, other) were made from the existing build ({before['digest'][:12]})" in stderr
+    stderr = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", "--replace").stdout
+    assert f"replaced the build {before['digest'][:12]}: 2 runs (mine, other) were made from it" in stderr
+    stderr = rashomon.run("resume", "mine", code=2).stderr
+    assert f"data digest: was {before['digest'][:12]}, is " in stderr
+    assert before["digest"] not in stderr
+    assert "rebuild the former data in another folder, and name that with --data" in stderr
     rashomon.run("build", "cmc-bench", *sources, "--out", rashomon.home / "again")
     rashomon.run("resume", "mine", "--data", rashomon.home / "again")
 
@@ -517,9 +517,9 @@ def wait_until(condition: object, seconds: float = 120) -> None:
 
 def test_a_judge_without_its_key_is_said_before_anything_is_answered_or_planned(rashomon: Rashomon) -> None:
     for judge, key in {"openai:gpt-5-mini": "OPENAI", "gemini:x": "GEMINI"}.items():
-        told = run_of(rashomon, "--model", "policy:random", "--judge", "match", "--judge", judge, code=2)
-        assert told.startswith(f"rashomon: there is no key {key}_API_KEY"), told
-        assert told.count("\n") == 1
+        message = run_of(rashomon, "--model", "policy:random", "--judge", "match", "--judge", judge, code=2)
+        assert message.startswith(f"rashomon: there is no key {key}_API_KEY"), message
+        assert message.count("\n") == 1
         assert states(rashomon) == {}, "not one of the models was begun"
     for judge, why in {"nobody": "no judge 'nobody'", "org/gone": "rashomon models get org/gone"}.items():
         assert why in run_of(rashomon, "--judge", "match", "--judge", judge, code=2)
@@ -548,8 +548,8 @@ def test_a_run_that_was_begun_needs_the_keys_of_what_is_still_to_be_asked(rashom
 def test_a_folder_whose_name_is_no_text_is_refused_in_a_sentence(rashomon: Rashomon) -> None:
     odd = rashomon.home / os.fsdecode(b"d\xff")
     shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", odd)
-    told = run_of(rashomon, "--data", odd, code=2)
-    assert r"d\udcff': it holds half of a surrogate pair, which is not valid text" in told
+    message = run_of(rashomon, "--data", odd, code=2)
+    assert r"d\udcff': it holds half of a surrogate pair, which is not valid text" in message
     assert states(rashomon) == {}
     run_of(rashomon, "--name", "x", "--limit", "1")
     assert "answered already" in rashomon.run("resume", "x", "--data", odd).stdout, "it may lie there all the same"

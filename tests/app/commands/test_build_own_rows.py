@@ -29,13 +29,13 @@ def write(here: Rashomon, content: str) -> str:
 def test_the_check_builds_nothing_and_ends_with_1_where_no_row_can_be_used(here: Rashomon) -> None:
     hostile = "\x1b[31m[red]\u202e"
     table = write(here, f'image,question,answer,{hostile}\n{GOOD}"gone.png",x?,{hostile},\n')
-    told = here.run("build", "cmc-bench", "--from", table, "--check").stdout
-    assert "4 of 5 rows can be used" in told
-    assert "\\x1b[31m[red]\\u202e" in told
-    assert "\x1b" not in told
-    found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json").stdout)
-    assert [row["usable"] for row in found["rows"]] == [True] * 4 + [False]
-    assert found["rows"][-1]["mend"] == "put the file in its place: gone.png"
+    stdout = here.run("build", "cmc-bench", "--from", table, "--check").stdout
+    assert "4 of 5 rows can be used" in stdout
+    assert "\\x1b[31m[red]\\u202e" in stdout
+    assert "\x1b" not in stdout
+    parsed = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json").stdout)
+    assert [row["usable"] for row in parsed["rows"]] == [True] * 4 + [False]
+    assert parsed["rows"][-1]["mend"] == "put the file in its place: gone.png"
     table = write(here, "image,question,answer\ngone.png,x?,5\n")
     assert "0 of 1 rows" in here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
     assert not here.workspace.exists()
@@ -44,13 +44,13 @@ def test_the_check_builds_nothing_and_ends_with_1_where_no_row_can_be_used(here:
 def test_a_build_of_nothing_names_the_check_which_names_the_files_it_looked_for(here: Rashomon) -> None:
     (here.home / "folder").mkdir()
     table = write(here, 'image,question,answer\nno/where\x1b.png,x?,5\nfolder,x?,6\n"a; b.png",x?,7\n')
-    told = here.run("build", "cmc-bench", "--from", table, code=2).stderr
-    assert "2 times: the image is missing; put the file in its place; once: the image is a folder" in told
-    assert f"build cmc-bench --from {here.home}/rows.csv --check` lists a fix for each row" in told
-    told = here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
-    assert "\x1b" not in told
-    found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json", code=1).stdout)["rows"]
-    assert [(row["told"], row["mend"]) for row in found] == [
+    stderr = here.run("build", "cmc-bench", "--from", table, code=2).stderr
+    assert "2 times: the image is missing; put the file in its place; once: the image is a folder" in stderr
+    assert f"build cmc-bench --from {here.home}/rows.csv --check` lists a fix for each row" in stderr
+    stderr = here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
+    assert "\x1b" not in stderr
+    parsed = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json", code=1).stdout)["rows"]
+    assert [(row["told"], row["mend"]) for row in parsed] == [
         ("the image is missing", "put the file in its place: no/where\x1b.png"),
         ("the image is a folder", "name a file in it: folder"),
         ("the image is missing", "put the file in its place: a; b.png"),
@@ -87,13 +87,13 @@ def test_rows_that_fail_come_first_in_full_and_near_files_are_named(here: Rashom
 
 def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
     table = write(here, f"image,question,answer\n{GOOD}gone.png,x?,5\n")
-    told = here.run("build", "cmc-bench", "--from", table).stdout
-    assert "32 instances" in told
-    assert "left out: rows.csv:6: the image is missing" in told
+    stdout = here.run("build", "cmc-bench", "--from", table).stdout
+    assert "32 instances" in stdout
+    assert "left out: rows.csv:6: the image is missing" in stdout
 
 
 @pytest.mark.parametrize(
-    ("content", "arguments", "told"),
+    ("content", "arguments", "message"),
     [
         ("image,question\n", ("cmc-bench", "--from", "rows.csv", "--check"), "no column 'answer'"),
         ("", ("cmc-bench", "--from", "rows.csv"), "is empty"),
@@ -106,8 +106,8 @@ def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
     ],
 )
 def test_what_is_wrong_with_the_command_or_the_file_is_exit_code_2(
-    here: Rashomon, content: str, arguments: tuple[str, ...], told: str
+    here: Rashomon, content: str, arguments: tuple[str, ...], message: str
 ) -> None:
     write(here, content)
-    assert told in here.run("build", *arguments, code=2).stderr
+    assert message in here.run("build", *arguments, code=2).stderr
     assert not here.workspace.exists() or not list(here.workspace.rglob("manifest.json"))

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from app.store.run import RunStore
-from mlx_backends.core.user_state import state_folder
 from mlx_backends.remote.addresses import ADDRESSES_FILE
 from mlx_backends.remote.model_names import address_of
+from mlx_backends.user_state import state_folder
 from tests.support.command import Rashomon
 from tests.support.fault_server import FaultServer
 from tests.support.trust import elsewhere, receive
@@ -74,9 +74,9 @@ def test_a_received_run_sends_nothing_before_its_address_is_agreed_to(
     plain.run("resume", "theirs", code=2)
     plain.run("judge", "theirs", "--judge", word, "--display", "none", code=2)
     assert address in plain.run("adopt", "theirs", "--yes", "--name", "ours").stdout
-    told = plain.run("resume", "ours", code=2).stderr
-    assert f"--allow-address {address}" in told
-    assert told.count("\n") == 1
+    stderr = plain.run("resume", "ours", code=2).stderr
+    assert f"--allow-address {address}" in stderr
+    assert stderr.count("\n") == 1
     plain.run("resume", "ours", "--allow-address", "http://127.0.0.1:1", code=2)
     assert unknown.requests == 0
     # The server gives answers, and as a judge no label.
@@ -108,8 +108,8 @@ def test_no_command_sends_anything_to_a_new_address(keyed: Rashomon, unknown: Fa
     (keyed.home / "answers.jsonl").write_text("")
     (keyed.home / "spec.toml").write_text(f'benchmark = "cmc-bench"\nmodel = "{word}"\nlimit = 1\n')
     for command in COMMANDS:
-        told = plain.run(*(word_.replace("MODEL", word) for word_ in command), code=2).stderr
-        assert address_of(unknown.url) in told, command
+        stderr = plain.run(*(word_.replace("MODEL", word) for word_ in command), code=2).stderr
+        assert address_of(unknown.url) in stderr, command
     for variables in (
         {"OPENAI_API_KEY": OTHER, "OPENAI_BASE_URL": unknown.url},
         {"ANTHROPIC_API_KEY": OTHER, "ANTHROPIC_BASE_URL": unknown.url},
@@ -119,9 +119,9 @@ def test_no_command_sends_anything_to_a_new_address(keyed: Rashomon, unknown: Fa
         engine = {"GEMINI": "gemini", "AZURE": "azure"}.get(next(iter(variables)).split("_")[0], "")
         engine = engine or next(iter(variables)).split("_")[0].lower()
         other = Rashomon(keyed.home, variables=variables)
-        told = other.run(*ASKED, "--model", f"{engine}:m", code=2).stderr
-        assert address_of(unknown.url) in told, engine
-        assert OTHER not in told
+        stderr = other.run(*ASKED, "--model", f"{engine}:m", code=2).stderr
+        assert address_of(unknown.url) in stderr, engine
+        assert OTHER not in stderr
     assert unknown.requests == 0
 
 
@@ -212,6 +212,6 @@ def test_no_spelling_of_an_address_gets_past_the_agreement_to_another(rashomon: 
     "text", ["nonsense", "ftp://h:1", "http://", "http://user:secret@h", "http://h:0", "http://h:x", "//h", ""]
 )
 def test_what_is_no_address_is_not_agreed_to(rashomon: Rashomon, text: str) -> None:
-    told = rashomon.run(*ASKED, "--model", "policy:random", "--allow-address", text, code=2).stderr
-    assert "secret" not in told
-    assert told.count("\n") == 1
+    stderr = rashomon.run(*ASKED, "--model", "policy:random", "--allow-address", text, code=2).stderr
+    assert "secret" not in stderr
+    assert stderr.count("\n") == 1

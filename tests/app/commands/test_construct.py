@@ -31,6 +31,8 @@ def arguments(server: ScriptedWriter, out: Path) -> list[str | Path]:
         "--out",
         out,
         "--json",
+        "--allow-address",
+        server.url,
     ]
 
 
@@ -81,8 +83,8 @@ def test_without_a_model_that_writes_it_says_what_to_give(tmp_path: Path) -> Non
 def test_a_ceiling_ends_the_build_and_leaves_nothing_that_looks_like_one(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     with ScriptedWriter() as server:
-        told = rashomon.run(*arguments(server, tmp_path / "out"), "--token-ceiling", "10000", code=1)
-        assert "ceiling of 10,000 tokens" in told.stderr
+        result = rashomon.run(*arguments(server, tmp_path / "out"), "--token-ceiling", "10000", code=1)
+        assert "ceiling of 10,000 tokens" in result.stderr
         assert not (tmp_path / "out").exists()
         rashomon.run(*arguments(server, tmp_path / "out"))
     assert (tmp_path / "out" / "manifest.json").exists()
@@ -93,8 +95,8 @@ def test_the_training_split_is_written_from_a_build(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     with ScriptedWriter() as server:
         rashomon.run(*arguments(server, tmp_path / "out"))
-    told = rashomon.run("training", "clash", "--data", tmp_path / "out", "--out", tmp_path / "train").stdout
-    assert "rows for train" in told
+    stdout = rashomon.run("training", "clash", "--data", tmp_path / "out", "--out", tmp_path / "train").stdout
+    assert "rows for train" in stdout
     rows = [json.loads(line) for line in (tmp_path / "train" / "train.jsonl").open()]
     assert all(Path(image).is_file() for row in rows for image in row["images"])
     conflicts = sum("Conflicting information" in json.dumps(row["messages"][-1]) for row in rows)

@@ -66,8 +66,8 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
     assert [(s["id"], s["answer"], s["verdicts"]) for s in there] == [
         (s["id"], s["answer"], s["verdicts"]) for s in here
     ]
-    told = json.loads(rashomon.run("show", "here", "there", "--json", "--table", "main").stdout)
-    rows = {row["row"]: row["cells"] for row in told[0]["rows"]}
+    parsed = json.loads(rashomon.run("show", "here", "there", "--json", "--table", "main").stdout)
+    rows = {row["row"]: row["cells"] for row in parsed[0]["rows"]}
     assert rows["policy:uniform"] == rows["a GPU elsewhere (imported)"]
     assert {run["name"]: run["state"] for run in json.loads(rashomon.run("runs", "--json").stdout)}["there"] == "done"
     rashomon.run("resume", "there")
@@ -80,7 +80,7 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "has no answer to"),
         (b"[1, 2]\n", "is not a JSON object"),
@@ -91,12 +91,12 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
         (b'{"id": "a", "answer": ' + b"[" * 100_000 + b"\n", "is not a JSON object"),
     ],
 )
-def test_a_file_that_is_not_answers_makes_no_run(rashomon: Rashomon, content: bytes, told: str) -> None:
+def test_a_file_that_is_not_answers_makes_no_run(rashomon: Rashomon, content: bytes, message: str) -> None:
     file = rashomon.home / "answers.jsonl"
     file.write_bytes(content)
-    said = rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "bad", code=2).stderr
-    assert told in said
-    assert "\x1b" not in said
+    stderr = rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "bad", code=2).stderr
+    assert message in stderr
+    assert "\x1b" not in stderr
     assert not (rashomon.workspace / "runs" / "bad").exists()
 
 
@@ -104,9 +104,9 @@ def test_an_answer_given_twice_is_refused(rashomon: Rashomon) -> None:
     first = samples(rashomon, "here")[0]
     file = rashomon.home / "answers.jsonl"
     file.write_text((json.dumps({"id": first["id"], "answer": "2008"}) + "\n") * 2)
-    told = rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "bad", code=2).stderr
-    assert "line 2: instance" in told
-    assert "has a second answer" in told
+    stderr = rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "bad", code=2).stderr
+    assert "line 2: instance" in stderr
+    assert "has a second answer" in stderr
 
 
 def test_a_format_or_file_that_is_not_there_is_one_sentence(rashomon: Rashomon) -> None:
@@ -133,11 +133,11 @@ def test_published_multiple_choice_predictions_reproduce_the_papers_row(tmp_path
     for record in records:
         mine, theirs = record.verdicts["strict@1"], record.verdicts["published@1"]
         assert (set(mine.flags), mine.label) == (set(theirs.flags) - {"INCORRECT"}, theirs.label), record.answer
-    found = values(by_name(tables_of([folder]))["main"], "Gemini 2.5 Flash Lite (imported)")
+    result = values(by_name(tables_of([folder]))["main"], "Gemini 2.5 Flash Lite (imported)")
     paper = {"Conflict": (7.51, 0.75), "Image": (74.98, 1.22), "Text": (15.57, 0.98), "Distractor": (2.02, 0.40)}
     for column, (percent, sd) in paper.items():
-        assert found[column].value == pytest.approx(percent / 100, abs=3 * sd / 100)
-    assert found["Incorrect"].value == 0
+        assert result[column].value == pytest.approx(percent / 100, abs=3 * sd / 100)
+    assert result["Incorrect"].value == 0
 
 
 @official
@@ -215,9 +215,9 @@ def test_how_imported_answers_were_decoded_is_exported_as_unknown(rashomon: Rash
         header = json.loads(log.read("header.json"))
     assert header["eval"]["model_generate_config"] == header["plan"]["config"]
     assert set(header["plan"]["config"].values()) == {None}
-    told = rashomon.run("show", "imp", "--spec").stdout
-    assert "max tokens, temperature, top p, seed, max pixels: unknown" in told
-    assert not re.search("max_tokens|temperature = |seed = ", told)
+    stdout = rashomon.run("show", "imp", "--spec").stdout
+    assert "max tokens, temperature, top p, seed, max pixels: unknown" in stdout
+    assert not re.search("max_tokens|temperature = |seed = ", stdout)
     (shown,) = json.loads(rashomon.run("show", "imp", "--spec", "--json").stdout)
     assert "decoding" not in shown["spec"]
     assert {shown["provenance"]["identity"][key] for key in decoded} == {None}

@@ -10,11 +10,11 @@ import pytest
 
 from app.run_spec import load_spec
 from app.store.run import RunStore
-from tests.support.architectures import TEXTS
 from tests.support.command import Rashomon
 from tests.support.data.clash import published_folder, published_row
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import needs_torch
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 LETTERS = ("(A)", "(B)", "(C)", "(D)")
@@ -38,28 +38,28 @@ def batch(rashomon: Rashomon, model: str, *more: str, code: int = 0) -> str:
 
 
 def answers(rashomon: Rashomon, run: str) -> dict[str, tuple[str, tuple[float, ...], tuple[int, ...]]]:
-    found = {}
+    values = {}
     with RunStore.read(rashomon.workspace / "runs" / run) as store:
         for record in store.records():
             assert record.answer is not None
             assert record.answer.error is None
-            found[record.instance.id] = (record.answer.text, record.answer.scores, record.answer.tokens)
-    return found
+            values[record.instance.id] = (record.answer.text, record.answer.scores, record.answer.tokens)
+    return values
 
 
 def test_the_likeliest_option_is_the_answer_and_all_scores_are_kept(rashomon: Rashomon) -> None:
     batch(rashomon, "./tiny", "--score", "likelihood", *CHOICES, "--name", "scored")
-    found = answers(rashomon, "scored")
-    assert len(found) == 8
-    for text, scores, _ in found.values():
+    result = answers(rashomon, "scored")
+    assert len(result) == 8
+    for text, scores, _ in result.values():
         assert len(scores) == 4
         assert text == LETTERS[scores.index(max(scores))]
         assert sum(map(math.exp, scores)) < 1
     with RunStore.read(rashomon.workspace / "runs" / "scored") as store:
         assert store.meta("spec")["score"] == "likelihood"
-    assert len({scores for _, scores, _ in found.values()}) > len(found) / 2
-    told = batch(rashomon, "./tiny", *CHOICES, "--name", "scored", code=2)
-    assert "the likeliest option" in told, "a run that is asked otherwise is another run"
+    assert len({scores for _, scores, _ in result.values()}) > len(result) / 2
+    message = batch(rashomon, "./tiny", *CHOICES, "--name", "scored", code=2)
+    assert "the likeliest option" in message, "a run that is asked otherwise is another run"
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_what_cannot_be_scored_is_told_before_anything_is_made(
 def test_a_relative_folder_behind_cuda_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path)
-    given = {"benchmark": "clash", "model": ["cuda:mine@fp32@cpu", "cuda:org/name", "mine"]}
-    said = load_spec(None, given).model
-    assert said == (f"cuda:{tmp_path}/mine@fp32@cpu", "cuda:org/name", f"{tmp_path}/mine")
+    values = {"benchmark": "clash", "model": ["cuda:mine@fp32@cpu", "cuda:org/name", "mine"]}
+    message = load_spec(None, values).model
+    assert message == (f"cuda:{tmp_path}/mine@fp32@cpu", "cuda:org/name", f"{tmp_path}/mine")
 
 
 @needs_torch
@@ -96,9 +96,9 @@ def test_a_worker_on_pytorch_answers_as_mlx_does_and_never_imports_mlx(rashomon:
     there = Rashomon(rashomon.home, variables={"OMP_NUM_THREADS": "1", "PYTHONPATH": path})
     batch(there, "cuda:./tiny", "--name", "torch")
     batch(there, "cuda:./tiny", "--name", "torch-scored", "--score", "likelihood", *CHOICES)
-    one, other = answers(there, "mlx"), answers(there, "torch")
-    assert len(one) == 16
-    assert one == other
+    first, other = answers(there, "mlx"), answers(there, "torch")
+    assert len(first) == 16
+    assert first == other
     scored, again = answers(there, "mlx-scored"), answers(there, "torch-scored")
     assert {name: text for name, (text, *_) in scored.items()} == {name: text for name, (text, *_) in again.items()}
     with RunStore.read(there.workspace / "runs" / "torch") as store:

@@ -133,8 +133,8 @@ def test_a_port_that_is_taken_and_a_host_that_is_none_are_said(tmp_path: Path) -
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        told = rashomon.run("serve", "--port", str(taken.getsockname()[1]), code=2).stderr
-    assert "choose another --port" in told
+        stderr = rashomon.run("serve", "--port", str(taken.getsockname()[1]), code=2).stderr
+    assert "choose another --port" in stderr
     assert "choose another --port or --host" in rashomon.run("serve", "--host", "no such host", code=2).stderr
 
 

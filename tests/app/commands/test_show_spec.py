@@ -33,7 +33,7 @@ def test_the_spec_repeats_the_run_elsewhere(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "spec.toml"
     file.write_text(rashomon.run("show", "a-run", "--spec").stdout)
     rashomon.run("--workspace", tmp_path / "other", "--batch", file)
-    here, there = (RunStore.read(each) for each in (run, tmp_path / "other" / "runs" / "a-run"))
+    here, there = (RunStore.read(item) for item in (run, tmp_path / "other" / "runs" / "a-run"))
     with here, there:
         assert here.meta("identity") == there.meta("identity")
         assert [record.answer for record in here.records()] == [record.answer for record in there.records()]
@@ -42,7 +42,7 @@ def test_the_spec_repeats_the_run_elsewhere(run: Path, tmp_path: Path) -> None:
 
 
 def test_it_says_what_the_run_was_made_of(run: Path, tmp_path: Path) -> None:
-    told = spec_toml(run)
+    result = spec_toml(run)
     for word in (
         "data digest: ",
         "engine: policy",
@@ -51,7 +51,7 @@ def test_it_says_what_the_run_was_made_of(run: Path, tmp_path: Path) -> None:
         "machine: ",
         " GiB, ",
     ):
-        assert word in told
+        assert word in result
     parsed = json.loads(Rashomon(tmp_path).run("show", "a-run", "--spec", "--json").stdout)
     (engine,) = parsed[0]["provenance"]["engines"]
     assert engine["machine"]["memory"] > 2**28
@@ -80,11 +80,11 @@ def test_hostile_text_stays_a_comment_or_a_string(run: Path, tmp_path: Path) -> 
         store.use_engine(
             {"engine": evil, "versions": {evil: evil}, "machine": {"chip": evil, "memory": 1, "system": evil}}
         )
-    told = spec_toml(run)
-    assert not {"\x1b", "\u202e", "\x85"} & set(told)
-    assert tomllib.loads(told)["model"] == evil
+    result = spec_toml(run)
+    assert not {"\x1b", "\u202e", "\x85"} & set(result)
+    assert tomllib.loads(result)["model"] == evil
     file = tmp_path / "evil.toml"
-    file.write_text(told)
+    file.write_text(result)
     assert load_spec(file, {}).model == (evil,)
 
 

@@ -33,11 +33,11 @@ class Screen(io.StringIO):
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
-    made = Screen()
-    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=made))  # pytest puts sys.stderr back as the test begins
+    result = Screen()
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=result))  # pytest puts sys.stderr back as the test begins
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "40")
-    return made
+    return result
 
 
 def test_what_takes_long_is_said_and_taken_away(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,12 +45,12 @@ def test_what_takes_long_is_said_and_taken_away(screen: Screen, monkeypatch: pyt
     with spinner("reading") as say:
         assert screen.written.wait(60)
         say("drawing \x1b[31m" + "x" * 100)
-    told = screen.getvalue().split("\r\x1b[K")
-    assert told[:2] == ["", "reading ..."]
-    assert told[2].startswith("drawing \\x1b[31mxxx")
-    assert told[2].endswith("x ...")
-    assert len(told[2]) < 40, "a line that is broken cannot be taken away"
-    assert told[3:] == [""], "the last that is written takes the line away"
+    split = screen.getvalue().split("\r\x1b[K")
+    assert split[:2] == ["", "reading ..."]
+    assert split[2].startswith("drawing \\x1b[31mxxx")
+    assert split[2].endswith("x ...")
+    assert len(split[2]) < 40, "a line that is broken cannot be taken away"
+    assert split[3:] == [""], "the last that is written takes the line away"
 
 
 def test_what_is_quick_says_nothing(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,10 +78,10 @@ def test_nothing_is_said_where_nobody_sees_it(term: str, screen: Screen, monkeyp
 def test_a_hub_that_does_not_answer_is_waited_for_in_words(hub: FakeHub, rashomon: Rashomon) -> None:  # noqa: F811
     tiny_model(hub)
     hub.faults["/org/tiny"] = ["wait 0"]
-    code, out, told = rashomon.on_terminal(
+    code, out, message = rashomon.on_terminal(
         "models", "get", "org/tiny", "--dry-run", until="listing the files", then=hub.released.set
     )
     assert code == 0
-    assert told == "\r\x1b[Klisting the files of org/tiny ...\r\x1b[K"
+    assert message == "\r\x1b[Klisting the files of org/tiny ...\r\x1b[K"
     assert "org/tiny" in out
     assert out == rashomon.run("models", "get", "org/tiny", "--dry-run").stdout

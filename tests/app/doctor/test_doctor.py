@@ -8,13 +8,16 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.doctor import contents, libraries, machine, places
+from app.doctor import access, contents, libraries, machine
 from app.store.workspace import Workspace
+from app.system.mac import Panic
+from mlx_backends.models.metal import estimated_working_set
 from tests.support.command import ROOT, Rashomon
 
 Examined = Callable[..., dict[str, dict[str, Any]]]
@@ -22,7 +25,7 @@ Examined = Callable[..., dict[str, dict[str, Any]]]
 
 @pytest.fixture
 def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
-    """What is found of places and contents, in a home of its own with these variables."""
+    """Return a function that runs doctor's checks in a home of its own."""
 
     def examine(**variables: str) -> dict[str, dict[str, Any]]:
         for name in ("HF_HOME", "HF_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH"):
@@ -30,9 +33,9 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
         for name, value in (Rashomon(tmp_path).environment | variables).items():
             monkeypatch.setenv(name, value)
         checks = (
-            places.workspace,
-            places.cache,
-            places.hub,
+            access.workspace,
+            access.cache,
+            access.hub,
             contents.models,
             contents.data,
             contents.demo,
@@ -45,13 +48,13 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
 
 def test_a_bare_machine_works_and_is_told_what_to_fetch(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path, variables={"HF_HUB_OFFLINE": "0"})
-    told = rashomon.run("doctor").stdout
-    assert "see   models       0 vision-language and 0 text models" in told
-    assert "-> `rashomon models get mlx-community/Qwen3-VL-4B-Instruct-4bit` fetches one" in told
-    assert "-> `rashomon data get cmc-bench` fetches a benchmark's data" in told
-    found = {one["what"]: one for one in json.loads(rashomon.run("doctor", "--json").stdout)}
-    assert all(one["ok"] for one in found.values())
-    assert {name for name, one in found.items() if one["mend"]} == {"models", "data"}
+    output = rashomon.run("doctor").stdout
+    assert "see   models       0 vision-language and 0 text models" in output
+    assert "-> `rashomon models get mlx-community/Qwen3-VL-4B-Instruct-4bit` fetches one" in output
+    assert "-> `rashomon data get cmc-bench` fetches a benchmark's data" in output
+    outcome = {item["what"]: item for item in json.loads(rashomon.run("doctor", "--json").stdout)}
+    assert all(item["ok"] for item in outcome.values())
+    assert {name for name, item in outcome.items() if item["mend"]} == {"models", "data"}
     assert not (rashomon.workspace).exists()  # looking makes nothing
 
 
@@ -61,41 +64,41 @@ def test_what_the_environment_says_is_told_by_name_and_never_by_value(tmp_path: 
         tmp_path,
         variables={"OPENAI_API_KEY": secret, "HF_TOKEN": secret, "HTTPS_PROXY": f"http://u:{secret}@127.0.0.1:9"},
     )
-    told = rashomon.run("doctor").stdout
-    assert secret not in told
-    assert "set: OPENAI_API_KEY" in told
-    assert "HF_TOKEN is set" in told
-    assert "HF_HUB_OFFLINE is set" in told
-    assert "unset it to use" in told
+    output = rashomon.run("doctor").stdout
+    assert secret not in output
+    assert "set: OPENAI_API_KEY" in output
+    assert "HF_TOKEN is set" in output
+    assert "HF_HUB_OFFLINE is set" in output
+    assert "unset it to use" in output
 
 
 def test_a_login_is_found_where_the_hub_puts_it(tmp_path: Path, examined: Examined) -> None:
     token = tmp_path / "cache" / "huggingface" / "token"
     token.parent.mkdir(parents=True)
     token.write_text("hf_secret")
-    found = examined()["hub token"]
-    assert found["message"] == f"logged in ({token})"
+    match = examined()["hub token"]
+    assert match["message"] == f"logged in ({token})"
 
 
 def test_a_workspace_that_cannot_be_written_fails(tmp_path: Path, examined: Examined) -> None:
     (tmp_path / "a file").touch()
     bad = str(tmp_path / "a file" / "workspace")
-    found = examined(RASHOMON_WORKSPACE=bad)["workspace"]
-    assert not found["ok"]
-    assert found["fix"] == "choose another with --workspace or RASHOMON_WORKSPACE."
+    match = examined(RASHOMON_WORKSPACE=bad)["workspace"]
+    assert not match["ok"]
+    assert match["fix"] == "choose another with --workspace or RASHOMON_WORKSPACE."
 
 
 def test_a_workspace_in_icloud_is_warned_of(tmp_path: Path, examined: Examined) -> None:
     place = tmp_path / "Library" / "Mobile Documents" / "work"
-    found = examined(RASHOMON_WORKSPACE=str(place))["workspace"]
-    assert found["ok"]
-    assert "cloud-synchronised" in found["fix"]
+    match = examined(RASHOMON_WORKSPACE=str(place))["workspace"]
+    assert match["ok"]
+    assert "cloud-synchronised" in match["fix"]
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, examined: Examined) -> None:
     (tmp_path / "a file").touch()
-    found = examined(HF_HOME=str(tmp_path / "a file" / "hf"))["cache"]
-    assert "set HF_HOME" in found["fix"]
+    match = examined(HF_HOME=str(tmp_path / "a file" / "hf"))["cache"]
+    assert "set HF_HOME" in match["fix"]
 
 
 def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path, examined: Examined) -> None:
@@ -105,18 +108,18 @@ def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path, exa
     (snapshot.parents[1] / "refs" / "main").write_text("abc")
     (snapshot / "config.json").write_text("{")
     (tmp_path / "models--").mkdir()
-    found = examined()["models"]
-    assert "0 vision-language" in found["message"]
+    match = examined()["models"]
+    assert "0 vision-language" in match["message"]
     for name in ("model-4bit", "model-bf16"):
         there = tmp_path / f"cache/huggingface/hub/models--org--{name}"
         (there / "snapshots").mkdir(parents=True)
         (there / "snapshots" / "abc").symlink_to(ROOT / "assets" / "demo" / name)
         (there / "refs").mkdir()
         (there / "refs" / "main").write_text("abc")
-    found = examined()["models"]
-    assert "2 vision-language and 0 text models" in found["message"]
-    assert found["fix"].startswith("1 more cannot run; org/broken: ")
-    assert "cannot be read as JSON" in found["fix"]
+    match = examined()["models"]
+    assert "2 vision-language and 0 text models" in match["message"]
+    assert match["fix"].startswith("1 more cannot run; org/broken: ")
+    assert "cannot be read as JSON" in match["fix"]
 
 
 def test_data_that_were_fetched_in_part_fetched_built_or_damaged(tmp_path: Path, examined: Examined) -> None:
@@ -126,17 +129,17 @@ def test_data_that_were_fetched_in_part_fetched_built_or_damaged(tmp_path: Path,
     (sources / "clash" / ".fetched.json").write_text(
         json.dumps({"benchmark": "clash", "files": 1, "bytes": 1, "licences": [], "revisions": []})
     )
-    found = examined()["data"]
-    assert found["message"].startswith("fetched: clash; not fetched: ")
-    assert found["fix"].startswith("`rashomon build clash` ")
+    match = examined()["data"]
+    assert match["message"].startswith("fetched: clash; not fetched: ")
+    assert match["fix"].startswith("`rashomon build clash` ")
     (sources / "pope").mkdir()
     (sources / "pope" / "half").touch()
     assert examined()["data"]["fix"].startswith("`rashomon data get pope` ")
     (builds / "cmc-bench").mkdir(parents=True)
-    found = examined()["data"]
-    assert not found["ok"]
-    assert "cmc-bench is not a built benchmark" in found["message"]
-    assert "build cmc-bench" in found["fix"]
+    match = examined()["data"]
+    assert not match["ok"]
+    assert "cmc-bench is not a built benchmark" in match["message"]
+    assert "build cmc-bench" in match["fix"]
 
 
 @pytest.mark.parametrize("how", ["raise ImportError('no libmlx')", "import os; os.abort()"])
@@ -147,9 +150,9 @@ def test_an_mlx_that_does_not_start_fails_and_nothing_else_does(how: str, tmp_pa
     (broken / "core.py").write_text(how)
     path = os.pathsep.join([str(tmp_path / "broken"), str(ROOT)])
     rashomon = Rashomon(tmp_path, variables={"PYTHONPATH": path})
-    found = {one["what"]: one for one in json.loads(rashomon.run("doctor", "--json", code=1).stdout)}
-    assert [name for name, one in found.items() if not one["ok"]] == ["mlx"]
-    assert "install mlx again" in found["mlx"]["mend"]
+    output = {item["what"]: item for item in json.loads(rashomon.run("doctor", "--json", code=1).stdout)}
+    assert [name for name, item in output.items() if not item["ok"]] == ["mlx"]
+    assert "install mlx again" in output["mlx"]["mend"]
 
 
 def test_libraries_that_are_missing_or_of_another_version_are_named() -> None:
@@ -161,23 +164,23 @@ def test_libraries_that_are_missing_or_of_another_version_are_named() -> None:
 
 def test_a_library_that_is_not_mended_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(libraries, "version", lambda name: "0.99.0")
-    assert "no known problem" in libraries.repair(Workspace(tmp_path)).message
+    assert "no known problem" in libraries.mlx_vlm(Workspace(tmp_path)).message
 
 
 def test_a_network_disk_is_found_by_where_it_is_mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     mounts = [("/", "ext4"), ("/Volumes/share", "smbfs"), ("/Volumes/share/local", "apfs"), ("/Volumes/sh", "nfs4")]
-    monkeypatch.setattr(places, "_mounts", lambda: mounts)
-    assert places.network_filesystem(Path("/Volumes/share/x")) == "smbfs"
-    assert places.network_filesystem(Path("/Volumes/share")) == "smbfs"
-    assert places.network_filesystem(Path("/Volumes/share/local/x")) is None
-    assert places.network_filesystem(Path("/Volumes/shared")) is None
-    assert places.network_filesystem(Path("/home")) is None
+    monkeypatch.setattr(access, "_mounts", lambda: mounts)
+    assert access.network_filesystem(Path("/Volumes/share/x")) == "smbfs"
+    assert access.network_filesystem(Path("/Volumes/share")) == "smbfs"
+    assert access.network_filesystem(Path("/Volumes/share/local/x")) is None
+    assert access.network_filesystem(Path("/Volumes/shared")) is None
+    assert access.network_filesystem(Path("/home")) is None
     mounts.append((str(tmp_path), "nfs4"))
-    assert "on a network disk (nfs4)" in places.workspace(Workspace(tmp_path / "ws")).fix
+    assert "on a network disk (nfs4)" in access.workspace(Workspace(tmp_path / "ws")).fix
 
 
 def test_this_machines_mounts_are_read() -> None:
-    assert any(where == "/" for where, _ in places._mounts())
+    assert any(where == "/" for where, _ in access._mounts())
 
 
 def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,8 +192,8 @@ def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr("subprocess.run", lambda *_, **__: Told)
-    assert places._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
-    assert places.network_filesystem(Path("/Volumes/my share/runs")) == "smbfs"
+    assert access._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
+    assert access.network_filesystem(Path("/Volumes/my share/runs")) == "smbfs"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +201,7 @@ def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("15.2", "arm64", True, ""),
         ("13.6", "arm64", False, "MLX needs macOS 14"),
-        ("15.2", "x86_64", False, "arm64 Python"),
+        ("15.2", "x86_64", False, "Intel Mac"),
     ],
 )
 def test_macs_that_mlx_does_not_run_on(
@@ -207,12 +210,40 @@ def test_macs_that_mlx_does_not_run_on(
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), processor))
     monkeypatch.setattr(platform, "machine", lambda: processor)
-    found = machine.machine(Workspace(tmp_path))
-    assert (found.ok, says in found.fix) == (ok, True)
+    monkeypatch.setattr(platform, "release", lambda: "")
+    outcome = machine.machine(Workspace(tmp_path))
+    assert (outcome.ok, says in outcome.fix) == (ok, True)
 
 
 def test_a_machine_too_small_for_the_papers_models_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (2**30, "a small machine"))
-    found = machine.memory(Workspace(tmp_path))
-    assert found.ok
-    assert "`rashomon demo` still runs" in found.fix
+    memory = machine.memory(Workspace(tmp_path))
+    assert memory.ok
+    assert "`rashomon demo` still runs" in memory.fix
+
+
+def test_a_mac_is_examined_for_what_slows_or_panics_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(machine, "load_warnings", lambda: ["low power mode is on."])
+    monkeypatch.setattr(
+        machine, "recent_panics", lambda: [Panic(f"{n}.panic", date(2026, 11, n)) for n in range(5, 0, -1)]
+    )
+    load, panics = machine.load(Workspace(tmp_path)), machine.panics(Workspace(tmp_path))
+    assert load.ok
+    assert load.fix == "low power mode is on."
+    assert panics.ok
+    assert "5.panic (2026-11-05), 4.panic (2026-11-04), 3.panic (2026-11-03) and 2 more" in panics.message
+    assert "RASHOMON_NO_WIRED_LIMIT=1" in panics.fix
+    monkeypatch.setattr(machine, "load_warnings", list)
+    monkeypatch.setattr(machine, "recent_panics", list)
+    assert not machine.load(Workspace(tmp_path)).fix
+    assert not machine.panics(Workspace(tmp_path)).fix
+
+
+@pytest.mark.parametrize(("gigabytes", "limits"), [(8, True), (16, False)])
+def test_a_small_mac_is_told_to_limit_images(
+    gigabytes: int, limits: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    available = estimated_working_set(gigabytes * 2**30)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (available, "Metal"))
+    assert ("--max-pixels 3400000" in machine.memory(Workspace(tmp_path)).fix) is limits

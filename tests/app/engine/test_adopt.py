@@ -55,8 +55,8 @@ def test_what_is_valid_is_taken_over_and_can_be_gone_on_with(rashomon: Rashomon)
         (folder / name).symlink_to(rashomon.home / "decoy")
     (folder / "evil.txt").write_text("x")
     before = tree(folder)
-    told = rashomon.run("adopt", folder, "--yes").stdout
-    assert "policy:always-image" in told
+    stdout = rashomon.run("adopt", folder, "--yes").stdout
+    assert "policy:always-image" in stdout
     assert tree(folder) == before, "the received folder stays as it is"
     adopted = rashomon.workspace / "runs" / "theirs"
     assert {path.name for path in adopted.iterdir()} <= {DATABASE, "spec.toml"}
@@ -90,10 +90,10 @@ def test_who_would_be_asked_is_shown_with_the_address(rashomon: Rashomon) -> Non
         spec = store.meta("spec")
     judge = "endpoint:j@http://collector.example:8080/v1"
     changed = {**spec, "model": "endpoint:m@https://evil.example/v1", "judge": ["match", judge, "openai:gpt-5"]}
-    told = rashomon.run("adopt", received(rashomon, spec=changed), "--yes").stdout
+    stdout = rashomon.run("adopt", received(rashomon, spec=changed), "--yes").stdout
     for address in ("https://evil.example:443", "http://collector.example:8080", "https://api.openai.com:443"):
-        assert f"at {address}" in told
-    assert told.count("new on this machine") == 2
+        assert f"at {address}" in stdout
+    assert stdout.count("new on this machine") == 2
 
 
 def test_media_come_from_a_build_of_that_digest_never_from_the_runs_word(rashomon: Rashomon) -> None:

@@ -34,7 +34,7 @@ def test_what_the_canary_found_is_shown(tmp_path: Path) -> None:
     asked = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:random", "--limit", "2", "--display", "none")
     rashomon.run(*asked, "--name", "run")
     assert " asked " not in rashomon.run("show", "run").stdout
-    found = {
+    values = {
         "at": 0.0,
         "model": "a \x1b[31mmodel",
         "way": "one at a time",
@@ -45,11 +45,11 @@ def test_what_the_canary_found_is_shown(tmp_path: Path) -> None:
         "lacks": "what a \x1b[31mmodel cannot have",
     }
     with RunStore.open(rashomon.workspace / "runs" / "run") as store:
-        store.set_meta("canary", [found])
-    told = rashomon.run("show", "run").stdout.splitlines()
-    first = told.index(
+        store.set_meta("canary", [values])
+    result = rashomon.run("show", "run").stdout.splitlines()
+    first = result.index(
         "  a \\x1b[31mmodel answered one at a time: compared with sequential answers on 6 requests and 48 tokens, "
         "where padding moves a logit by 0.012"
     )
-    assert told[first + 1] == "  not together: token 3 of an answer was another one"
-    assert told[first + 2] == "  what a \\x1b[31mmodel cannot have"
+    assert result[first + 1] == "  not together: token 3 of an answer was another one"
+    assert result[first + 2] == "  what a \\x1b[31mmodel cannot have"

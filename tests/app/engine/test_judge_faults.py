@@ -14,7 +14,7 @@ import pytest
 
 from app.engine.plan import create_run
 from app.run_spec import RunSpec
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.vocabulary import Generation, Instance, Record, Text
@@ -59,9 +59,9 @@ def make_run(workspace: Workspace, count: int, say: Callable[[int], str]) -> Pat
 
 
 def number_in(prompt: str) -> int:
-    found = re.search(r"<answer>\nNumber (\d+)", prompt)
-    assert found, prompt
-    return int(found[1])
+    search = re.search(r"<answer>\nNumber (\d+)", prompt)
+    assert search, prompt
+    return int(search[1])
 
 
 def label_of(number: int) -> str:
@@ -72,7 +72,7 @@ KINDS = ("unknown", "unknown at first", "wrong case", "two labels", "quotes", "n
 
 
 def kind_of(number: int) -> str | None:
-    """What is wrong with the judge's reply to an answer: something with one in ten."""
+    """Return the fault of the judge's reply to an answer; one reply in ten has one."""
     drawn = hashlib.sha256(f"kind {number}".encode()).digest()
     return KINDS[drawn[1] % len(KINDS)] if drawn[0] < 26 else None
 
@@ -138,9 +138,9 @@ def test_every_answer_ends_labelled_or_judge_failed_and_all_is_counted(
         with RunStore.read(folder) as store:
             usage = store.judge_usage(judge_id)
             counters = [p.judged[judge_id] for p in store.progress()]
-        assert max(one.under_way for one in server.received) >= at_once, "four to begin with"
+        assert max(item.under_way for item in server.received) >= at_once, "four to begin with"
         assert usage == (server.requests, server.prompt_tokens, server.completion_tokens)
-        struck = Counter(one.fault for one in server.received)
+        struck = Counter(item.fault for item in server.received)
         records = judged(folder)
     assert sum(count for fault, count in struck.items() if fault) / sum(struck.values()) > struck_share
     assert set(FAULTS) < set(struck), "every kind of fault was met"
@@ -208,16 +208,16 @@ def test_a_key_is_nowhere_but_in_the_request(rashomon: Rashomon) -> None:
 
     with FaultServer(lambda prompt, times: json.dumps({"label": "IMAGE"}), fault) as server:
         arguments = command(server)
-        told = [rashomon.run(*arguments, code=1)]
-        assert any(KEY in one.headers["authorization"] for one in server.received)
-        told.append(rashomon.run("export", "r", "--judge", arguments[3]))
-        told.append(rashomon.run("show", "r", "--judge", arguments[3]))
-        told.append(rashomon.run("doctor", code=0))
-        told.append(rashomon.run(*arguments[:3], arguments[3].replace("@http://", f"@http://user:{KEY}@"), code=2))
+        result = [rashomon.run(*arguments, code=1)]
+        assert any(KEY in item.headers["authorization"] for item in server.received)
+        result.append(rashomon.run("export", "r", "--judge", arguments[3]))
+        result.append(rashomon.run("show", "r", "--judge", arguments[3]))
+        result.append(rashomon.run("doctor", code=0))
+        result.append(rashomon.run(*arguments[:3], arguments[3].replace("@http://", f"@http://user:{KEY}@"), code=2))
     crashed = rashomon.ordered(info={"nonsense": 1}).start(*arguments)  # a bug of ours, with its traceback
     out, err = crashed.communicate(timeout=60)
     assert "Traceback" in err
-    everything = [out, err, *(one.stdout + one.stderr for one in told)]
+    everything = [out, err, *(item.stdout + item.stderr for item in result)]
     files = [path for path in rashomon.home.rglob("*") if path.is_file()]
     assert {"run.sqlite", "replies.sqlite", "worker.log", "samples.jsonl", "results.json"} <= {p.name for p in files}
     for piece in (KEY, KEY[:12], KEY[-12:], KEY[8:20]):

@@ -89,9 +89,9 @@ def test_a_judge_behind_mlx_vlms_server_only_ever_gives_labels(rashomon: Rashomo
     make_run(Workspace(rashomon.workspace), count, answer)
     judge = f"endpoint:{rashomon.home / 'served'}@{server}"
     rashomon.run("judge", "r", "--judge", judge, "--concurrency", "1", "--timeout", "60")
-    found = labels(rashomon, "endpoint:")
-    assert len(found) == count
-    assert set(found) <= LABELS
+    result = labels(rashomon, "endpoint:")
+    assert len(result) == count
+    assert set(result) <= LABELS
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -129,8 +129,8 @@ def test_a_judge_that_dies_for_want_of_memory_goes_on_narrower(rashomon: Rashomo
     make_run(Workspace(rashomon.workspace), 24, answer)
     build_tiny_lm(rashomon.home / "judge", TEXTS, quantise=False)
     wide = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "above": 4})
-    told = wide.run("judge", "r", "--judge", rashomon.home / "judge").stderr
-    assert told.count("; restart ") == 1, told
+    stderr = wide.run("judge", "r", "--judge", rashomon.home / "judge").stderr
+    assert stderr.count("; restart ") == 1, stderr
     assert len(labels(rashomon, "judge@")) == 24
     with RunStore.read(rashomon.workspace / "runs" / "r") as store:
         assert {record.answer.finish_reason for record in store.records() if record.answer} == {"stop"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app.exports.export_input import ExportOptions
 from app.exports.formats import export_runs
-from app.exports.source import ExportOptions
 from app.report.judge_selection import present_judges, resolve_judge
 from app.store.run import RunStore
 from app.store.workspace import Workspace

@@ -67,8 +67,8 @@ class Speaker(Backend):
         self._waiting[request.id] = request
 
     def step(self) -> Sequence[Generation]:
-        done = [each for each in list(self._waiting) if self._random.random() < 0.6]
-        return [self._reply(self._waiting.pop(each)) for each in done]
+        done = [item for item in list(self._waiting) if self._random.random() < 0.6]
+        return [self._reply(self._waiting.pop(item)) for item in done]
 
     def _reply(self, request: Request) -> Generation:
         first = request.messages[0].parts[0]
@@ -296,5 +296,5 @@ def test_two_judges_of_one_id_that_are_not_the_same_are_told_apart(tmp_path: Pat
 
 
 def test_a_judge_is_known_again_by_what_was_kept_of_it() -> None:
-    """What is kept is JSON: a judge whose identity reads back as another one could never judge a run twice."""
+    """A judge whose identity changes in JSON could never resume a run."""
     assert json.loads(json.dumps(JUDGE.identity())) == JUDGE.identity()

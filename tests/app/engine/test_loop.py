@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.engine.group_commit import GROUP_SIZE
 from app.engine.loop import AnswerLoop
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from benchmarks.vocabulary import Record, Request, Verdict
 from judges.base import FunctionJudge

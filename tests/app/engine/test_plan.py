@@ -77,16 +77,16 @@ def test_runs_whose_names_begin_alike_are_told_apart_newest_first(tmp_path: Path
         folder = workspace.runs_folder / name
         folder.mkdir(parents=True)
         RunStore.create(folder, {"created": noon + day * 86400, "identity": {"data digest": data * 32}}, []).close()
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(StoreError) as raised:
         workspace.run_folder("x")
-    assert str(told.value) == (
+    assert str(raised.value) == (
         "'x' matches 3 runs, newest first: x-1 (2026-05-05 12:00, data cdcdcdcdcdcd), "
         "x-3 (2026-05-04 12:00, data abababababab), x-2 (2026-05-03 12:00, data abababababab); type more of the name."
     )
     shutil.rmtree(workspace.runs_folder / "x-1")
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(StoreError) as raised:
         workspace.run_folder("x")
-    assert "x-3 (2026-05-04 12:00), x-2 (2026-05-03 12:00); type" in str(told.value)
+    assert "x-3 (2026-05-04 12:00), x-2 (2026-05-03 12:00); type" in str(raised.value)
 
 
 def test_a_run_that_is_being_planned_is_not_listed(tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_a_build_with_a_repeated_id_is_refused(tmp_path: Path) -> None:
         for _ in range(2):
             writer.add_row({**row, "id": "g/aligned", "strata": {"type": "factual"}})
         writer.finish({"benchmark": "cmc-bench"})
-    given = {"benchmark": "cmc-bench", "model": "policy:random", "data": str(tmp_path / "built")}
-    (spec,) = load_spec(None, given).runs()
+    values = {"benchmark": "cmc-bench", "model": "policy:random", "data": str(tmp_path / "built")}
+    (spec,) = load_spec(None, values).runs()
     with pytest.raises(SourceError, match="holds the id 'g/aligned' more than once"):
         check_spec(Workspace(tmp_path / "workspace"), spec)
 

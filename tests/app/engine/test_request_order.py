@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.request_order import WINDOW, PendingRequest, order_by_prefix
-from app.store.rows import PendingInstance
+from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Media, Message, Part, Request, Text
 
 IMAGES = [Media(f"{number:064x}", ".png") for number in range(4)]
@@ -28,9 +28,9 @@ def test_each_is_asked_once_and_the_same_order_comes_from_the_same_requests(
     drawn: list[tuple[str, tuple[Part, ...]]],
 ) -> None:
     requests = [asked(number, group, parts) for number, (group, parts) in enumerate(drawn)]
-    found = list(order_by_prefix(requests))
-    assert sorted(pending.ordinal for pending, _ in found) == list(range(len(drawn)))
-    assert found == list(order_by_prefix(iter(requests)))
+    result = list(order_by_prefix(requests))
+    assert sorted(pending.ordinal for pending, _ in result) == list(range(len(drawn)))
+    assert result == list(order_by_prefix(iter(requests)))
 
 
 @given(st.permutations(range(12)))
@@ -45,10 +45,10 @@ def test_siblings_and_examples_of_one_image_stand_together(order: list[int]) -> 
             (IMAGES[image], Text(f"{group}: two.")),
         )
     ]
-    found = [kinds[pending.ordinal] for pending, _ in order_by_prefix(asked(n, *kinds[n]) for n in order)]
-    clusters = [image for image, _ in groupby(shows[group] for group, _ in found)]
+    items = [kinds[pending.ordinal] for pending, _ in order_by_prefix(asked(n, *kinds[n]) for n in order)]
+    clusters = [image for image, _ in groupby(shows[group] for group, _ in items)]
     assert sorted(clusters) == [0, 1, 2], "examples of one image are adjacent"
-    beginnings = [first for first, _ in groupby(parts[0] for _, parts in found)]
+    beginnings = [first for first, _ in groupby(parts[0] for _, parts in items)]
     assert len(beginnings) == 3 + len(kinds) // 3, "and so are the requests that begin with it"
 
 

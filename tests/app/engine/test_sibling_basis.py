@@ -79,8 +79,8 @@ MODEL = RubricJudge("openai:gpt", INFO, PairedRubric())
 
 def twisted_first(count: int) -> list[Instance]:
     """The instances with each group's basis after the answer that needs it."""
-    made = toy_instances(count)
-    return [made[i + 1 - 2 * (i % 2)] for i in range(count)]
+    result = toy_instances(count)
+    return [result[i + 1 - 2 * (i % 2)] for i in range(count)]
 
 
 def plan(folder: Path, instances: Sequence[Instance]) -> RunStore:
@@ -150,7 +150,7 @@ def test_an_answer_whose_basis_is_not_there_yet_stays_pending(tmp_path: Path) ->
 
 def test_a_run_that_does_not_ask_the_basis_says_so_in_its_verdicts(tmp_path: Path) -> None:
     judge = Differs()
-    twisted = [each for each in toy_instances(6) if each.condition == "twisted"]
+    twisted = [toy_instance for toy_instance in toy_instances(6) if toy_instance.condition == "twisted"]
     with plan(tmp_path, twisted) as store:
         AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired()).run()
         assert {r.verdicts[judge.id].reason for r in store.records()} == {"no basis"}

@@ -27,9 +27,9 @@ BATCH = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--
 @pytest.fixture(scope="module")
 def rashomon(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
     """A workspace with the demo's charts: 144 examples of eight instances."""
-    found = Rashomon(tmp_path_factory.mktemp("precision"))
-    found.run("build", "cmc-bench", "--source", f"rows={DEMO / 'held_out' / 'cmc-bench'}")
-    return found
+    result = Rashomon(tmp_path_factory.mktemp("precision"))
+    result.run("build", "cmc-bench", "--source", f"rows={DEMO / 'held_out' / 'cmc-bench'}")
+    return result
 
 
 def records(rashomon: Rashomon, name: str) -> dict[str, Record]:
@@ -39,18 +39,18 @@ def records(rashomon: Rashomon, name: str) -> dict[str, Record]:
 
 @pytest.mark.slow
 def test_it_stops_says_so_goes_on_narrower_and_to_the_end_with_the_answers_of_a_whole_run(rashomon: Rashomon) -> None:
-    told = rashomon.run(*BATCH, "--name", "part", "--until-width", "0.34").stdout
-    assert "stopped, for every condition's 95% interval is 0.34 wide or less" in told
+    stdout = rashomon.run(*BATCH, "--name", "part", "--until-width", "0.34").stdout
+    assert "stopped because every condition's 95% interval is 0.34 wide or less" in stdout
     state, done, total = states(rashomon)["part"]
     assert (state, total, done) == ("stopped", 640, WINDOW)
     assert done < total
-    told = rashomon.run("show", "part", "--table", "main").stdout
-    assert "stopped (every condition's 95% interval is 0.34 wide or less)" in told
-    assert "policy:uniform covers a random part of its examples; it was stopped early" in told
-    assert "(32 of rows)" in told, "the table counts the examples that were answered"
-    answered = Counter(each.instance.group for each in records(rashomon, "part").values() if each.answer)
+    stdout = rashomon.run("show", "part", "--table", "main").stdout
+    assert "stopped (every condition's 95% interval is 0.34 wide or less)" in stdout
+    assert "policy:uniform covers a random part of its examples; it was stopped early" in stdout
+    assert "256 of 640 answered" in stdout
+    answered = Counter(item.instance.group for item in records(rashomon, "part").values() if item.answer)
     assert set(answered.values()) == {8}, "whole examples"
-    built = list(dict.fromkeys(each.instance.group for each in records(rashomon, "part").values()))
+    built = list(dict.fromkeys(item.instance.group for item in records(rashomon, "part").values()))
     assert set(answered) != set(built[: len(answered)]), "not the build's first ones"
 
     rashomon.run(*BATCH, "--name", "part", "--until-width", "0.34")
@@ -61,7 +61,7 @@ def test_it_stops_says_so_goes_on_narrower_and_to_the_end_with_the_answers_of_a_
     assert states(rashomon)["part"] == ("done", total, total)
     rashomon.run(*BATCH, "--name", "whole", "--display", "none")
     texts = [
-        {name: each.answer and each.answer.text for name, each in records(rashomon, run).items()}
+        {name: item.answer and item.answer.text for name, item in records(rashomon, run).items()}
         for run in ("part", "whole")
     ]
     assert texts[0] == texts[1]
@@ -76,21 +76,21 @@ def test_what_cannot_stop_a_run_is_refused_before_it_is_made(rashomon: Rashomon)
     for width in ("0", "nan"):
         assert "is not between 0 and 1" in rashomon.run(*BATCH, "--until-width", width, code=2).stderr
     model = str(DEMO / "model-4bit")
-    told = rashomon.run(*BATCH, "--judge", model, "--name", "late", "--until-width", "0.2", code=2).stderr
-    assert "labels only after all answers are in" in told
+    stderr = rashomon.run(*BATCH, "--judge", model, "--name", "late", "--until-width", "0.2", code=2).stderr
+    assert "labels only after all answers are in" in stderr
     assert "late" not in states(rashomon)
 
 
 def test_windows_are_whole_examples_in_an_order_of_the_seed(tmp_path: Path) -> None:
     with RunStore.create(tmp_path, META, toy_instances(3 * WINDOW)) as store:
-        found = list(stopping_rule.windows(store, 7))
-        assert found == list(stopping_rule.windows(store, 7))
-        assert found != list(stopping_rule.windows(store, 8))
-        assert [len(window.pending) for window in found] == [WINDOW] * 3
-        assert sorted(itertools.chain(*(window.pending for window in found))) == list(range(3 * WINDOW))
-        groups = [{ordinal // 2 for ordinal in window.pending} for window in found]
-        assert sum(len(each) for each in groups) == len(set.union(*groups)), "no example in two windows"
-        spread = np.mean(list(found[0].pending))
+        windows = list(stopping_rule.windows(store, 7))
+        assert windows == list(stopping_rule.windows(store, 7))
+        assert windows != list(stopping_rule.windows(store, 8))
+        assert [len(window.pending) for window in windows] == [WINDOW] * 3
+        assert sorted(itertools.chain(*(window.pending for window in windows))) == list(range(3 * WINDOW))
+        groups = [{ordinal // 2 for ordinal in window.pending} for window in windows]
+        assert sum(len(group) for group in groups) == len(set.union(*groups)), "no example in two windows"
+        spread = np.mean(list(windows[0].pending))
         assert WINDOW < spread < 2 * WINDOW, "from all of the run"
 
 
@@ -112,12 +112,12 @@ def test_the_accuracies_that_are_looked_at_are_those_of_the_tables(tmp_path: Pat
         store.use_engine({"engine": "scripted"})
         half = [place.ordinal for place in store.positions() if place.ordinal < 40]
         AnswerLoop(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=half, width=4).run()
-        found = stopping_rule.accuracies(store, Toy(), "even@1")
+        accuracies = stopping_rule.accuracies(store, Toy(), "even@1")
         for progress in store.progress():
             judged = progress.judged["even@1"]
-            told = found[progress.condition]
-            assert (told.n, round((told.value or 0) * told.n)) == (judged.labelled, judged.correct)
-        condition, width = stopping_rule.widest(found)
+            message = accuracies[progress.condition]
+            assert (message.n, round((message.value or 0) * message.n)) == (judged.labelled, judged.correct)
+        condition, width = stopping_rule.widest(accuracies)
         assert 0 < width < 1
         asked = [place.ordinal for place in store.positions() if place.condition == condition]
         AnswerLoop(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=asked, width=4).run()
@@ -136,24 +136,24 @@ def stopped(random: np.random.Generator, share: float, answers: int, width: floa
     """A run of examples with so many answers each that is stopped at ``width``: its share, whether its interval holds the truth,
     and how many examples it took. The answers of an example hang together."""
     hits: list[float] = []
-    found = Estimate(None)
-    while found.value is None or _wide(found) > width:
+    result = Estimate(None)
+    while result.value is None or _wide(result) > width:
         new = WINDOW // 8
         able = random.beta(3 * share, 3 * (1 - share), new) if answers > 1 else np.full(new, share)
         hits += random.binomial(answers, able).tolist()
-        found = clustered_wilson(hits, [answers] * len(hits))
-    low, high = _ends(found)
-    return found.value, low <= share <= high, len(hits)
+        result = clustered_wilson(hits, [answers] * len(hits))
+    low, high = _ends(result)
+    return result.value, low <= share <= high, len(hits)
 
 
-def _ends(found: Estimate) -> tuple[float, float]:
-    assert found.low is not None
-    assert found.high is not None
-    return found.low, found.high
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    assert estimate.low is not None
+    assert estimate.high is not None
+    return estimate.low, estimate.high
 
 
-def _wide(found: Estimate) -> float:
-    low, high = _ends(found)
+def _wide(estimate: Estimate) -> float:
+    low, high = _ends(estimate)
     return high - low
 
 
@@ -165,9 +165,9 @@ def test_the_interval_of_a_stopped_run_holds_the_truth_about_as_often_as_it_says
     answers: int, width: float, share: float
 ) -> None:
     random = np.random.default_rng(round(1000 * (share + width)) + answers)
-    found = [stopped(random, share, answers, width) for _ in range(REPETITIONS)]
-    held = sum(inside for _, inside, _ in found)
-    value, examples = np.mean([each for each, _, _ in found]), np.mean([count for *_, count in found])
+    items = [stopped(random, share, answers, width) for _ in range(REPETITIONS)]
+    held = sum(inside for _, inside, _ in items)
+    value, examples = np.mean([item for item, _, _ in items]), np.mean([count for *_, count in items])
     print(f"{answers} answers, width {width}, share {share}: {held} hold, mean {value:.4f}, {examples:.0f} examples")
     assert held >= 920  # of 1,000; at a fixed number of examples it was 931 to 982
     assert abs(value - share) < 0.012  # it is moved a little towards 0 and 1

@@ -23,7 +23,7 @@ from tests.support.text_models import Interrupted
 
 
 class Machine:
-    """What a build does to this machine: which models it loads, how many at once, and what it asks them."""
+    """Record of a build: the models it loads, how many at once, and its requests."""
 
     def __init__(self, most: int | None = None) -> None:
         self.loads: list[str] = []
@@ -57,10 +57,10 @@ class Local(Backend):
 
     def step(self) -> Sequence[Generation]:
         done, self._waiting = self._waiting, []
-        return [Generation(each.id, writes(prompt(each)), "stop") for each in reversed(done)]
+        return [Generation(item.id, writes(prompt(item)), "stop") for item in reversed(done)]
 
     def cancel(self, request_id: str) -> None:
-        self._waiting = [each for each in self._waiting if each.id != request_id]
+        self._waiting = [item for item in self._waiting if item.id != request_id]
 
     def close(self) -> None:
         self._machine.now.remove(self.info.model)
@@ -95,13 +95,13 @@ def test_a_mixture_is_asked_one_model_after_the_other_and_everything_once(
     tmp_path: Path, device: LocalModelSlot
 ) -> None:
     machine = Machine()
-    made = construct(
+    result = construct(
         copy_rows(tmp_path / "rows", 40),
         tmp_path / "out",
         lambda name: model(name, machine, device, tmp_path / "replies"),
     )
-    candidates = [json.loads(line) for line in (made.path / "candidates.jsonl").read_text("utf-8").splitlines()]
-    permutations = sum({2: 2, 3: 6, 4: 24}[each["size"]] for each in candidates)
+    candidates = [json.loads(line) for line in (result.path / "candidates.jsonl").read_text("utf-8").splitlines()]
+    permutations = sum({2: 2, 3: 6, 4: 24}[candidate["size"]] for candidate in candidates)
     assert set(machine.asked.values()) == {1}
     asked = Counter(name for name, _ in machine.asked)
     assert asked["agrees"] == asked["also"] == permutations
@@ -120,7 +120,7 @@ def test_a_killed_mixture_goes_on_without_asking_or_loading_again(tmp_path: Path
     for most in (7, total // 3, total // 2, None):
         machine = Machine(most)
         try:
-            made = construct(place, tmp_path / "two", lambda name: model(name, machine, device, tmp_path / "replies"))  # noqa: B023 - used at once
+            result = construct(place, tmp_path / "two", lambda name: model(name, machine, device, tmp_path / "replies"))  # noqa: B023 - used at once
         except Interrupted:
             assert not (tmp_path / "two").exists()
         device.close()
@@ -130,7 +130,7 @@ def test_a_killed_mixture_goes_on_without_asking_or_loading_again(tmp_path: Path
     assert sum(asked.values()) <= total + 3 * Local.capacity, "of a kill, what was under way is asked again"
     assert loads[0] == ["writer"]
     assert loads[-1] == ["also"], "what the others said is kept: they are not even loaded"
-    assert made.digest == first.digest
+    assert result.digest == first.digest
 
 
 def test_the_device_is_held_from_the_first_load_to_the_end(tmp_path: Path, device: LocalModelSlot) -> None:
@@ -142,15 +142,15 @@ def test_the_device_is_held_from_the_first_load_to_the_end(tmp_path: Path, devic
         return taken
 
     machine = Machine()
-    one = model("one", machine, device, tmp_path / "replies")
+    result = model("one", machine, device, tmp_path / "replies")
     device_lock_path().parent.mkdir(parents=True)
     request = Request("a", 0, (Message("user", (Text("Generated Question:"),)),), Decoding())
     assert free(), "nothing was asked yet"
-    assert [reply.finish_reason for reply in one.generate([request])] == ["stop"]
+    assert [reply.finish_reason for reply in result.generate([request])] == ["stop"]
     assert not free()
     device.close()
     assert free()
     assert not machine.now
-    assert [reply.text for reply in one.generate([request])] == [writes("Generated Question:")]
+    assert [reply.text for reply in result.generate([request])] == [writes("Generated Question:")]
     assert machine.loads == ["one"], "it is kept, so that the device is not needed"
     assert free()

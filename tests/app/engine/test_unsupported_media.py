@@ -1,4 +1,4 @@
-"""What a model cannot take is not asked of it: found at planning, counted, shown, and never an error."""
+"""Media that a model cannot take are excluded when a run is planned, counted, and never sent."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_is_left_out_is_counted_by_what_is_lacking() -> None:
         shown(condition="captions", name="d"),
     ]
     asked, excluded = split_by_modality(chosen, ("image", "video"))
-    assert [each.id for each in asked] == ["b", "d"]
+    assert [item.id for item in asked] == ["b", "d"]
     assert excluded == ExcludedInstances(2, 4, {"audio": 2, "point_cloud": 1}, {"media": 2})
     assert excluded.sentence == "2 of 4 not asked: the model takes no audio (2), no 3D (1)"
     everything, none = split_by_modality(chosen, ("image", "audio", "video", "point_cloud"))
@@ -73,17 +73,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def spec(home: Path, model: str, **more: Any) -> Any:
-    found, wrong = read_form({"benchmark": "contra4", "model": [str(home / model)], **more})
-    assert found is not None, wrong
-    return found
+    result, wrong = read_form({"benchmark": "contra4", "model": [str(home / model)], **more})
+    assert result is not None, wrong
+    return result
 
 
 @pytest.fixture
 def workspace(home: Path, tmp_path: Path) -> Workspace:
-    made = Workspace(tmp_path)
-    made.build_folder("contra4").parent.mkdir(parents=True)
-    made.build_folder("contra4").symlink_to(Workspace(home / "workspace").build_folder("contra4"))
-    return made
+    result = Workspace(tmp_path)
+    result.build_folder("contra4").parent.mkdir(parents=True)
+    result.build_folder("contra4").symlink_to(Workspace(home / "workspace").build_folder("contra4"))
+    return result
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,11 @@ def test_a_run_holds_what_its_model_takes(
     assert (len(checked.instances), checked.excluded.by) == (asked, by)
     assert checked.excluded.of == 4 * len(conditions)
     ahead = PreflightChecker(workspace).check(typed)
-    assert ahead.wrong is None
+    assert ahead.problems is None
     assert ahead.warnings == (f"{home / model}: {checked.excluded.sentence}",)
-    assert [each.id for each in ahead.runs[0].estimate.instances] == [each.id for each in checked.instances]
+    assert [instance.id for instance in ahead.runs[0].estimate.instances] == [
+        instance.id for instance in checked.instances
+    ]
     planned = plan_run(workspace, checked)
     with RunStore.read(planned.folder) as store:
         assert ExcludedInstances.load(store) == checked.excluded
@@ -121,19 +123,19 @@ def test_where_nothing_is_left_the_ways_out_are_named(home: Path, workspace: Wor
     (run,) = spec(home, "sees", strata={"modalities": ["3d+video"]}).runs()
     with pytest.raises(SpecError) as raised:
         check_spec(workspace, run)
-    told = str(raised.value)
-    assert told.startswith("sees takes no 3D (1), which all 1 instances need; ask by captions")
+    message = str(raised.value)
+    assert message.startswith("sees takes no 3D (1), which all 1 instances need; ask by captions")
     for way in ("--conditions gold-captions", "--captioner", "--rendered"):
-        assert way in told
-    wrong = PreflightChecker(workspace).check(spec(home, "sees", strata={"modalities": ["3d+video"]})).wrong
+        assert way in message
+    wrong = PreflightChecker(workspace).check(spec(home, "sees", strata={"modalities": ["3d+video"]})).problems
     assert wrong is not None
     assert "takes no 3D (1)" in str(wrong)
 
 
 def test_a_policy_is_asked_everything(workspace: Workspace) -> None:
-    found, _ = read_form({"benchmark": "contra4", "model": ["policy:always-yes"], "conditions": ["media"]})
-    assert found is not None
-    (run,) = found.runs()
+    result, _ = read_form({"benchmark": "contra4", "model": ["policy:always-yes"], "conditions": ["media"]})
+    assert result is not None
+    (run,) = result.runs()
     checked = check_spec(workspace, run)
     assert (len(checked.instances), checked.excluded.total) == (4, 0)
 
@@ -166,8 +168,8 @@ def test_it_is_told_at_the_start_kept_and_shown_everywhere(home: Path, tmp_path:
     assert "all 3 instances are answered already" in again
     assert f"  {says}\n" in rashomon.run("show", "told").stdout
     (failures,) = json.loads(rashomon.run("show", "told", "--table", "failures", "--json").stdout)
-    cells = {each["row"]: each["cells"] for each in failures["rows"]}
-    assert {row: (each["not asked"], each["answered"], each["error"]) for row, each in cells.items()} == {
+    cells = {failure["row"]: failure["cells"] for failure in failures["rows"]}
+    assert {row: (failure["not asked"], failure["answered"], failure["error"]) for row, failure in cells.items()} == {
         "sees / media": (3, 1, 0),
         "sees / rendered": (2, 2, 0),
     }
@@ -190,13 +192,13 @@ def test_a_condition_of_which_nothing_is_asked_stands_among_the_failures(home: P
     rashomon.run(*ask, "--conditions", "media,gold-captions", "--name", "reads")
     assert states(rashomon)["reads"] == ("done", 4, 4)
     (failures,) = json.loads(rashomon.run("show", "reads", "--table", "failures", "--json").stdout)
-    cells = {each["row"]: each["cells"] for each in failures["rows"]}
+    cells = {failure["row"]: failure["cells"] for failure in failures["rows"]}
     assert list(cells) == ["reads / media", "reads / gold-captions"]
     assert (cells["reads / media"]["not asked"], cells["reads / media"]["answered"]) == (4, 0)
     assert (cells["reads / gold-captions"]["not asked"], cells["reads / gold-captions"]["answered"]) == (0, 4)
-    told = rashomon.run(*ask, "--conditions", "media", code=2).stderr
-    assert "reads is a text-only model and takes no images (3), no audio (2), no video (3), no 3D (2), which" in told
-    assert len(told.strip().splitlines()) == 1
+    stderr = rashomon.run(*ask, "--conditions", "media", code=2).stderr
+    assert "reads is a text-only model and takes no images (3), no audio (2), no video (3), no 3D (2), which" in stderr
+    assert len(stderr.strip().splitlines()) == 1
 
 
 def test_models_are_listed_with_what_they_take(home: Path) -> None:
@@ -208,10 +210,10 @@ def test_models_are_listed_with_what_they_take(home: Path) -> None:
         (hub / f"models--org--{name}" / "refs").mkdir()
         (hub / f"models--org--{name}" / "refs" / "main").write_text("1" * 40)
     rashomon = Rashomon(home)
-    told = {each["name"]: each for each in json.loads(rashomon.run("models", "--json").stdout)}
-    assert told["org/sees"]["takes"] == ["image", "video"]
-    assert told["org/reads"]["takes"] == []
-    assert told["policy:random"]["takes"] == ["image", "audio", "video", "point_cloud"]
+    stdout = {item["name"]: item for item in json.loads(rashomon.run("models", "--json").stdout)}
+    assert stdout["org/sees"]["takes"] == ["image", "video"]
+    assert stdout["org/reads"]["takes"] == []
+    assert stdout["policy:random"]["takes"] == ["image", "audio", "video", "point_cloud"]
     lines = rashomon.run("models").stdout
     assert "takes images, video" in lines
     assert "(text only)" in lines

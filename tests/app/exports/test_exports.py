@@ -83,8 +83,8 @@ def test_each_export_says_what_was_run_and_how_much_of_it_failed(
     for name in ("tables.parquet", "samples.parquet"):
         assert json.loads(parquet.read_schema(out / name).metadata[b"rashomon"]) == [run]
     for name in ("tables.md", "tables.tex", "report.html"):
-        told = (out / name).read_text().replace("\\hspace{0pt}", "")
-        assert all(fact in told for fact in ("d" * 64, "e" * 64, "4-bit", "16.67", "match"))
+        replace = (out / name).read_text().replace("\\hspace{0pt}", "")
+        assert all(fact in replace for fact in ("d" * 64, "e" * 64, "4-bit", "16.67", "match"))
 
 
 def read_zip(path: Path) -> dict[str, Any]:
@@ -124,8 +124,8 @@ def test_lm_eval_has_a_task_for_each_condition_and_counts_only_what_is_labelled(
         rows = [json.loads(line) for line in (folder / f"samples_{task}_{stamp}.jsonl").read_text().splitlines()]
         assert counts == {"original": 6, "effective": 3}
         assert [row["outcome"] for row in rows].count("labelled") == 3
-        found = [row["acc"] for row in rows if row["acc"] is not None]
-        assert results["results"][task]["acc,none"] == pytest.approx(sum(found) / 3)
+        items = [row["acc"] for row in rows if row["acc"] is not None]
+        assert results["results"][task]["acc,none"] == pytest.approx(sum(items) / 3)
         assert {row["acc"] for row in rows if row["outcome"] != "labelled"} == {None}, "neither wrong nor right"
         assert results["configs"][task]["metric_list"][0]["metric"] == "acc"
         assert len({row["doc_id"] for row in rows}) == 6
@@ -159,11 +159,11 @@ def test_canonical_exports_of_equal_runs_are_equal_bytes(workspace: Workspace, t
     for place, seconds, peak in (("a", 0.5, 10**9), ("b", 3.0, 7 * 10**9)):
         make_run(Workspace(tmp_path / place), "same", asked, says("12", peak, seconds))
     forms = ",".join(FORMATS)
-    one, two = (
+    first, two = (
         write(Workspace(tmp_path / place), tmp_path / f"out-{place}", "same", form=forms, canonical=True)
         for place in ("a", "b")
     )
-    files = {str(path.relative_to(one)): path.read_bytes() for path in one.rglob("*") if path.is_file()}
+    files = {str(path.relative_to(first)): path.read_bytes() for path in first.rglob("*") if path.is_file()}
     assert len(files) > 20
     assert files == {str(path.relative_to(two)): path.read_bytes() for path in two.rglob("*") if path.is_file()}
 
@@ -237,6 +237,6 @@ def compile_latex(path: Path) -> None:
         capture_output=True,
         check=False,
     )
-    told = done.stdout.decode("utf-8", "replace")
-    assert done.returncode == 0, told[told.find("\n!") :][:1000]
+    decode = done.stdout.decode("utf-8", "replace")
+    assert done.returncode == 0, decode[decode.find("\n!") :][:1000]
     assert path.with_suffix(".pdf").stat().st_size > 5000

@@ -35,7 +35,7 @@ HOSTILE = (
 
 
 class Page(HTMLParser):
-    """What a browser would make of a page: its elements with their attributes, and the text of each."""
+    """Parser of a page as a browser reads it: its elements with their attributes, and their text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -88,8 +88,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def data_of(page: Page) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(page.texts["script"][0])
-    return found
+    result: dict[str, Any] = json.loads(page.texts["script"][0])
+    return result
 
 
 def test_no_request_can_leave_the_page(report: str) -> None:
@@ -126,24 +126,24 @@ def test_hostile_answers_stay_text(report: str) -> None:
     assert not [
         a for tag, a in page.elements if tag == "img" and not str(a["src"]).startswith("data:image/svg+xml;base64,")
     ]
-    said = {answer["text"] for each in data_of(page)["instances"] for answer in each["answers"]}
-    assert said == {clean(f"{text} 12", newlines=True) for text in HOSTILE}
+    message = {answer["text"] for item in data_of(page)["instances"] for answer in item["answers"]}
+    assert message == {clean(f"{text} 12", newlines=True) for text in HOSTILE}
 
 
 def test_each_instance_stands_once_with_every_runs_answer_and_each_medium_once(report: str) -> None:
     data = data_of(Page(report))
     assert data["runs"] == ["policy:always-image", "policy:always-text"]
     assert len(data["instances"]) == 6 * len(HOSTILE)
-    assert all([answer["run"] for answer in each["answers"]] == [0, 1] for each in data["instances"])
-    assert {each["facts"] for each in data["media"].values()} == {
+    assert all([answer["run"] for answer in item["answers"]] == [0, 1] for item in data["instances"])
+    assert {item["facts"] for item in data["media"].values()} == {
         "image, png, 2.9 kB, 900 x 600 pixels",
         "audio, wav, 24.0 kB, 1.5 s, 8000 Hz, mono",
         "video, not there",
     }
-    pictures = [each["picture"] for each in data["media"].values() if each["picture"]]
+    pictures = [item["picture"] for item in data["media"].values() if item["picture"]]
     assert len(pictures) == 2
     assert all(picture.startswith("data:image/webp;base64,") and len(picture) < 3000 for picture in pictures)
-    shown = {part["media"] for each in data["instances"] for part in each["parts"] if "media" in part}
+    shown = {part["media"] for item in data["instances"] for part in item["parts"] if "media" in part}
     assert shown == set(data["media"])
 
 
@@ -161,12 +161,12 @@ def test_the_tables_and_the_figure_are_there(report: str) -> None:
 def test_any_text_in_a_table_or_in_the_data_comes_back_as_it_was(text: str) -> None:
     cells = (text, Estimate(None, reason=text), 3)
     page = Page(_table(Table("t", text, (text, "b", "c"), ((text, cells),), (text,)), opened=True))
-    told = clean(text, newlines=True)
+    result = clean(text, newlines=True)
     parsed = {"details", "summary", "h2", "div", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
     assert {tag for tag, _ in page.elements} == parsed
-    assert page.texts["h2"] == [told]
-    assert page.texts["td"][1:] == [told, "n/a", "3"]
-    assert [a["title"] for tag, a in page.elements if tag == "td" and "title" in a] == [told]
-    whole = _json([told])
+    assert page.texts["h2"] == [result]
+    assert page.texts["td"][1:] == [result, "n/a", "3"]
+    assert [a["title"] for tag, a in page.elements if tag == "td" and "title" in a] == [result]
+    whole = _json([result])
     assert not set(whole) & set("<>&")
-    assert json.loads(whole) == [told]
+    assert json.loads(whole) == [result]

@@ -14,7 +14,7 @@ import pytest
 from app.commands.export import ExportArguments, export
 from app.engine.plan import create_run
 from app.run_spec import BatchSpec
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
@@ -47,33 +47,35 @@ def asked(benchmark: str, folder: Path) -> list[Instance]:
     if benchmark == "contra4":
         return [record(number, "").instance for number in range(30)]
     source, write = BUILDS[benchmark]
-    made = get_benchmark(benchmark)
-    build = made.build([(source, str(write(folder / "source")))], folder / "built", BuildOptions())
-    return list(made.instances(build, next(iter(made.prompt_sets))))
+    result = get_benchmark(benchmark)
+    build = result.build([(source, str(write(folder / "source")))], folder / "built", BuildOptions())
+    return list(result.instances(build, next(iter(result.prompt_sets))))
 
 
 def answer(instance: Instance) -> str:
     """Return one of the answers that are known, a letter, nonsense or nothing, by the instance's id."""
     known = sorted({value for values in instance.references.values() for value in values})
-    said = [*known, *known, "A", "B", "yes", "no", "", "I do not know."]
-    return said[hashlib.sha256(instance.id.encode()).digest()[0] % len(said)]
+    items = [*known, *known, "A", "B", "yes", "no", "", "I do not know."]
+    return items[hashlib.sha256(instance.id.encode()).digest()[0] % len(items)]
 
 
 def make_run(workspace: Workspace, benchmark: str, chosen: Sequence[Instance]) -> None:
-    made = get_benchmark(benchmark)
-    judge = get_judge(made.judges[0])
+    result = get_benchmark(benchmark)
+    judge = get_judge(result.judges[0])
     (spec,) = BatchSpec(benchmark=benchmark, model=("policy:always-image",), name=benchmark).runs()
-    said = {i.id: Generation(f"{i.id}#0", answer(i), "stop") for i in chosen}
-    own = {(i.group, i.condition): said[i.id] for i in chosen}
+    message = {i.id: Generation(f"{i.id}#0", answer(i), "stop") for i in chosen}
+    own = {(i.group, i.condition): message[i.id] for i in chosen}
 
     def fill(store: RunStore) -> None:
         store.use_engine({"engine": "policy", "model": "m", "versions": {}})
         answers = []
         for ordinal, instance in enumerate(chosen):
-            basis = own.get((instance.group, made.basis(instance.condition) or ""))
-            verdict = judge.judge(Record(instance, (said[instance.id],), basis=basis))
-            right = (verdict.label is not None and made.correct(instance.condition, verdict.label),)
-            answers.append(NewAnswer(ordinal, instance.condition, 0, "d", said[instance.id], True, (verdict,), right))
+            basis = own.get((instance.group, result.basis(instance.condition) or ""))
+            verdict = judge.judge(Record(instance, (message[instance.id],), basis=basis))
+            right = (verdict.label is not None and result.correct(instance.condition, verdict.label),)
+            answers.append(
+                NewAnswer(ordinal, instance.condition, 0, "d", message[instance.id], True, (verdict,), right)
+            )
         store.commit(answers)
 
     workspace.make()
@@ -100,11 +102,11 @@ def exported(tmp_path: Path, benchmark: str, conditions: Callable[[str], bool]) 
         header = json.loads(log.read("header.json"))
     cells = {}
     for table in json.loads((out / "results.json").read_text("utf-8"))["tables"]:
-        for each in table["rows"]:
-            name, *rest = each["row"].split(" / ")
+        for item in table["rows"]:
+            name, *rest = item["row"].split(" / ")
             if name == "policy:always-image":
                 place = () if table["name"] == "main" else (table["name"],)
-                for column, cell in each["cells"].items():
+                for column, cell in item["cells"].items():
                     value = cell["value"] if isinstance(cell, dict) else cell
                     cells[" / ".join((*place, *rest, column))] = value
     return json.loads(results.read_text("utf-8")), header, cells

@@ -43,7 +43,7 @@ def test_a_file_that_breaks_off_again_and_again_goes_on_where_it_was(hub: FakeHu
     assert download([file], heard.append, PATIENCE) == {}
     assert file.path.read_bytes() == DATA
     assert os.listdir(tmp_path) == ["data.bin"]
-    begins = [int((each.range or "bytes=0-")[6:-1]) for each in hub.gets("data.bin")]
+    begins = [int((request.range or "bytes=0-")[6:-1]) for request in hub.gets("data.bin")]
     assert begins == sorted(begins)
     assert begins[-1] > 100_000
     assert heard[-1] == DownloadProgress(1, len(DATA))  # no byte came twice
@@ -55,7 +55,7 @@ def test_the_next_process_goes_on_with_what_the_last_one_left(hub: FakeHub, tmp_
     assert not file.is_complete()
     assert make_plan("it", tmp_path, [file], []).bytes == len(DATA) - 123_456
     download([file], timeouts=PATIENCE)
-    assert [each.range for each in hub.gets("data.bin")] == ["bytes=123456-"]
+    assert [request.range for request in hub.gets("data.bin")] == ["bytes=123456-"]
     assert file.is_complete()
 
 
@@ -64,7 +64,7 @@ def test_a_beginning_that_is_not_the_files_is_found_and_fetched_anew(hub: FakeHu
     file.part.write_bytes(b"x" * 1000)
     assert download([file], timeouts=PATIENCE) == {}
     assert file.path.read_bytes() == DATA
-    assert [each.range for each in hub.gets("data.bin")] == ["bytes=1000-", None]
+    assert [request.range for request in hub.gets("data.bin")] == ["bytes=1000-", None]
 
 
 @pytest.mark.parametrize("left", [DATA, DATA + b"more"], ids=["all of it", "too much"])
@@ -90,7 +90,7 @@ def test_without_a_checksum_a_part_is_not_continued(hub: FakeHub, tmp_path: Path
     file.part.write_bytes(DATA[:1000])
     hub.faults["data.bin"] = ["cut 2000"]
     assert download([file], timeouts=PATIENCE) == {}
-    assert [each.range for each in hub.gets("data.bin")] == [None, None]
+    assert [request.range for request in hub.gets("data.bin")] == [None, None]
     assert file.path.read_bytes() == DATA
 
 
@@ -135,9 +135,9 @@ def test_what_is_missing_is_told_and_the_others_come(hub: FakeHub, tmp_path: Pat
 @pytest.mark.parametrize(("status", "says"), [("401", "(401)"), ("403", "(403)")])
 def test_refused_access_ends_it_at_once(status: str, says: str, hub: FakeHub, tmp_path: Path) -> None:
     hub.faults["data.bin"] = [f"{status}!"]
-    with pytest.raises(FetchError) as told:
+    with pytest.raises(FetchError) as raised:
         download([data(tmp_path / str(n)) for n in range(50)], timeouts=PATIENCE, parallel=1)
-    assert f"somebody denies access {says}" in str(told.value)
+    assert f"somebody denies access {says}" in str(raised.value)
     assert len(hub.gets("data.bin")) == 1
 
 
@@ -234,7 +234,7 @@ def test_a_size_that_nobody_knows_is_estimated_from_a_few(hub: FakeHub, tmp_path
     assert plan.estimated
     assert 1000 * 500 <= plan.bytes <= 2000 * 500
     assert len(hub.asked) == 24
-    assert {each.method for each in hub.asked} == {"HEAD"}
+    assert {item.method for item in hub.asked} == {"HEAD"}
     assert "to fetch 500 files, about" in next(plan.lines())
 
 

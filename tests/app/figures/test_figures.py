@@ -53,10 +53,10 @@ def texts(figure: Any) -> list[str]:
 
 
 def test_inks_differ_without_colour() -> None:
-    steps = [after - before for before, after in pairwise(lightness(each.fill) for each in INKS)]
+    steps = [after - before for before, after in pairwise(lightness(item.fill) for item in INKS)]
     assert min(steps) > 14, "neighbours in a stacked bar must be told apart in greyscale"
     assert all(bool(a.hatch) != bool(b.hatch) for a, b in pairwise(INKS))
-    assert all(abs(lightness(each.fill) - lightness(each.on)) > 40 for each in INKS), "figures on a bar can be read"
+    assert all(abs(lightness(item.fill) - lightness(item.on)) > 40 for item in INKS), "figures on a bar can be read"
     assert len({(ink(number).fill, ink(number).hatch) for number in range(10)}) == 10
 
 
@@ -73,10 +73,10 @@ def test_a_bar_is_as_long_as_its_share_and_a_bar_of_nothing_is_not_there() -> No
     figure = draw_table(TABLE, width="column")
     assert figure is not None
     axes = axes_of(figure)
-    drawn = [each for each in axes.patches if each.get_facecolor()[3]]
-    assert [round(each.get_width() * 942) for each in drawn] == list(QWEN)
-    assert [each.get_x() for each in drawn] == pytest.approx([sum(QWEN[:i]) / 942 for i in range(5)])
-    assert [each.get_text() for each in axes.get_yticklabels()] == ["image-correct", "both-wrong"]
+    drawn = [item for item in axes.patches if item.get_facecolor()[3]]
+    assert [round(item.get_width() * 942) for item in drawn] == list(QWEN)
+    assert [item.get_x() for item in drawn] == pytest.approx([sum(QWEN[:i]) / 942 for i in range(5)])
+    assert [item.get_text() for item in axes.get_yticklabels()] == ["image-correct", "both-wrong"]
     assert texts(figure) == ["39", "37", "11", "11", "n/a"], "1% is too short to be written in"
 
 
@@ -85,7 +85,7 @@ def test_several_runs_stand_together_under_each_condition() -> None:
     rows = tuple((f"{run} / {where}", shares) for run in ("A", "B") for where in ("aligned", "both-wrong"))
     figure = draw_table(Table("labels", "t", LABELS, rows, chart="stacked"), width="page")
     assert figure is not None
-    assert [each.get_text() for each in axes_of(figure).get_yticklabels()] == ["A", "B", "A", "B"]
+    assert [yticklabel.get_text() for yticklabel in axes_of(figure).get_yticklabels()] == ["A", "B", "A", "B"]
     assert [text for text in texts(figure) if not text.isdigit()] == ["aligned", "both-wrong"]
 
 
@@ -99,12 +99,12 @@ def test_shares_that_stand_one_under_the_other_become_a_bar_for_each_column() ->
     )
     figure = draw_table(Table("main", "t", ("ER", "EK", "VS"), rows, chart="turned"), width="column")
     axes = axes_of(figure)
-    assert [each.get_text().replace("\n", " ") for each in axes.get_yticklabels()] == [
+    assert [yticklabel.get_text().replace("\n", " ") for yticklabel in axes.get_yticklabels()] == [
         f"{setting}, {column}" for setting in ("Context-Memory", "Inter-Context") for column in ("ER", "EK")
     ]
     assert texts(figure) == ["60", "30", "10", "50", "50"] * 2
     assert figure is not None
-    assert [each.get_text() for each in figure.legends[0].get_texts()] == ["OAR", "CAR", "IAR"]
+    assert [yticklabel.get_text() for yticklabel in figure.legends[0].get_texts()] == ["OAR", "CAR", "IAR"]
     nothing = Table("main", "t", ("VS",), tuple((label, cells[2:]) for label, cells in rows), chart="turned")
     assert draw_table(nothing, width="column") is None, "what is n/a throughout is no bar"
 
@@ -115,7 +115,7 @@ def test_bars_have_their_interval_or_one_deviation_and_na_is_said() -> None:
     axes = axes_of(figure)
     whiskers = {tuple(round(float(y), 3) for y in line.get_ydata()) for line in axes.lines}
     assert whiskers == {(0.4, 0.6), (0.25, 0.35)}
-    assert [round(float(each.get_height()), 3) for each in axes.patches] == [0.5, 0.3]
+    assert [round(float(patch.get_height()), 3) for patch in axes.patches] == [0.5, 0.3]
     assert texts(figure) == ["n/a"]
     assert axes.get_ylim()[0] == 0, "a bar begins at 0"
 
@@ -123,7 +123,7 @@ def test_bars_have_their_interval_or_one_deviation_and_na_is_said() -> None:
 def test_a_heat_map_stars_the_best_of_each_column_and_hatches_what_is_unknown() -> None:
     figure = heat([("a", [0.5, None]), ("b", [0.25, 0.75])], ["A1", "A2"], title="t", width="column", star=True)
     assert texts(figure) == ["50*", "n/a", "25", "75*"]
-    assert [bool(each.get_hatch()) for each in axes_of(figure).patches] == [False, True, False, False]
+    assert [bool(patch.get_hatch()) for patch in axes_of(figure).patches] == [False, True, False, False]
 
 
 def test_flips_show_the_counts_from_row_to_column() -> None:

@@ -1,4 +1,4 @@
-"""What can be chosen, as the command line and the TUI list it."""
+"""Choices of a new run, as the command line and the interface list them."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from app.new_run.choices import (
 from app.store.workspace import Workspace
 from benchmarks.registry import benchmark_names, get_benchmark
 from tests.support.command import Rashomon
-from tests.support.demo import FOUR_BIT, Held
+from tests.support.demo import FOUR_BIT, HeldOutSet
 
 
-def test_a_benchmark_says_what_it_needs_and_whether_its_build_is_whole(charts: Held, tmp_path: Path) -> None:
+def test_a_benchmark_says_what_it_needs_and_whether_its_build_is_whole(charts: HeldOutSet, tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     workspace = Workspace(rashomon.workspace)
     shutil.copytree(charts.build.path, workspace.build_folder("cmc-bench"))
-    found = {choice.name: choice for choice in benchmark_choices(workspace)}
-    assert tuple(found) == benchmark_names()
-    assert found["cmc-bench"].build is not None
-    assert found["cmc-bench"].state.startswith("built: ")
-    assert found["clash"].build is None
-    assert any(line.startswith("published: ") for line in found["clash"].needs())
+    values = {choice.name: choice for choice in benchmark_choices(workspace)}
+    assert tuple(values) == benchmark_names()
+    assert values["cmc-bench"].build is not None
+    assert values["cmc-bench"].state.startswith("built: ")
+    assert values["clash"].build is None
+    assert any(line.startswith("published: ") for line in values["clash"].needs())
     command = f"rashomon --workspace {rashomon.workspace}"
-    assert found["clash"].command(workspace) == f"{command} data get clash && {command} build clash"
-    assert found["clash"].state == "not built yet: rashomon data get clash && rashomon build clash"
-    assert found["crosscheck-bench"].command(workspace) == f"{command} build crosscheck-bench --source products=FOLDER"
+    assert values["clash"].command(workspace) == f"{command} data get clash && {command} build clash"
+    assert values["clash"].state == "not built yet: rashomon data get clash && rashomon build clash"
+    assert values["crosscheck-bench"].command(workspace) == f"{command} build crosscheck-bench --source products=FOLDER"
     with (workspace.build_folder("cmc-bench") / "instances.jsonl").open("a") as rows:
         rows.write("\n")
     damaged = benchmark_choices(workspace)[0]
     assert damaged.build is None
     assert "was changed after the build" in damaged.state
-    told = json.loads(rashomon.run("benchmarks", "--json").stdout)
-    assert [each["state"] for each in told] == [choice.state for choice in benchmark_choices(workspace)]
+    parsed = json.loads(rashomon.run("benchmarks", "--json").stdout)
+    assert [item["state"] for item in parsed] == [choice.state for choice in benchmark_choices(workspace)]
 
 
 def test_models_come_from_the_cache_and_from_folders_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,29 +60,29 @@ def test_models_come_from_the_cache_and_from_folders_near(tmp_path: Path, monkey
     (tmp_path / "models" / "not a model").mkdir()
 
     broken, small = cached_choices()
-    assert (small.word, small.quantisation, small.fits) == ("org/small", "4-bit g64", True)
+    assert (small.spec_name, small.quantisation, small.fits) == ("org/small", "4-bit g64", True)
     assert small.weights_bytes == sum(file.stat().st_size for file in FOUR_BIT.glob("*.safetensors"))
     assert "fits" in small.note
     assert broken.fits is None
     assert broken.problem
     near = nearby_choices(Workspace(tmp_path / "workspace"))
     assert [choice.name for choice in near] == [hostile, "model-4bit", "model-bf16"]
-    assert near[0].word == str(tmp_path / "models" / hostile)
-    assert model_choice(near[0].word) == near[0]
-    assert model_choice("org/small").word == "org/small"
+    assert near[0].spec_name == str(tmp_path / "models" / hostile)
+    assert model_choice(near[0].spec_name) == near[0]
+    assert model_choice("org/small").spec_name == "org/small"
 
 
 @pytest.mark.parametrize(
     "word", ["org/none", "x\0y", "~nobody-at-all/m", "policy:fair", "openai:", "a" * 5000, "\udcff"]
 )
 def test_a_typed_model_that_is_none_says_why(word: str) -> None:
-    found = model_choice(word)
-    assert found.problem
-    assert not found.fits
+    result = model_choice(word)
+    assert result.problem
+    assert not result.fits
 
 
 def test_policies_are_models_too() -> None:
-    assert all(model_choice(choice.word) == choice for choice in policy_choices())
+    assert all(model_choice(choice.spec_name) == choice for choice in policy_choices())
 
 
 def test_judges_are_those_of_the_benchmark_and_say_whether_a_key_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,18 +91,20 @@ def test_judges_are_those_of_the_benchmark_and_say_whether_a_key_is_there(monkey
     for name in ("ANTHROPIC_API_KEY", "RASHOMON_ENDPOINT_KEY"):
         monkeypatch.delenv(name, raising=False)
     demo = model_choice(str(FOUR_BIT))
-    found = {choice.word: choice for choice in judge_choices(get_benchmark("cmc-bench"), [demo, *policy_choices()])}
-    assert next(iter(found)) == "match"
-    assert found[str(FOUR_BIT)].kind == "model"
-    assert not any(word.startswith("policy:") for word in found)
-    assert found["openai:"].description == "key OPENAI_API_KEY is in the environment"
-    assert found["openai:"].ready
-    assert not found["anthropic:"].ready
-    assert found["endpoint:"].ready
-    assert secret not in repr(found)
+    values = {
+        choice.spec_name: choice for choice in judge_choices(get_benchmark("cmc-bench"), [demo, *policy_choices()])
+    }
+    assert next(iter(values)) == "match"
+    assert values[str(FOUR_BIT)].kind == "model"
+    assert not any(word.startswith("policy:") for word in values)
+    assert values["openai:"].description == "key OPENAI_API_KEY is in the environment"
+    assert values["openai:"].ready
+    assert not values["anthropic:"].ready
+    assert values["endpoint:"].ready
+    assert secret not in repr(values)
     assert key_state("anthropic:claude") == "no key ANTHROPIC_API_KEY in the environment"
     for name in benchmark_names():
         benchmark = get_benchmark(name)
-        words = [choice.word for choice in judge_choices(benchmark, [demo])]
+        words = [choice.spec_name for choice in judge_choices(benchmark, [demo])]
         assert words[: len(benchmark.judges)] == list(benchmark.judges)
         assert ("openai:" in words) == (benchmark.rubric is not None)

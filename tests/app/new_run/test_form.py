@@ -28,7 +28,7 @@ def parsed(line: str, monkeypatch: pytest.MonkeyPatch) -> BatchSpec:
     """The spec that ``rashomon --batch`` makes of a command line, as bash splits it."""
     assert BASH is not None
     split = subprocess.run([BASH, "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True).stdout
-    program, *arguments = [each.decode("utf-8", "surrogateescape") for each in split.split(b"\0")[:-1]]
+    program, *arguments = [item.decode("utf-8", "surrogateescape") for item in split.split(b"\0")[:-1]]
     assert program == "rashomon"
     seen: list[BatchSpec] = []
 
@@ -74,7 +74,7 @@ HOSTILE = [
 
 @st.composite
 def forms(draw: st.DrawFn) -> dict[str, Any]:
-    """What can be typed into a form that is valid."""
+    """Strategy for valid forms."""
     benchmark = get_benchmark(draw(st.sampled_from(benchmark_names())))
     words = st.one_of(
         st.sampled_from(HOSTILE),
@@ -139,8 +139,8 @@ def test_the_command_line_and_the_file_of_any_form_mean_the_same_spec(
 def test_quoting_is_what_bash_reads_back(word: str) -> None:
     if BASH is None:
         pytest.skip("no bash")
-    said = subprocess.run([BASH, "-c", f"printf '%s' {shell_quote(word)}"], capture_output=True, check=True).stdout
-    assert said.decode("utf-8", "surrogateescape") == word
+    stdout = subprocess.run([BASH, "-c", f"printf '%s' {shell_quote(word)}"], capture_output=True, check=True).stdout
+    assert stdout.decode("utf-8", "surrogateescape") == word
 
 
 @pytest.mark.parametrize(
@@ -196,23 +196,23 @@ def test_the_printed_line_and_the_saved_file_make_the_run_of_the_form(rashomon: 
     (checked,) = check_runs(Workspace(rashomon.workspace), spec)
 
     arguments = shlex.split(command_line(Workspace(rashomon.workspace), spec))[1:]
-    told = rashomon.run(*arguments, "--dry-run").stdout
-    assert told == f"{checked.folder.name}: the spec is valid, {len(checked.instances)} instances; nothing was run.\n"
+    stdout = rashomon.run(*arguments, "--dry-run").stdout
+    assert stdout == f"{checked.folder.name}: the spec is valid, {len(checked.instances)} instances; nothing was run.\n"
     save_spec(spec, rashomon.home / "my spec.toml")
-    assert rashomon.run("--batch", "my spec.toml", "--dry-run").stdout == told
-    with pytest.raises(SpecError, match="is there already"):
+    assert rashomon.run("--batch", "my spec.toml", "--dry-run").stdout == stdout
+    with pytest.raises(SpecError, match="exists already"):
         save_spec(spec, rashomon.home / "my spec.toml")
     with pytest.raises(SpecError, match="cannot write"):
         save_spec(spec, rashomon.home / ("x" * 300))
 
 
 def test_a_stratum_with_a_comma_can_be_said_on_the_command_line(rashomon: Rashomon) -> None:
-    told = rashomon.run(
+    stderr = rashomon.run(
         *("--batch", "--benchmark", "cmc-bench", "--model", "policy:random", "--dry-run"),
         *("--strata", "type=fact\\,ual"),
         code=2,
     ).stderr
-    assert "no type 'fact,ual'" in told
+    assert "no type 'fact,ual'" in stderr
 
 
 def test_a_spec_that_no_file_or_line_can_hold_says_so(tmp_path: Path) -> None:

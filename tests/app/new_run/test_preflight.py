@@ -1,4 +1,4 @@
-"""What is said of a spec while it is typed."""
+"""Checks of a spec while it is typed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 from app.new_run.form import check_runs, read_form
 from app.new_run.preflight import Preflight, PreflightChecker
 from app.store.workspace import Workspace
-from tests.support.demo import FOUR_BIT, Held
+from tests.support.demo import FOUR_BIT, HeldOutSet
 
 
 @pytest.fixture
-def workspace(charts: Held, tmp_path: Path) -> Workspace:
-    made = Workspace(tmp_path / "workspace")
-    made.build_folder("cmc-bench").parent.mkdir(parents=True)
-    made.build_folder("cmc-bench").symlink_to(charts.build.path)
-    return made
+def workspace(charts: HeldOutSet, tmp_path: Path) -> Workspace:
+    result = Workspace(tmp_path / "workspace")
+    result.build_folder("cmc-bench").parent.mkdir(parents=True)
+    result.build_folder("cmc-bench").symlink_to(charts.build.path)
+    return result
 
 
 def look(looker: PreflightChecker, **typed: Any) -> Preflight:
@@ -29,14 +29,14 @@ def look(looker: PreflightChecker, **typed: Any) -> Preflight:
 
 def test_runs_have_the_names_and_instances_that_a_dry_run_finds(workspace: Workspace) -> None:
     typed = {"model": ["policy:random", str(FOUR_BIT)], "prompt_set": ["paper", "conflict-aware"], "limit": "3"}
-    found = look(PreflightChecker(workspace), **typed)
+    result = look(PreflightChecker(workspace), **typed)
     spec, _ = read_form({"benchmark": "cmc-bench", **typed})
     assert spec is not None
     checked = check_runs(workspace, spec)
-    assert [run.name for run in found.runs] == [run.folder.name for run in checked]
-    assert [list(run.estimate.instances) for run in found.runs] == [list(run.instances) for run in checked]
-    assert not found.costs
-    assert not found.warnings
+    assert [run.name for run in result.runs] == [run.folder.name for run in checked]
+    assert [list(run.estimate.instances) for run in result.runs] == [list(run.instances) for run in checked]
+    assert not result.costs
+    assert not result.warnings
 
 
 def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, tmp_path: Path) -> None:
@@ -50,9 +50,9 @@ def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, 
     assert second.contents is first.contents
     with (copy / "instances.jsonl").open("a") as rows:
         rows.write("\n")
-    told = look(looker, data=str(copy)).wrong
-    assert told is not None
-    assert "was changed after the build" in told["data"]
+    message = look(looker, data=str(copy)).problems
+    assert message is not None
+    assert "was changed after the build" in message["data"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, 
     ],
 )
 def test_what_is_not_there_is_said_by_field(workspace: Workspace, typed: dict[str, Any], field: str, says: str) -> None:
-    wrong = look(PreflightChecker(workspace), **typed).wrong
+    wrong = look(PreflightChecker(workspace), **typed).problems
     assert wrong is not None
     assert says in wrong[field]
 
@@ -76,12 +76,12 @@ def test_what_remote_engines_may_cost_and_lack_is_said(workspace: Workspace, mon
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setattr("mlx_backends.remote.api_keys._keychain", lambda name: None)
     prices = {"input_price": "1", "output_price": "2", "limit": "2"}
-    found = look(PreflightChecker(workspace), judge=["match", "openai:gpt-5-mini"], **prices)
-    (cost,) = found.costs
+    result = look(PreflightChecker(workspace), judge=["match", "openai:gpt-5-mini"], **prices)
+    (cost,) = result.costs
     assert cost.startswith("judge openai:gpt-5-mini: ")
-    assert f"{len(found.runs[0].estimate.instances)} calls" in cost
+    assert f"{len(result.runs[0].estimate.instances)} calls" in cost
     assert "which cost at most about" in cost
-    (lacks,) = found.warnings
+    (lacks,) = result.warnings
     assert "there is no key OPENAI_API_KEY" in lacks
     (cost,) = look(PreflightChecker(workspace), model=["openai:gpt-5"], **prices).costs
     assert cost.startswith("openai:gpt-5: ")
@@ -89,6 +89,6 @@ def test_what_remote_engines_may_cost_and_lack_is_said(workspace: Workspace, mon
 
 
 def test_a_model_that_does_not_fit_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.models.memory_estimate._total", lambda: 10**9)
-    (told,) = look(PreflightChecker(workspace), model=[str(FOUR_BIT)]).warnings
-    assert "does not fit" in told
+    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (0, "memory"))
+    (message,) = look(PreflightChecker(workspace), model=[str(FOUR_BIT)]).warnings
+    assert "does not fit" in message

@@ -14,7 +14,7 @@ from benchmarks.vocabulary import Decoding, Message, Request, Text
 from mlx_backends.mlx.lm import LMBackend
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
-from tests.support.demo import FOUR_BIT, Held
+from tests.support.demo import FOUR_BIT, HeldOutSet
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 
@@ -23,7 +23,7 @@ def of(model: str, benchmark: str = "cmc-bench") -> RunSpec:
     return spec
 
 
-def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: Held, tmp_path: Path) -> None:
+def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: HeldOutSet, tmp_path: Path) -> None:
     backend = charts.load(FOUR_BIT)
     assert isinstance(backend, VLMBackend)
     without_weights = tmp_path / "model"
@@ -33,9 +33,9 @@ def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: Held, tmp_
         for condition in ("aligned", "text-only"):
             instance = charts.under(condition)[0]
             (request,) = preview_requests(of(str(FOUR_BIT)), instance)
-            given = backend._preprocessor._prompter.prompt(request.messages)
-            assert renderer.render(request).text == given.text
-            assert media_of(request) == list(given.images)
+            prompt = backend._preprocessor._prompter.prompt(request.messages)
+            assert renderer.render(request).text == prompt.text
+            assert media_of(request) == list(prompt.images)
         process = renderer._process
         assert process is not None
         odd = replace(request, messages=(replace(request.messages[0], parts=(hostile,)),))
@@ -56,7 +56,7 @@ def test_a_text_models_prompt_is_its_own_too(tmp_path: Path) -> None:
     backend.close()
 
 
-def test_what_cannot_be_rendered_says_why(charts: Held, tmp_path: Path) -> None:
+def test_what_cannot_be_rendered_says_why(charts: HeldOutSet, tmp_path: Path) -> None:
     instance = charts.instances[0]
     (request,) = preview_requests(of("policy:random"), instance)
     (tmp_path / "empty").mkdir()
@@ -66,8 +66,8 @@ def test_what_cannot_be_rendered_says_why(charts: Held, tmp_path: Path) -> None:
         (str(tmp_path / "empty"), "config.json"),
     ):
         with PromptRenderer(model) as renderer:
-            told = renderer.render(request)
-            assert told.text is None
-            assert why in told.reason
+            render = renderer.render(request)
+            assert render.text is None
+            assert why in render.reason
     renderer.close()
     assert "closed" in renderer.render(request).reason

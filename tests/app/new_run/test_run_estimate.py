@@ -1,4 +1,4 @@
-"""What a run will be, said before it begins."""
+"""Estimates of a run before it starts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import wilson
 from benchmarks.vocabulary import Generation, Instance
-from tests.support.demo import Held
+from tests.support.demo import HeldOutSet
 from tests.support.old_runs import sealed
 from tests.support.runs import instances, make_run, says
 
 
 @pytest.mark.parametrize("n", [2, 10, 50, 384, 1000, 10_000])
 def test_the_half_width_is_wilsons_at_its_widest(n: int) -> None:
-    found = wilson(n // 2, n)
-    assert found.low is not None
-    assert found.high is not None
-    assert half_width(n) == pytest.approx((found.high - found.low) / 2)
+    result = wilson(n // 2, n)
+    assert result.low is not None
+    assert result.high is not None
+    assert half_width(n) == pytest.approx((result.high - result.low) / 2)
     assert half_width(n) >= max((w.high or 0) - (w.low or 0) for w in (wilson(k, n) for k in range(n + 1))) / 2 - 1e-12
 
 
@@ -33,11 +33,11 @@ def test_no_answers_have_no_half_width() -> None:
 
 
 def spec(**values: object) -> RunSpec:
-    (made,) = BatchSpec.model_validate({"benchmark": "cmc-bench", "model": "policy:always-image", **values}).runs()
-    return made
+    (created,) = BatchSpec.model_validate({"benchmark": "cmc-bench", "model": "policy:always-image", **values}).runs()
+    return created
 
 
-def test_a_limit_gives_what_the_run_then_asks(charts: Held, tmp_path: Path) -> None:
+def test_a_limit_gives_what_the_run_then_asks(charts: HeldOutSet, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     build = charts.build
     workspace.build_folder("cmc-bench").parent.mkdir()
@@ -48,14 +48,14 @@ def test_a_limit_gives_what_the_run_then_asks(charts: Held, tmp_path: Path) -> N
     assert sum(contents.strata["type"].values()) == len(contents.instances)
     for limit, conditions in ((1, ()), (3, ()), (5, ("aligned", "text-only")), (10**6, ())):
         wanted = spec(limit=limit, conditions=conditions)
-        found = estimate_run(workspace, wanted, contents)
+        result = estimate_run(workspace, wanted, contents)
         (checked,) = check_runs(
             workspace,
             BatchSpec(benchmark="cmc-bench", model=("policy:always-image",), limit=limit, conditions=conditions),
         )
-        assert list(found.instances) == list(checked.instances)
-        assert found.examples == min(limit, contents.examples)
-        assert sum(found.conditions.values()) == len(found.instances)
+        assert list(result.instances) == list(checked.instances)
+        assert result.examples == min(limit, contents.examples)
+        assert sum(result.conditions.values()) == len(result.instances)
     with pytest.raises(SpecError, match="no type 'nothing'"):
         estimate_run(workspace, spec(strata={"type": ["nothing"]}), contents)
     with pytest.raises(SpecError, match="did you mean 'paper'"):
@@ -75,16 +75,16 @@ def test_the_time_comes_from_earlier_runs_of_the_model_and_is_never_guessed(tmp_
         return says("12")(instance)
 
     make_run(workspace, "half", asked, every_second_fails)
-    found = measured_speed(workspace, spec())
-    assert found is not None
+    result = measured_speed(workspace, spec())
+    assert result is not None
     right = sum("text" not in instance.condition for instance in asked)
-    assert (found.run, found.answers) == ("half", right)
-    assert found.seconds == pytest.approx(0.6)  # 0.1 s to the first token and 0.5 s after it
+    assert (result.run, result.answers) == ("half", right)
+    assert result.seconds == pytest.approx(0.6)  # 0.1 s to the first token and 0.5 s after it
     make_run(workspace, "newer", asked, says("12", seconds=5.0))
-    found = measured_speed(workspace, spec())
-    assert found is not None
-    assert found.run == "newer"
-    assert found.seconds == pytest.approx(6.0)
+    result = measured_speed(workspace, spec())
+    assert result is not None
+    assert result.run == "newer"
+    assert result.seconds == pytest.approx(6.0)
 
 
 def test_of_an_engine_that_tells_no_seconds_the_arrivals_count_without_pauses(tmp_path: Path) -> None:
@@ -96,6 +96,6 @@ def test_of_an_engine_that_tells_no_seconds_the_arrivals_count_without_pauses(tm
         times = [100.0, 102.0, 104.0, 4000.0, 4002.0, 4004.0]  # a night between the third and the fourth
         for row, when in enumerate(times, 1):
             database.execute("UPDATE generation SET finished_at = ? WHERE id = ?", (when, row))
-    found = measured_speed(workspace, spec())
-    assert found is not None
-    assert (found.seconds, found.answers) == (2.0, 4)
+    result = measured_speed(workspace, spec())
+    assert result is not None
+    assert (result.seconds, result.answers) == (2.0, 4)

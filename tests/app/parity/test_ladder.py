@@ -23,7 +23,7 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.registry import get_benchmark
 from tests.support.command import ROOT, Rashomon
-from tests.support.parity import asked, in_this_process
+from tests.support.parity import finished_run, in_this_process
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 TEXTS = ["How many apples were sold?", "According to the source, the value is 12."]
@@ -77,7 +77,7 @@ def test_the_ladder_tells_at_which_step_the_difference_enters(
     every = list(get_benchmark("cmc-bench").instances(Build.open(build), "paper"))
     instances = every[:: len(every) // 6][:6]
     ways = [Rung(f"MLX {bits}", str(models / f"tiny-{bits}")) for bits in ("bf16", "8bit", "4bit")]
-    folders = [asked(workspace, f"run-{number}", rung.model, instances) for number, rung in enumerate(ways)]
+    folders = [finished_run(workspace, f"run-{number}", rung.model, instances) for number, rung in enumerate(ways)]
     ladder = compare_rungs(ways, folders, ProbeOptions(3, [build]), missing=["torch: PyTorch is not installed."])
     assert [(step.start, step.end, step.kind) for step in ladder.steps] == [
         ("MLX bf16", "MLX 8bit", "quantisation"),

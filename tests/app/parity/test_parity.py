@@ -25,7 +25,7 @@ from mlx_backends.mlx.patches import qwen3_vl_deepstack
 from mlx_backends.mlx.vlm import VLMBackend
 from tests.support.command import ROOT
 from tests.support.fp32 import in_fp32
-from tests.support.parity import asked, in_this_process
+from tests.support.parity import finished_run, in_this_process
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 PROBES = 3
@@ -39,7 +39,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Workspace
     workspace = Workspace(tmp_path_factory.mktemp("parity") / "workspace")
     source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
     get_benchmark("cmc-bench").build([("rows", source)], workspace.build_folder("cmc-bench"), BuildOptions())
-    asked(workspace, "right", tiny, first_instances(workspace))
+    finished_run(workspace, "right", tiny, first_instances(workspace))
     return workspace
 
 
@@ -104,7 +104,7 @@ SAME = dict.fromkeys(
 
 
 def test_a_model_beside_itself_is_the_same_at_every_stage(workspace: Workspace, tiny: Path) -> None:
-    asked(workspace, "again", tiny, first_instances(workspace))
+    finished_run(workspace, "again", tiny, first_instances(workspace))
     parity = compare(workspace, "right", "again")
     assert statuses(parity) == SAME
     same = f"{ANSWERS} of {ANSWERS} answers are the same, token for token; "
@@ -115,7 +115,7 @@ def test_a_wrong_image_mean_is_named(workspace: Workspace, tiny: Path, tmp_path:
     shutil.copytree(tiny, tmp_path / "other-mean")
     settings = tmp_path / "other-mean" / "preprocessor_config.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "image_mean": [0.25, 0.3, 0.4]}))
-    asked(workspace, "other-mean", tmp_path / "other-mean", first_instances(workspace))
+    finished_run(workspace, "other-mean", tmp_path / "other-mean", first_instances(workspace))
     parity = compare(workspace, "right", "other-mean")
     assert parity.verdict.startswith(
         "A and B first differ at the processed pixels: another image mean (B = A + (0.5, 0.4, 0.2))."
@@ -126,7 +126,7 @@ def test_a_wrong_image_mean_is_named(workspace: Workspace, tiny: Path, tmp_path:
 
 def test_a_dropped_system_prompt_is_named(workspace: Workspace, tiny: Path, tmp_path: Path) -> None:
     with_system(tiny, tmp_path / "with-system")
-    asked(workspace, "with-system", tmp_path / "with-system", first_instances(workspace))
+    finished_run(workspace, "with-system", tmp_path / "with-system", first_instances(workspace))
     parity = compare(workspace, "with-system", "right")
     assert parity.verdict.startswith(
         "A and B first differ at the prompt after the chat template: the system prompt is missing in B "
@@ -143,14 +143,14 @@ def test_a_dropped_system_prompt_is_named(workspace: Workspace, tiny: Path, tmp_
 def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In what is asked, and in an engine that is asked the same."""
     right = two_pictures(workspace)
-    asked(workspace, "two", tiny, right)
+    finished_run(workspace, "two", tiny, right)
     swapped = []
     for instance in right:
         pictures = [part for part in instance.parts if isinstance(part, Media)]
         turned = iter(pictures[::-1])
         parts = tuple(next(turned) if isinstance(part, Media) else part for part in instance.parts)
         swapped.append(replace(instance, parts=parts))
-    asked(workspace, "asked-swapped", tiny, swapped)
+    finished_run(workspace, "asked-swapped", tiny, swapped)
     parity = compare(workspace, "two", "asked-swapped")
     assert parity.verdict.startswith(
         "A and B first differ at the request: the images are in another order: image 1 in A is image 2 in B."
@@ -160,7 +160,7 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
 
     opened = Preprocessor._keyed_images
     monkeypatch.setattr(Preprocessor, "_keyed_images", lambda *arguments: opened(*arguments)[::-1])
-    asked(workspace, "engine-swapped", tiny, right)
+    finished_run(workspace, "engine-swapped", tiny, right)
     compare(workspace, "engine-swapped", "two")  # looks at the faulty engine, and keeps that
     monkeypatch.undo()
     parity = compare(workspace, "two", "engine-swapped")
@@ -185,16 +185,16 @@ def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, mon
         return begin(self)
 
     monkeypatch.setattr(BatchedAnswers, "_start_prepared", begin_prepared)
-    asked(workspace, "alone", tiny, first_instances(workspace))
+    finished_run(workspace, "alone", tiny, first_instances(workspace))
 
     def together(backend: Backend) -> None:
         assert isinstance(backend, VLMBackend)
         backend._start_batched(4, share=False)
 
-    asked(workspace, "repaired", tiny, first_instances(workspace), before=together)
+    finished_run(workspace, "repaired", tiny, first_instances(workspace), before=together)
     assert statuses(compare(workspace, "alone", "repaired")) == SAME
     _unrepaired(monkeypatch)
-    asked(workspace, "unrepaired", tiny, first_instances(workspace), before=together)
+    finished_run(workspace, "unrepaired", tiny, first_instances(workspace), before=together)
     parity = compare(workspace, "alone", "unrepaired")
     assert statuses(parity) == {**SAME, "batching": "differs"}
     assert "answers of B's run are not those that B gives sequentially (batching)." in parity.verdict
@@ -218,7 +218,7 @@ def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_
     with_system(tiny, gone)
     there = Workspace(tmp_path / "there")
     shutil.copytree(workspace.path / "benchmarks", there.path / "benchmarks")
-    folder = asked(there, "elsewhere", gone, first_instances(workspace))
+    folder = finished_run(there, "elsewhere", gone, first_instances(workspace))
     look = ProbeOptions(PROBES, [there.build_folder("cmc-bench")])
     assert f"{PROBES} requests of elsewhere were probed" in store_probes(folder, look)
     shutil.copytree(folder, workspace.runs_folder / "from-there")
@@ -238,7 +238,7 @@ def test_requests_whose_pictures_are_gone_are_counted_and_looked_at_again_once_t
     replaced = Workspace(tmp_path / "replaced")
     shutil.copytree(workspace.path / "benchmarks", replaced.path / "benchmarks")
     for name in ("one", "two"):
-        asked(replaced, name, tiny, first_instances(workspace))
+        finished_run(replaced, name, tiny, first_instances(workspace))
     media = replaced.build_folder("cmc-bench") / "media"
     media.rename(tmp_path / "away")
     media.mkdir()
@@ -269,7 +269,7 @@ def test_a_run_whose_model_is_not_here_is_compared_by_what_it_answered(
     workspace: Workspace, tiny: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(tiny, tmp_path / "gone")
-    asked(workspace, "unknown", tmp_path / "gone", first_instances(workspace))
+    finished_run(workspace, "unknown", tmp_path / "gone", first_instances(workspace))
     shutil.rmtree(tmp_path / "gone")
     parity = compare(workspace, "right", "unknown")
     assert parity.not_probed

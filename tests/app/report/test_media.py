@@ -47,13 +47,13 @@ def test_a_medium_of_any_kind_is_seen_as_facts_and_a_picture(tmp_path: Path) -> 
         (kept(tmp_path, cloud(), ".npz", "point_cloud"), (100, 100)),
         (kept(tmp_path, off, ".off", "point_cloud"), (100, 100)),
     ]
-    told = []
+    items = []
     for media, size in wanted:
-        found = preview_media(media, media_path(tmp_path, media), 100)
-        assert found.picture is not None
-        assert (found.picture.mode, found.picture.size) == ("RGB", size)
-        told.append(re.sub(r"[\d.]+ kB", "N kB", found.facts))
-    assert told == [
+        result = preview_media(media, media_path(tmp_path, media), 100)
+        assert result.picture is not None
+        assert (result.picture.mode, result.picture.size) == ("RGB", size)
+        items.append(re.sub(r"[\d.]+ kB", "N kB", result.facts))
+    assert items == [
         "image, png, N kB, 300 x 200 pixels, with 1 marks drawn: A",
         "audio, wav, N kB, 1.5 s, 8000 Hz, stereo",
         "video, mp4, N kB, 1.2 s, 64 x 48 pixels, 12 frames, 10 a second",
@@ -70,10 +70,10 @@ def test_what_cannot_be_seen_is_one_line_and_is_looked_at_again(
 ) -> None:
     hostile = kept(tmp_path, b"\x1b[31m" + bytes(range(256)) * 9, suffix, modality)
     path = media_path(tmp_path, hostile)
-    found = preview_media(hostile, path, 100)
-    assert found.picture is None
-    assert "\n" not in found.facts
-    assert re.search("is no[t ]|damaged|cannot be read", found.facts)
+    result = preview_media(hostile, path, 100)
+    assert result.picture is None
+    assert "\n" not in result.facts
+    assert re.search("is no[t ]|damaged|cannot be read", result.facts)
     assert preview_media(hostile, None, 100).facts.endswith(", not there")
     whole = {".png": _png, ".wav": sound, ".mp4": video, ".ply": _ply}[suffix]()
     media = kept(tmp_path, whole, suffix, modality)

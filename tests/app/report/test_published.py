@@ -74,14 +74,14 @@ def test_every_result_table_of_the_papers_is_there() -> None:
 def test_a_papers_tables_are_shown_and_given_as_json(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = printed(capsys, name)
-    assert [table["name"] for table in told] == list(COUNTS[name])
-    cells = [cell for table in told for row in table["rows"] for cell in row["cells"].values() if cell is not None]
+    result = printed(capsys, name)
+    assert [table["name"] for table in result] == list(COUNTS[name])
+    cells = [cell for table in result for row in table["rows"] for cell in row["cells"].values() if cell is not None]
     assert len(cells) == sum(COUNTS[name].values())
-    assert printed(capsys, name, told[0]["name"].lower()) == told[:1]
+    assert printed(capsys, name, result[0]["name"].lower()) == result[:1]
     shown = "".join(Rashomon(tmp_path).run("published", name).stdout.split())
     paper = published_cells(name)[0]["paper"]
-    for table in told:
+    for table in result:
         assert "".join(f"{table['name']} of {paper}".split()) in shown
 
 
@@ -91,8 +91,8 @@ def printed(capsys: pytest.CaptureFixture[str], name: str | None, table: str | N
 
 
 def test_without_a_name_it_says_which_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (told,) = printed(capsys, None)
-    assert {row["row"]: row["cells"]["cells"] for row in told["rows"]} == {
+    (message,) = printed(capsys, None)
+    assert {row["row"]: row["cells"]["cells"] for row in message["rows"]} == {
         name: sum(counts.values()) for name, counts in COUNTS.items()
     }
     assert "Table 7 (180)" in " ".join(Rashomon(tmp_path).run("published").stdout.split())
@@ -119,7 +119,7 @@ def test_figures_are_shown_as_the_paper_prints_them(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("contra",), "did you mean 'contra4'?"),
         (("../../assets/published/pope",), "there are no published results"),
@@ -127,8 +127,8 @@ def test_figures_are_shown_as_the_paper_prints_them(
         (("--table", "1"), "needs a benchmark"),
     ],
 )
-def test_what_is_not_there_is_said(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
-    assert told in Rashomon(tmp_path).run("published", *words, code=2).stderr
+def test_what_is_not_there_is_said(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    assert message in Rashomon(tmp_path).run("published", *words, code=2).stderr
 
 
 WRONG: list[tuple[Any, str]] = [
@@ -162,13 +162,13 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("cells", "told"), WRONG)
+@pytest.mark.parametrize(("cells", "message"), WRONG)
 def test_a_file_with_a_wrong_cell_is_refused_with_the_cell_and_the_reason(
-    cells: Any, told: str, tmp_path: Path
+    cells: Any, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "p.json"
     path.write_text(json.dumps(cells), "utf-8")
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=message):
         read_cells(path)
 
 

@@ -20,12 +20,12 @@ from app.report.latex import to_latex
 from app.report.render import cell_text, print_table, to_csv, to_json, to_markdown
 from app.report.running_accuracy import accuracy
 from app.report.tables import model_label, tables_of
-from app.store.rows import ConditionProgress, JudgedCounts
+from app.report.throughput import Throughput, duration
+from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
-from app.store.throughput import Throughput, duration
 from app.store.workspace import RunSummary, Workspace
 from app.text.escape import clean, latex, markdown, spreadsheet_cell
-from benchmarks.rows.spreadsheet import guard_formulas, unguard_formulas
+from benchmarks.rows.spreadsheet_formulas import guard_formulas, unguard_formulas
 from benchmarks.vocabulary import Estimate, Record, Table
 from tests.support.runs import instances, make_run, says
 
@@ -178,13 +178,13 @@ def test_a_terminal_table_keeps_every_figure_and_label_in_its_width(
     figures = tuple(Estimate(i / 10, i / 10 - 0.04, i / 10 + 0.05, 9) for i in range(1, 10))
     columns = tuple(f"Col {i}" for i in range(1, 10))
     print_table(Table("t", "Wide", columns, (("first row", figures), ("second row", figures))))
-    told = capsys.readouterr().out
-    assert max(len(line.rstrip()) for line in told.splitlines()) <= width
+    out = capsys.readouterr().out
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= width
     for i in range(1, 10):
-        assert told.count(f"Col {i}") == 1
-        assert told.count(f".{i}00") == 2
-        assert f".{i - 1}6~.{i}5" in told
-    assert told.count("second row") == told.count("Wide")
+        assert out.count(f"Col {i}") == 1
+        assert out.count(f".{i}00") == 2
+        assert f".{i - 1}6~.{i}5" in out
+    assert out.count("second row") == out.count("Wide")
 
 
 def test_nothing_is_truncated_or_folded_in_output_that_is_no_terminal(
@@ -197,12 +197,12 @@ def test_nothing_is_truncated_or_folded_in_output_that_is_no_terminal(
     ]
     columns = tuple(f"Column {i}" for i in range(30))
     print_table(Table("t", "Wide", columns, tuple((name, (name,) * 30) for name in names), ("A note. " * 40,)))
-    told = capsys.readouterr().out
-    assert "…" not in told
-    assert "continued" not in told
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert "continued" not in out
     for name in names:
-        assert told.count(name) == 31
-    assert "A note. " * 39 in told
+        assert out.count(name) == 31
+    assert "A note. " * 39 in out
 
 
 def test_speed_and_what_is_left_count_this_process_alone() -> None:
@@ -260,7 +260,7 @@ def test_the_progress_display_fits_with_every_figure(width: int) -> None:
         pace.sample(done)
     console = Console(width=width, file=io.StringIO(), record=True)
     console.print(progress_table(RunSummary("a-run\x1b[31m", "running", {"judge": ["match"]}, rows), pace))
-    told = console.export_text()
+    export_text = console.export_text()
     for fact in (
         "1801/1884",
         ".833 .82~.85",
@@ -271,9 +271,9 @@ def test_the_progress_display_fits_with_every_figure(width: int) -> None:
         "9.00 GB peak",
         "2m31s left",
     ):
-        assert fact in told
-    assert "\x1b" not in told
-    assert max(len(line.rstrip()) for line in told.splitlines()) <= width
+        assert fact in export_text
+    assert "\x1b" not in export_text
+    assert max(len(line.rstrip()) for line in export_text.splitlines()) <= width
 
 
 @pytest.mark.parametrize(

@@ -189,10 +189,10 @@ def test_every_value_of_meta_that_is_of_another_kind_is_a_sentence(damaged: Dama
             damaged.put(damaged.content)
             with sealed(damaged.folder) as database:
                 database.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
-            found = damaged.read()
+            result = damaged.read()
             if not value.startswith(('{"judge":["match"]', '{"by":{"smell"')):
-                assert isinstance(found, str), (key, value)
-                assert RUN in found, (key, found)
+                assert isinstance(result, str), (key, value)
+                assert RUN in result, (key, result)
 
 
 ENDLESS = (
@@ -376,17 +376,17 @@ def test_what_the_doctor_calls_lost_is_what_adopting_leaves_out(
                     database.execute(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (value, *name))
     workspace = Workspace(damaged.rashomon.workspace)
     findings = {finding.check: finding for finding in check_run(workspace, damaged.folder)}
-    told = " ".join(findings[what].message for what in ("rows", "missing") if not findings[what].ok)
+    message = " ".join(findings[what].message for what in ("rows", "missing") if not findings[what].ok)
     adopted = None
     with suppress(StoreError):  # where its spec is lost there is nothing to adopt
         adopted = adopt(workspace, read_received_run(workspace, damaged.folder), name="adopted")
     if adopted is None:
-        assert "table meta" in told
+        assert "table meta" in message
         return
     shutil.rmtree(adopted.folder)
     left_out = " ".join(adopted.left_out)
     row = re.compile(r"table (?:instance|engine|generation|verdict|meta), row [^:]+(?=: its values)")
-    assert {*row.findall(left_out)} <= {*row.findall(told)}
-    assert bool(left_out) == any(f"table {table}" in told for table in _TAKEN_OVER)
+    assert {*row.findall(left_out)} <= {*row.findall(message)}
+    assert bool(left_out) == any(f"table {table}" in message for table in _TAKEN_OVER)
     if not findings["to save"].ok:
         assert f" {adopted.answers} instances have a valid answer" in findings["to save"].message

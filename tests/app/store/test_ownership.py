@@ -16,7 +16,7 @@ from app.store.integrity import ownership
 from app.store.integrity.ownership import ForeignRunError
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from mlx_backends.core import user_state
+from mlx_backends import user_state
 from tests.support.command import Rashomon
 from tests.support.trust import elsewhere, receive, tree
 
@@ -68,9 +68,9 @@ def test_nothing_changes_a_received_run(rashomon: Rashomon) -> None:
         sample = store.ids()[0]
     before = tree(folder)
     for command in CHANGES:
-        told = rashomon.run(*(sample if word == "1" else word for word in command), code=2).stderr
-        assert told.count("\n") == 1, told
-        assert f"`rashomon adopt {folder}`" in told, command
+        stderr = rashomon.run(*(sample if word == "1" else word for word in command), code=2).stderr
+        assert stderr.count("\n") == 1, stderr
+        assert f"`rashomon adopt {folder}`" in stderr, command
         assert tree(folder) == before, command
 
 
@@ -94,9 +94,9 @@ def test_what_parity_keeps_of_a_received_run_lies_elsewhere(
     folder = received(rashomon)
     before = tree(folder)
     probe_store.save(folder, probe_store.StoredProbes({"engine": "x"}))
-    found = probe_store.load(folder)
-    assert found is not None
-    assert found.engine == {"engine": "x"}
+    load = probe_store.load(folder)
+    assert load is not None
+    assert load.engine == {"engine": "x"}
     assert tree(folder) == before
 
 
@@ -170,18 +170,18 @@ def test_what_stands_in_the_keys_place_is_refused(rashomon: Rashomon, tmp_path: 
             key.write_text("00")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-        told = rashomon.run(*ASKED, "--limit", "1", "--name", "new", code=2).stderr
-    assert "ownership.key" in told
-    assert told.count("\n") == 1
+        stderr = rashomon.run(*ASKED, "--limit", "1", "--name", "new", code=2).stderr
+    assert "ownership.key" in stderr
+    assert stderr.count("\n") == 1
 
 
 def test_a_home_that_cannot_be_written_is_said(rashomon: Rashomon, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-        told = rashomon.run(*ASKED, "--limit", "1", "--name", "new", code=2).stderr
+        stderr = rashomon.run(*ASKED, "--limit", "1", "--name", "new", code=2).stderr
         assert rashomon.run("show", "mine", "--table", "main").stdout
         assert "adopt" in rashomon.run("resume", "mine", code=2).stderr
-    assert "XDG_STATE_HOME" in told
-    assert told.count("\n") == 1
+    assert "XDG_STATE_HOME" in stderr
+    assert stderr.count("\n") == 1
     assert Workspace(rashomon.workspace).run_names() == ["mine"]

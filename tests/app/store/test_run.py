@@ -1,4 +1,4 @@
-"""What a run's store promises: nothing reported done is lost, nothing is counted twice, and damage is told."""
+"""A run's store loses nothing reported as done, and counts nothing twice."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import stat
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from app.engine.loop import AnswerLoop, judge_pending
+from app.store.data_types import ConditionProgress, NewAnswer
 from app.store.database import DATABASE
 from app.store.locks import FileLock
-from app.store.rows import ConditionProgress, NewAnswer
 from app.store.run import RunStore
 from app.store.salvage import Salvage
 from app.store.samples import SampleFilter
@@ -100,10 +101,10 @@ def test_a_closed_run_is_one_file(tmp_path: Path) -> None:
 
 def test_one_accepted_generation_an_instance_and_step_is_the_databases_own_rule(tmp_path: Path) -> None:
     store = make(tmp_path, 1)
-    one = NewAnswer(0, "plain", 0, "d", Generation("example-0/plain#0", "x", "stop"), True)
-    store.commit([one])
+    new_answer = NewAnswer(0, "plain", 0, "d", Generation("example-0/plain#0", "x", "stop"), True)
+    store.commit([new_answer])
     with pytest.raises(StoreError, match="UNIQUE"):
-        store.commit([one])
+        store.commit([new_answer])
 
 
 def test_counters_equal_a_count_of_the_rows(tmp_path: Path) -> None:
@@ -369,8 +370,8 @@ def test_reading_a_run_of_an_older_version_changes_nothing_in_its_folder(tmp_pat
         store.find_missing(problems.append)
         store.find_wrong_counters(problems.append)
         assert (store.undigested, problems) == (40, [])
-        assert [each.instance for each in saved] == [record.instance for record in expected]
-        assert all(len(each.answers) == 2 and each.done for each in saved)
+        assert [item.instance for item in saved] == [record.instance for record in expected]
+        assert all(len(item.answers) == 2 and item.done for item in saved)
 
 
 def judged_rows(folder: Path) -> list[tuple[object, ...]]:
@@ -383,7 +384,7 @@ def test_a_judge_whose_every_word_was_taken_back_counts_nowhere(tmp_path: Path) 
     with make(tmp_path, 2) as store:
         answer(store)
         before = judged_rows(tmp_path)
-        (generation, condition), *_ = [found for found in [store.answer_of("example-0/plain")] if found]
+        (generation, condition), *_ = [item for item in [store.answer_of("example-0/plain")] if item]
         store.add_verdicts([(generation, condition, override, True)])
         assert "override:root@1" in store.progress()[0].judged
         assert store.retract("override:root@1", instance="example-0/plain") == 1
@@ -407,6 +408,15 @@ def test_a_label_on_an_answer_that_is_set_aside_meanwhile_counts_nowhere(tmp_pat
         list(store.records())
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Interrupts raise KeyboardInterrupt, also in a background job, which ignores them by default."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_gets_through_a_long_query(tmp_path: Path) -> None:
     with make(tmp_path, 2) as store:
         endless = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"

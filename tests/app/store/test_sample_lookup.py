@@ -1,4 +1,4 @@
-"""Which sample is meant: an id is accepted as any list prints it, and a wrong one is told of the nearest."""
+"""An instance id is accepted as any list prints it, and an unknown one gets suggestions."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ def test_every_id_is_found_by_itself(ids: list[str]) -> None:
 def test_show_and_override_take_what_they_print_and_refuse_odd_bytes_in_a_sentence(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     name = "\x1b[31mit's a b"
-    asked = [replace(one, id=f"{name}/{number}") for number, one in enumerate(instances(1))]
+    asked = [replace(first, id=f"{name}/{number}") for number, first in enumerate(instances(1))]
     make_run(Workspace(rashomon.workspace), "r", asked, says("2008"))
-    told = rashomon.run("show", "r", "--sample", "zzz", code=2).stderr
-    pasted = told.partition("closest: ")[2].partition(", $'")[0]
+    stderr = rashomon.run("show", "r", "--sample", "zzz", code=2).stderr
+    pasted = stderr.partition("closest: ")[2].partition(", $'")[0]
     typed = subprocess.run(["bash", "-c", f"printf %s {pasted}"], capture_output=True, text=True, check=True).stdout
     assert typed == f"{name}/0", "what is printed can be pasted into a shell"
     for word in (typed, clean(typed)):
         assert clean(typed) in rashomon.run("show", "r", "--sample", word).stdout
-    said = rashomon.run("override", "r", clean(typed), "TEXT", "--as", "ann", "--reason", "so it is").stdout
-    assert said.startswith(f"{clean(typed)}: TEXT by override:ann")
+    stdout = rashomon.run("override", "r", clean(typed), "TEXT", "--as", "ann", "--reason", "so it is").stdout
+    assert stdout.startswith(f"{clean(typed)}: TEXT by override:ann")
     bad = os.fsdecode(b"\xff\xfe x")
     for arguments in (
         ("show", bad),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.annotation.override import override, retract_override
 from app.report.tables import tables_of
-from app.store.rows import NewAnswer
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.samples import ORDERS, SAMPLE_OUTCOMES, SampleFilter
 from app.store.schema import MIGRATIONS
@@ -34,7 +34,7 @@ WORDS = st.sampled_from(["tram", "TRAM", "%", "_", "'", "StraÃŸe", "STRASSE", "Ã
 @st.composite
 def runs(draw: st.DrawFn) -> list[tuple[Instance, list[Generation], dict[str, Verdict], bool]]:
     """A few instances with what was answered and said of them, and whether they are done."""
-    found = []
+    items = []
     for number in range(draw(st.integers(1, 8))):
         question = " ".join(draw(st.lists(WORDS, max_size=3)))
         instance = Instance(
@@ -55,14 +55,14 @@ def runs(draw: st.DrawFn) -> list[tuple[Instance, list[Generation], dict[str, Ve
             )
             for step in range(draw(st.integers(0, 2)))
         ]
-        said = {}
+        values = {}
         if steps and steps[-1].finish_reason != "error":
             for judge in draw(st.sets(st.sampled_from(JUDGES))):
                 label = draw(st.none() | st.sampled_from(LABELS))
                 status = "labelled" if label else draw(st.sampled_from(["unparsed", "judge-failed"]))
-                said[judge] = Verdict(judge, status, label)  # type: ignore[arg-type]
-        found.append((instance, steps, said, bool(steps)))
-    return found
+                values[judge] = Verdict(judge, status, label)  # type: ignore[arg-type]
+        items.append((instance, steps, values, bool(steps)))
+    return items
 
 
 filters = st.builds(
@@ -98,7 +98,7 @@ def fate(record: Record, judges: Sequence[str]) -> tuple[str, str | None]:
 
 def has(text: str, word: str) -> bool:
     folded: Callable[[str], str] = (
-        (lambda one: re.sub("[A-Z]", lambda found: found[0].lower(), one)) if word.isascii() else str.casefold
+        (lambda string: re.sub("[A-Z]", lambda match: match[0].lower(), string)) if word.isascii() else str.casefold
     )
     return folded(word) in folded(text)
 
@@ -107,7 +107,7 @@ def fits(record: Record, wanted: SampleFilter) -> bool:
     now, label = fate(record, wanted.judges)
     last = record.answer
     disputing = wanted.disputing or JUDGES[:2]
-    said = {v.label for judge, v in record.verdicts.items() if judge in disputing and v.status == "labelled"}
+    message = {v.label for judge, v in record.verdicts.items() if judge in disputing and v.status == "labelled"}
     texts = [record.instance.id, record.instance.question, *(g.text for g in record.generations)]
     keys = {key for key, _ in wanted.strata}
     return (
@@ -116,8 +116,8 @@ def fits(record: Record, wanted: SampleFilter) -> bool:
         and (not wanted.labels or label in wanted.labels)
         and (not wanted.outcomes or now in wanted.outcomes)
         and all(any(has(text, word) for text in texts) for word in wanted.words)
-        and (not wanted.disagree or len(said) > 1)
-        and (not wanted.mismatch or len(said) > 1 or now == "wrong")
+        and (not wanted.disagree or len(message) > 1)
+        and (not wanted.mismatch or len(message) > 1 or now == "wrong")
         and (not wanted.overridden or JUDGES[2] in record.verdicts)
         and (not wanted.truncated or (last is not None and last.finish_reason == "length"))
     )
@@ -133,22 +133,26 @@ def test_a_filter_finds_what_a_plain_loop_finds(
     folder = tmp_path_factory.mktemp("run")
     with create(folder, [instance for instance, *_ in run]) as store:
         store.use_engine({})
-        for ordinal, (instance, steps, said, _) in enumerate(run):
-            for step, made in enumerate(steps):
+        for ordinal, (instance, steps, message, _) in enumerate(run):
+            for step, created in enumerate(steps):
                 last = step == len(steps) - 1
-                verdicts = tuple(said.values()) if last else ()
+                verdicts = tuple(message.values()) if last else ()
                 store.commit(
-                    [NewAnswer(ordinal, instance.condition, step, "d", made, last, verdicts, (False,) * len(verdicts))]
+                    [
+                        NewAnswer(
+                            ordinal, instance.condition, step, "d", created, last, verdicts, (False,) * len(verdicts)
+                        )
+                    ]
                 )
     with RunStore.read(folder) as store:
         records = list(store.records())
         for wanted in several:
-            found = store.sample_ordinals(wanted)
-            assert sorted(found) == [n for n, record in enumerate(records) if fits(record, wanted)], wanted
+            sample_ordinals = store.sample_ordinals(wanted)
+            assert sorted(sample_ordinals) == [n for n, record in enumerate(records) if fits(record, wanted)], wanted
             if wanted.order == "run":
-                assert found == sorted(found)
-            rows = store.sample_rows(found[::-1], wanted.judges)
-            assert [row.ordinal for row in rows] == found[::-1]
+                assert sample_ordinals == sorted(sample_ordinals)
+            rows = store.sample_rows(sample_ordinals[::-1], wanted.judges)
+            assert [row.ordinal for row in rows] == sample_ordinals[::-1]
             for row in rows:
                 record = records[row.ordinal]
                 assert (row.outcome, row.label) == fate(record, wanted.judges)
@@ -215,7 +219,7 @@ def test_what_is_typed(typed: str, wanted: SampleFilter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("is:wrnog", "did you mean 'wrong'"),
         ("conditon:aligned", "did you mean 'condition'"),
@@ -223,8 +227,8 @@ def test_what_is_typed(typed: str, wanted: SampleFilter) -> None:
         ("judge:bob", "no labels by the judge"),
     ],
 )
-def test_what_is_typed_wrongly_is_said_with_the_nearest(typed: str, said: str) -> None:
-    with pytest.raises(SpecError, match=re.escape(said)):
+def test_what_is_typed_wrongly_is_said_with_the_nearest(typed: str, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
         parse_query(typed, KNOWN)
 
 

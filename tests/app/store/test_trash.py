@@ -21,10 +21,10 @@ from tests.support.trust import tree
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """Two runs, so far as the trash can tell."""
-    made = Workspace(tmp_path / "workspace")
+    result = Workspace(tmp_path / "workspace")
     for name in ("one", "two"):
-        run(made, name)
-    return made
+        run(result, name)
+    return result
 
 
 def run(workspace: Workspace, name: str, text: str = "answers") -> Path:
@@ -39,27 +39,27 @@ def left_in(workspace: Workspace) -> list[str]:
 
 
 def test_a_deleted_run_comes_back_whole(workspace: Workspace) -> None:
-    trash, one = Trash(workspace), workspace.runs_folder / "one"
-    trash.delete(one)
+    trash, folder = Trash(workspace), workspace.runs_folder / "one"
+    trash.delete(folder)
     assert workspace.run_names() == ["two"]
     assert trash.names == ["one"]
-    assert trash.restore() == one
-    assert (one / "run.sqlite").read_text() == "answers"
+    assert trash.restore() == folder
+    assert (folder / "run.sqlite").read_text() == "answers"
     assert trash.names == []
     with pytest.raises(StoreError):
         trash.restore()
 
 
 def test_what_is_not_a_run_of_its_own_is_not_deleted(workspace: Workspace, tmp_path: Path) -> None:
-    one, trash = workspace.runs_folder / "one", Trash(workspace)
-    with FileLock(one / "lock") as lock:
+    folder, trash = workspace.runs_folder / "one", Trash(workspace)
+    with FileLock(folder / "lock") as lock:
         assert lock.acquire("process 17")
         with pytest.raises(StoreError, match="process 17 is using one"):
-            trash.delete(one)
+            trash.delete(folder)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "kept").touch()
-    (one / "link").symlink_to(tmp_path / "elsewhere")
-    trash.delete(one)
+    (folder / "link").symlink_to(tmp_path / "elsewhere")
+    trash.delete(folder)
     link = workspace.runs_folder / "link"
     link.symlink_to(workspace.runs_folder / "two")
     for wrong in (link, tmp_path / "elsewhere", workspace.runs_folder / "nothing"):

@@ -115,7 +115,7 @@ def test_ten_megabytes_are_read_to_the_last_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("patience", "lost"), [(0.2, True), (60.0, False)])
 def test_a_stopped_reader_holds_nobody_up_for_ever(tmp_path: Path, patience: float, lost: bool) -> None:
-    """What starts the worker and reads its messages is stopped, as by Ctrl-Z, and goes on later."""
+    """A worker continues while its parent is stopped, as by Ctrl-Z."""
     reader = f"""
 import subprocess, sys
 from pathlib import Path

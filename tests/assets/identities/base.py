@@ -1,4 +1,4 @@
-"""Identities between published cells, with the room that their rounding leaves; and how they are written."""
+"""Identities between published cells, within rounding, and their rendering in Markdown."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the text says of its tables, whether their cells say so, and what they say instead."""
+    """A statement of the text about its tables, with the verdict of the cells and what they show instead."""
 
     text: str
     holds: bool
@@ -97,8 +97,8 @@ class Results:
         return list(dict.fromkeys(row for of, row, _ in self.cells if of == _table(table)))
 
     def columns(self, table: int | str, row: str | None = None) -> list[str]:
-        found = (c for of, r, c in self.cells if of == _table(table) and row in (None, r))
-        return list(dict.fromkeys(found))
+        columns = (c for of, r, c in self.cells if of == _table(table) and row in (None, r))
+        return list(dict.fromkeys(columns))
 
     def check(
         self, table: int | str, row: str, column: str, computed: float, rounded: float = 1, more: float = 0

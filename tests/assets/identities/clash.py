@@ -50,13 +50,13 @@ def noise(table: int, row: str, column: str, of: Results = R) -> float:
 
 
 def same(table: int, row: str, column: str, other: int, there: str, column_there: str | None = None) -> Check:
-    """A cell beside the one of another table that means the same."""
+    """Check a cell against the cell of another table with the same meaning."""
     column_there = column_there or column
     room = noise(table, row, column) + noise(other, there, column_there)
     return R.check(table, row, column, R(other, there, column_there), 1, room)
 
 
-def whole(table: int, row: str) -> Check:
+def row_total(table: int, row: str) -> Check:
     columns = R.columns(table, row)
     room = sum(noise(table, row, column) for column in columns)
     return R.total(f"Table {table}, {row}, all columns", 1, sum(R(table, row, c) for c in columns), len(columns), room)
@@ -70,7 +70,7 @@ def overall(table: int) -> Iterator[Check]:
 
 
 def judges() -> Iterator[Check]:
-    """At least one and both make as many as the two judges."""
+    """Return the checks that "at least one" and "both" sum to the two judges."""
     for model in JUDGED:
         for column in LABELS:
             cells = [(11, f"{model} / {j}", column) for j in ("Gemini 2.5 Pro", "GPT-5", "at least one", "both")]
@@ -80,14 +80,14 @@ def judges() -> Iterator[Check]:
 
 
 def order_of_judges() -> Iterator[Check]:
-    """At least one is no less than either judge, and both no more."""
+    """Return the checks that "at least one" is no less than either judge, and "both" no more."""
     for model in JUDGED:
         for column in LABELS:
             for judge in ("Gemini 2.5 Pro", "GPT-5"):
                 alone = R(11, f"{model} / {judge}", column)
-                one, both = (f"{model} / {of}" for of in ("at least one", "both"))
+                least, both = (f"{model} / {of}" for of in ("at least one", "both"))
                 room = noise(11, f"{model} / {judge}", column)
-                yield R.check(11, one, column, max(alone, R(11, one, column)), 1, room + noise(11, one, column))
+                yield R.check(11, least, column, max(alone, R(11, least, column)), 1, room + noise(11, least, column))
                 yield R.check(11, both, column, min(alone, R(11, both, column)), 1, room + noise(11, both, column))
 
 
@@ -103,8 +103,8 @@ def pooled(tables: tuple[int, int], main: int) -> Iterator[Check]:
                 share = SIZES.get(column) or SIZES[f"{change} {column}"]
                 value += share * R(table, row, column) / sum(SIZES.values())
                 room += share * noise(table, row, column) / sum(SIZES.values())
-        found = R.check(main, there, "Conflict", value, 1, room + noise(main, there, "Conflict") + LEFT_OUT)
-        yield replace(found, where=f"{found.where}, from Tables {tables[0]} and {tables[1]}")
+        check = R.check(main, there, "Conflict", value, 1, room + noise(main, there, "Conflict") + LEFT_OUT)
+        yield replace(check, where=f"{check.where}, from Tables {tables[0]} and {tables[1]}")
 
 
 def deviations(tables: Sequence[int], of: Results = R, n: dict[str, int] | None = None) -> Iterator[Check]:
@@ -137,16 +137,16 @@ def identities() -> list[Identity]:
                 ),
             ],
         ),
-        Identity("Tables 1, 7", "a row sums to 100", [whole(t, row) for t in (1, 7) for row in R.rows(t)]),
+        Identity("Tables 1, 7", "a row sums to 100", [row_total(t, row) for t in (1, 7) for row in R.rows(t)]),
         Identity(
             "Tables 5, 10, 16",
             "a row sums to 100, as four exclusive categories would (appendix A.2)",
-            [whole(t, row) for t in (5, 10, 16) for row in R.rows(t)],
+            [row_total(t, row) for t in (5, 10, 16) for row in R.rows(t)],
         ),
         Identity(
             "Table 11",
             "a judge's row sums to 100",
-            [whole(11, f"{model} / {judge}") for model in JUDGED for judge in ("Gemini 2.5 Pro", "GPT-5")],
+            [row_total(11, f"{model} / {judge}") for model in JUDGED for judge in ("Gemini 2.5 Pro", "GPT-5")],
         ),
         Identity("Tables 3, 6", "Overall is the mean of both captions", [*overall(3), *overall(6)]),
         Identity("Table 11", "at least one + both = Gemini + GPT-5", [*judges()]),
@@ -320,10 +320,10 @@ def claims() -> list[Claim]:
                 if hardest[row] != "Environmental"
             ),
         ),
-        Claim("judges differ by less than 1% across most metrics", sum(each < 0.01 for each in apart) > len(apart) / 2),
+        Claim("judges differ by less than 1% across most metrics", sum(d < 0.01 for d in apart) > len(apart) / 2),
         Claim(
             "string matching and judges are typically within 1 to 3 points",
-            sum(each <= 0.03 for each in matched) > len(matched) / 2,
+            sum(d <= 0.03 for d in matched) > len(matched) / 2,
         ),
         Claim(
             "fine-tuning makes LLaVa-1.5-7b worse on most other tasks",

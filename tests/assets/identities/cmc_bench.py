@@ -89,8 +89,8 @@ class Bound:
     @property
     def both(self) -> int:
         """BOTH under image-correct; where section 5.3 does not tell it, the most that Img-Cor leaves."""
-        told = f"{self.model} / image-correct"
-        if R.has("Section 5.3", told, "BOTH"):
+        row = f"{self.model} / image-correct"
+        if R.has("Section 5.3", row, "BOTH"):
             return label(self.model, "BOTH")
         return max(_rounding_to(R(3, self.model, "Img-Cor"), N)) - label(self.model, "IMAGE")
 
@@ -107,7 +107,7 @@ class Bound:
         """
         image, text = label(self.model, "IMAGE"), label(self.model, "TEXT")
         first = N - image - text - self.both
-        found = []
+        bounds = []
         for neither, hallucinated, right in product(
             _rounding_to(R(3, self.model, "Both-Wr"), N),
             _rounding_to(R(3, self.model, "HR"), 3 * N),
@@ -116,11 +116,11 @@ class Bound:
             rest = N - (hallucinated - first - neither) - right
             if rest >= 0 and right >= both:
                 images = image + rest + (N - neither)
-                found.append(images / (images + text + right - both))
-        return max(found)
+                bounds.append(images / (images + text + right - both))
+        return max(bounds)
 
     def needed(self) -> int:
-        """How many labels BOTH under text-correct the printed MPB Img takes at least."""
+        """Return the fewest BOTH labels under text-correct that the printed MPB Img requires."""
         printed = R(3, self.model, "MPB Img") - R.half
         return next(both for both in range(self.accurate + 1) if self.most(both) >= printed)
 
@@ -131,12 +131,12 @@ def _rounding_to(share: float, n: int) -> list[int]:
 
 
 def bounds() -> list[Bound]:
-    """For the models whose IMAGE and TEXT section 5.3 tells."""
+    """Return the bounds of the models whose IMAGE and TEXT counts are in section 5.3."""
     return [Bound(model) for model in (QWEN, LFM, DEEPSEEK)]
 
 
 def bounds_table() -> str:
-    """What they leave of MPB, in Markdown."""
+    """Return the bounds on MPB as a Markdown table."""
     lines = [
         "| model | MPB Img printed | at most, without BOTH in text-correct | with as many as in image-correct | BOTH needed "
         "in text-correct | of accurate answers |",
@@ -155,8 +155,8 @@ def claims() -> list[Claim]:
         return {model: R(3, model, name) for model in MODELS}
 
     def largest(name: str) -> list[str]:
-        found = column(name)
-        return sorted(found, key=lambda model: -found[model])
+        values = column(name)
+        return sorted(values, key=lambda model: -values[model])
 
     def gap(model: str) -> float:
         return round(abs(R(3, model, "Txt-Cor") - R(3, model, "Img-Cor")), 3)

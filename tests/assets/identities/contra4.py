@@ -37,7 +37,7 @@ def weighted(model: str, values: Sequence[tuple[float, int]]) -> float:
 
 def all_of_a_subset() -> list[Check]:
     """All is the mean of Rand. and Sim. by their samples, in each of Table 2's groups of columns that can be read."""
-    made = []
+    checks = []
     for model in Z.rows(2):
         n = samples(model)
         for group in (*SUBSETS[:2], "All"):
@@ -45,8 +45,8 @@ def all_of_a_subset() -> list[Check]:
                 continue
             of = SUBSETS if group == "All" else (group,)
             both = [(Z(2, model, f"{group} / {kind}"), sum(n[g, kind] for g in of)) for kind in KINDS[:2]]
-            made.append(Z.check(2, model, f"{group} / All", weighted(model, both)))
-    return made
+            checks.append(Z.check(2, model, f"{group} / All", weighted(model, both)))
+    return checks
 
 
 def gemini() -> list[Check]:
@@ -64,21 +64,21 @@ def gemini() -> list[Check]:
 
 
 def crema() -> list[Check]:
-    """What the abstract says of the best model, from CREMA's columns that can be read."""
+    """Check the abstract's accuracies of the best model against CREMA's legible columns."""
     n = {kind: sum(SPLIT[g, kind] for g in SUBSETS) for kind in KINDS[:2]}
     right = {kind: Z(2, "CREMA", f"All / {kind}") * n[kind] for kind in n}
     four = sum(SPLIT["4 Modalities", kind] for kind in n)
     fewer = sum(Z(2, "CREMA", f"{g} / {kind}") * SPLIT[g, kind] for g in SUBSETS[:2] for kind in n)
     known = sum(SPLIT[g, kind] for g in SUBSETS[:2] for kind in n)
-    whole = sum(n.values())
+    total = sum(n.values())
     where = "abstract, best model"
     return [
-        Check(f"{where}, all", Z("Abstract", "best model", "All"), sum(right.values()) / whole, 0.01, 0.005, 100, 0),
+        Check(f"{where}, all", Z("Abstract", "best model", "All"), sum(right.values()) / total, 0.01, 0.005, 100, 0),
         Check(
             f"{where}, 4 modalities",
             Z("Abstract", "best model", "4 Modalities"),
             (sum(right.values()) - fewer) / four,
-            0.005 * (1 + (whole + known) / four),
+            0.005 * (1 + (total + known) / four),
             0.005,
             100,
             0,
@@ -87,19 +87,19 @@ def crema() -> list[Check]:
 
 
 def sums_of_thousands() -> list[Check]:
-    made = []
+    checks = []
     for f in FILTERS:
         for table, groups in ((1, ("Generated",)), (5, (*SUBSETS, "Aggregated"))):
             for group in groups:
-                rand, sim, whole = (
+                rand, sim, total = (
                     R(table, f, f"{group} / {kind if table == 5 else kind.rstrip('.')}") for kind in KINDS
                 )
-                made.append(count(f"Table {table}, {f}, {group} / All", whole, rand + sim, 3 * THOUSAND))
+                checks.append(count(f"Table {table}, {f}, {group} / All", total, rand + sim, 3 * THOUSAND))
         for kind in KINDS:
             parts = sum(R(5, f, f"{group} / {kind}") for group in SUBSETS)
-            whole = R(5, f, f"Aggregated / {kind}")
-            made.append(count(f"Table 5, {f}, Aggregated / {kind}", whole, parts, 4 * THOUSAND))
-    return made
+            total = R(5, f, f"Aggregated / {kind}")
+            checks.append(count(f"Table 5, {f}, Aggregated / {kind}", total, parts, 4 * THOUSAND))
+    return checks
 
 
 def inspected(panel: str, name: str, group: str, kind: str) -> float:
@@ -108,26 +108,26 @@ def inspected(panel: str, name: str, group: str, kind: str) -> float:
 
 def shares_of_twenty() -> list[Check]:
     """Each share of Table 7 is a whole number of 20 samples, or of 40, 60 or 120 where subsets are pooled."""
-    made = []
+    checks = []
     for row in R.rows(7):
         for group in (*SUBSETS, "Aggregated"):
             for kind in KINDS:
                 of = 20 * (3 if group == "Aggregated" else 1) * (2 if kind == "All" else 1)
                 column = f"{group} / {kind}"
-                made.append(R.check(7, row, column, round(R(7, row, column) * of) / of, 0))
-    return made
+                checks.append(R.check(7, row, column, round(R(7, row, column) * of) / of, 0))
+    return checks
 
 
 def pooled_shares() -> list[Check]:
-    made = []
+    checks = []
     for row in R.rows(7):
         for group in (*SUBSETS, "Aggregated"):
             two = mean([R(7, row, f"{group} / {kind}") for kind in KINDS[:2]])
-            made.append(R.check(7, row, f"{group} / All", two))
+            checks.append(R.check(7, row, f"{group} / All", two))
         for kind in KINDS:
             three = mean([R(7, row, f"{group} / {kind}") for group in SUBSETS])
-            made.append(R.check(7, row, f"Aggregated / {kind}", three))
-    return made
+            checks.append(R.check(7, row, f"Aggregated / {kind}", three))
+    return checks
 
 
 def identities() -> list[Identity]:

@@ -57,7 +57,7 @@ def claims() -> list[Claim]:
     best = max(average[model] for model in MODELS)
     levels = {model: [level(model, name) for name in LEVELS] for model in R.rows(1)}
 
-    def said(model: str, first: str, last: str) -> str:
+    def averages(model: str, first: str, last: str) -> str:
         return f"its L1 is {100 * level(model, first):.1f}, its L3 {100 * level(model, last):.1f}"
 
     def alone(capability: str, model: str) -> float:
@@ -107,17 +107,17 @@ def claims() -> list[Claim]:
         Claim(
             '"GPT-4.1 dropping from 85.3% on L1 tasks to 75.7% on L3"',
             round(level(GPT, "L1"), 3) == 0.853,
-            f"{said(GPT, 'L1', 'L3')}; 85.3 is its PMO, 75.7 its PI",
+            f"{averages(GPT, 'L1', 'L3')}; 85.3 is its PMO, 75.7 its PI",
         ),
         Claim(
             '"InternVL3-78B falls from 71.5% at L1 to 64.0% at L3"',
             round(level(INTERN, "L1"), 3) == 0.715,
-            f"{said(INTERN, 'L1', 'L3')}; 71.5 is its average, 64.0 its BI*",
+            f"{averages(INTERN, 'L1', 'L3')}; 71.5 is its average, 64.0 its BI*",
         ),
         Claim(
             '"Qwen2.5-VL-72B drops from 69.9% to 63.9%"',
             round(level(QWEN, "L1"), 3) == 0.699,
-            f"{said(QWEN, 'L1', 'L3')}; 69.9 is its printed average",
+            f"{averages(QWEN, 'L1', 'L3')}; 69.9 is its printed average",
         ),
         Claim(
             '"For L1 tasks ... InternVL improves by 3.5 points from 38B to 78B"',

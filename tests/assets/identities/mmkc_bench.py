@@ -36,7 +36,7 @@ def of_facts(table: int, row: str) -> list[float]:
 
 
 def weighted_by_people_and_logos() -> int:
-    """How many of the 36 EK cells would come out if the sub-types were weighted by people and logos."""
+    """Return the number of the 36 EK cells that weighting the sub-types by people and logos would reproduce."""
     return sum(
         R.check(t, row, "EK", (PEOPLE * sum(of[:3]) + LOGOS * sum(of[3:])) / (3 * (PEOPLE + LOGOS))).holds
         for t in (2, 3)
@@ -111,7 +111,7 @@ def claims() -> list[Claim]:
         return [R(table, f"{model} / {setting} / {rate}", "Avg.") for model in MODELS]
 
     context, inter = SETTINGS
-    kept, taken = (average(2, context, r) + average(3, context, r) for r in ("OAR", "CAR"))
+    own, counter = (average(2, context, r) + average(3, context, r) for r in ("OAR", "CAR"))
     more = [
         round(after - before, 2)
         for t in (2, 3)
@@ -128,7 +128,7 @@ def claims() -> list[Claim]:
     ]
     qwen = "Qwen2.5-VL-7B / Context-Memory / OAR"
     return [
-        Claim("average OAR exceeds CAR in 6 of 6", all(o > c for o, c in zip(kept, taken, strict=True))),
+        Claim("average OAR exceeds CAR in 6 of 6", all(o > c for o, c in zip(own, counter, strict=True))),
         Claim("the largest increase of CAR is 21%", max(more) == 0.21),
         Claim("the smallest is about -2%", min(more) == -0.02),
         *(

@@ -1,4 +1,4 @@
-"""The blocks of docs/published.md that are made from the cells, and putting them there."""
+"""Generated blocks of docs/published.md, and their insertion into the page."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ def blocks() -> dict[str, str]:
         "mmkc-bench": mmkc_bench,
         "contra4": contra4,
     }
-    made = {name: rendered(module.identities(), module.claims()) for name, module in papers.items()}
-    return {"counts": counts(), "mpb": cmc_bench.bounds_table(), **made}
+    tables = {name: rendered(module.identities(), module.claims()) for name, module in papers.items()}
+    return {"counts": counts(), "mpb": cmc_bench.bounds_table(), **tables}
 
 
 def counts() -> str:
-    """How many cells each paper's tables have, in Markdown."""
+    """Return the number of cells in each paper's tables, in Markdown."""
     lines = ["| paper | cells | by table |", "|---|---|---|"]
-    whole = 0
+    total = 0
     for name in published_names():
         cells = published_cells(name)
-        whole += len(cells)
+        total += len(cells)
         of = ", ".join(f"{table} ({n})" for table, n in Counter(cell["table"] for cell in cells).items())
         lines.append(f"| {cells[0]['paper']} (`rashomon published {name}`) | {len(cells)} | {of} |")
-    return "\n".join([*lines, f"| all | {whole:,} | |"]) + "\n"
+    return "\n".join([*lines, f"| all | {total:,} | |"]) + "\n"
 
 
-def with_blocks(page: str, made: Mapping[str, str]) -> str:
-    """``page`` with its blocks as they are ``made``. Raises KeyError where it has one that is not."""
-    return _BLOCK.sub(lambda found: f"{found[1]}\n{made[found[2]]}\n{found[3]}", page)
+def with_blocks(page: str, blocks_by_name: Mapping[str, str]) -> str:
+    """Return ``page`` with its blocks replaced. Raises KeyError for a block that is not in ``blocks_by_name``."""
+    return _BLOCK.sub(lambda match: f"{match[1]}\n{blocks_by_name[match[2]]}\n{match[3]}", page)
 
 
 def named(page: str) -> list[str]:
-    """The blocks a page has."""
-    return [found[2] for found in _BLOCK.finditer(page)]
+    """Return the names of the page's blocks."""
+    return [match[2] for match in _BLOCK.finditer(page)]

@@ -65,7 +65,7 @@ def _text(instance: Instance) -> str:
 # --- instances ---------------------------------------------------------------------------------------
 
 
-def test_a_sample_gives_its_four_instances_in_order() -> None:
+def test_sample_yields_four_instances_in_order() -> None:
     four = list(instances(SAMPLE, "official", 0))
     assert [i.condition for i in four] == list(CONDITIONS)
     assert [i.id for i in four] == [f"{SAMPLE.id}/{c}" for c in CONDITIONS]
@@ -88,7 +88,7 @@ def test_a_sample_gives_its_four_instances_in_order() -> None:
         assert _text(instance).splitlines()[-4:] == options
 
 
-def test_the_official_prompt_is_what_the_official_code_joins() -> None:
+def test_official_prompt_matches_the_official_code() -> None:
     conflicting, original = list(instances(SAMPLE, "official", 0))[2:]
     assert _text(conflicting) == (
         "You are given an image and a textual description of the image.\n"
@@ -115,7 +115,7 @@ def test_the_official_prompt_is_what_the_official_code_joins() -> None:
     )
 
 
-def test_the_papers_prompt_has_its_own_words_and_the_same_joining() -> None:
+def test_paper_prompt_has_its_own_wording_and_the_same_format() -> None:
     for official, paper in zip(instances(SAMPLE, "official", 0), instances(SAMPLE, "paper", 0), strict=True):
         assert official.id == paper.id
         assert official.references == paper.references
@@ -125,7 +125,7 @@ def test_the_papers_prompt_has_its_own_words_and_the_same_joining() -> None:
         assert "*" not in _text(paper)
 
 
-def test_the_option_order_is_the_same_under_both_captions_and_another_for_another_seed() -> None:
+def test_option_order_depends_on_the_seed_not_the_caption() -> None:
     conflicting, original, *_ = instances(SAMPLE, "official", 3)
     letters = [
         {key: i.references[key] for key in i.references if key.endswith(" letter")} for i in (conflicting, original)
@@ -136,14 +136,14 @@ def test_the_option_order_is_the_same_under_both_captions_and_another_for_anothe
     assert len(orders) == 24
 
 
-def test_every_role_stands_under_every_letter_equally_often() -> None:
+def test_roles_are_balanced_over_letters() -> None:
     orders = [option_order(f"clash-{n}", 0) for n in range(4_000)]
     for place in range(4):
         for count in Counter(order[place] for order in orders).values():
             assert abs(count - 1_000) < 5 * (4_000 * 0.25 * 0.75) ** 0.5
 
 
-def test_a_sample_of_several_categories_and_a_spatial_one_have_their_strata() -> None:
+def test_multi_category_and_spatial_samples_have_strata() -> None:
     several = replace(SAMPLE, category="transportation+sports")
     spatial = replace(SAMPLE, category="", change_type="spatial", relation="left-right")
     assert next(instances(several, "official", 0)).strata["category"] == "several"
@@ -162,17 +162,17 @@ def test_a_sample_goes_through_json_unchanged(sample: ClashSample) -> None:
     assert ClashSample.from_row(json.loads(json.dumps(sample.to_row()))) == sample
 
 
-def test_an_id_is_made_of_what_is_asked() -> None:
-    asked = ("image_id", "original_caption", "conflicting_caption", "question", "image_only", "text_only")
-    made = [SAMPLE.id, *(ClashSample.from_row({**SAMPLE.to_row(), name: "other"}).id for name in asked)]
-    assert len(set(made)) == len(made)
+def test_id_depends_on_every_field_of_the_question() -> None:
+    fields = ("image_id", "original_caption", "conflicting_caption", "question", "image_only", "text_only")
+    ids = [SAMPLE.id, *(ClashSample.from_row({**SAMPLE.to_row(), name: "other"}).id for name in fields)]
+    assert len(set(ids)) == len(ids)
     assert replace(SAMPLE, category="other", source="rows", image=None).id == SAMPLE.id
 
 
 # --- builds ------------------------------------------------------------------------------------------
 
 
-def test_a_build_of_two_sources_counts_what_it_holds_and_what_it_left_out(tmp_path: Path) -> None:
+def test_build_of_two_sources_counts_samples_and_skipped_rows(tmp_path: Path) -> None:
     rows = [published_row(1), published_row(1), published_row(2), published_row(10**13), {"image_id": 3}]
     folder = published_folder(tmp_path / "published", rows)
     (folder / "train2017" / f"{2:012d}.jpg").write_bytes(b"\xff\xd8\xff not whole")
@@ -192,19 +192,19 @@ def test_a_build_of_two_sources_counts_what_it_holds_and_what_it_left_out(tmp_pa
     assert manifest["sources"]["rows"]["samples"] == 2
     skipped = [json.loads(line) for line in (build.path / "skipped.jsonl").read_text("utf-8").splitlines()]
     assert [s["row"] for s in skipped] == [f"synthetic_captions_test_filtered.json:{n}" for n in (2, 3, 4, 5)]
-    made = list(Clash().instances(build, "official"))
-    assert len(made) == 12
-    assert all(build.media_path(i.parts[0]).is_file() for i in made if isinstance(i.parts[0], Media))
+    instances = list(Clash().instances(build, "official"))
+    assert len(instances) == 12
+    assert all(build.media_path(i.parts[0]).is_file() for i in instances if isinstance(i.parts[0], Media))
 
 
-def test_every_sample_is_taken_whatever_the_target_of_a_stratum(tmp_path: Path) -> None:
+def test_per_stratum_target_does_not_limit_published_samples(tmp_path: Path) -> None:
     folder = published_folder(tmp_path / "p", [published_row(n) for n in range(5)])
-    one, other = (_build(tmp_path / str(n), ("published", folder), per_stratum=n) for n in (1, 250))
-    assert one.manifest["samples"] == 5
-    assert _files(one) == _files(other)
+    small, large = (_build(tmp_path / str(n), ("published", folder), per_stratum=n) for n in (1, 250))
+    assert small.manifest["samples"] == 5
+    assert _files(small) == _files(large)
 
 
-def test_a_build_without_a_sample_is_an_error_that_says_why(tmp_path: Path) -> None:
+def test_build_without_samples_reports_the_reason(tmp_path: Path) -> None:
     folder = published_folder(tmp_path / "p", [published_row(1)])
     (folder / "train2017" / f"{1:012d}.jpg").unlink()
     with pytest.raises(SourceError, match=r"no usable sample \(once: the image is missing"):
@@ -212,7 +212,7 @@ def test_a_build_without_a_sample_is_an_error_that_says_why(tmp_path: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
-def test_a_build_of_another_benchmark_and_an_unknown_prompt_set_are_refused(tmp_path: Path) -> None:
+def test_other_benchmarks_build_and_unknown_prompt_set_are_refused(tmp_path: Path) -> None:
     build = _build(tmp_path / "out", ("rows", own_folder(tmp_path / "own", [own_sample(1)])))
     with pytest.raises(SpecError, match="did you mean 'official'"):
         Clash().instances(build, "oficial")
@@ -222,7 +222,7 @@ def test_a_build_of_another_benchmark_and_an_unknown_prompt_set_are_refused(tmp_
 
 
 @pytest.mark.parametrize(("source", "module"), [("coco", "pipeline"), ("spatial", "spatial")])
-def test_a_construction_s_samples_and_its_rejections_are_in_the_build(
+def test_build_contains_constructed_samples_and_rejections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, module: str
 ) -> None:
     def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[ClashSample]:
@@ -265,8 +265,8 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(tmp_path: Path) -
 
 def test_describing_the_benchmark_imports_nothing_heavy() -> None:
     code = "import sys, benchmarks.clash; print([m for m in ('PIL', 'numpy', 'datasets', 'mlx') if m in sys.modules])"
-    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_what_is_correct() -> None:

@@ -112,7 +112,7 @@ def test_categories_are_the_same_in_any_order() -> None:
 
 Way = Literal["left out", "in each", "published"]
 WAYS: tuple[Way, ...] = ("left out", "in each", "published")
-"""What becomes of a sample of several categories: it is in no column, in each of its columns, or (by the published field)
+"""Treatment of a sample with several categories: it counts in no column, in each of its columns, or (by the published field)
 in no column."""
 
 
@@ -130,13 +130,13 @@ class Rate:
 
 def rates(hits: Sequence[tuple[ClashSample, bool]], way: Way) -> dict[str, dict[str, Rate]]:
     """The rate of hits in each column of Tables 8 and 9, by kind of change."""
-    found: dict[str, dict[str, Rate]] = {}
+    measured: dict[str, dict[str, Rate]] = {}
     for kind, columns in (("object", OBJECT_CATEGORIES), ("attribute", ATTRIBUTE_CATEGORIES)):
-        found[kind] = {}
+        measured[kind] = {}
         for category in columns:
             chosen = [hit for sample, hit in hits if sample.change_type == kind and category in _counted(sample, way)]
-            found[kind][category] = Rate(sum(chosen), len(chosen))
-    return found
+            measured[kind][category] = Rate(sum(chosen), len(chosen))
+    return measured
 
 
 def _counted(sample: ClashSample, way: Way) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def _counted(sample: ClashSample, way: Way) -> tuple[str, ...]:
 
 
 def comes_out(rate: Rate, published: float, sd: float) -> bool:
-    """Whether a published mean of 1,000 bootstrap resamples can have come from these counts.
+    """Return True if a published mean of 1,000 bootstrap resamples is compatible with these counts.
 
     The mean of the resamples lies within 3 standard errors of the rate itself; figures are printed to four decimals.
     """
@@ -153,28 +153,28 @@ def comes_out(rate: Rate, published: float, sd: float) -> bool:
 
 
 def _hits() -> list[tuple[ClashSample, bool]]:
-    """What the published predictions score by the strict rule, with the sample each belongs to."""
+    """Return each published prediction's sample, and whether the strict rule finds it correct."""
     by_id = {s.id: s for s in _samples()}
     hits = []
-    for each in read_answers(MULTIPLE_CHOICE):
-        letters = set(re.findall(r"\(([A-D])\)", each.answer))
-        right = letters == set(each.instance.references["conflict letter"])
-        hits.append((by_id[each.instance.group], right))
+    for prediction in read_answers(MULTIPLE_CHOICE):
+        letters = set(re.findall(r"\(([A-D])\)", prediction.answer))
+        right = letters == set(prediction.instance.references["conflict letter"])
+        hits.append((by_id[prediction.instance.group], right))
     return hits
 
 
 def _not_coming_out(hits: list[tuple[ClashSample, bool]], way: Way) -> set[str]:
-    found = rates(hits, way)
+    measured = rates(hits, way)
     return {
         f"{kind}/{category}"
         for kind, columns in FLASH_LITE.items()
         for category, (value, sd) in columns.items()
-        if not comes_out(found[kind][category], value / 100, sd / 100)
+        if not comes_out(measured[kind][category], value / 100, sd / 100)
     }
 
 
 @real
-def test_vehicles_and_sports_come_out_only_without_the_samples_of_two_categories() -> None:
+def test_vehicles_and_sports_match_only_without_two_category_samples() -> None:
     hits = _hits()
     assert sum(hit for _, hit in hits) == 96
     neither = {"object/household", "attribute/colors", "attribute/environmental", "attribute/other"}
@@ -189,19 +189,19 @@ def test_vehicles_and_sports_come_out_only_without_the_samples_of_two_categories
 def test_every_column_is_within_three_deviations_of_the_published_one() -> None:
     hits = _hits()
     for way in WAYS:
-        found = rates(hits, way)
+        measured = rates(hits, way)
         for kind, columns in FLASH_LITE.items():
             for category, (value, sd) in columns.items():
-                assert abs(100 * found[kind][category].value - value) <= 3 * sd
+                assert abs(100 * measured[kind][category].value - value) <= 3 * sd
 
 
 @real
-def test_the_documentations_table_holds_the_measured_figures() -> None:
+def test_documented_table_matches_measured_values() -> None:
     hits, page = _hits(), (ROOT / "docs" / "clash.md").read_text("utf-8")
     left_out, in_each = rates(hits, "left out"), rates(hits, "in each")
     for kind, columns in FLASH_LITE.items():
         for category, (value, sd) in columns.items():
-            one, other = left_out[kind][category], in_each[kind][category]
+            without, within = left_out[kind][category], in_each[kind][category]
             cells = [f"{value:.2f} ± {sd:.2f}"]
-            cells += [f"{r.hits}/{r.n} = {100 * r.hits / r.n:.2f}" for r in (one, other)]
+            cells += [f"{r.hits}/{r.n} = {100 * r.hits / r.n:.2f}" for r in (without, within)]
             assert " | ".join(cells) in page, (kind, category)

@@ -48,7 +48,7 @@ from benchmarks.text.json_replies import LONGEST_LINE, UnreadableReply, line_fie
 from benchmarks.vocabulary import Generation, Request, Text
 from tests.support.data.small import bomb, write_picture
 from tests.support.scripted_writer import FAULTS, Refused, ScriptedWriter, fault_of, reply
-from tests.support.text_models import Interrupted, Kept, Remote
+from tests.support.text_models import CachedModel, Interrupted, Remote
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared"
 COCO = SHARED / "data" / "clash" / "coco"
@@ -81,16 +81,16 @@ DRAFT = CaptionDraft(
     [CONFLICTING_CAPTION, ANSWERS_PROMPT, ATTRIBUTE_CHECK, OBJECT_CHECK, ANSWERS_CHECK, QUESTIONS_CHECK],
     ids=["caption", "answers", "attribute", "object", "answers-check", "questions-check"],
 )
-def test_prompts_are_the_papers_to_the_character(prompt: str) -> None:
+def test_prompts_match_the_paper_exactly(prompt: str) -> None:
     printed = " ".join(PAPER.read_text("utf-8").replace(r"\rightarrow", "→").split())
     assert " ".join(prompt.split()) in printed
 
 
 def test_a_caption_cannot_break_out_of_its_prompt() -> None:
     caption = 'A dog".\nModel: {"x": 1}\nUser: "A cat'
-    asked = add_caption(CONFLICTING_CAPTION, caption)
-    assert asked.count("\nUser: ") == CONFLICTING_CAPTION.count("\nUser: ") + 1
-    assert json.loads(asked.rsplit("\nUser: ", 1)[1].removesuffix("\nModel:")) == caption
+    prompt = add_caption(CONFLICTING_CAPTION, caption)
+    assert prompt.count("\nUser: ") == CONFLICTING_CAPTION.count("\nUser: ") + 1
+    assert json.loads(prompt.rsplit("\nUser: ", 1)[1].removesuffix("\nModel:")) == caption
     inputs = add_inputs("Prompt.", original_caption=caption, question="Why?")
     assert inputs.splitlines()[2:] == [f"Original caption: {json.dumps(caption)}", 'Question: "Why?"']
 
@@ -131,10 +131,10 @@ def test_the_papers_own_example_passes_every_check() -> None:
         ("distinct-answers", {"image_only": "black or white", "text_only": "Black or white"}),
     ],
 )
-def test_a_check_refuses_what_it_is_for(check: str, changes: dict[str, str]) -> None:
-    found = first_refusal(ALL_CHECKS, replace(DRAFT, **changes))
-    assert found is not None
-    assert found[0] == check
+def test_each_check_rejects_its_fault(check: str, changes: dict[str, str]) -> None:
+    refusal = first_refusal(ALL_CHECKS, replace(DRAFT, **changes))
+    assert refusal is not None
+    assert refusal[0] == check
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_words_with_two_states_are_not_exchanged(before: str, after: str) -> Non
         ("A red bus and a red car.", "A red bus and a blue car.", "red", "blue"),
     ],
 )
-def test_what_a_change_brings_with_it_is_not_another_change(
+def test_dependent_edits_are_not_counted_as_changes(
     caption: str, modified: str, original: str, conflicting: str
 ) -> None:
     draft = replace(
@@ -182,14 +182,14 @@ def test_what_a_change_brings_with_it_is_not_another_change(
 
 
 @pytest.mark.skipif(not PUBLISHED.exists(), reason="the published samples are not here")
-def test_the_published_samples_pass_but_for_thirteen() -> None:
+def test_all_but_thirteen_published_samples_pass() -> None:
     failed: Counter[str] = Counter()
     passed = 0
     samples = json.loads(PUBLISHED.read_text("utf-8"))["samples"]
-    for each in samples:
-        answers, changed = each["answers"], each["changed_words"]
+    for sample in samples:
+        answers, changed = sample["answers"], sample["changed_words"]
         draft = CaptionDraft(
-            *(each[name] for name in ("original_caption", "conflicting_caption", "question", "change_type")),
+            *(sample[name] for name in ("original_caption", "conflicting_caption", "question", "change_type")),
             *(changed[name] for name in ("original", "conflicting")),
             *(answers[name] for name in ("image_only", "text_only", "irrelevant_but_plausible")),
         )
@@ -252,8 +252,8 @@ VALUES = st.recursive(
 @given(st.text() | VALUES.map(json.dumps))
 def test_a_reply_is_an_object_of_short_lines_or_unreadable(text: str) -> None:
     try:
-        found = read_object(text)
-        value = line_field(found, *list(found)[:1] or ["x"])
+        fields = read_object(text)
+        value = line_field(fields, *list(fields)[:1] or ["x"])
     except UnreadableReply:
         return
     assert 0 < len(value) <= LONGEST_LINE
@@ -280,12 +280,12 @@ def small_coco(folder: Path, captions: Mapping[int, list[Any]]) -> Path:
     for number in captions:
         write_picture(folder / "val2017" / f"{number:012d}.jpg", number, "JPEG")
     (folder / "annotations").mkdir(exist_ok=True)
-    whole = {"images": images, "annotations": rows}
-    (folder / "annotations" / "captions_small.json").write_text(json.dumps(whole), "utf-8")
+    content = {"images": images, "annotations": rows}
+    (folder / "annotations" / "captions_small.json").write_text(json.dumps(content), "utf-8")
     return folder
 
 
-def test_hostile_captions_and_images_are_left_out_with_the_reason(tmp_path: Path) -> None:
+def test_hostile_captions_and_images_are_skipped_with_reasons(tmp_path: Path) -> None:
     coco = small_coco(
         tmp_path,
         {
@@ -298,18 +298,24 @@ def test_hostile_captions_and_images_are_left_out_with_the_reason(tmp_path: Path
         },
     )
     file = coco / "annotations" / "captions_small.json"
-    whole = json.loads(file.read_text("utf-8"))
-    names = {image["id"]: image for image in whole["images"]}
+    content = json.loads(file.read_text("utf-8"))
+    names = {image["id"]: image for image in content["images"]}
     names[4]["file_name"] = "../../etc/passwd"
-    whole["images"] += [{"id": "1"}, 3, {"id": True, "file_name": "x.jpg"}]
-    whole["annotations"] += [None, {"id": 1, "image_id": [], "caption": "A cat on a mat."}, {"image_id": 9}]
-    file.write_text(json.dumps(whole), "utf-8")
+    content["images"] += [{"id": "1"}, 3, {"id": True, "file_name": "x.jpg"}]
+    content["annotations"] += [None, {"id": 1, "image_id": [], "caption": "A cat on a mat."}, {"image_id": 9}]
+    file.write_text(json.dumps(content), "utf-8")
     (coco / "val2017" / f"{5:012d}.jpg").unlink()
     (coco / "val2017" / f"{6:012d}.jpg").write_bytes(bomb(60000, 60000))
-    found = {each.image_id: each for each in CocoFolder(coco).captions(seed=0)}
-    usable = {number: each.text for number, each in found.items() if not isinstance(each, UnusableCaption)}
+    captions_by_image = {caption.image_id: caption for caption in CocoFolder(coco).captions(seed=0)}
+    usable = {
+        number: caption.text
+        for number, caption in captions_by_image.items()
+        if not isinstance(caption, UnusableCaption)
+    }
     assert usable == {1: "A red bus on a street.", 2: "tab is fine here"}
-    reasons = {number: each.reason for number, each in found.items() if isinstance(each, UnusableCaption)}
+    reasons = {
+        number: caption.reason for number, caption in captions_by_image.items() if isinstance(caption, UnusableCaption)
+    }
     assert set(reasons) == {3, 4, 5, 6}
     assert reasons[3].startswith("no caption")
     assert reasons[4].startswith("no image")
@@ -345,28 +351,28 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     things = ("dog", "cat", "bus", "bench", "kite")
     colours = ("red", "blue", "wooden", "three", "old")
     places = ("in a park", "near a lake", "by the sea", "on a road")
-    made = {
+    captions_by_file = {
         number: [
             f"A {colours[number % 5]} {things[number // 5 % 5]} {places[number // 25]}, with number {number // 2}.",
             f"A man looks at a {things[number % 5]} {places[number // 25]}.",
         ]
         for number in range(100)
     }
-    return small_coco(tmp_path_factory.mktemp("coco"), made)
+    return small_coco(tmp_path_factory.mktemp("coco"), captions_by_file)
 
 
 def build(source: Path, out: Path, model: Any, name: str = "coco", **options: Any) -> Build:
     return Clash().build([(name, str(source))], out, BuildOptions(writer=model, **options))
 
 
-def contents(made: Build) -> dict[str, bytes]:
+def contents(result: Build) -> dict[str, bytes]:
     return {
-        path.relative_to(made.path).as_posix(): path.read_bytes() for path in made.path.rglob("*") if path.is_file()
+        path.relative_to(result.path).as_posix(): path.read_bytes() for path in result.path.rglob("*") if path.is_file()
     }
 
 
-def skipped(made: Build) -> Iterator[dict[str, str]]:
-    for line in (made.path / "skipped.jsonl").read_text("utf-8").splitlines():
+def skipped(result: Build) -> Iterator[dict[str, str]]:
+    for line in (result.path / "skipped.jsonl").read_text("utf-8").splitlines():
         yield json.loads(line)
 
 
@@ -378,41 +384,43 @@ def draft_of(sample: ClashSample) -> CaptionDraft:
 
 
 def test_replies_in_any_order_give_the_same_build(captions: Path, tmp_path: Path) -> None:
-    one, other = (build(captions, tmp_path / str(i), Kept(scripted, shuffle=i), per_stratum=12) for i in (1, 2))
-    assert contents(one) == contents(other)
-    assert one.manifest["change_types"] == {"object": 12, "attribute": 12}
-    different = build(captions, tmp_path / "3", Kept(scripted), per_stratum=12, seed=1)
-    assert contents(different) != contents(one)
+    first, second = (
+        build(captions, tmp_path / str(i), CachedModel(scripted, shuffle=i), per_stratum=12) for i in (1, 2)
+    )
+    assert contents(first) == contents(second)
+    assert first.manifest["change_types"] == {"object": 12, "attribute": 12}
+    different = build(captions, tmp_path / "3", CachedModel(scripted), per_stratum=12, seed=1)
+    assert contents(different) != contents(first)
 
 
 @pytest.mark.parametrize("most", [0, 1, 17, 60, 150])
-def test_after_an_interrupt_only_what_was_not_answered_is_asked(captions: Path, tmp_path: Path, most: int) -> None:
-    whole = Kept(scripted)
-    undisturbed = build(captions, tmp_path / "whole", whole, per_stratum=12)
-    assert len(whole.asked) > 150
-    kept: dict[str, Generation] = {}
-    first = Kept(scripted, kept=kept, most=most, shuffle=3)
+def test_interrupted_build_sends_only_unanswered_requests(captions: Path, tmp_path: Path, most: int) -> None:
+    undisturbed_model = CachedModel(scripted)
+    undisturbed = build(captions, tmp_path / "whole", undisturbed_model, per_stratum=12)
+    assert len(undisturbed_model.asked) > 150
+    replies: dict[str, Generation] = {}
+    first = CachedModel(scripted, replies=replies, most=most, shuffle=3)
     with pytest.raises(Interrupted):
         build(captions, tmp_path / "cut", first, per_stratum=12)
     assert not (tmp_path / "cut").exists()
-    second = Kept(scripted, kept=kept, shuffle=4)
-    made = build(captions, tmp_path / "cut", second, per_stratum=12)
+    second = CachedModel(scripted, replies=replies, shuffle=4)
+    result = build(captions, tmp_path / "cut", second, per_stratum=12)
     assert len(first.asked) == most
-    asked = [request.digest for request in (*first.asked, *second.asked)]
-    assert len(asked) == len(set(asked)) == len(whole.asked)
-    assert contents(made) == contents(undisturbed)
+    digests = [request.digest for request in (*first.asked, *second.asked)]
+    assert len(digests) == len(set(digests)) == len(undisturbed_model.asked)
+    assert contents(result) == contents(undisturbed)
 
 
-def test_a_caption_that_several_images_share_is_asked_about_once(tmp_path: Path) -> None:
+def test_caption_shared_by_images_is_requested_once(tmp_path: Path) -> None:
     coco = small_coco(tmp_path / "coco", {number: ["A red kite over a green field."] for number in range(8)})
-    model = Kept(scripted)
-    made = build(coco, tmp_path / "out", model, per_stratum=8)
-    assert made.manifest["samples"] in (0, 8)
+    model = CachedModel(scripted)
+    result = build(coco, tmp_path / "out", model, per_stratum=8)
+    assert result.manifest["samples"] in (0, 8)
     assert len(model.asked) == len({request.digest for request in model.asked}) < 8
 
 
-def test_requests_are_numbered_and_of_the_agreed_decoding(captions: Path, tmp_path: Path) -> None:
-    model = Kept(scripted)
+def test_requests_are_numbered_and_use_the_decoding_settings(captions: Path, tmp_path: Path) -> None:
+    model = CachedModel(scripted)
     build(captions, tmp_path / "out", model, per_stratum=5, seed=7)
     assert len({request.id for request in model.asked}) == len(model.asked)
     for request in model.asked:
@@ -423,42 +431,42 @@ def test_requests_are_numbered_and_of_the_agreed_decoding(captions: Path, tmp_pa
         assert [message.role for message in request.messages] == ["user"]
 
 
-def test_a_reply_that_cannot_be_read_is_asked_for_again_twice(tmp_path: Path) -> None:
+def test_unparsed_reply_is_retried_twice(tmp_path: Path) -> None:
     coco = small_coco(tmp_path / "coco", {1: ["A red kite over a green field."], 2: ["A blue kite over the sea."]})
-    model = Kept(lambda request: Generation(request.id, "No.", "length"))
+    model = CachedModel(lambda request: Generation(request.id, "No.", "length"))
     with pytest.raises(SourceError, match="2 times: unparsed"):
         build(coco, tmp_path / "out", model, per_stratum=5)
     assert len(model.asked) == 2 * ATTEMPTS
     assert len({request.digest for request in model.asked}) == 2 * ATTEMPTS
 
 
-def test_what_is_enough_is_not_checked_and_not_kept(captions: Path, tmp_path: Path) -> None:
-    made = build(captions, tmp_path / "out", Kept(scripted), per_stratum=3)
-    assert made.manifest["change_types"] == {"object": 3, "attribute": 3}
-    enough = [row for row in skipped(made) if row["reason"].startswith("enough: no more ")]
+def test_surplus_samples_are_skipped_unchecked(captions: Path, tmp_path: Path) -> None:
+    result = build(captions, tmp_path / "out", CachedModel(scripted), per_stratum=3)
+    assert result.manifest["change_types"] == {"object": 3, "attribute": 3}
+    enough = [row for row in skipped(result) if row["reason"].startswith("enough: no more ")]
     assert enough
     assert all('; written: {"change_type":"' in row["reason"] for row in enough)
 
 
-def test_without_a_writer_it_says_which_option_to_give(captions: Path, tmp_path: Path) -> None:
+def test_missing_writer_names_the_option(captions: Path, tmp_path: Path) -> None:
     with BuildWriter(tmp_path / "out") as writer, pytest.raises(SpecError, match="--writer MODEL, and --checker MODEL"):
         construct(captions, writer, BuildOptions())
     with BuildWriter(tmp_path / "out") as writer, pytest.raises(SpecError, match="at least 1"):
-        construct(captions, writer, BuildOptions(writer=Kept(scripted), per_stratum=0))
+        construct(captions, writer, BuildOptions(writer=CachedModel(scripted), per_stratum=0))
 
 
-def test_the_checker_is_asked_the_checks_and_nothing_else(captions: Path, tmp_path: Path) -> None:
-    writer, checker = Kept(scripted), Kept(scripted)
+def test_checker_receives_only_checks(captions: Path, tmp_path: Path) -> None:
+    writer, checker = CachedModel(scripted), CachedModel(scripted)
     build(captions, tmp_path / "out", writer, checker=checker, per_stratum=5)
     prompts = {model: {_prompt(r).split("\n")[0] for r in model.asked} for model in (writer, checker)}
     assert prompts[writer] == {text.split("\n")[0] for text in (CONFLICTING_CAPTION, ANSWERS_PROMPT)}
     assert prompts[checker] == {check.prompt.split("\n")[0] for check in MODEL_CHECKS}
-    alone = build(captions, tmp_path / "alone", Kept(scripted), per_stratum=5)
+    alone = build(captions, tmp_path / "alone", CachedModel(scripted), per_stratum=5)
     assert contents(alone)["instances.jsonl"] == (tmp_path / "out" / "instances.jsonl").read_bytes()
 
 
-def test_a_model_that_answers_nothing_ends_the_build(captions: Path, tmp_path: Path) -> None:
-    model = Kept(lambda request: Generation(request.id, "", "error", error="out of order"))
+def test_silent_model_ends_the_build(captions: Path, tmp_path: Path) -> None:
+    model = CachedModel(lambda request: Generation(request.id, "", "error", error="out of order"))
     with pytest.raises(ModelError, match=r"answered none of [0-9]+ requests \(out of order\)"):
         build(captions, tmp_path / "out", model, per_stratum=12)
     assert len(model.asked) < 100
@@ -466,12 +474,12 @@ def test_a_model_that_answers_nothing_ends_the_build(captions: Path, tmp_path: P
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_no_reply_whatever_gets_a_faulty_sample_through(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+def test_no_reply_lets_a_faulty_sample_pass(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     word = st.sampled_from(
         ["red", "blue", "man", "", "kite", "a", "Yes", "No", "\n", "x" * 400, "A blue kite over grass."]
     )
     value = st.recursive(word, lambda c: st.lists(c, max_size=2), max_leaves=3)
-    names = [name for check in MODEL_CHECKS for name in check.wanted]
+    names = [name for check in MODEL_CHECKS for name in check.expected_answers]
     names += ["conflicting_caption", "question", "change_type", "image_only", "text_only", "irrelevant_but_plausible"]
     objects = st.dictionaries(st.sampled_from(names), value, max_size=6)
     changed = st.fixed_dictionaries({"original": word, "conflicting": word})
@@ -482,7 +490,7 @@ def test_no_reply_whatever_gets_a_faulty_sample_through(tmp_path_factory: pytest
     )
     folder = tmp_path_factory.mktemp("hostile")
     coco = small_coco(folder / "coco", {1: ["A red kite over grass."]})
-    model = Kept(lambda request: Generation(request.id, data.draw(replies), "stop"))
+    model = CachedModel(lambda request: Generation(request.id, data.draw(replies), "stop"))
     with BuildWriter(folder / "out") as writer:
         for sample in construct(coco, writer, BuildOptions(writer=model, per_stratum=1)):
             assert first_refusal(ALL_CHECKS, draft_of(sample)) is None
@@ -496,30 +504,30 @@ def _prompt(request: Request) -> str:
 
 @pytest.mark.skipif(not COCO.exists(), reason="COCO's captions are not here")
 @pytest.mark.slow
-def test_real_captions_through_a_server_give_samples_and_every_rejection(tmp_path: Path) -> None:
+def test_real_captions_yield_samples_and_every_rejection(tmp_path: Path) -> None:
     with ScriptedWriter() as server:
-        made = build(COCO, tmp_path / "one", Remote(server.url), per_stratum=1000)
-        asked = len(server.prompts)
+        result = build(COCO, tmp_path / "one", Remote(server.url), per_stratum=1000)
+        count = len(server.prompts)
         again = build(COCO, tmp_path / "two", Remote(server.url), per_stratum=1000)
-    assert contents(made) == contents(again)
-    samples = [ClashSample.from_row(row) for row in made.rows()]
+    assert contents(result) == contents(again)
+    samples = [ClashSample.from_row(row) for row in result.rows()]
     assert len(samples) >= 100
-    assert asked > 1000
+    assert count > 1000
     harmless = {"", "fence", "prose-once", "binary", *FAULTS[FAULTS.index("not-attribute") :]}  # binary: only of a man
     for sample in samples:
         assert first_refusal(ALL_CHECKS, draft_of(sample)) is None
         assert sample.image is not None
-        assert made.media_path(sample.image).is_file()
+        assert result.media_path(sample.image).is_file()
         assert fault_of(sample.original_caption) in harmless
-    rejections = Counter(row["reason"].partition(":")[0] for row in skipped(made))
-    wanted = {*ALL_CHECKS, *(check.name for check in MODEL_CHECKS), "unparsed", "error"}
-    assert wanted <= set(rejections)
+    rejections = Counter(row["reason"].partition(":")[0] for row in skipped(result))
+    expected = {*ALL_CHECKS, *(check.name for check in MODEL_CHECKS), "unparsed", "error"}
+    assert expected <= set(rejections)
     assert rejections["the image is missing; put the file in its place"] > 4000
-    # Each is kept with what was written and, where a model refused it, with the model's reply.
-    for row in skipped(made):
+    # Each rejection is stored with the draft and, if a model rejected it, with the model's reply.
+    for row in skipped(result):
         name = row["reason"].partition(":")[0]
         if name in {check.name for check in MODEL_CHECKS}:
             assert re.fullmatch(r"image \d+, caption \d+", row["row"])
             assert '"conflicting_caption":' in row["reason"]
             assert "; reply: " in row["reason"]
-    assert made.manifest["sources"]["coco"]["skipped"] == dict(rejections)
+    assert result.manifest["sources"]["coco"]["skipped"] == dict(rejections)

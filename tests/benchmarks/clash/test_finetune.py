@@ -1,4 +1,4 @@
-"""The training split: what is asked, what is to be answered, and that the trainer can read it."""
+"""The training split: its questions, its targets, and the format that the trainer reads."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def build(tmp_path: Path) -> Build:
     """Forty samples, two an image."""
     with BuildWriter(tmp_path / "build") as writer:
         for number in range(40):
-            made = sample(number, writer.add_media(picture(number // 2, "JPEG"), ".jpg"))
-            writer.add_row({"id": made.id, **made.to_row()})
+            item = sample(number, writer.add_media(picture(number // 2, "JPEG"), ".jpg"))
+            writer.add_row({"id": item.id, **item.to_row()})
         return writer.finish({"benchmark": "clash", "seed": 0})
 
 
@@ -51,10 +51,10 @@ def rows(file: Path) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def test_half_of_the_rows_are_conflicts_and_each_target_fits_its_caption() -> None:
-    found = list(training_rows(map(sample, range(2000)), seed=0))
+def test_half_of_the_rows_are_conflicts_with_matching_targets() -> None:
+    pairs = list(training_rows(map(sample, range(2000)), seed=0))
     conflicts = 0
-    for number, row in enumerate(found):
+    for number, row in enumerate(pairs):
         (user, assistant) = row["messages"]
         image, text = user["content"]
         assert image == {"type": "image"}
@@ -68,26 +68,26 @@ def test_half_of_the_rows_are_conflicts_and_each_target_fits_its_caption() -> No
         else:
             assert f"A red kite over field {number}." in text["text"]
             assert target == "Red"
-    assert len(found) == 2000
+    assert len(pairs) == 2000
     assert 0.46 < conflicts / 2000 < 0.54  # 3.6 standard deviations
 
 
-def test_a_sample_keeps_its_caption_and_another_seed_draws_others() -> None:
+def test_caption_choice_depends_on_sample_and_seed() -> None:
     every = [sample(number) for number in range(200)]
-    one = list(training_rows(every, seed=0))
-    assert list(training_rows(reversed(every), seed=0)) == one[::-1]
-    other = list(training_rows(every, seed=1))
-    assert 60 < sum(a == b for a, b in zip(one, other, strict=True)) < 140
+    first = list(training_rows(every, seed=0))
+    assert list(training_rows(reversed(every), seed=0)) == first[::-1]
+    second = list(training_rows(every, seed=1))
+    assert 60 < sum(a == b for a, b in zip(first, second, strict=True)) < 140
 
 
-def test_the_split_keeps_an_images_samples_together_and_its_images_exist(build: Build, tmp_path: Path) -> None:
+def test_split_keeps_samples_of_an_image_together(build: Build, tmp_path: Path) -> None:
     counts = write_training(build, tmp_path / "training", seed=0, validation_share=0.25)
     assert counts == {"train": 30, "validation": 10}
     images: dict[str, set[str]] = {}
     for name, count in counts.items():
-        found = list(rows(tmp_path / "training" / f"{name}.jsonl"))
-        assert len(found) == count
-        images[name] = {image for row in found for image in row["images"]}
+        pairs = list(rows(tmp_path / "training" / f"{name}.jsonl"))
+        assert len(pairs) == count
+        images[name] = {image for row in pairs for image in row["images"]}
     assert not images["train"] & images["validation"]
     assert all(Path(image).is_absolute() and Path(image).is_file() for image in images["train"] | images["validation"])
     write_training(build, tmp_path / "again", seed=0, validation_share=0.25)
@@ -97,7 +97,7 @@ def test_the_split_keeps_an_images_samples_together_and_its_images_exist(build: 
         ).read_bytes()
 
 
-def test_what_cannot_be_written_is_said_and_leaves_nothing(build: Build, tmp_path: Path) -> None:
+def test_failed_write_is_reported_and_leaves_nothing(build: Build, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="validation share"):
         write_training(build, tmp_path / "training", 0, 1.0)
     (tmp_path / "full").mkdir()

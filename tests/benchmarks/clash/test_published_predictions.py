@@ -1,4 +1,4 @@
-"""Reading the published predictions: every row, its answer, its verdicts; and files that mean harm."""
+"""Import of the published predictions: every row, its answer and its verdicts, and malicious files."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ def test_every_published_multiple_choice_answer_is_read() -> None:
         "CONFLICT": 96,
         "DISTRACTOR": 26,
     }
-    for each in every:
-        (verdict,) = each.verdicts
-        letters = {k.removesuffix(" letter"): v[0] for k, v in each.instance.references.items() if "letter" in k}
-        assert set(re.findall(r"\(([A-D])\)", each.answer)) == {letters[str(verdict.label).lower()]}
-        (part,) = each.instance.parts
+    for prediction in every:
+        (verdict,) = prediction.verdicts
+        letters = {k.removesuffix(" letter"): v[0] for k, v in prediction.instance.references.items() if "letter" in k}
+        assert set(re.findall(r"\(([A-D])\)", prediction.answer)) == {letters[str(verdict.label).lower()]}
+        (part,) = prediction.instance.parts
         assert isinstance(part, Text)
         for role, letter in letters.items():
-            assert f"\n({letter}) {each.instance.references[role][0]}" in part.text
+            assert f"\n({letter}) {prediction.instance.references[role][0]}" in part.text
 
 
 @real
-def test_every_published_open_answer_is_read_with_three_judges_verdicts() -> None:
+def test_every_published_open_answer_has_three_verdicts() -> None:
     report = PredictionsReport([], [])
     every = list(read_answers(OPEN_ENDED, report=report))
     assert (len(every), report.skipped, report.unjoined) == (1281, [], [])
@@ -90,13 +90,13 @@ def test_every_published_open_answer_is_read_with_three_judges_verdicts() -> Non
 
 
 @real
-def test_the_two_files_answer_the_same_samples_so_that_runs_can_be_compared() -> None:
-    one, other = ({e.instance.group for e in read_answers(f)} for f in (MULTIPLE_CHOICE, OPEN_ENDED))
-    assert len(one & other) == 1279
+def test_published_files_cover_the_same_samples() -> None:
+    choice, opened = ({e.instance.group for e in read_answers(f)} for f in (MULTIPLE_CHOICE, OPEN_ENDED))
+    assert len(choice & opened) == 1279
 
 
 @real
-def test_the_control_is_read_as_the_original_captions_and_the_mended_one_is_not_joined() -> None:
+def test_control_maps_to_original_captions_and_the_fixed_one_is_separate() -> None:
     report = PredictionsReport([], [])
     every = list(read_answers(MULTIPLE_CHOICE, caption="original", report=report))
     assert {e.instance.condition for e in every} == {"mc-original"}
@@ -106,7 +106,7 @@ def test_the_control_is_read_as_the_original_captions_and_the_mended_one_is_not_
     assert "A cat sleeping in a blue chair. \n" in part.text
 
 
-def test_kind_and_category_come_from_the_data_set_and_are_absent_without_it(tmp_path: Path) -> None:
+def test_kind_and_category_come_from_the_data_set(tmp_path: Path) -> None:
     data = _write(tmp_path / "data.json", {"samples": [published_row(1), {"broken": 1}]})
     path = _write(tmp_path / "predictions.json", [_prediction(1), _prediction(2)])
     report = PredictionsReport([], [])
@@ -128,7 +128,7 @@ def test_a_repeated_row_is_another_answer(tmp_path: Path) -> None:
     assert len({e.instance.id for e in every}) == len({e.instance.group for e in every}) == 3
 
 
-def test_flags_are_kept_and_read_in_the_papers_order(tmp_path: Path) -> None:
+def test_flags_are_stored_and_ordered_as_in_the_paper(tmp_path: Path) -> None:
     both = {"matches_contradiction": False, "matches_image_only": True, "matches_text_only": True}
     none = dict.fromkeys(both, False) | {"matches_none": True}
     rows = [
@@ -146,7 +146,7 @@ def test_flags_are_kept_and_read_in_the_papers_order(tmp_path: Path) -> None:
     assert [v.label for v in verdicts[3]] == ["INCORRECT"]
 
 
-def test_a_judges_reply_that_is_no_label_is_its_failure(tmp_path: Path) -> None:
+def test_judge_reply_without_label_is_a_failure(tmp_path: Path) -> None:
     row = _prediction(
         1, "x", **{"evaluation_gpt-5_prediction": "TEXT or IMAGE", "evaluation_gemini-2.5-pro_prediction": 3}
     )
@@ -174,7 +174,7 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-def test_hostile_rows_are_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_hostile_rows_are_skipped_with_reasons(tmp_path: Path) -> None:
     path = _write(tmp_path / "p.json", [*(row for row, _ in BAD), _prediction(2)])
     report = PredictionsReport([], [])
     assert len(list(read_answers(path, report=report))) == 1
@@ -185,7 +185,7 @@ def test_hostile_rows_are_skipped_with_the_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "[1]", '[{"image_id": 1}]', "[" * 100_000, "\x00"])
-def test_a_file_that_holds_no_predictions_is_an_error_that_says_what_was_expected(tmp_path: Path, content: str) -> None:
+def test_file_without_predictions_names_the_expected_format(tmp_path: Path, content: str) -> None:
     (tmp_path / "p.json").write_text(content, "utf-8")
     with pytest.raises(SourceError, match="expected a JSON list of rows with image_id"):
         list(get_benchmark("clash").read_answers(tmp_path / "p.json", "published", lambda row, reason: None))

@@ -35,24 +35,24 @@ def test_the_papers_instructions_are_the_printed_ones(task: str) -> None:
     assert instruction("paper", "mc" if task == "mc" else "open") in _flat(PAPER.read_text("utf-8"))
 
 
-def test_the_last_lines_ask_in_the_examples_form() -> None:
-    asked = ClashRubric().prompt(_record("<think>hm</think>It is black."))
-    assert asked == (
+def test_last_lines_follow_the_example_format() -> None:
+    prompt = ClashRubric().prompt(_record("<think>hm</think>It is black."))
+    assert prompt == (
         f"{INSTRUCTION}\n\nImage-only answer: White\nText-only answer: Black\nPrediction: It is black.\nOutput:"
     )
 
 
 @given(st.text(), st.text(), st.text())
-def test_nothing_in_an_answer_or_reference_begins_a_line(answer: str, image: str, text: str) -> None:
-    asked = ClashRubric().prompt(_record(answer, image, text)).removeprefix(INSTRUCTION)
-    lines = asked.splitlines()
+def test_answers_and_references_cannot_start_a_line(answer: str, image: str, text: str) -> None:
+    prompt = ClashRubric().prompt(_record(answer, image, text)).removeprefix(INSTRUCTION)
+    lines = prompt.splitlines()
     starts = ["", "", "Image-only answer:", "Text-only answer:", "Prediction:", "Output:"]
     assert len(lines) == len(starts)
     assert all(line.startswith(start) for line, start in zip(lines, starts, strict=True))
     assert lines[-1] == "Output:"
 
 
-def test_none_is_incorrect_and_nothing_but_a_label_is_read() -> None:
+def test_none_means_incorrect_and_only_labels_are_read() -> None:
     rubric = ClashRubric()
     assert [rubric.read(word) for word in ("IMAGE", "text", " Conflict.", "NONE")] == [
         "IMAGE",
@@ -64,7 +64,7 @@ def test_none_is_incorrect_and_nothing_but_a_label_is_read() -> None:
     assert rubric.read("INCORRECT") is None
 
 
-def test_it_is_clashs_and_for_open_answers_alone() -> None:
+def test_rubric_applies_only_to_open_answers_of_clash() -> None:
     rubric = Clash().rubric
     assert isinstance(rubric, ClashRubric)
     assert rubric.conditions == ("open-conflicting", "open-original")

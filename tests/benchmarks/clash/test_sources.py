@@ -1,4 +1,4 @@
-"""CLASH's sources: what is read, what is left out and why."""
+"""CLASH's sources: rows that are read, and rows that are skipped with a reason."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _read(name: str, place: Path, seed: int = 0) -> tuple[list[ClashSourceRow], 
 
 
 @real
-def test_all_published_samples_load_and_none_takes_anothers_id() -> None:
+def test_all_published_samples_load_with_distinct_ids() -> None:
     rows = read_raw_samples(TEST_FILE)
     assert rows is not None
     samples = [parse_published_sample(row) for row in rows]
@@ -54,23 +54,23 @@ def test_all_published_samples_load_and_none_takes_anothers_id() -> None:
 
 
 @real
-def test_the_published_samples_whose_images_are_here_are_found_and_the_rest_is_skipped_by_name() -> None:
-    found, reasons = _read("published", CLASH_DATA)
+def test_published_samples_without_images_are_skipped_by_name() -> None:
+    rows, reasons = _read("published", CLASH_DATA)
     assert reasons == {"the image is missing; put the file in its place": 1286}
-    assert {f.sample.image_id for f in found} == {"34", "384", "420862"}
-    assert all(f.row.startswith("synthetic_captions_test_filtered.json:") for f in found)
+    assert {f.sample.image_id for f in rows} == {"34", "384", "420862"}
+    assert all(f.row.startswith("synthetic_captions_test_filtered.json:") for f in rows)
 
 
-def test_a_published_row_is_read_whole_and_its_captions_as_they_stand(tmp_path: Path) -> None:
-    (found,), reasons = _read("published", published_folder(tmp_path, [published_row(7, category=["sports", "food"])]))
-    sample = found.sample
+def test_published_row_is_read_completely_with_verbatim_captions(tmp_path: Path) -> None:
+    (item,), reasons = _read("published", published_folder(tmp_path, [published_row(7, category=["sports", "food"])]))
+    sample = item.sample
     assert not reasons
     assert (sample.image_id, sample.original_caption, sample.distractor) == ("7", "A white cat on couch 7. ", "Orange")
     assert (sample.category, sample.published_category) == ("colors", "food+sports")
-    assert found.image() == (tmp_path / "train2017" / "000000000007.jpg").read_bytes()
+    assert item.image() == (tmp_path / "train2017" / "000000000007.jpg").read_bytes()
 
 
-def test_images_are_found_in_the_folder_its_coco_folders_and_beside_a_named_file(tmp_path: Path) -> None:
+def test_images_are_found_in_every_supported_folder(tmp_path: Path) -> None:
     folder = published_folder(tmp_path / "data" / "official", [published_row(n) for n in (1, 2, 3)])
     places = ("data/official", "data/coco/val2017", "elsewhere/train2017")
     for number, place in enumerate(places, 1):
@@ -78,8 +78,8 @@ def test_images_are_found_in_the_folder_its_coco_folders_and_beside_a_named_file
         name = f"{number:012d}.jpg"
         (folder / "train2017" / name).rename(tmp_path / place / name)
     for given_place in (tmp_path / "data", folder / TEST_FILE.name):
-        found, reasons = _read("published", given_place)
-        assert [f.sample.image_id for f in found] == ["1", "2"]
+        rows, reasons = _read("published", given_place)
+        assert [f.sample.image_id for f in rows] == ["1", "2"]
         assert reasons.total() == 1
 
 
@@ -108,7 +108,7 @@ BAD_ROWS: list[tuple[Any, str]] = [
 ]
 
 
-def test_a_row_that_cannot_be_used_is_skipped_with_the_reason_and_never_fatal(tmp_path: Path) -> None:
+def test_unusable_published_row_is_skipped_with_the_reason(tmp_path: Path) -> None:
     folder = published_folder(tmp_path, [*(row for row, _ in BAD_ROWS), published_row(2)])
     every = list(read_source("published", str(folder), 0))
     assert isinstance(every[-1], ClashSourceRow)
@@ -119,14 +119,14 @@ def test_a_row_that_cannot_be_used_is_skipped_with_the_reason_and_never_fatal(tm
 
 
 @pytest.mark.parametrize("content", [b"", b"[1, 2]", b'{"samples": 3}', b"{" * 100_000, b"\xff\xfe\x00", b'"x"'])
-def test_a_file_that_is_no_data_set_is_fatal_and_says_what_was_expected(tmp_path: Path, content: bytes) -> None:
+def test_file_without_data_set_is_fatal_and_names_the_format(tmp_path: Path, content: bytes) -> None:
     (tmp_path / TEST_FILE.name).write_bytes(content)
     with pytest.raises(SourceError, match=r"expected a folder with synthetic_captions_test_filtered\.json"):
         list(read_source("published", str(tmp_path), 0))
 
 
 @pytest.mark.parametrize("name", ["published", "sugar-crepe", "rows"])
-def test_a_wrong_folder_is_fatal_and_says_what_was_expected(tmp_path: Path, name: str) -> None:
+def test_wrong_folder_is_fatal_and_names_the_layout(tmp_path: Path, name: str) -> None:
     with pytest.raises(SourceError, match="expected"):
         list(read_source(name, str(tmp_path), 0))
     with pytest.raises(SourceError, match="does not exist"):
@@ -135,7 +135,7 @@ def test_a_wrong_folder_is_fatal_and_says_what_was_expected(tmp_path: Path, name
         list(read_source(name, "x" * 5000, 0))
 
 
-def test_a_fine_tuning_file_is_read_where_it_is_the_only_one_or_named(tmp_path: Path) -> None:
+def test_fine_tuning_file_is_read_if_alone_or_named(tmp_path: Path) -> None:
     folder = published_folder(tmp_path, [published_row(1)])
     test = folder / TEST_FILE.name
     tuning = folder / "synthetic_captions_finetune_filtered.json"
@@ -143,8 +143,8 @@ def test_a_fine_tuning_file_is_read_where_it_is_the_only_one_or_named(tmp_path: 
     del row["category"]
     tuning.write_text(json.dumps({"samples": [row]}), "utf-8")
     assert [f.sample.question for f in _read("published", folder)[0]] == ["What color is the cat?"]
-    (found,), _ = _read("published", tuning)
-    assert (found.sample.question, found.sample.published_category) == ("What color is this one?", None)
+    (item,), _ = _read("published", tuning)
+    assert (item.sample.question, item.sample.published_category) == ("What color is this one?", None)
     test.unlink()
     assert [f.sample.question for f in _read("published", folder)[0]] == ["What color is this one?"]
 
@@ -152,7 +152,7 @@ def test_a_fine_tuning_file_is_read_where_it_is_the_only_one_or_named(tmp_path: 
 # --- names -------------------------------------------------------------------------------------------
 
 
-def test_a_nameless_folder_stands_for_its_sub_folders(tmp_path: Path) -> None:
+def test_source_without_name_reads_its_sub_folders(tmp_path: Path) -> None:
     for name in ("rows", "published", "other"):
         (tmp_path / name).mkdir()
     assert [name for name, _ in resolve_sources("clash", SOURCE_NAMES, [("", str(tmp_path))])] == ["published", "rows"]
@@ -165,16 +165,16 @@ def test_a_nameless_folder_stands_for_its_sub_folders(tmp_path: Path) -> None:
 # --- the user's own ----------------------------------------------------------------------------------
 
 
-def test_rows_of_the_users_own_are_read_with_their_images(tmp_path: Path) -> None:
+def test_own_rows_are_read_with_their_images(tmp_path: Path) -> None:
     rows = [own_sample(1), own_sample(2, image_id=5), own_sample(3)]
     del rows[2]["image_id"]
-    found, reasons = _read("rows", own_folder(tmp_path, rows))
+    items, reasons = _read("rows", own_folder(tmp_path, rows))
     assert not reasons
-    assert [f.sample.image_id for f in found] == ["mine 1", "5", "3.png"]
-    assert {(f.sample.relation, f.sample.category, f.sample.source) for f in found} == {("left-right", "", "rows")}
+    assert [f.sample.image_id for f in items] == ["mine 1", "5", "3.png"]
+    assert {(f.sample.relation, f.sample.category, f.sample.source) for f in items} == {("left-right", "", "rows")}
 
 
-def test_rows_that_cannot_be_used_are_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_unusable_rows_are_skipped_with_reasons(tmp_path: Path) -> None:
     rows = [
         own_sample(1, image="../1.png"),
         own_sample(1, image="/etc/passwd"),
@@ -186,8 +186,8 @@ def test_rows_that_cannot_be_used_are_skipped_with_the_reason(tmp_path: Path) ->
     ]
     folder = own_folder(tmp_path, rows)
     (folder / "rows.jsonl").open("a").write("not json\n[1]\n")
-    found, reasons = _read("rows", folder)
-    assert not found
+    items, reasons = _read("rows", folder)
+    assert not items
     assert reasons == {
         "the image's path leaves the folder": 2,
         "the image is missing; put the file in its place": 1,
@@ -209,7 +209,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("caption", "negative", "original", "conflicting", "made", "gapped"),
+    ("caption", "negative", "original", "conflicting", "changed", "gapped"),
     [
         ("a bull, a deer.", "A bull, a snake", "deer", "snake", "a bull, a snake.", "a bull, a ____."),
         ("An orange cat.", "A black cat.", "orange", "black", "A black cat.", "a/an ____ cat."),
@@ -218,11 +218,16 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
         ("it has  an  umbrella", "it has a sun hat", "umbrella", "sun hat", "it has  a sun hat", "it has  a/an ____"),
     ],
 )
-def test_one_changed_element_is_found_and_the_rest_of_the_caption_kept(
-    caption: str, negative: str, original: str, conflicting: str, made: str, gapped: str
+def test_single_change_is_found_and_the_caption_preserved(
+    caption: str, negative: str, original: str, conflicting: str, changed: str, gapped: str
 ) -> None:
-    found = find_change(caption, negative)
-    assert (found.original, found.conflicting, found.caption, found.gapped) == (original, conflicting, made, gapped)
+    change = find_change(caption, negative)
+    assert (change.original, change.conflicting, change.caption, change.gapped) == (
+        original,
+        conflicting,
+        changed,
+        gapped,
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,7 +241,7 @@ def test_one_changed_element_is_found_and_the_rest_of_the_caption_kept(
         ("", "", "no word is replaced"),
     ],
 )
-def test_anything_but_one_changed_element_is_refused(caption: str, negative: str, reason: str) -> None:
+def test_more_or_less_than_one_change_is_rejected(caption: str, negative: str, reason: str) -> None:
     with pytest.raises(RowProblem, match=reason):
         find_change(caption, negative)
 
@@ -244,23 +249,23 @@ def test_anything_but_one_changed_element_is_refused(caption: str, negative: str
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_two_texts_give_one_change_or_a_reason(caption: str, negative: str) -> None:
     try:
-        found = find_change(caption, negative)
+        change = find_change(caption, negative)
     except RowProblem:
         return
-    assert found.caption != caption
-    assert "____" in found.gapped
-    assert found.original.split()
-    assert found.conflicting.split()
+    assert change.caption != caption
+    assert "____" in change.gapped
+    assert change.original.split()
+    assert change.conflicting.split()
 
 
 @real
 @pytest.mark.slow
-def test_sugar_crepe_gives_samples_that_obey_every_rule() -> None:
-    found, reasons = _read("sugar-crepe", CLASH_DATA / "sugar_crepe")
-    assert len(found) + reasons.total() == 1652 + 788
-    assert len(found) == SUGAR_CREPE_FOUND
-    for each in found:
-        s = each.sample
+def test_sugar_crepe_samples_obey_every_rule() -> None:
+    items, reasons = _read("sugar-crepe", CLASH_DATA / "sugar_crepe")
+    assert len(items) + reasons.total() == 1652 + 788
+    assert len(items) == SUGAR_CREPE_FOUND
+    for item in items:
+        s = item.sample
         assert s.changed_original.lower() in s.original_caption.lower()
         assert s.changed_conflicting.lower() in s.conflicting_caption.lower()
         assert (s.image_only, s.text_only) == (s.changed_original, s.changed_conflicting)
@@ -277,11 +282,11 @@ SUGAR_CREPE_FOUND = 163
 
 @real
 @pytest.mark.slow
-def test_another_seed_changes_distractors_alone() -> None:
-    one, other = (_read("sugar-crepe", CLASH_DATA / "sugar_crepe", seed)[0] for seed in (0, 1))
-    assert [f.sample.id for f in one] == [f.sample.id for f in other]
-    same = sum(a.sample.distractor == b.sample.distractor for a, b in zip(one, other, strict=True))
-    assert same < len(one) / 3
+def test_seed_changes_only_distractors() -> None:
+    first, second = (_read("sugar-crepe", CLASH_DATA / "sugar_crepe", seed)[0] for seed in (0, 1))
+    assert [f.sample.id for f in first] == [f.sample.id for f in second]
+    same = sum(a.sample.distractor == b.sample.distractor for a, b in zip(first, second, strict=True))
+    assert same < len(first) / 3
 
 
 def test_hostile_sugar_crepe_rows_are_skipped(tmp_path: Path) -> None:
@@ -297,7 +302,7 @@ def test_hostile_sugar_crepe_rows_are_skipped(tmp_path: Path) -> None:
     }
     (tmp_path / "replace_obj.json").write_text(json.dumps(rows), "utf-8")
     write_picture(tmp_path / "val2017" / f"{1:012d}.jpg", 1, "JPEG")
-    found, reasons = _read("sugar-crepe", tmp_path)
-    assert [(f.sample.image_only, f.sample.text_only) for f in found] == [("cat", "dog"), ("cow", "pig")]
-    assert {f.sample.distractor for f in found[1:]} <= {"cat", "dog"}
+    items, reasons = _read("sugar-crepe", tmp_path)
+    assert [(f.sample.image_only, f.sample.text_only) for f in items] == [("cat", "dog"), ("cow", "pig")]
+    assert {f.sample.distractor for f in items[1:]} <= {"cat", "dog"}
     assert reasons.total() == 5

@@ -33,7 +33,7 @@ from tests.benchmarks.clash.test_construction import (
     small_coco,
 )
 from tests.support.scripted_writer import ScriptedWriter
-from tests.support.text_models import Kept, Remote
+from tests.support.text_models import CachedModel, Remote
 
 REVERSED = {
     # Captions of COCO val2017, and what becomes of them.
@@ -94,14 +94,14 @@ LET_GO = [
 
 @pytest.mark.parametrize("caption", [caption for caption, to in REVERSED.items() if to])
 def test_a_relation_is_reversed(caption: str) -> None:
-    found = reverse_relation(caption)
-    assert found is not None
-    assert found.caption == REVERSED[caption]
-    assert found.relation in RELATIONS
+    reversal = reverse_relation(caption)
+    assert reversal is not None
+    assert reversal.caption == REVERSED[caption]
+    assert reversal.relation in RELATIONS
 
 
 @pytest.mark.parametrize("caption", LET_GO)
-def test_what_is_no_spatial_relation_is_let_go(caption: str) -> None:
+def test_captions_without_spatial_relation_are_ignored(caption: str) -> None:
     assert reverse_relation(caption) is None
 
 
@@ -111,30 +111,30 @@ PIECES = st.sampled_from(
 
 
 @given(st.text() | st.lists(PIECES).map(" ".join))
-def test_a_reversal_changes_the_relation_and_nothing_else(caption: str) -> None:
-    found = reverse_relation(caption)
-    if found is not None:
-        changed = re.sub(rf"\b{found.original}\b", found.conflicting, caption, count=1, flags=re.IGNORECASE)
-        assert found.caption.casefold() == changed.casefold()
-        assert found.caption != caption
-        back = reverse_relation(found.caption)
-        assert back is None or back.relation == found.relation
+def test_reversal_changes_only_the_relation(caption: str) -> None:
+    reversal = reverse_relation(caption)
+    if reversal is not None:
+        changed = re.sub(rf"\b{reversal.original}\b", reversal.conflicting, caption, count=1, flags=re.IGNORECASE)
+        assert reversal.caption.casefold() == changed.casefold()
+        assert reversal.caption != caption
+        back = reverse_relation(reversal.caption)
+        assert back is None or back.relation == reversal.relation
 
 
 @pytest.mark.skipif(not COCO.exists(), reason="COCO's captions are not here")
-def test_the_captions_of_val2017_that_are_reversed() -> None:
-    whole = json.loads((COCO / "annotations" / "captions_val2017.json").read_text("utf-8"))
-    found = [reverse_relation(" ".join(each["caption"].split())) for each in whole["annotations"]]
-    relations = Counter(each.relation for each in found if each is not None)
-    assert len(found) == 25014
+def test_reversible_captions_of_val2017_are_counted() -> None:
+    content = json.loads((COCO / "annotations" / "captions_val2017.json").read_text("utf-8"))
+    reversals = [reverse_relation(" ".join(item["caption"].split())) for item in content["annotations"]]
+    relations = Counter(item.relation for item in reversals if item is not None)
+    assert len(reversals) == 25014
     assert relations == {"front-behind": 857, "above-below": 500, "left-right": 25}
 
 
 @pytest.mark.skipif(not COCO.exists(), reason="COCO's captions are not here")
 def test_real_captions_give_spatial_samples_of_each_relation(tmp_path: Path) -> None:
     with ScriptedWriter() as server:
-        made = build(COCO, tmp_path / "out", Remote(server.url), "spatial", per_stratum=100)
-    samples = [ClashSample.from_row(row) for row in made.rows()]
+        result = build(COCO, tmp_path / "out", Remote(server.url), "spatial", per_stratum=100)
+    samples = [ClashSample.from_row(row) for row in result.rows()]
     relations = Counter(sample.relation for sample in samples)
     assert relations["front-behind"] >= 10
     assert relations["above-below"] >= 10
@@ -145,21 +145,23 @@ def test_real_captions_give_spatial_samples_of_each_relation(tmp_path: Path) -> 
         assert first_refusal(checks, draft_of(sample)) is None
         assert (sample.image_only, sample.text_only) == (sample.changed_original, sample.changed_conflicting)
         assert sample.image is not None
-        assert made.media_path(sample.image).is_file()
-    assert {"spatial-question", "answers-check"} <= {row["reason"].partition(":")[0] for row in skipped(made)}
-    assert made.manifest["relations"] == dict(relations)
+        assert result.media_path(sample.image).is_file()
+    assert {"spatial-question", "answers-check"} <= {row["reason"].partition(":")[0] for row in skipped(result)}
+    assert result.manifest["relations"] == dict(relations)
 
 
-def test_as_many_of_a_relation_as_are_wanted_the_same_every_time(tmp_path: Path) -> None:
+def test_spatial_build_is_reproducible_and_fills_each_relation(tmp_path: Path) -> None:
     texts = ["A dog behind a fence number {}.", "A lamp above a shelf number {}.", "A cat on the left side of sofa {}."]
     coco = small_coco(tmp_path / "coco", {i: [texts[i % 3].format(i)] for i in range(60)})
-    one, other = (build(coco, tmp_path / str(i), Kept(scripted, shuffle=i), "spatial", per_stratum=4) for i in range(2))
-    assert contents(one) == contents(other)
-    assert one.manifest["relations"] == dict.fromkeys(RELATIONS, 4)
-    assert len({row["image_id"] for row in one.rows()}) == 12
+    first, second = (
+        build(coco, tmp_path / str(i), CachedModel(scripted, shuffle=i), "spatial", per_stratum=4) for i in range(2)
+    )
+    assert contents(first) == contents(second)
+    assert first.manifest["relations"] == dict.fromkeys(RELATIONS, 4)
+    assert len({row["image_id"] for row in first.rows()}) == 12
 
 
-def test_without_a_writer_it_says_which_option_to_give(tmp_path: Path) -> None:
+def test_missing_writer_names_the_option(tmp_path: Path) -> None:
     coco = small_coco(tmp_path / "coco", {1: ["A dog behind a fence."]})
     with BuildWriter(tmp_path / "out") as writer, pytest.raises(SpecError, match="--writer MODEL"):
         construct_spatial(coco, writer, BuildOptions())

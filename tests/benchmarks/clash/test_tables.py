@@ -102,7 +102,7 @@ ROWS = {1: 16, 2: 13, 3: 6, 5: 8, 6: 14, 7: 3, 8: 12, 9: 12, 10: 8, 11: 16, 12: 
 COLUMNS = {1: 5, 2: 2, 3: 4, 5: 5, 6: 3, 7: 5, 8: 6, 9: 6, 10: 4, 11: 4, 12: 6, 13: 6, 16: 4}
 
 
-def test_every_row_of_every_published_table_is_there_once() -> None:
+def test_published_rows_are_complete_and_unique() -> None:
     assert {n: len(_published(f"Table {n}")) for n in ROWS} == ROWS
     assert Counter(cell["table"] for cell in _cells("clash")) == {
         **{f"Table {n}": ROWS[n] * COLUMNS[n] for n in ROWS},
@@ -114,7 +114,7 @@ def test_every_row_of_every_published_table_is_there_once() -> None:
     assert len(keys) == len(set(keys))
 
 
-def test_published_figures_are_fractions_with_a_deviation_unless_they_are_nought() -> None:
+def test_published_values_are_fractions_with_deviations_unless_zero() -> None:
     for cell in (*_cells("clash"), *_cells("pope")):
         assert cell["paper"] == "CLASH"
         if cell["column"] == "Samples" or cell["table"] == "Table 4":
@@ -183,7 +183,7 @@ def test_published_cells_fit_our_tables() -> None:
     assert [table.percent for table in ours.values()] == [True] * 15 + [False]
 
 
-def test_pope_has_three_settings_and_what_is_not_reproduced_says_so() -> None:
+def test_pope_has_three_settings_and_marks_unreproduced_rows() -> None:
     table = _published("Table 14", "pope")
     assert {name: len(row) for name, row in table.items()} == dict.fromkeys(
         ("LLaVa-1.5-7b", "LLaVa-1.5-7b-ft", "mPLUG-Owl-1", "mPLUG-Owl-1-ft"), 3
@@ -202,9 +202,9 @@ def _predictions(path: Path) -> list[Record]:
     if not path.is_file():
         pytest.skip("needs the published predictions")
     records = []
-    for each in read_answers(path):
-        record = Record(each.instance, (Generation(f"{each.instance.id}#0", each.answer, "stop"),))
-        verdicts = [*each.verdicts, Strict().judge(record), Relaxed().judge(record)]
+    for prediction in read_answers(path):
+        record = Record(prediction.instance, (Generation(f"{prediction.instance.id}#0", prediction.answer, "stop"),))
+        verdicts = [*prediction.verdicts, Strict().judge(record), Relaxed().judge(record)]
         records.append(replace(record, verdicts={verdict.judge: verdict for verdict in verdicts}))
     return records
 
@@ -252,10 +252,10 @@ def test_tables_2_and_10_from_the_published_answers_of_internvl(judge: str) -> N
     _agrees(_row(ours["open-ended"]), _published("Table 2")["InternVL 1.5"], 0.2)
     both = dict(ours["exclusive"].rows)
     assert (both["run / every match"][-1], both["run / one label"][-1]) == (37, 0)
-    one = {
+    totals = {
         column: round(1281 * (cell.value or 0)) for column, cell in _row(ours["exclusive"], "run / one label").items()
     }
-    assert one == {"Conflict": 240, "Image": 286, "Text": 674, "Incorrect": 81}
+    assert totals == {"Conflict": 240, "Image": 286, "Text": 674, "Incorrect": 81}
 
 
 def test_all_four_rows_of_table_11_from_the_published_answers_of_internvl() -> None:
@@ -279,7 +279,7 @@ def test_all_four_rows_of_table_11_from_the_published_answers_of_internvl() -> N
 
 
 def _answers(policy: dict[str, str], samples: int = 12) -> list[Record]:
-    """What a model that gives one kind of answer under each condition gets, its options in every order."""
+    """Return the records of a model that gives one kind of answer under each condition, for every order of the options."""
     words = {"image": "polar bear", "text": "brown bear", "distractor": "fox", "conflict": CONFLICT_OPTION}
     records = []
     for i in range(samples):
@@ -302,42 +302,42 @@ def _answers(policy: dict[str, str], samples: int = 12) -> list[Record]:
     ("policy", "seen", "unseen"),
     [("conflict", 1, 0), ("image", 0, 1), ("text", 0, 0), ("distractor", 0, 0), ("mumble", 0, 0)],
 )
-def test_a_policy_scores_what_its_definition_says(policy: str, seen: int, unseen: int) -> None:
-    made = _tables(_answers(dict.fromkeys(CONDITIONS, policy)))
+def test_policy_scores_follow_from_its_definition(policy: str, seen: int, unseen: int) -> None:
+    results = _tables(_answers(dict.fromkeys(CONDITIONS, policy)))
     column = {"mumble": "Incorrect"}.get(policy, policy.capitalize())
     choice = {name: float(name == column) for name in ("Conflict", "Image", "Text", "Distractor", "Incorrect")}
-    assert _values(made["main"]) == _values(made["multiple-choice-relaxed"]) == choice
+    assert _values(results["main"]) == _values(results["multiple-choice-relaxed"]) == choice
     opened = {name: value for name, value in choice.items() if name != "Distractor"}
     if policy == "distractor":  # open questions show none
         opened["Incorrect"] = 1
-    assert _values(made["open-ended-all"]) == opened
+    assert _values(results["open-ended-all"]) == opened
     expected = {"Conflict": seen, "No conflict": unseen, "Overall": (seen + unseen) / 2}
     for judge in ("strict", "relaxed"):
-        assert _values(made["no-conflict"], f"run / {judge}") == expected
-    assert _values(made["no-conflict-open"]) == expected | {"Incorrect": opened["Incorrect"]}
+        assert _values(results["no-conflict"], f"run / {judge}") == expected
+    assert _values(results["no-conflict-open"]) == expected | {"Incorrect": opened["Incorrect"]}
     if policy == "conflict":
-        assert set(_values(made["modality-preference"], "run / multiple choice").values()) == {None}
+        assert set(_values(results["modality-preference"], "run / multiple choice").values()) == {None}
 
 
-def test_what_is_right_under_each_caption_is_overall_one() -> None:
+def test_correct_answers_score_one_overall() -> None:
     right = {condition: label.lower() for condition, label in CORRECT.items()}
-    made = _tables(_answers(right))
-    for row in (_values(made["no-conflict"], "run / strict"), _values(made["no-conflict-open"])):
+    results = _tables(_answers(right))
+    for row in (_values(results["no-conflict"], "run / strict"), _values(results["no-conflict-open"])):
         assert [row[name] for name in ("Conflict", "No conflict", "Overall")] == [1, 1, 1]
 
 
 def _answered_by(policy: str, samples: int = 40) -> list[Record]:
-    """What a policy of the command line answers to CLASH's own instances, by string matching."""
+    """Return a policy's answers to CLASH's instances, judged by string matching."""
     backend = PolicyBackend(policy)
     records = []
     for i in range(samples):
         sample = replace(SAMPLE, image_id=str(i))
-        for each in instances(sample, "official", 0):
-            request = DirectProtocol(Decoding()).next(each, ())
+        for instance in instances(sample, "official", 0):
+            request = DirectProtocol(Decoding()).next(instance, ())
             assert request is not None
             backend.submit(request)
             (answer,) = backend.step()
-            record = Record(each, (answer,))
+            record = Record(instance, (answer,))
             records.append(replace(record, verdicts={judge.id: judge.judge(record) for judge in (Strict(), Relaxed())}))
     return records
 
@@ -364,12 +364,12 @@ SAMPLE = ClashSample(
     [("always-image", 0, 1, 0.5), ("always-text", 0, 1, 0.5), ("always-abstain", 1, 0, 0.5), ("random", 0, 1, 0.5)],
 )
 def test_the_policies_rows_of_tables_3_and_6(policy: str, seen: int, unseen: int, overall: float) -> None:
-    made = _tables(_answered_by(f"policy:{policy}"))
+    results = _tables(_answered_by(f"policy:{policy}"))
     expected = {"Conflict": seen, "No conflict": unseen, "Overall": overall}
     for judge in ("strict", "relaxed"):
-        assert _values(made["no-conflict"], f"run / {judge}") == expected
-    assert _values(made["no-conflict-open"]) == expected | {"Incorrect": 0}
-    followed = _values(made["main"])
+        assert _values(results["no-conflict"], f"run / {judge}") == expected
+    assert _values(results["no-conflict-open"]) == expected | {"Incorrect": 0}
+    followed = _values(results["main"])
     assert (followed["Image"] or 0) + (followed["Text"] or 0) == 1 - seen
     if policy == "always-text":
         assert followed["Text"] == 1
@@ -377,9 +377,9 @@ def test_the_policies_rows_of_tables_3_and_6(policy: str, seen: int, unseen: int
         assert 0.2 < (followed["Text"] or 0) < 0.8
 
 
-def test_uniform_takes_the_text_that_is_shown_for_the_text() -> None:
-    made = _tables(_answered_by("policy:uniform", 200))
-    for row in (_values(made["no-conflict"], "run / strict"), _values(made["no-conflict-open"])):
+def test_uniform_uses_the_displayed_text() -> None:
+    results = _tables(_answered_by("policy:uniform", 200))
+    for row in (_values(results["no-conflict"], "run / strict"), _values(results["no-conflict-open"])):
         # IMAGE and TEXT both give the image's answer under an original caption, and BOTH gives it twice.
         assert 0.5 < (row["No conflict"] or 0) < 0.7
 
@@ -387,41 +387,41 @@ def test_uniform_takes_the_text_that_is_shown_for_the_text() -> None:
 # --- by definition -----------------------------------------------------------------------------------------------
 
 
-def test_flags_are_counted_in_every_column_and_the_label_in_one() -> None:
+def test_flags_count_in_every_column_and_labels_in_one() -> None:
     records = [
         _record("a", "open-conflicting", "CONFLICT", flags=("CONFLICT", "TEXT")),
         _record("b", "open-conflicting", "IMAGE", flags=("IMAGE", "TEXT")),
         _record("c", "open-conflicting", "TEXT"),
         _record("d", "open-conflicting", "INCORRECT"),
     ]
-    made = _tables(records)
-    assert _values(made["open-ended-all"]) == {"Conflict": 0.25, "Image": 0.25, "Text": 0.75, "Incorrect": 0.25}
-    assert _values(made["exclusive"], "run / every match") == _values(made["open-ended-all"])
-    assert set(_values(made["exclusive"], "run / one label").values()) == {0.25}
-    assert [cells[-1] for _, cells in made["exclusive"].rows] == [2, 0]
-    preference = _values(made["modality-preference"], "run / open-ended")
+    results = _tables(records)
+    assert _values(results["open-ended-all"]) == {"Conflict": 0.25, "Image": 0.25, "Text": 0.75, "Incorrect": 0.25}
+    assert _values(results["exclusive"], "run / every match") == _values(results["open-ended-all"])
+    assert set(_values(results["exclusive"], "run / one label").values()) == {0.25}
+    assert [cells[-1] for _, cells in results["exclusive"].rows] == [2, 0]
+    preference = _values(results["modality-preference"], "run / open-ended")
     assert preference == {"Image": pytest.approx(1 / 3), "Text": pytest.approx(2 / 3)}
 
 
-def test_an_open_answer_that_a_person_calls_a_distractor_is_incorrect() -> None:
-    made = _tables([_record("a", "open-conflicting", "DISTRACTOR"), _record("b", "mc-conflicting", "DISTRACTOR")])
-    assert _values(made["open-ended-all"])["Incorrect"] == 1
-    assert _values(made["main"])["Distractor"] == 1
+def test_human_distractor_label_on_open_answer_is_incorrect() -> None:
+    results = _tables([_record("a", "open-conflicting", "DISTRACTOR"), _record("b", "mc-conflicting", "DISTRACTOR")])
+    assert _values(results["open-ended-all"])["Incorrect"] == 1
+    assert _values(results["main"])["Distractor"] == 1
 
 
-def test_a_panel_may_give_an_answer_incorrect_beside_another_label_and_is_no_judge_of_its_own() -> None:
+def test_panel_flags_may_combine_and_panel_has_no_row() -> None:
     panel = "any(a@1, b@1)"
     record = _also(_also(_record("x", "open-conflicting", "TEXT"), "a@1", "IMAGE"), "b@1", "INCORRECT")
     verdict = Verdict(panel, "labelled", "IMAGE", flags=("IMAGE", "INCORRECT"))
-    made = _tables([replace(record, verdicts={**record.verdicts, panel: verdict})], panel)
+    results = _tables([replace(record, verdicts={**record.verdicts, panel: verdict})], panel)
     every = {"Conflict": 0, "Image": 1, "Text": 0, "Incorrect": 1}
-    assert _values(made["open-ended-all"]) == _values(made["judges"], "run / at least one") == every
-    assert not any(panel in label for label, _ in made["judges"].rows)
+    assert _values(results["open-ended-all"]) == _values(results["judges"], "run / at least one") == every
+    assert not any(panel in label for label, _ in results["judges"].rows)
     named = _record("y", "open-conflicting", "IMAGE", flags=("IMAGE", "DISTRACTOR"))
     assert _values(_tables([named])["open-ended-all"])["Incorrect"] == 0
 
 
-def test_empty_answers_are_incorrect_and_other_failures_are_left_out_and_told() -> None:
+def test_empty_answers_are_incorrect_and_other_failures_excluded() -> None:
     for condition, name in (("mc-conflicting", "main"), ("open-conflicting", "open-ended-all")):
         records = [
             _record("a", condition, "CONFLICT", finish="length"),
@@ -432,14 +432,14 @@ def test_empty_answers_are_incorrect_and_other_failures_are_left_out_and_told() 
             _record("f", condition, None, status=None),
             _record("g", condition, None, status=None, finish=None),
         ]
-        made = _tables(records)
-        row = _row(made[name])
+        results = _tables(records)
+        row = _row(results[name])
         third = pytest.approx(1 / 3)
         assert [row[column].value for column in ("Conflict", "Image", "Incorrect")] == [third, third, third]
         assert row["Conflict"].n == 3
-        assert "Counted as Incorrect, as in the paper: empty answers (1)." in made[name].notes
-        assert "Left out: not labelled by the judge (1), in error (1), pending (2)." in made[name].notes
-        failures = made["failures"]
+        assert "Counted as Incorrect, as in the paper: empty answers (1)." in results[name].notes
+        assert "Left out: not labelled by the judge (1), in error (1), pending (2)." in results[name].notes
+        failures = results["failures"]
         assert dict(zip(failures.columns, dict(failures.rows)[f"run / {condition}"], strict=True)) == {
             "answered": 5,
             "labelled": 2,
@@ -451,30 +451,30 @@ def test_empty_answers_are_incorrect_and_other_failures_are_left_out_and_told() 
         }
 
 
-def test_a_judge_of_open_answers_alone_leaves_multiple_choice_to_strict() -> None:
+def test_open_answer_judge_leaves_multiple_choice_to_strict() -> None:
     model = "openai:gpt-5@clash-1"
     records = [
         _record("a", "mc-conflicting", "TEXT"),
         _also(_record("a", "open-conflicting", "TEXT"), model, "IMAGE"),
     ]
-    made = _tables(records, model)
-    assert _values(made["main"])["Text"] == 1
-    assert made["main"].judges == ("strict@1",)
-    assert not any("strict" in note for note in made["main"].notes)
-    assert _values(made["open-ended-all"])["Image"] == 1
-    assert not any("strict" in note for note in made["open-ended-all"].notes)
-    assert made["open-ended-all"].judges is None
-    assert [label for label, _ in made["no-conflict"].rows] == ["run / strict", "run / relaxed"]
-    assert made["failures"].judges == ("strict@1", model)
-    assert "Labelled by strict@1: run / mc-conflicting." in made["failures"].notes
+    results = _tables(records, model)
+    assert _values(results["main"])["Text"] == 1
+    assert results["main"].judges == ("strict@1",)
+    assert not any("strict" in note for note in results["main"].notes)
+    assert _values(results["open-ended-all"])["Image"] == 1
+    assert not any("strict" in note for note in results["open-ended-all"].notes)
+    assert results["open-ended-all"].judges is None
+    assert [label for label, _ in results["no-conflict"].rows] == ["run / strict", "run / relaxed"]
+    assert results["failures"].judges == ("strict@1", model)
+    assert "Labelled by strict@1: run / mc-conflicting." in results["failures"].notes
 
 
-def test_a_table_names_the_judges_it_rests_on_where_that_is_not_the_one_asked_for() -> None:
+def test_table_names_its_judges_if_not_the_selected_one() -> None:
     records = [
         _also(_also(_record("a", condition, "TEXT"), "relaxed@1", "TEXT"), "gpt@1", "IMAGE") for condition in CONDITIONS
     ]
     judges = {name: table.judges for name, table in _tables(records).items()}
-    assert {name: one for name, one in judges.items() if one is not None} == {
+    assert {name: ids for name, ids in judges.items() if ids is not None} == {
         "multiple-choice-relaxed": ("relaxed@1",),
         "no-conflict": ("strict@1", "relaxed@1"),
         "judges": ("gpt@1",),
@@ -485,51 +485,55 @@ def test_a_table_names_the_judges_it_rests_on_where_that_is_not_the_one_asked_fo
     assert by_model["judges"] is by_model["main"] is None
 
 
-def test_where_only_some_runs_rest_on_another_judge_a_note_says_which() -> None:
+def test_note_names_runs_with_a_different_judge() -> None:
     plain = [_record("a", "mc-conflicting", "TEXT")]
     judged = [_also(_record("a", "mc-conflicting", "TEXT"), "gpt@1", "IMAGE")]
-    made = {t.name: t for t in tables({"one": plain, "two": judged}, "gpt@1", resamples=5, seed=0)}
-    assert set(made["main"].judges or ()) == {"strict@1", "gpt@1"}
-    assert "Labelled by strict@1: one." in made["main"].notes
-    assert "Labelled by strict@1: one / mc-conflicting." in made["failures"].notes
+    results = {t.name: t for t in tables({"one": plain, "two": judged}, "gpt@1", resamples=5, seed=0)}
+    assert set(results["main"].judges or ()) == {"strict@1", "gpt@1"}
+    assert "Labelled by strict@1: one." in results["main"].notes
+    assert "Labelled by strict@1: one / mc-conflicting." in results["failures"].notes
 
 
-def test_a_person_who_has_labelled_multiple_choice_is_shown_for_it() -> None:
+def test_human_labels_of_multiple_choice_are_used() -> None:
     records = [
         _also(_record("a", "mc-conflicting", "TEXT"), "human:anna@1", "IMAGE"),
         _record("b", "mc-conflicting", "TEXT"),
     ]
-    made = _tables(records, "human:anna@1")
-    assert (_values(made["main"])["Image"], _row(made["main"])["Image"].n) == (1, 1)
-    assert "Left out: pending (1)." in made["main"].notes
-    assert [label for label, _ in made["no-conflict"].rows] == ["run / human:anna@1", "run / strict", "run / relaxed"]
+    results = _tables(records, "human:anna@1")
+    assert (_values(results["main"])["Image"], _row(results["main"])["Image"].n) == (1, 1)
+    assert "Left out: pending (1)." in results["main"].notes
+    assert [label for label, _ in results["no-conflict"].rows] == [
+        "run / human:anna@1",
+        "run / strict",
+        "run / relaxed",
+    ]
 
 
-def test_the_newest_version_of_a_string_judge_stands() -> None:
+def test_newest_version_of_a_string_judge_is_used() -> None:
     record = _also(_record("a", "mc-conflicting", "TEXT", judge="relaxed@9"), "relaxed@10", "IMAGE")
-    made = _tables([record], "strict@1")
-    assert _values(made["multiple-choice-relaxed"])["Image"] == 1
+    results = _tables([record], "strict@1")
+    assert _values(results["multiple-choice-relaxed"])["Image"] == 1
 
 
-def test_what_is_undefined_is_not_available_and_says_why() -> None:
-    made = _tables([_record(str(i), "mc-conflicting", "CONFLICT") for i in range(3)])
-    cells = _row(made["no-conflict"], "run / strict")
+def test_undefined_metrics_are_na_with_reasons() -> None:
+    results = _tables([_record(str(i), "mc-conflicting", "CONFLICT") for i in range(3)])
+    cells = _row(results["no-conflict"], "run / strict")
     assert cells["Conflict"].value == 1
     assert (cells["Overall"].value, cells["Overall"].reason) == (None, "nothing was asked under mc-original")
-    relaxed = _row(made["multiple-choice-relaxed"])["Image"]
+    relaxed = _row(results["multiple-choice-relaxed"])["Image"]
     assert (relaxed.value, relaxed.reason) == (None, "relaxed has labelled no answer under mc-conflicting")
     assert relaxed.sd is relaxed.low is relaxed.high is None
-    assert not {"open-ended", "judges", "spatial", "attributes"} & set(made)
+    assert not {"open-ended", "judges", "spatial", "attributes"} & set(results)
 
 
-def test_a_run_without_any_record_has_a_main_table() -> None:
-    made = _tables([])
-    assert set(_values(made["main"]).values()) == {None}
-    assert made["failures"].rows == ()
+def test_run_without_records_has_a_main_table() -> None:
+    results = _tables([])
+    assert set(_values(results["main"]).values()) == {None}
+    assert results["failures"].rows == ()
     assert [table.name for table in tables({}, JUDGE, resamples=5, seed=0)] == ["main", "failures"]
 
 
-def test_spatial_conflicts_are_apart_with_a_row_for_each_relation() -> None:
+def test_spatial_table_has_a_row_per_relation() -> None:
     records = [
         _record("o", "mc-conflicting", "CONFLICT"),
         *(
@@ -539,32 +543,32 @@ def test_spatial_conflicts_are_apart_with_a_row_for_each_relation() -> None:
         ),
         _record("s", "open-conflicting", "IMAGE", change="spatial", relation=RELATIONS[2]),
     ]
-    made = _tables(records)
-    assert _values(made["main"])["Conflict"] == 1
-    assert [label for label, _ in made["spatial"].rows] == ["run", "run / left-right", "run / above-below"]
-    assert _values(made["spatial"])["Text"] == 1
-    assert _row(made["spatial"])["Text"].n == 4
-    assert _values(made["spatial-open"], "run / front-behind")["Image"] == 1
-    assert "open-ended" not in made
+    results = _tables(records)
+    assert _values(results["main"])["Conflict"] == 1
+    assert [label for label, _ in results["spatial"].rows] == ["run", "run / left-right", "run / above-below"]
+    assert _values(results["spatial"])["Text"] == 1
+    assert _row(results["spatial"])["Text"].n == 4
+    assert _values(results["spatial-open"], "run / front-behind")["Image"] == 1
+    assert "open-ended" not in results
 
 
-def test_categories_have_columns_and_several_are_in_none() -> None:
+def test_multi_category_answers_are_in_no_column() -> None:
     labels = {"animals": "CONFLICT", "transportation": "TEXT", "several": "CONFLICT", "other": "CONFLICT"}
     records = [_record(name, "mc-conflicting", label, category=name) for name, label in labels.items()]
     records.append(_record("x", "mc-conflicting", "CONFLICT", change="attribute", category="other"))
-    made = _tables(records)
-    assert _values(made["objects"]) == {
+    results = _tables(records)
+    assert _values(results["objects"]) == {
         "Animals": 1,
         "Vehicles": 0,
         "Other": 1,
         **dict.fromkeys(("Food", "Sports", "Household")),
     }
-    assert _row(made["objects"])["Other"].n == 1
-    assert "In no column: answers whose changed words belong to several categories (1)." in made["objects"].notes
-    assert _values(made["attributes"])["Other"] == 1
+    assert _row(results["objects"])["Other"].n == 1
+    assert "In no column: answers whose changed words belong to several categories (1)." in results["objects"].notes
+    assert _values(results["attributes"])["Other"] == 1
 
 
-def test_judges_are_compared_over_what_all_of_them_have_labelled() -> None:
+def test_judges_are_compared_on_answers_labelled_by_all() -> None:
     def answer(name: str, a: str | None, b: str | None) -> Record:
         record = _record(name, "open-conflicting", "TEXT")
         for judge, label in (("a@1", a), ("b@1", b)):
@@ -610,8 +614,8 @@ def test_the_deviation_is_that_of_a_proportion() -> None:
         assert cell.high - cell.low == pytest.approx(2 * 1.96 * cell.sd, rel=0.15)
 
 
-def test_both_captions_of_a_sample_are_drawn_together() -> None:
-    """Where a model sees a conflict or not in both captions alike, exactly one of the two answers is right."""
+def test_bootstrap_draws_both_captions_of_a_sample_together() -> None:
+    """For a model that sees a conflict under both captions or under neither, exactly one of the two answers is right."""
     records = [
         _record(f"g{i}", condition, ("CONFLICT", "IMAGE")[i % 2])
         for i in range(50)
@@ -623,7 +627,7 @@ def test_both_captions_of_a_sample_are_drawn_together() -> None:
     assert row["Overall"].sd == pytest.approx(0, abs=1e-12)
 
 
-def test_one_sample_has_no_spread_and_agreement_is_explained() -> None:
+def test_single_sample_has_no_spread_and_full_agreement_has_a_note() -> None:
     alone = _tables([_record("a", "mc-conflicting", "IMAGE")])["main"]
     assert _row(alone)["Image"].sd is None
     assert not any(note.startswith("±") for note in alone.notes)
@@ -632,7 +636,7 @@ def test_one_sample_has_no_spread_and_agreement_is_explained() -> None:
     assert "A deviation of 0 means that all answers agree, not that the metric is certain." in agreeing.notes
 
 
-def test_one_seed_gives_one_table_in_any_order_of_records() -> None:
+def test_tables_do_not_depend_on_record_order() -> None:
     records = _random_records(60, 1)
     shuffled = random.Random(0).sample(records, len(records))
     assert _tables(records) == _tables(shuffled)
@@ -641,7 +645,7 @@ def test_one_seed_gives_one_table_in_any_order_of_records() -> None:
 
 open_flags = st.lists(
     st.lists(st.sampled_from(["CONFLICT", "IMAGE", "TEXT"]), unique=True, max_size=3).map(
-        lambda found: tuple(label for label in LABELS if label in found)
+        lambda flags: tuple(label for label in LABELS if label in flags)
     ),
     min_size=1,
     max_size=12,
@@ -649,24 +653,24 @@ open_flags = st.lists(
 
 
 @given(open_flags)
-def test_one_label_each_sums_to_one_and_every_match_is_at_least_that(found: list[tuple[str, ...]]) -> None:
+def test_one_label_sums_to_one_and_every_match_is_at_least_that(flag_sets: list[tuple[str, ...]]) -> None:
     records = [
         _record(str(i), "open-conflicting", flags[0] if flags else "INCORRECT", flags=flags)
-        for i, flags in enumerate(found)
+        for i, flags in enumerate(flag_sets)
     ]
     table = _tables(records, resamples=5)["exclusive"]
-    every, one = (_values(table, f"run / {name}") for name in ("every match", "one label"))
-    assert math.fsum(value or 0 for value in one.values()) == pytest.approx(1, abs=1e-8)
-    assert all((every[column] or 0) >= (one[column] or 0) for column in one)
-    assert every["Conflict"] == one["Conflict"]
-    assert every["Incorrect"] == one["Incorrect"]
+    every, single = (_values(table, f"run / {name}") for name in ("every match", "one label"))
+    assert math.fsum(value or 0 for value in single.values()) == pytest.approx(1, abs=1e-8)
+    assert all((every[column] or 0) >= (single[column] or 0) for column in single)
+    assert every["Conflict"] == single["Conflict"]
+    assert every["Incorrect"] == single["Incorrect"]
 
 
 label_counts = st.lists(st.lists(st.integers(0, 5), min_size=5, max_size=5), min_size=4, max_size=4)
 
 
 @given(label_counts)
-def test_the_figures_of_counts_are_those_of_the_tables(rows: Sequence[Sequence[int]]) -> None:
+def test_metrics_from_counts_match_the_tables(rows: Sequence[Sequence[int]]) -> None:
     records = [
         _record(f"{c}{i}{n}", condition, LABELS[i])
         for c, condition in enumerate(CONDITIONS)
@@ -677,22 +681,22 @@ def test_the_figures_of_counts_are_those_of_the_tables(rows: Sequence[Sequence[i
     counts = np.array(rows, float)
     counts[2:, LABELS.index("DISTRACTOR")] = 0
     of = label_metrics().of
-    made = _tables(records, resamples=2)
+    results = _tables(records, resamples=2)
     expected: dict[str, float | None] = {}
     for task, names in {
         "multiple choice": {"main": "run", "no-conflict": "run / strict"},
         "open-ended": {"open-ended-all": "run", "no-conflict-open": "run"},
     }.items():
         for name, label in names.items():
-            if name in made:
-                expected |= {f"{column}, {task}": value for column, value in _values(made[name], label).items()}
+            if name in results:
+                expected |= {f"{column}, {task}": value for column, value in _values(results[name], label).items()}
     assert set(expected) <= set(of)
     for name, value in expected.items():
         figure = float(of[name](counts))
         assert (None if math.isnan(figure) else pytest.approx(figure, abs=1e-8)) == value
 
 
-def test_figures_take_counts_of_any_leading_shape() -> None:
+def test_metrics_accept_counts_of_any_leading_shape() -> None:
     counts = np.random.default_rng(0).random((3, 2, len(CONDITIONS), len(LABELS)))
     assert {figure(counts).shape for figure in label_metrics().of.values()} == {(3, 2)}
     assert list(label_metrics().of) == [
@@ -705,10 +709,10 @@ def test_figures_take_counts_of_any_leading_shape() -> None:
 
 
 @pytest.mark.slow
-def test_twenty_runs_of_the_whole_benchmark_take_seconds() -> None:
+def test_tables_of_twenty_full_runs_take_seconds() -> None:
     runs = {f"run {i}": _random_records(1289, i) for i in range(4)}
     runs |= {f"again {i}": runs[f"run {i % 4}"] for i in range(16)}
     started = time.process_time()
-    made = tables(runs, JUDGE, resamples=1000, seed=0)
+    results = tables(runs, JUDGE, resamples=1000, seed=0)
     assert time.process_time() - started < 20
-    assert len(made[0].rows) == 20
+    assert len(results[0].rows) == 20

@@ -65,7 +65,7 @@ def within_five_percent(value: str, gold: str) -> bool:
 
 
 def _check_every_rule(build: Build) -> None:
-    """Everything benchmarks.md and section 3.2 say of an example, over all of them."""
+    """Check every rule of benchmarks.md and section 3.2 on every example."""
     pixels: dict[str, str] = {}
     for media in (build.path / "media").iterdir():
         assert hashlib.sha256(media.read_bytes()).hexdigest() == media.stem
@@ -151,8 +151,8 @@ def test_real_examples_obey_every_rule(real_build: Build) -> None:
 def test_real_years_contradict_within_ten_years_where_the_pool_has_one(real_build: Build) -> None:
     rows = [rows for rows in _groups(real_build).values() if rows["aligned"]["strata"]["type"] == "temporal"]
     golds = {rows["aligned"]["references"]["image"] for rows in rows}
-    for each in rows:
-        gold, value = each["image-correct"]["references"]["image"], each["image-correct"]["references"]["text"]
+    for row in rows:
+        gold, value = row["image-correct"]["references"]["image"], row["image-correct"]["references"]["text"]
         if any(gold != year and abs(int(gold) - int(year)) <= 10 for year in golds):
             assert abs(int(gold) - int(value)) <= 10
 
@@ -202,7 +202,7 @@ def test_chartqa_and_mmmu_make_all_four_types(tmp_path: Path) -> None:
     assert str(tmp_path) not in (build.path / "manifest.json").read_text("utf-8")
 
 
-def test_where_the_sources_lie_and_in_which_order_their_rows_stand_changes_no_example(tmp_path: Path) -> None:
+def test_examples_do_not_depend_on_source_paths_or_row_order(tmp_path: Path) -> None:
     first = _build(tmp_path / "1", ("rows", own_rows(tmp_path / "a", ["1", "2", "3", "x", "y", "z"])), per_stratum=4)
     lines = (tmp_path / "a" / "rows.jsonl").read_text("utf-8").splitlines()
     (tmp_path / "a").rename(tmp_path / "b")
@@ -212,7 +212,7 @@ def test_where_the_sources_lie_and_in_which_order_their_rows_stand_changes_no_ex
     assert first.digest == second.digest
 
 
-def test_quotas_bind_and_subjects_share_what_one_of_them_lacks(tmp_path: Path) -> None:
+def test_quotas_apply_and_subjects_fill_shortfalls(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = []
     for subject, count in (("Physics", 20), ("Art", 20), ("History", 2)):
         for i in range(count):
@@ -229,7 +229,7 @@ def test_quotas_bind_and_subjects_share_what_one_of_them_lacks(tmp_path: Path) -
     assert build.manifest["usable_rows_not_needed"]["entity"] == 29
 
 
-def test_several_questions_on_one_chart_never_get_that_chart_as_the_wrong_one(tmp_path: Path) -> None:
+def test_wrong_image_is_never_the_same_chart(tmp_path: Path) -> None:
     write_picture(tmp_path / "0.png", 0)
     (tmp_path / "1.bmp").write_bytes(picture(0, "BMP"))
     write_picture(tmp_path / "2.png", 2)
@@ -243,7 +243,7 @@ def test_several_questions_on_one_chart_never_get_that_chart_as_the_wrong_one(tm
     assert Counter(wrong.values())["3"] == 3
 
 
-def test_a_number_is_never_contradicted_by_one_that_its_task_counts_as_right(tmp_path: Path) -> None:
+def test_contradicting_number_is_never_counted_as_correct(tmp_path: Path) -> None:
     """Half of the golds lie within 5% of many others."""
     build = _build(tmp_path / "build", ("chartqa", original_chartqa(tmp_path / "chartqa", 24)))
     numbers = [rows for rows in _groups(build).values() if rows["aligned"]["strata"]["type"] == "factual"]
@@ -253,7 +253,7 @@ def test_a_number_is_never_contradicted_by_one_that_its_task_counts_as_right(tmp
         assert not within_five_percent(text["text"], text["image"])
 
 
-def test_a_year_is_contradicted_by_a_near_one_where_there_is_one(tmp_path: Path) -> None:
+def test_contradicting_year_is_near_if_possible(tmp_path: Path) -> None:
     years = ["1950", "1957", "2000", "2004", "2006", "2050"]
     build = _build(tmp_path / "out", ("rows", own_rows(tmp_path / "r", years)))
     values = {
@@ -266,7 +266,7 @@ def test_a_year_is_contradicted_by_a_near_one_where_there_is_one(tmp_path: Path)
     assert build.manifest["contradicting_values"] == {"year within 10": 5, "same coarse type": 1}
 
 
-def test_an_example_that_cannot_obey_the_rules_is_left_out_with_the_reason(tmp_path: Path) -> None:
+def test_example_that_breaks_a_rule_is_skipped_with_the_reason(tmp_path: Path) -> None:
     """Two pictures, the answers Yes and No: the wrong image's answer would be the gold or the contradicting value."""
     with pytest.raises(SourceError, match=r"yield no example.*no wrong image"):
         _build(tmp_path / "out", ("rows", own_rows(tmp_path / "r", ["Yes", "No", "yes.", "no"])))
@@ -278,7 +278,7 @@ def test_an_example_that_cannot_obey_the_rules_is_left_out_with_the_reason(tmp_p
     assert "rows.jsonl:3" in (build.path / "skipped.jsonl").read_text("utf-8")
 
 
-def test_an_option_that_is_an_image_is_never_the_contradicting_value(tmp_path: Path) -> None:
+def test_image_option_is_never_the_contradicting_value(tmp_path: Path) -> None:
     for i in range(2):
         write_picture(tmp_path / f"{i}.png", i)
     options = ["<image 2>", "alpha", "<Image 3>", "beta"]
@@ -300,27 +300,25 @@ def test_an_option_that_is_an_image_is_never_the_contradicting_value(tmp_path: P
         st.sampled_from(["1", "1.0", "2", "5 km", "5", "Yes", "no", "x", "X.", "2001", "2008", "2030"]), max_size=9
     )
 )
-def test_any_answers_give_examples_that_obey_the_rules(
-    tmp_path_factory: pytest.TempPathFactory, answers: list[str]
-) -> None:
+def test_examples_obey_the_rules_for_any_answers(tmp_path_factory: pytest.TempPathFactory, answers: list[str]) -> None:
     folder = own_rows(tmp_path_factory.mktemp("any"), answers)
     usable = [c for c in candidates(read_source("rows", str(folder))) if isinstance(c, Candidate)]
-    made = construct(usable, seed=1, per_type=5)
-    for example in made.all:
+    result = construct(usable, seed=1, per_type=5)
+    for example in result.all:
         three = (example.right.row.answer, example.value, example.donor.row.answer)
         assert not any(same_value(three[i], three[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
         assert example.right.pixels != example.donor.pixels
         assert coarse_type(example.value) == coarse_type(example.right.row.answer)
         if example.origin == "year within 10":
             assert abs((number(example.value) or 0) - (number(example.right.row.answer) or 0)) <= 10
-    tried = sum(map(len, made.examples.values())) + len(made.left_out)
-    assert tried + sum(made.unused.values()) == len(usable)
+    tried = sum(map(len, result.examples.values())) + len(result.left_out)
+    assert tried + sum(result.unused.values()) == len(usable)
 
 
 # --- released instances ----------------------------------------------------------------------------------
 
 
-def test_released_instances_are_taken_as_they_are(tmp_path: Path) -> None:
+def test_released_instances_are_used_verbatim(tmp_path: Path) -> None:
     for i in range(2):
         write_picture(tmp_path / "images" / f"{i}.png", i)
     question = "Which year recorded the highest native born employment in Slovenia?"
@@ -353,10 +351,10 @@ def test_released_instances_are_taken_as_they_are(tmp_path: Path) -> None:
     write_lines(tmp_path / "instances.jsonl", rows)
     build = _build(tmp_path / "out", ("released", tmp_path))
     groups = list(_groups(build).values())
-    whole = next(g for g in groups if len(g) == 8)
-    assert whole["both-wrong"]["references"] == {"image": "1999", "text": "2015"}
-    assert whole["image-only/wrong"]["references"] == {"image": "1999"}
-    assert whole["aligned"]["strata"] | {"manual_check": ""} == {
+    group = next(g for g in groups if len(g) == 8)
+    assert group["both-wrong"]["references"] == {"image": "1999", "text": "2015"}
+    assert group["image-only/wrong"]["references"] == {"image": "1999"}
+    assert group["aligned"]["strata"] | {"manual_check": ""} == {
         "type": "temporal",
         "source": "released",
         "correct": "both",
@@ -373,7 +371,7 @@ def test_released_instances_are_taken_as_they_are(tmp_path: Path) -> None:
 # --- what a user meets -----------------------------------------------------------------------------------
 
 
-def test_instances_carry_the_prompt_of_the_set_that_was_asked_for(tmp_path: Path) -> None:
+def test_instances_use_the_requested_prompt_set(tmp_path: Path) -> None:
     build = _build(tmp_path / "out", ("rows", own_rows(tmp_path / "r", ["{passage}", "b", "c"])))
     instances = list(CMCBench().instances(build, "paper"))
     assert [i.id for i in instances] == [row["id"] for row in build.rows()]
@@ -397,7 +395,7 @@ def _prompt(instance: Instance) -> str:
     return "".join(getattr(part, "text", "[IMAGE]") for part in instance.parts)
 
 
-def test_the_benchmark_says_which_label_is_accurate_where() -> None:
+def test_correct_label_depends_on_the_condition() -> None:
     benchmark = get_benchmark("cmc-bench")
     accurate = {c: {label for label in benchmark.labels if benchmark.correct(c, label)} for c in benchmark.conditions}
     assert accurate == {
@@ -410,13 +408,13 @@ def test_the_benchmark_says_which_label_is_accurate_where() -> None:
     }
 
 
-def test_the_benchmark_is_listed_without_loading_anything_heavy() -> None:
+def test_listing_the_benchmark_loads_nothing_heavy() -> None:
     code = "import sys; from benchmarks.registry import get_benchmark; get_benchmark('cmc-bench'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert not {"numpy", "PIL", "datasets", "pyarrow", "mlx", "matplotlib"} & set(loaded.split())
 
 
-def test_sources_without_a_usable_row_are_an_error_that_counts_why(tmp_path: Path) -> None:
+def test_sources_without_usable_rows_report_counted_reasons(tmp_path: Path) -> None:
     write_lines(tmp_path / "rows.jsonl", [{"image": "0.png", "question": "?", "answer": "1"}] * 2)
     with pytest.raises(SourceError, match=r"no usable row .2 times: the image is missing"):
         _build(tmp_path / "out", ("rows", tmp_path))
@@ -432,7 +430,7 @@ def test_the_build_of_another_benchmark_is_refused(tmp_path: Path) -> None:
         CMCBench().instances(other, "paper")
 
 
-def test_another_build_is_replaced_only_when_asked(tmp_path: Path) -> None:
+def test_existing_build_is_replaced_only_on_request(tmp_path: Path) -> None:
     source = [("rows", str(own_rows(tmp_path / "r", ["1", "2", "3"])))]
     first = CMCBench().build(source, tmp_path / "out", BuildOptions(seed=0))
     assert CMCBench().build(source, tmp_path / "out", BuildOptions(seed=0)).digest == first.digest
@@ -442,7 +440,7 @@ def test_another_build_is_replaced_only_when_asked(tmp_path: Path) -> None:
     assert second.manifest["seed"] == 1
 
 
-def test_a_killed_build_leaves_nothing_that_looks_like_one(tmp_path: Path) -> None:
+def test_killed_build_leaves_no_partial_build(tmp_path: Path) -> None:
     original_chartqa(tmp_path / "c", count=40)
     code = (
         "import sys, time; from pathlib import Path; from benchmarks import build, registry\n"
@@ -471,17 +469,17 @@ def test_an_image_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monk
     before = construct
 
     def meddling(*args: Any, **options: Any) -> Any:
-        made = before(*args, **options)
+        result = before(*args, **options)
         for i in range(3):
             write_picture(folder / f"{i}.png", 77)
-        return made
+        return result
 
     monkeypatch.setattr("benchmarks.cmc_bench.build.construct", meddling)
     with pytest.raises(SourceError, match="changed while it was read"):
         _build(tmp_path / "out", ("rows", folder))
 
 
-def test_thousands_of_rows_that_cannot_be_paired_do_not_take_for_ever(tmp_path: Path) -> None:
+def test_thousands_of_unpairable_rows_take_bounded_time(tmp_path: Path) -> None:
     write_picture(tmp_path / "0.png", 0)
     write_picture(tmp_path / "1.png", 1)
     answers = ["Yes", "No"] * 2500

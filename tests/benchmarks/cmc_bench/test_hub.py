@@ -1,4 +1,4 @@
-"""CMC-Bench's sources on the Hub: what goes to the network, what is asked for there, and what is said without one."""
+"""CMC-Bench's sources on the Hub: the requests that are sent, and the messages without a network."""
 
 from __future__ import annotations
 
@@ -54,19 +54,17 @@ def mmmu_parquet(folder: Path, split: str, number: int, answer: str = "B") -> No
     pq.write_table(pa.Table.from_pylist([row]), folder / f"{split}-00000-of-00001.parquet")
 
 
-def test_the_hub_itself_is_read_through_datasets_with_the_original_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hub_is_read_through_datasets_with_original_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
     chartqa_parquet(tmp_path / "hub", "data")
     (tmp_path / "hub" / "data" / "train-00000-of-00001.parquet").write_bytes(b"not read at all")
     _card(tmp_path / "hub", {"default": "data/"}, ("train", "val", "test"))
-    found = list(read_hub_rows(str(tmp_path / "hub"), None, "val", "data/val-*", "another layout"))
-    assert [raw.fields["query"] for raw in found] == ["val 2?", "val 3?"]
-    assert found[0].fields["image"]["bytes"] == picture(2)
-    assert found[1].where == "val:1"
+    rows = list(read_hub_rows(str(tmp_path / "hub"), None, "val", "data/val-*", "another layout"))
+    assert [raw.fields["query"] for raw in rows] == ["val 2?", "val 3?"]
+    assert rows[0].fields["image"]["bytes"] == picture(2)
+    assert rows[1].where == "val:1"
     with pytest.raises(SourceError, match="another layout"):
         list(read_hub_rows(str(tmp_path / "hub"), None, "no-such-split", "data/no-such-split-*", "another layout"))
 
@@ -96,8 +94,8 @@ def test_mmmu_is_read_through_datasets_by_subject(tmp_path: Path, monkeypatch: p
         mmmu_parquet(tmp_path / "hub" / subject, "validation", number)
         (tmp_path / "hub" / subject / "test-00000-of-00001.parquet").write_bytes(b"not read at all")
     _card(tmp_path / "hub", {"Physics": "Physics/", "Art": "Art/"}, ("validation", "test"))
-    (found,) = read_hub_rows(str(tmp_path / "hub"), "Art", "validation", "Art/validation-*", "")
-    assert (found.where, found.fields["answer"], found.fields["image_1"]["bytes"]) == (
+    (row,) = read_hub_rows(str(tmp_path / "hub"), "Art", "validation", "Art/validation-*", "")
+    assert (row.where, row.fields["answer"], row.fields["image_1"]["bytes"]) == (
         "Art/validation:0",
         "B",
         picture(2),
@@ -105,7 +103,7 @@ def test_mmmu_is_read_through_datasets_by_subject(tmp_path: Path, monkeypatch: p
 
 
 class _Hub:
-    """In place of ``datasets.load_dataset``: notes what is asked for and gives one row of ``fields``."""
+    """Stand-in for ``datasets.load_dataset`` that records its arguments and returns one row of ``fields``."""
 
     def __init__(self, fields: Callable[[str | None, str], dict[str, Any]]) -> None:
         self.asked: list[tuple[str, str | None, dict[str, str], str]] = []
@@ -117,12 +115,12 @@ class _Hub:
         import datasets
 
         self.asked.append((data_set, config, data_files, split))
-        made = datasets.Dataset.from_list([self._fields(config, split)])
+        dataset = datasets.Dataset.from_list([self._fields(config, split)])
         column = "image" if config is None else "image_1"
-        return made.cast_column(column, datasets.Image())
+        return dataset.cast_column(column, datasets.Image())
 
 
-def test_chartqas_validation_and_test_are_asked_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chartqa_requests_validation_and_test_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     hub = _Hub(
         lambda _, split: {"image": {"bytes": picture(len(split)), "path": None}, "query": f"{split}?", "label": ["7"]}
     )
@@ -140,7 +138,7 @@ def test_chartqas_validation_and_test_are_asked_of_the_hub(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("place", ["MMMU/MMMU", "hub:MMMU/MMMU", "hub:someone/MMMU-copy"])
-def test_six_subjects_of_mmmus_validation_are_asked_of_the_hub(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mmmu_requests_six_validation_subjects_from_the_hub(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     image = {"bytes": picture(1), "path": "1.png"}
     hub = _Hub(
         lambda config, split: {"question": f"{config}?", "options": "['x', 'y']", "answer": "B", "image_1": image}
@@ -159,19 +157,19 @@ def test_six_subjects_of_mmmus_validation_are_asked_of_the_hub(place: str, monke
 
 @pytest.mark.parametrize("name", ["chartqa", "mmmu", "rows", "released"])
 @pytest.mark.parametrize("place", ["data/chartqa", "MMMU/mmmu", "HuggingfaceM4/ChartQA", "gone"])
-def test_a_mistyped_folder_does_not_go_to_the_network(
+def test_mistyped_folder_does_not_use_the_network(
     name: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub = _Hub(lambda config, split: {})
     monkeypatch.setattr("datasets.load_dataset", hub)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SourceError, match=f"{place}.*; {name} is read from a folder") as told:
+    with pytest.raises(SourceError, match=f"{place}.*; {name} is read from a folder") as error:
         list(read_released(place) if name == "released" else read_source(name, place))
     assert hub.asked == []
-    assert ("hub:org/name" in str(told.value)) == (name in ("chartqa", "mmmu"))
+    assert ("hub:org/name" in str(error.value)) == (name in ("chartqa", "mmmu"))
 
 
-def test_another_name_for_the_hub_must_be_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hub_name_must_be_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for place in ("hub:", "hub:MMMU", "hub:a/b/c", "hub:../MMMU", "hub:/MMMU/MMMU", "hub:a b/c", "hub:a/b\n"):
         with pytest.raises(SourceError, match="write hub:org/name"):
@@ -181,7 +179,7 @@ def test_another_name_for_the_hub_must_be_one(tmp_path: Path, monkeypatch: pytes
         list(read_source("chartqa", "hub:org/name"))
 
 
-def test_without_a_network_one_sentence_stands_alone(tmp_path: Path) -> None:
+def test_missing_network_is_one_sentence(tmp_path: Path) -> None:
     code = (
         "import time\n"
         "time.sleep = lambda seconds: None\n"
@@ -194,13 +192,13 @@ def test_without_a_network_one_sentence_stands_alone(tmp_path: Path) -> None:
     )
     closed = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
     environment = {**os.environ, **closed, "no_proxy": "127.0.0.1"}
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert told.stderr == "heard again\n"
-    (sentence,) = told.stdout.splitlines()
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert process.stderr == "heard again\n"
+    (sentence,) = process.stdout.splitlines()
     assert sentence.startswith("MMMU/MMMU (Physics, validation) cannot be loaded from the Hub")
 
 
-def test_offline_the_error_names_a_layout_that_would_do(tmp_path: Path) -> None:
+def test_offline_error_names_a_usable_layout(tmp_path: Path) -> None:
     code = (
         "from benchmarks.cmc_bench.sources import read_source\n"
         "from benchmarks.errors import SourceError\n"
@@ -208,12 +206,12 @@ def test_offline_the_error_names_a_layout_that_would_do(tmp_path: Path) -> None:
         "except SourceError as error: print(error)\n"
     )
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "HF_DATASETS_OFFLINE": "1"}
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert "HuggingFaceM4/ChartQA (val) cannot be loaded from the Hub" in told.stdout
-    assert "png/ and *_human.json" in told.stdout
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert "HuggingFaceM4/ChartQA (val) cannot be loaded from the Hub" in process.stdout
+    assert "png/ and *_human.json" in process.stdout
 
 
-def test_a_path_that_exists_is_never_taken_for_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_path_is_never_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert requested_hub_id("chartqa", "HuggingFaceM4/ChartQA") == "HuggingFaceM4/ChartQA"
     assert requested_hub_id("mmmu", "HuggingFaceM4/ChartQA") is None

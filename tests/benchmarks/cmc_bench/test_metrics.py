@@ -68,8 +68,8 @@ def _record(
 
 
 def _tables(*records: Record, resamples: int = 50, seed: int = 0, run: str = "run") -> dict[str, Table]:
-    made = CMCBench().tables({run: records}, JUDGE, resamples=resamples, seed=seed)
-    return {table.name: table for table in made}
+    results = CMCBench().tables({run: records}, JUDGE, resamples=resamples, seed=seed)
+    return {table.name: table for table in results}
 
 
 def _row(table: Table, label: str) -> dict[str, Estimate]:
@@ -94,7 +94,7 @@ def test_the_counts_of_section_5_3_give_the_published_accuracies() -> None:
         assert round(float(accuracy(counts)[1]), 3) == TABLE_3[model]["Img-Cor"]
 
 
-def test_qwens_detection_rates_by_condition_pool_to_its_published_rate() -> None:
+def test_detection_rates_of_qwen_pool_to_the_published_rate() -> None:
     shares = _published("Section 5.2, RQ4")
     counts = np.zeros((4, 5))
     for i, condition in enumerate(CONFLICT_CONDITIONS, 1):
@@ -103,7 +103,7 @@ def test_qwens_detection_rates_by_condition_pool_to_its_published_rate() -> None
     assert round(float(conflict_detection_rate(counts)), 3) == TABLE_3["Qwen3-VL-4B"]["CDR"]
 
 
-def test_the_published_preference_of_lfm_needs_hundreds_of_both_labels() -> None:
+def test_published_preference_of_lfm_requires_hundreds_of_both_labels() -> None:
     """The documentation's arithmetic: with b labels BOTH in text-correct, MPB-img is at most 880 / (2278 - b)."""
 
     def most(both: int) -> float:
@@ -155,19 +155,19 @@ POLICY_COLUMNS = ("Aligned", "Img-Cor", "Txt-Cor", "Both-Wr", "MFR", "MPB Img", 
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_policy_scores_what_its_definition_says(policy: str) -> None:
+def test_policy_scores_follow_from_its_definition(policy: str) -> None:
     labels, expected = POLICIES[policy]
     records = [_record(f"g{i}", c, labels[c][i % len(labels[c])]) for i in range(20) for c in PAPER_CONDITIONS]
-    found = _values(_tables(*records)["main"], "run")
+    values = _values(_tables(*records)["main"], "run")
     for column, value in zip(POLICY_COLUMNS, expected, strict=True):
-        assert found[column] == (None if value is None else pytest.approx(value, abs=1e-8))
+        assert values[column] == (None if value is None else pytest.approx(value, abs=1e-8))
 
 
 @given(
     st.lists(st.integers(0, 50), min_size=5, max_size=5).filter(any),
     st.lists(st.integers(0, 9), min_size=5, max_size=5),
 )
-def test_a_policy_that_does_not_look_has_mfr_of_one_plus_both_over_three(blind: list[int], aligned: list[int]) -> None:
+def test_mfr_of_blind_policy_is_one_plus_both_over_three(blind: list[int], aligned: list[int]) -> None:
     counts = np.array([aligned, blind, blind, blind], dtype=float)
     both = blind[LABELS.index("BOTH")] / sum(blind)
     assert float(MAIN_METRICS["MFR"](counts)) == pytest.approx((1 + both) / 3)
@@ -177,7 +177,7 @@ label_counts = st.lists(st.lists(st.integers(0, 6), min_size=5, max_size=5), min
 
 
 @given(label_counts)
-def test_equations_agree_with_their_text_one_label_at_a_time(rows: list[list[int]]) -> None:
+def test_equations_match_a_direct_implementation(rows: list[list[int]]) -> None:
     """Equations 1 to 7 read as the paper writes them, over a list of (condition, label)."""
     labels = [
         (c, LABELS[i]) for c, row in zip(PAPER_CONDITIONS, rows, strict=True) for i in range(5) for _ in range(row[i])
@@ -188,18 +188,18 @@ def test_equations_agree_with_their_text_one_label_at_a_time(rows: list[list[int
     def acc(condition: str) -> float:
         return _over(sum(c == condition for c, _ in right), sum(c == condition for c, _ in labels))
 
-    whole = len(conflict) if all(any(c == name for c, _ in conflict) for name in CONFLICT_CONDITIONS) else 0
+    total = len(conflict) if all(any(c == name for c, _ in conflict) for name in CONFLICT_CONDITIONS) else 0
 
     def share(*names: str) -> float:
-        return _over(sum(label in names for _, label in conflict), whole)
+        return _over(sum(label in names for _, label in conflict), total)
 
-    committed = sum(label in ("IMAGE", "TEXT") for _, label in conflict) if whole else 0
+    committed = sum(label in ("IMAGE", "TEXT") for _, label in conflict) if total else 0
     mpb = _over(sum(label == "IMAGE" for _, label in conflict), committed)
     expected = {
         **dict(zip(MAIN_METRICS, map(acc, PAPER_CONDITIONS), strict=False)),
         "MPB Img": mpb,
         "MPB Txt": 1 - mpb,
-        "MFR": _over(sum(c != "aligned" for c, _ in right), whole),
+        "MFR": _over(sum(c != "aligned" for c, _ in right), total),
         "ConfabR": share("NEITHER"),
         "CDR": share("ABSTAIN"),
         "HR": share("NEITHER", "ABSTAIN"),
@@ -211,14 +211,14 @@ def test_equations_agree_with_their_text_one_label_at_a_time(rows: list[list[int
     )
 
 
-def _over(part: int, whole: int) -> float:
-    return part / whole if whole else math.nan
+def _over(part: int, total: int) -> float:
+    return part / total if total else math.nan
 
 
 # --- tables ------------------------------------------------------------------------------------------------
 
 
-def test_what_is_undefined_is_not_available_and_says_why() -> None:
+def test_undefined_metrics_are_na_with_reasons() -> None:
     only = [_record(f"g{i}", "image-correct", "IMAGE") for i in range(5)]
     cells = _row(_tables(*only)["main"], "run")
     assert cells["Img-Cor"].value == 1
@@ -231,13 +231,13 @@ def test_what_is_undefined_is_not_available_and_says_why() -> None:
     assert _row(_tables(*abstained)["main"], "run")["MPB Img"].reason == "no conflict answer is labelled IMAGE or TEXT"
 
 
-def test_a_run_without_any_answer_has_tables_of_not_available() -> None:
+def test_run_without_answers_has_na_tables() -> None:
     tables = _tables(_record("g", "aligned", None, status=None, finish=None))
     assert all(cell.value is None for cell in _row(tables["main"], "run").values())
     assert dict(tables["failures"].rows)["run / aligned"] == (0, 0, 0, 0, 0, 1, 0)
 
 
-def test_only_labelled_answers_enter_and_each_failure_is_counted_as_what_it_is() -> None:
+def test_only_labelled_answers_count_and_failures_are_listed_by_kind() -> None:
     records = [
         _record("a", "image-correct", "IMAGE", finish="length"),
         _record("b", "image-correct", "TEXT"),
@@ -265,7 +265,7 @@ def test_only_labelled_answers_enter_and_each_failure_is_counted_as_what_it_is()
     assert _row(other_judge[0], "run")["Img-Cor"].value is None
 
 
-def test_labels_are_shown_for_every_condition_and_each_source_alone() -> None:
+def test_label_table_covers_every_condition_and_single_sources() -> None:
     labels = {
         "both-wrong": "ABSTAIN",
         "image-only/right": "IMAGE",
@@ -288,7 +288,7 @@ def test_labels_are_shown_for_every_condition_and_each_source_alone() -> None:
     assert set(shares["run / text-only, gold passage"].values()) == {None}
 
 
-def test_types_have_rows_of_their_own() -> None:
+def test_each_type_has_its_own_row() -> None:
     records = [
         _record(f"{k}{i}", "aligned", label, k)
         for k, label in (("factual", "BOTH"), ("entity", "NEITHER"))
@@ -299,7 +299,7 @@ def test_types_have_rows_of_their_own() -> None:
     assert [_row(table, label)["Aligned"].value for label, _ in table.rows] == [1, 0]
 
 
-def test_arbitration_is_among_examples_whose_sources_are_read_one_at_a_time() -> None:
+def test_arbitration_uses_examples_with_both_sources_read() -> None:
     def example(name: str, conflict: str, image: str | None, text: str | None) -> list[Record]:
         views = [("image-correct", conflict), ("image-only/right", image), ("text-only/wrong", text)]
         return [_record(name, view, label) for view, label in views if label is not None]
@@ -323,13 +323,13 @@ def test_arbitration_is_among_examples_whose_sources_are_read_one_at_a_time() ->
     assert _row(table, "run / text-correct")["IMAGE"].reason.startswith("no example has labelled answers")
 
 
-def test_a_model_that_reads_nothing_alone_has_no_arbitration() -> None:
+def test_arbitration_is_na_if_no_source_is_read() -> None:
     records = [_record("g", view, "NEITHER") for view in ("both-wrong", "image-only/wrong", "text-only/wrong")]
     cell = _row(_tables(*records)["arbitration"], "run / both-wrong")["TEXT"]
     assert (cell.value, cell.reason) == (None, "no example's two sources are both read correctly alone")
 
 
-def test_answers_labelled_both_under_conflict_are_listed_for_audit() -> None:
+def test_both_labels_under_conflict_are_listed_for_audit() -> None:
     records = [
         _record("a", "image-correct", "BOTH", answer="<think>8?</think>It is 8\nor 9 " + "x" * 500),
         _record("b", "aligned", "BOTH"),
@@ -353,7 +353,7 @@ def _random_records(examples: int, seed: int) -> list[Record]:
     ]
 
 
-def test_one_seed_gives_one_table_in_any_order_of_records() -> None:
+def test_tables_do_not_depend_on_record_order() -> None:
     records = _random_records(40, 0)
     first = _tables(*records, resamples=200)
     again = _tables(*records[::-1], resamples=200)
@@ -363,7 +363,7 @@ def test_one_seed_gives_one_table_in_any_order_of_records() -> None:
     assert first["main"] != _tables(*records, resamples=200, seed=1)["main"]
 
 
-def test_intervals_hold_their_figures_and_narrow_with_n() -> None:
+def test_intervals_contain_their_values_and_narrow_with_n() -> None:
     few, many = (_row(_tables(*_random_records(n, 1), resamples=300)["main"], "run") for n in (50, 800))
     for name in MAIN_METRICS:
         for cell in (few[name], many[name]):
@@ -374,7 +374,7 @@ def test_intervals_hold_their_figures_and_narrow_with_n() -> None:
         assert _width(many[name]) < _width(few[name])
 
 
-def test_an_interval_without_width_is_explained_where_there_is_one() -> None:
+def test_interval_without_width_has_a_note() -> None:
     note = "An interval of no width means that all answers agree, not that the figure is certain."
     names = ("main", "by-type", "labels")
     agreeing = _tables(*[_record(f"g{i}", c, "IMAGE") for i in range(9) for c in PAPER_CONDITIONS])

@@ -37,17 +37,17 @@ def _rows(name: str, place: Path) -> list[SourceRow]:
 
 
 def _reasons(name: str, place: Path) -> Counter[str]:
-    return Counter(found.reason for found in candidates(read_source(name, str(place))) if isinstance(found, SkippedRow))
+    return Counter(row.reason for row in candidates(read_source(name, str(place))) if isinstance(row, SkippedRow))
 
 
 def _usable(name: str, place: Path) -> list[Candidate]:
-    return [found for found in candidates(read_source(name, str(place))) if isinstance(found, Candidate)]
+    return [candidate for candidate in candidates(read_source(name, str(place))) if isinstance(candidate, Candidate)]
 
 
 # --- ChartQA -------------------------------------------------------------------------------------
 
 
-def test_the_original_layout_is_read_without_its_training_data(tmp_path: Path) -> None:
+def test_original_layout_is_read_without_training_data(tmp_path: Path) -> None:
     rows = _rows("chartqa", original_chartqa(tmp_path))
     assert len(rows) == 24
     assert {row.question.split()[0] for row in rows} == {"val", "test"}
@@ -57,7 +57,7 @@ def test_the_original_layout_is_read_without_its_training_data(tmp_path: Path) -
     assert by_question["test question 4?"].answer == "1004.5"
 
 
-def test_one_split_folder_of_the_original_layout_is_enough(tmp_path: Path) -> None:
+def test_single_split_folder_is_enough(tmp_path: Path) -> None:
     original_chartqa(tmp_path)
     assert len(_rows("chartqa", tmp_path / "test")) == 12
     with pytest.raises(SourceError, match="expected a folder with png/"):
@@ -111,7 +111,7 @@ def test_the_hub_layout_is_read_from_a_folder(tmp_path: Path, prefix: str) -> No
 # --- MMMU ----------------------------------------------------------------------------------------
 
 
-def test_a_folder_for_each_subject_is_read_without_dev(tmp_path: Path) -> None:
+def test_subject_folders_are_read_without_dev(tmp_path: Path) -> None:
     mmmu_parquet(tmp_path / "Physics", "validation", 1)
     mmmu_parquet(tmp_path / "Physics", "dev", 2)
     mmmu_parquet(tmp_path / "Computer_Science", "validation", 3)
@@ -154,7 +154,7 @@ def test_options_are_parsed_and_never_executed(value: Any, options: tuple[str, .
 
 
 @given(st.text(max_size=60))
-def test_any_text_of_options_is_survived(value: str) -> None:
+def test_any_options_text_is_handled(value: str) -> None:
     assert all(isinstance(option, str) for option in parse_options(value))
 
 
@@ -190,7 +190,7 @@ def test_routing_follows_section_3_2(family: Any, answer: str, kind: str) -> Non
 # --- rows of one's own, several sources ------------------------------------------------------------
 
 
-def test_own_rows_go_by_the_rules_their_fields_ask_for(tmp_path: Path) -> None:
+def test_own_rows_are_routed_by_their_fields(tmp_path: Path) -> None:
     for i in range(3):
         write_picture(tmp_path / "pictures" / f"{i}.jpg", i, "JPEG")
     write_lines(
@@ -201,8 +201,8 @@ def test_own_rows_go_by_the_rules_their_fields_ask_for(tmp_path: Path) -> None:
             {"image": "pictures/2.jpg", "question": "Who?", "answer": "Ada", "family": "mmmu", "subject": "s"},
         ],
     )
-    found = _usable("rows", tmp_path)
-    assert [(c.type, c.row.answer, c.row.subject, c.suffix) for c in found] == [
+    usable = _usable("rows", tmp_path)
+    assert [(c.type, c.row.answer, c.row.subject, c.suffix) for c in usable] == [
         ("temporal", "2008", "", ".jpg"),
         ("entity", "y", "g", ".jpg"),
         ("entity", "Ada", "s", ".jpg"),
@@ -222,7 +222,7 @@ def test_true_and_false_answer_with_yes_and_no(tmp_path: Path) -> None:
     assert [row.answer for row in _rows("rows", tmp_path)] == ["Yes", "No", "No", "Yes", "true"]
 
 
-def test_a_nameless_folder_is_read_by_its_sub_folders(tmp_path: Path) -> None:
+def test_folder_without_name_is_read_by_sub_folder(tmp_path: Path) -> None:
     for name in ("rows", "mmmu", "misleading", ".hidden"):
         (tmp_path / name).mkdir()
     assert list(resolve_sources([("", str(tmp_path))])) == [
@@ -232,7 +232,7 @@ def test_a_nameless_folder_is_read_by_its_sub_folders(tmp_path: Path) -> None:
     ]
 
 
-def test_wrong_places_say_what_was_expected_and_found(tmp_path: Path) -> None:
+def test_wrong_paths_report_expected_and_actual_layout(tmp_path: Path) -> None:
     (tmp_path / "stuff").mkdir()
     (tmp_path / "notes.txt").touch()
     for name, expected in (("chartqa", "png/"), ("mmmu", "parquet"), ("rows", "rows.jsonl")):
@@ -249,7 +249,7 @@ def test_wrong_places_say_what_was_expected_and_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["broken.parquet", "broken_human.json", "broken2_human.json"])
-def test_a_file_that_is_broken_as_a_whole_is_named(tmp_path: Path, name: str) -> None:
+def test_broken_file_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes({"broken2_human.json": b'{"a": 1}'}.get(name, b"PAR1 [{"))
     with pytest.raises(SourceError, match=name):
         list(read_source("chartqa", str(tmp_path)))
@@ -325,7 +325,7 @@ def test_hostile_rows_are_counted_by_reason_and_never_fatal(tmp_path: Path) -> N
     assert len({c.id for c in usable}) == 4
 
 
-def test_ids_are_content_and_not_the_sources_ids(tmp_path: Path) -> None:
+def test_ids_derive_from_content_not_source_ids(tmp_path: Path) -> None:
     same_id = {"id": "7", "image": "0.png"}
     own_rows(tmp_path, ["1"])
     write_lines(
@@ -339,7 +339,7 @@ def test_ids_are_content_and_not_the_sources_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not REAL_DATA.exists(), reason="the real rows are not here")
-def test_real_mmmu_rows_of_both_spellings_of_options_are_read() -> None:
+def test_both_option_spellings_of_real_mmmu_rows_are_read() -> None:
     rows = _rows("mmmu", REAL_DATA / "mmmu")
     assert {type(row.options) for row in rows} == {tuple}
     assert all(len(row.options) >= 2 for row in rows)

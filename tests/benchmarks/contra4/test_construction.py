@@ -30,7 +30,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Modality
 from tests.support.contra4_writer import longest, scenes_of, writes
 from tests.support.data.contra4 import DATA, SHARED, Scripted, copy_rows, prompt, real_rows
-from tests.support.text_models import Interrupted, Kept
+from tests.support.text_models import CachedModel, Interrupted
 
 CONTRA4 = get_benchmark("contra4")
 # --- models that are rules -----------------------------------------------------------------------
@@ -41,16 +41,16 @@ def first(text: str) -> str:
 
 
 def build(place: Path, out: Path, **options: Any) -> Build:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "writer": Scripted("writer", writes),
         "checkers": (Scripted("agrees", writes),),
         "per_stratum": 4,
     }
-    return CONTRA4.build([("captioned", str(place))], out, BuildOptions(**(given | options)))
+    return CONTRA4.build([("captioned", str(place))], out, BuildOptions(**(defaults | options)))
 
 
-def samples(made: Build) -> list[Contra4Sample]:
-    return [Contra4Sample.from_row(row) for row in made.rows()]
+def samples(result: Build) -> list[Contra4Sample]:
+    return [Contra4Sample.from_row(row) for row in result.rows()]
 
 
 # --- the filters ---------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_the_filters_by_hand(by_order: list[Votes], filters: str) -> None:
     assert " ".join(passed_filters(by_order, 0)) == filters
 
 
-def test_all_permutations_with_the_scenes_as_they_stand_first() -> None:
+def test_permutations_begin_with_the_identity() -> None:
     assert [len(set(scene_orders(size))) for size in (2, 3, 4)] == [2, 6, 24]
     assert scene_orders(3)[0] == (0, 1, 2)
 
@@ -85,7 +85,7 @@ def test_all_permutations_with_the_scenes_as_they_stand_first() -> None:
 # --- the prompts ---------------------------------------------------------------------------------
 
 
-def test_the_prompts_stand_in_the_paper() -> None:
+def test_prompts_match_the_paper() -> None:
     paper = SHARED / "papers" / "contra4.txt"
     if not paper.is_file():
         pytest.skip("the paper is not beside the project")
@@ -102,7 +102,7 @@ def test_the_prompts_stand_in_the_paper() -> None:
     )
 
 
-def test_the_rule_filter_takes_terms_and_their_derivatives() -> None:
+def test_rule_filter_matches_terms_and_derivatives() -> None:
     refused = [
         "Which scene sounds calmer?",
         "Which textual scene is it?",
@@ -110,13 +110,13 @@ def test_the_rule_filter_takes_terms_and_their_derivatives() -> None:
         "Which is heard?",
     ]
     assert all(excluded_term(question) for question in refused)
-    kept = ["Which scene has a warmer heart?", "Which scene is worth celebrating?"]
-    assert [excluded_term(question) for question in kept] == [None, None]
+    questions = ["Which scene has a warmer heart?", "Which scene is worth celebrating?"]
+    assert [excluded_term(question) for question in questions] == [None, None]
     assert excluded_term("Which scene has more than one car?") == "more than one"
 
 
 @real_rows
-def test_the_rule_filter_refuses_no_published_question_but_seven() -> None:
+def test_rule_filter_rejects_seven_published_questions() -> None:
     questions = [row["question"] for name in ("test", "val") for row in json.loads((DATA / f"{name}.json").read_text())]
     # The published code's list has "more than one person", "object", "input" and "animal"; the paper's "more than one".
     assert Counter(map(excluded_term, questions)) == {None: 5328, "more than one": 7}
@@ -149,26 +149,26 @@ def test_similar_negatives_are_among_the_nearest_thirty() -> None:
     assert len(nearest) == NEAREST == 30
     assert {place % 2 for place in nearest} == {1}, "the other dogs"
     assert nearest[0] == 1, "the same caption"
-    drawn = [each for each, _ in zip(draw_scenes(scenes, 3, near, 0), range(200), strict=False)]
-    kinds = [{scene.caption.split()[1] for scene in each} for each in drawn]
+    drawn = [group for group, _ in zip(draw_scenes(scenes, 3, near, 0), range(200), strict=False)]
+    kinds = [{scene.caption.split()[1] for scene in group} for group in drawn]
     assert all(len(kind) == 1 for kind in kinds)
     mixed = [
-        {scene.caption.split()[1] for scene in each}
-        for each, _ in zip(draw_scenes(scenes, 3, None, 0), range(200), strict=False)
+        {scene.caption.split()[1] for scene in group}
+        for group, _ in zip(draw_scenes(scenes, 3, None, 0), range(200), strict=False)
     ]
     assert any(len(kind) == 2 for kind in mixed)
 
 
-def test_tuples_are_of_different_modalities_never_repeated_and_end() -> None:
+def test_tuples_mix_modalities_without_repetition() -> None:
     scenes = pool(3)
     drawn = list(draw_scenes(scenes, 2, None, 7))
-    assert len(drawn) == len({frozenset((s.source, s.name) for s in each) for each in drawn}) == 27
-    assert all(len({scene.modality for scene in each}) == 2 for each in drawn)
+    assert len(drawn) == len({frozenset((s.source, s.name) for s in group) for group in drawn}) == 27
+    assert all(len({scene.modality for scene in group}) == 2 for group in drawn)
     assert drawn == list(draw_scenes(scenes, 2, None, 7)) != list(draw_scenes(scenes, 2, None, 8))
     assert list(draw_scenes(scenes, 4, None, 0)) == []
 
 
-def test_words_are_vectors_of_length_one() -> None:
+def test_word_vectors_have_unit_length() -> None:
     vectors = WordCounts().embed(["a dog barks", "dogs barking", "a red car", ""])
     assert np.allclose(np.linalg.norm(vectors[:3], axis=1), 1)
     assert vectors[0] @ vectors[1] > 0.7 > 0.5 > vectors[0] @ vectors[2]
@@ -178,17 +178,17 @@ def test_words_are_vectors_of_length_one() -> None:
 
 
 @real_rows
-def test_every_model_is_asked_once_for_every_permutation(tmp_path: Path) -> None:
+def test_every_model_answers_every_permutation_once(tmp_path: Path) -> None:
     writer, others = Scripted("writer", writes), [Scripted("agrees", writes), Scripted("also", writes)]
-    made = build(copy_rows(tmp_path / "rows", 40), tmp_path / "out", writer=writer, checkers=tuple(others))
-    assert made.manifest["models"]["round trip"] == ["writer", "agrees", "also"]
-    candidates = [json.loads(line) for line in (made.path / "candidates.jsonl").read_text("utf-8").splitlines()]
-    calls = sum({2: 2, 3: 6, 4: 24}[each["size"]] for each in candidates)
+    result = build(copy_rows(tmp_path / "rows", 40), tmp_path / "out", writer=writer, checkers=tuple(others))
+    assert result.manifest["models"]["round trip"] == ["writer", "agrees", "also"]
+    candidates = [json.loads(line) for line in (result.path / "candidates.jsonl").read_text("utf-8").splitlines()]
+    calls = sum({2: 2, 3: 6, 4: 24}[item["size"]] for item in candidates)
     for model in (writer, *others):
         chosen = [text for text in model.asked if text.startswith("Select")]
         assert len(chosen) == len(set(chosen)) == calls
-    assert all(len(set(map(tuple, each["votes"]))) == 1 for each in candidates), "they all know the rule"
-    assert {(len(each.scenes), each.negatives) for each in samples(made)} == {
+    assert all(len(set(map(tuple, item["votes"]))) == 1 for item in candidates), "they all know the rule"
+    assert {(len(item.scenes), item.negatives) for item in samples(result)} == {
         (size, negatives) for size in (2, 3, 4) for negatives in ("random", "similar")
     }
     (step,) = {r.decoding.temperature for r in writer.requests if prompt(r).endswith("Generated Question:")}
@@ -197,67 +197,69 @@ def test_every_model_is_asked_once_for_every_permutation(tmp_path: Path) -> None
 
 
 @real_rows
-def test_a_model_that_prefers_a_place_passes_unpermuted_filters_alone(tmp_path: Path) -> None:
+def test_position_bias_passes_only_unpermuted_filters(tmp_path: Path) -> None:
     checkers = (Scripted("biased", first), Scripted("agrees", writes))
     place = copy_rows(tmp_path / "rows", 40)
     with pytest.raises(SourceError, match=r"no question about .* passes PUF"):
         build(place, tmp_path / "out", checkers=checkers)
-    made = build(
+    result = build(
         place, tmp_path / "two", per_stratum=2, checkers=(Scripted("agrees", writes), Scripted("also", writes))
     )
-    table = {row["Filter"]: row for row in csv.DictReader((made.path / "table-5.csv").open())}
+    table = {row["Filter"]: row for row in csv.DictReader((result.path / "table-5.csv").open())}
     assert len({row["Aggregated / All"] for row in table.values()}) == 1
     assert table["PUF"]["Human Acc."] == "n/a"
 
 
 @real_rows
-def test_the_right_scene_stands_in_every_place_as_often(tmp_path: Path) -> None:
-    made = samples(build(copy_rows(tmp_path / "rows", 60), tmp_path / "out", per_stratum=12))
-    counted = Counter((len(each.scenes), each.negatives, each.answer) for each in made)
+def test_correct_scene_is_balanced_over_positions(tmp_path: Path) -> None:
+    drawn = samples(build(copy_rows(tmp_path / "rows", 60), tmp_path / "out", per_stratum=12))
+    counted = Counter((len(sample.scenes), sample.negatives, sample.answer) for sample in drawn)
     assert {counted[size, "random", place] for size in (2, 3, 4) for place in range(size)} == {6, 4, 3}
-    for each in made:
-        assert LETTERS[each.answer] == longest([scene.caption for scene in each.scenes]) == each.gold
-        assert each.filters == ("MF", "UF", "PMF", "PUF")
+    for sample in drawn:
+        assert LETTERS[sample.answer] == longest([scene.caption for scene in sample.scenes]) == sample.gold
+        assert sample.filters == ("MF", "UF", "PMF", "PUF")
 
 
-class Rules(Kept):
+class Rules(CachedModel):
     """A rule behind a cache of replies, and a plug to pull."""
 
-    def __init__(self, name: str, kept: dict[str, Generation], most: int | None = None) -> None:
-        super().__init__(lambda request: Generation(request.id, writes(prompt(request)), "stop"), kept=kept, most=most)
+    def __init__(self, name: str, replies: dict[str, Generation], most: int | None = None) -> None:
+        super().__init__(
+            lambda request: Generation(request.id, writes(prompt(request)), "stop"), replies=replies, most=most
+        )
         self.name = name
 
 
 @real_rows
-def test_a_killed_build_resumes_and_asks_nothing_twice(tmp_path: Path) -> None:
+def test_killed_build_resumes_without_repeated_requests(tmp_path: Path) -> None:
     place = copy_rows(tmp_path / "rows", 30)
-    kept: list[dict[str, Generation]] = [{}, {}]
-    asked = 0
+    replies: list[dict[str, Generation]] = [{}, {}]
+    count = 0
     for most in (25, 40, 60, None):
-        models = [Rules("writer", kept[0], most), Rules("checker", kept[1], most)]
+        models = [Rules("writer", replies[0], most), Rules("checker", replies[1], most)]
         if most is None:
-            made = build(place, tmp_path / "out", writer=models[0], checkers=(models[1],))
+            result = build(place, tmp_path / "out", writer=models[0], checkers=(models[1],))
         else:
             with pytest.raises(Interrupted):
                 build(place, tmp_path / "out", writer=models[0], checkers=(models[1],))
             assert not (tmp_path / "out").exists()
-        asked += sum(len(model.asked) for model in models)
-    assert asked == len(kept[0]) + len(kept[1])
+        count += sum(len(model.asked) for model in models)
+    assert count == len(replies[0]) + len(replies[1])
     undisturbed = build(
         place, tmp_path / "again", writer=Scripted("writer", writes), checkers=(Scripted("checker", writes),)
     )
-    assert undisturbed.digest == made.digest
+    assert undisturbed.digest == result.digest
 
 
 @real_rows
-def test_what_fails_is_told_and_not_guessed(tmp_path: Path) -> None:
+def test_failed_replies_are_reported(tmp_path: Path) -> None:
     place = copy_rows(tmp_path / "rows", 30)
 
     def sometimes(text: str) -> str | None:
         return None if text.startswith("Select") and len(scenes_of(text)[0]) % 5 == 0 else writes(text)
 
-    made = build(place, tmp_path / "out", checkers=(Scripted("breaks", sometimes),))
-    reasons = Counter(json.loads(line)["reason"] for line in (made.path / "skipped.jsonl").read_text().splitlines())
+    result = build(place, tmp_path / "out", checkers=(Scripted("breaks", sometimes),))
+    reasons = Counter(json.loads(line)["reason"] for line in (result.path / "skipped.jsonl").read_text().splitlines())
     assert reasons["error: breaks gave no choice (it broke)"]
     with pytest.raises(ModelError, match=r"mute answered none of \d+ requests \(it broke\)"):
         build(place, tmp_path / "mute", checkers=(Scripted("mute", lambda _: None),))
@@ -268,17 +270,18 @@ def test_what_fails_is_told_and_not_guessed(tmp_path: Path) -> None:
 
 
 @real_rows
-def test_people_fill_in_the_sheet_and_the_tables_have_their_figures(tmp_path: Path) -> None:
+def test_tables_use_the_labels_of_the_filled_in_sheet(tmp_path: Path) -> None:
     place = copy_rows(tmp_path / "rows", 40)
     out = build(place, tmp_path / "out").path
     rows = list(csv.DictReader((out / "checks.csv").open(newline="")))
     answers: Mapping[str, str] = {
-        each["id"]: each["answer"] for each in map(json.loads, (out / "candidates.jsonl").read_text().splitlines())
+        candidate["id"]: candidate["answer"]
+        for candidate in map(json.loads, (out / "candidates.jsonl").read_text().splitlines())
     }
     assert "answer" not in rows[0]
-    said = ["right", "right", "none", "AB"]
+    labels = ["right", "right", "none", "AB"]
     for number, row in enumerate(rows):
-        what = said[number % 4]
+        what = labels[number % 4]
         row["choice"] = answers[row["id"]].lower() if what == "right" else what
     filled = tmp_path / "filled.csv"
     with filled.open("w", newline="") as stream:
@@ -290,23 +293,23 @@ def test_people_fill_in_the_sheet_and_the_tables_have_their_figures(tmp_path: Pa
         options = BuildOptions(writer=Scripted("writer", writes), checkers=(Scripted("agrees", writes),), per_stratum=4)
         return CONTRA4.build([("captioned", str(place)), ("checks", str(sheet))], tmp_path / name, options).path
 
-    made = again(filled, "checked")
+    result = again(filled, "checked")
     n = len(rows)
     right = sum(number % 4 < 2 for number in range(n))
-    (none,) = [row for row in csv.DictReader((made / "table-1.csv").open()) if row["Filter"] == "None"]
+    (none,) = [row for row in csv.DictReader((result / "table-1.csv").open()) if row["Filter"] == "None"]
     assert none["Human Acc."] == f"{right / n:.4f}"
     assert float(none["Human Acc. low"]) < right / n < float(none["Human Acc. high"])
     assert none["N/A"] == f"{sum(number % 4 == 2 for number in range(n)) / n:.4f}"
-    (puf,) = [row for row in csv.DictReader((made / "table-5.csv").open()) if row["Filter"] == "PUF"]
+    (puf,) = [row for row in csv.DictReader((result / "table-5.csv").open()) if row["Filter"] == "PUF"]
     assert puf["Recall"] == "1.0000"
     assert puf["O/A"] == f"{sum(number % 4 == 3 for number in range(n)) / (n - right):.4f}"
-    assert (made / "table-7.csv").is_file()
+    assert (result / "table-7.csv").is_file()
     filled.write_text(filled.read_text().replace("none", "perhaps"))
     with pytest.raises(SourceError, match=r"line 4: the choice 'perhaps' is neither letters of its scenes nor 'none'"):
         again(filled, "bad")
 
 
-def test_a_folder_without_captioned_media(tmp_path: Path) -> None:
+def test_folder_without_captioned_media_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "captions.jsonl").write_text(
         json.dumps({"source": "clotho", "id": "a.wav", "modality": "audio", "caption": "Rain"}) + "\n{}\n"

@@ -24,25 +24,25 @@ from benchmarks.contra4.construction.meteor import align, chunks, meteor, words
         ("", "a red car", 0.0),
     ],
 )
-def test_scores_worked_out_by_hand(candidate: str, reference: str, score: float) -> None:
+def test_scores_match_manual_computation(candidate: str, reference: str, score: float) -> None:
     assert meteor(candidate, reference) == pytest.approx(score, abs=5e-5)
 
 
-def test_equal_words_match_before_words_of_one_stem() -> None:
+def test_exact_matches_precede_stem_matches() -> None:
     assert align(["dogs", "dog"], ["dog", "dogs"]) == [(0, 1), (1, 0)]
     assert align(["dogs", "dogs"], ["dog", "dogs"]) == [(0, 0), (1, 1)]
     assert chunks([(0, 0), (1, 1), (2, 4)]) == 2
 
 
 @given(st.lists(st.sampled_from(["a", "dog", "dogs", "runs", "run"]), max_size=12), st.data())
-def test_an_alignment_is_one_to_one_and_as_large_as_can_be(said: list[str], data: st.DataObject) -> None:
-    meant = data.draw(st.lists(st.sampled_from(["a", "dog", "dogs", "runs", "run"]), max_size=12))
-    pairs = align(said, meant)
+def test_alignment_is_one_to_one_and_maximal(candidate: list[str], data: st.DataObject) -> None:
+    reference = data.draw(st.lists(st.sampled_from(["a", "dog", "dogs", "runs", "run"]), max_size=12))
+    pairs = align(candidate, reference)
     assert len({i for i, _ in pairs}) == len({j for _, j in pairs}) == len(pairs)
     stems = {"dogs": "dog", "runs": "run"}
-    left, right = ([stems.get(word, word) for word in each] for each in (said, meant))
+    left, right = ([stems.get(word, word) for word in words] for words in (candidate, reference))
     assert len(pairs) == sum(min(left.count(word), right.count(word)) for word in set(left))
-    assert 0 <= meteor(" ".join(said), " ".join(meant)) <= 1
+    assert 0 <= meteor(" ".join(candidate), " ".join(reference)) <= 1
 
 
 def test_hostile_text_is_bounded() -> None:

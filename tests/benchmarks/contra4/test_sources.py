@@ -30,12 +30,12 @@ def build(folder: Path, out: Path, *more: tuple[str, str], **options: Any) -> Bu
     return CONTRA4.build([("published", str(folder)), *more], out, BuildOptions(**options))
 
 
-def asked(made: Build, prompt_set: str = "official") -> dict[str, Instance]:
-    return {each.condition: each for each in CONTRA4.instances(made, prompt_set)}
+def instances_by_condition(result: Build, prompt_set: str = "official") -> dict[str, Instance]:
+    return {row.condition: row for row in CONTRA4.instances(result, prompt_set)}
 
 
-def skipped(made: Build) -> list[dict[str, str]]:
-    return [json.loads(line) for line in (made.path / "skipped.jsonl").read_text("utf-8").splitlines()]
+def skipped(result: Build) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (result.path / "skipped.jsonl").read_text("utf-8").splitlines()]
 
 
 # --- the published rows --------------------------------------------------------------------------
@@ -43,13 +43,13 @@ def skipped(made: Build) -> list[dict[str, str]]:
 
 @real_rows
 def test_every_published_row_is_read_and_counted() -> None:
-    found = list(read_samples(str(DATA)))
-    assert not [each for each in found if isinstance(each, SkippedRow)]
-    samples = [each.sample for each in found if not isinstance(each, SkippedRow)]
-    assert Counter(each.split for each in samples) == {"test": 2335, "val": 3000}
-    assert len({each.id for each in samples}) == 5335
-    test = [each for each in samples if each.split == "test"]
-    kinds = Counter((len(each.scenes), each.negatives) for each in test)
+    rows = list(read_samples(str(DATA)))
+    assert not [sample for sample in rows if isinstance(sample, SkippedRow)]
+    samples = [sample.sample for sample in rows if not isinstance(sample, SkippedRow)]
+    assert Counter(sample.split for sample in samples) == {"test": 2335, "val": 3000}
+    assert len({sample.id for sample in samples}) == 5335
+    test = [sample for sample in samples if sample.split == "test"]
+    kinds = Counter((len(sample.scenes), sample.negatives) for sample in test)
     assert kinds == {
         (2, "random"): 415,
         (2, "similar"): 396,
@@ -58,21 +58,21 @@ def test_every_published_row_is_read_and_counted() -> None:
         (4, "random"): 357,
         (4, "similar"): 366,
     }
-    combinations = Counter(each.modalities for each in test)
+    combinations = Counter(sample.modalities for sample in test)
     assert combinations["audio+3d+image+video"] == 723
     assert (combinations["audio+image"], combinations["audio+3d"], combinations["3d+image"]) == (263, 238, 225)
     assert sum(combinations[name] for name in ("3d+image+image", "audio+image+image", "3d+3d+image")) == 21
     # "Answer distribution is balanced post-hoc" holds of the test rows with four scenes alone.
-    assert Counter(each.letters[each.answer] for each in test if len(each.scenes) == 4) == {
+    assert Counter(sample.letters[sample.answer] for sample in test if len(sample.scenes) == 4) == {
         "A": 182,
         "B": 177,
         "C": 180,
         "D": 184,
     }
-    assert Counter(each.letters[each.answer] for each in test if len(each.scenes) == 2) == {"A": 457, "B": 354}
-    assert {each.gold for each in samples if each.split == "val"} == {"Scene A", "Scene B", "Scene C", "Scene D"}
-    assert {each.gold for each in test} == set("ABCD")
-    assert Counter(each.category for each in test).most_common(2) == [
+    assert Counter(sample.letters[sample.answer] for sample in test if len(sample.scenes) == 2) == {"A": 457, "B": 354}
+    assert {sample.gold for sample in samples if sample.split == "val"} == {"Scene A", "Scene B", "Scene C", "Scene D"}
+    assert {sample.gold for sample in test} == set("ABCD")
+    assert Counter(sample.category for sample in test).most_common(2) == [
         ("Other", 531),
         ("Emotions & Sentory Experiences", 386),
     ]
@@ -80,31 +80,31 @@ def test_every_published_row_is_read_and_counted() -> None:
 
 @real_rows
 @pytest.mark.slow
-def test_rows_run_as_far_as_their_media_allow(tmp_path: Path) -> None:
-    made = build(DATA, tmp_path / "out", ("coco_val", str(COCO / "val2017")))
-    assert made.manifest["samples"] == 5335
-    assert made.manifest["scenes"]["Image"] == {"there": 235, "missing": 3956}
-    assert made.manifest["with_all_media"] == 0
-    # Every row of a picture that is here holds it, and is asked by its own captions; what is missing is told by row.
-    conditions = Counter(each.condition for each in CONTRA4.instances(made, "official"))
+def test_published_rows_without_media_run_on_captions(tmp_path: Path) -> None:
+    result = build(DATA, tmp_path / "out", ("coco_val", str(COCO / "val2017")))
+    assert result.manifest["samples"] == 5335
+    assert result.manifest["scenes"]["Image"] == {"there": 235, "missing": 3956}
+    assert result.manifest["with_all_media"] == 0
+    # Rows include the pictures that are here and run on their captions; missing media are reported by row.
+    conditions = Counter(item.condition for item in CONTRA4.instances(result, "official"))
     assert conditions == {"gold-captions": 5335}
-    scenes = [scene for each in made.rows() for scene in Contra4Sample.from_row(each).scenes]
+    scenes = [scene for item in result.rows() for scene in Contra4Sample.from_row(item).scenes]
     assert sum(scene.media is not None for scene in scenes) == 235
-    missing = skipped(made)
+    missing = skipped(result)
     assert len(missing) == 15_917 - 235
     assert "Scene B, msrvtt_test/video6841" in missing[1]["row"]
 
 
 @real_rows
 def test_real_mixed_rows_have_all_their_media(tmp_path: Path) -> None:
-    made = build(mixed_rows(tmp_path / "rows"), tmp_path / "out")
-    assert made.manifest["samples"] == made.manifest["with_all_media"] == 33
-    assert set(made.manifest["combinations"].values()) == {3}
-    found = [each for each in CONTRA4.instances(made, "official") if each.condition == "media"]
-    assert len(found) == 33
-    media = [part for each in found for part in each.parts if isinstance(part, Media)]
+    result = build(mixed_rows(tmp_path / "rows"), tmp_path / "out")
+    assert result.manifest["samples"] == result.manifest["with_all_media"] == 33
+    assert set(result.manifest["combinations"].values()) == {3}
+    instances = [instance for instance in CONTRA4.instances(result, "official") if instance.condition == "media"]
+    assert len(instances) == 33
+    media = [part for instance in instances for part in instance.parts if isinstance(part, Media)]
     assert {part.modality for part in media} == {"audio", "point_cloud", "image", "video"}
-    assert all(made.media_path(part).is_file() for part in media)
+    assert all(result.media_path(part).is_file() for part in media)
 
 
 # --- what is asked -------------------------------------------------------------------------------
@@ -113,53 +113,55 @@ def test_real_mixed_rows_have_all_their_media(tmp_path: Path) -> None:
 def test_the_official_prompts(tmp_path: Path) -> None:
     folder = write_source(tmp_path / "rows", [row("one", PLAIN[:3], "Scene C")])
     captioners = {key: Scripted(key, lambda _: "a caption") for key in ("image", "audio", "point_cloud")}
-    found = asked(build(folder, tmp_path / "out", captioners=captioners))
-    assert list(found) == ["media", "captions", "gold-captions"]
-    parts = [part.text if isinstance(part, Text) else part.modality for part in found["media"].parts]
+    instances = instances_by_condition(build(folder, tmp_path / "out", captioners=captioners))
+    assert list(instances) == ["media", "captions", "gold-captions"]
+    parts = [part.text if isinstance(part, Text) else part.modality for part in instances["media"].parts]
     assert parts == [
         *("Scene A: ", "image", "Scene B: ", "audio", "Scene C: ", "point_cloud"),
         "Which scene is louder? Choose from: Scene A, Scene B, Scene C\nAnswer:",
     ]
-    assert found["gold-captions"].parts == (
+    assert instances["gold-captions"].parts == (
         Text(
             "Answer the question Which scene is louder? by selecting one of the following options: "
             "Option A: A room with a chair, Option B: A dog barks twice, Option C: A white teapot. Answer: Option"
         ),
     )
-    assert found["media"].references == {"answer": ("C",), "gold": ("Scene C",), "options": ("A", "B", "C")}
-    assert found["media"].strata["modalities"] == "audio+3d+image"
+    assert instances["media"].references == {"answer": ("C",), "gold": ("Scene C",), "options": ("A", "B", "C")}
+    assert instances["media"].strata["modalities"] == "audio+3d+image"
 
 
 def test_the_printed_prompt_for_media_and_captions(tmp_path: Path) -> None:
-    found = asked(build(write_source(tmp_path / "rows", [row("one", PLAIN[:2])]), tmp_path / "out"), "paper")
-    parts = [part.text if isinstance(part, Text) else part.modality for part in found["media"].parts]
+    instances = instances_by_condition(
+        build(write_source(tmp_path / "rows", [row("one", PLAIN[:2])]), tmp_path / "out"), "paper"
+    )
+    parts = [part.text if isinstance(part, Text) else part.modality for part in instances["media"].parts]
     head = (
         "Select which of the scenes best answers the question. Respond with brevity, and only include your choice in the "
         "response.\nQuestion: Which scene is louder?\nChoices:\nScene A. "
     )
     assert parts == [head, "image", "\nScene B. ", "audio", "\nAnswer:"]
-    (text,) = found["gold-captions"].parts
+    (text,) = instances["gold-captions"].parts
     assert text == Text(f"{head}A room with a chair\nScene B. A dog barks twice\nAnswer:")
 
 
-def test_3d_and_video_as_pictures_when_asked(tmp_path: Path) -> None:
+def test_rendered_option_turns_3d_and_video_into_pictures(tmp_path: Path) -> None:
     folder = write_source(tmp_path / "rows", [row("one", PLAIN)])
 
     def render(data: bytes, suffix: str, modality: str) -> list[bytes]:
         assert (suffix, modality) in ((".npz", "point_cloud"), (".mp4", "video"))
         return [picture(number) for number in range(3)]
 
-    made = build(folder, tmp_path / "out", render=render)
-    shown = [part.modality for part in asked(made)["rendered"].parts if isinstance(part, Media)]
-    assert shown == ["image", "audio", "image", "image", "image", "image", "image", "image"]
-    assert made.manifest["rendered"] == 1
+    result = build(folder, tmp_path / "out", render=render)
+    modalities = [part.modality for part in instances_by_condition(result)["rendered"].parts if isinstance(part, Media)]
+    assert modalities == ["image", "audio", "image", "image", "image", "image", "image", "image"]
+    assert result.manifest["rendered"] == 1
 
     def broken(data: bytes, suffix: str, modality: str) -> list[bytes]:
         raise MediaError("the medium", "is truncated; replace it")
 
-    made = build(folder, tmp_path / "broken", render=broken)
-    assert list(asked(made)) == ["media", "gold-captions"]
-    assert {"cannot be rendered: is truncated" in each["reason"] for each in skipped(made)} == {True}
+    result = build(folder, tmp_path / "broken", render=broken)
+    assert list(instances_by_condition(result)) == ["media", "gold-captions"]
+    assert {"cannot be rendered: is truncated" in problem["reason"] for problem in skipped(result)} == {True}
 
 
 def test_a_captioner_describes_each_medium_once(tmp_path: Path) -> None:
@@ -167,17 +169,17 @@ def test_a_captioner_describes_each_medium_once(tmp_path: Path) -> None:
     folder = write_source(tmp_path / "rows", rows)
     image = Scripted("eye", lambda _: "<think>hm</think> A small\nroom ")
     audio = Scripted("ear", lambda _: "A dog")
-    made = build(folder, tmp_path / "out", captioners={"image": image, "audio": audio})
+    result = build(folder, tmp_path / "out", captioners={"image": image, "audio": audio})
     assert image.asked == ["Describe the image"]
     assert audio.asked == ["Describe the audio"]
-    found = [each for each in CONTRA4.instances(made, "official") if each.condition == "captions"]
-    assert [each.strata["modalities"] for each in found] == ["audio+image", "audio+image"]
-    assert "Option A: A small room, Option B: A dog." in prompt_of(found[0])
-    assert made.manifest["captioners"] == {"Audio": "ear", "Image": "eye"}
+    instances = [item for item in CONTRA4.instances(result, "official") if item.condition == "captions"]
+    assert [item.strata["modalities"] for item in instances] == ["audio+image", "audio+image"]
+    assert "Option A: A small room, Option B: A dog." in prompt_of(instances[0])
+    assert result.manifest["captioners"] == {"Audio": "ear", "Image": "eye"}
     mute = Scripted("mute", lambda _: None)
-    made = build(folder, tmp_path / "mute", captioners={"image": image, "audio": mute})
-    assert not [each for each in CONTRA4.instances(made, "official") if each.condition == "captions"]
-    reasons = [each["reason"] for each in skipped(made)]
+    result = build(folder, tmp_path / "mute", captioners={"image": image, "audio": mute})
+    assert not [item for item in CONTRA4.instances(result, "official") if item.condition == "captions"]
+    reasons = [item["reason"] for item in skipped(result)]
     assert reasons == ["no captions condition: the captioner gave no reply (it broke)"] * 3
 
 
@@ -185,7 +187,7 @@ def prompt_of(instance: Instance) -> str:
     return "".join(part.text for part in instance.parts if isinstance(part, Text))
 
 
-def test_captions_are_asked_of_pictures_where_there_are_some(tmp_path: Path) -> None:
+def test_captioner_is_used_for_available_pictures(tmp_path: Path) -> None:
     folder = write_source(tmp_path / "rows", [row("one", PLAIN[2:])])
     video = Scripted("eye", lambda _: "A man")
     build(folder, tmp_path / "out", captioners={"video": video}, render=lambda *_: [picture(1), picture(2)])
@@ -197,7 +199,7 @@ def test_captions_are_asked_of_pictures_where_there_are_some(tmp_path: Path) -> 
 # --- what is left out ----------------------------------------------------------------------------
 
 
-def test_media_that_are_missing_or_broken_are_told_by_row(tmp_path: Path) -> None:
+def test_missing_or_broken_media_are_reported_by_row(tmp_path: Path) -> None:
     rows = [
         row("whole", PLAIN[:2]),
         row("missing", [PLAIN[0], ("audio", "clotho", "gone.wav", "Wind")]),
@@ -212,10 +214,10 @@ def test_media_that_are_missing_or_broken_are_told_by_row(tmp_path: Path) -> Non
         (folder / "coco_val" / "000000000139.jpg").read_bytes()[:300]
     )
     (folder / "clotho" / "empty.wav").write_bytes(b"")
-    made = build(folder, tmp_path / "out")
-    under = Counter(each.condition for each in CONTRA4.instances(made, "official"))
+    result = build(folder, tmp_path / "out")
+    under = Counter(item.condition for item in CONTRA4.instances(result, "official"))
     assert under == {"media": 1, "gold-captions": 7}
-    reasons = {each["row"].partition("(")[2].partition(")")[0]: each["reason"] for each in skipped(made)}
+    reasons = {item["row"].partition("(")[2].partition(")")[0]: item["reason"] for item in skipped(result)}
     assert reasons == {
         "missing": "no media condition, audio is missing",
         "broken": "no media condition, image is truncated or damaged",
@@ -244,7 +246,7 @@ def test_media_that_are_missing_or_broken_are_told_by_row(tmp_path: Path) -> Non
         ({"examples": [], "modalities": []}, "the row has not two to four examples"),
     ],
 )
-def test_rows_that_cannot_be_asked(change: dict[str, Any], reason: str) -> None:
+def test_rows_without_a_usable_question_are_skipped(change: dict[str, Any], reason: str) -> None:
     with pytest.raises(RowProblem) as problem:
         parse_sample(row("one", PLAIN[:2]) | change)
     assert str(problem.value) == reason
@@ -254,8 +256,8 @@ def test_the_fields_of_the_papers_appendix_are_read_too() -> None:
     plain = row("one", PLAIN[:2], "Scene B")
     plural = {**plain, "questions": [plain.pop("question")], "answers": [plain.pop("answer")]}
     del plural["question"], plural["answer"]
-    made = parse_sample(plural)
-    assert (made.question, made.answer, made.gold) == ("Which scene is louder?", 1, "Scene B")
+    sample = parse_sample(plural)
+    assert (sample.question, sample.answer, sample.gold) == ("Which scene is louder?", 1, "Scene B")
 
 
 _VALUES: list[Any] = [
@@ -281,18 +283,18 @@ _FIELDS = ["id", "examples", "modalities", "question", "answer", "q_type", "sele
 
 
 @given(st.dictionaries(st.sampled_from(_FIELDS), st.sampled_from(_VALUES) | st.text(max_size=8), max_size=4))
-def test_whatever_a_row_holds_it_is_a_sample_or_a_row_problem(change: dict[str, Any]) -> None:
+def test_any_row_is_a_sample_or_a_problem(change: dict[str, Any]) -> None:
     try:
-        made = parse_sample(row("one", PLAIN) | change)
+        sample = parse_sample(row("one", PLAIN) | change)
     except RowProblem:
         return
-    assert Contra4Sample.from_row(json.loads(json.dumps(made.to_row()))) == made
+    assert Contra4Sample.from_row(json.loads(json.dumps(sample.to_row()))) == sample
 
 
 def test_repeated_rows_and_ids_are_left_out(tmp_path: Path) -> None:
     rows = [row("one", PLAIN[:2]), row("two", PLAIN[:2]), row("one", PLAIN[1:3]), "no row"]
-    made = build(write_source(tmp_path / "rows", rows), tmp_path / "out")
-    assert [each["reason"] for each in skipped(made)] == [
+    result = build(write_source(tmp_path / "rows", rows), tmp_path / "out")
+    assert [problem["reason"] for problem in skipped(result)] == [
         "repeated: another row is the same sample",
         "repeated id: another row has this id",
         "the line is not a JSON object",
@@ -318,19 +320,19 @@ def test_the_same_source_gives_the_same_build(tmp_path: Path) -> None:
     assert build(folder, tmp_path / "a").digest == build(folder, tmp_path / "b").digest
 
 
-def test_a_damaged_medium_of_any_kind_is_noted_and_only_its_row_loses_the_condition(tmp_path: Path) -> None:
+def test_damaged_medium_affects_only_its_own_row(tmp_path: Path) -> None:
     rows = [row("one", PLAIN), row("two", PLAIN[:2])]
     folder = write_source(tmp_path / "rows", rows)
     for name in ("pointllm/abc_8192.npz", "msrvtt_test/video7.mp4"):
         (folder / name).write_bytes((folder / name).read_bytes()[:700])
-    made = build(folder, tmp_path / "out")
-    reasons = [each["reason"] for each in skipped(made)]
+    result = build(folder, tmp_path / "out")
+    reasons = [problem["reason"] for problem in skipped(result)]
     assert len(reasons) == 2
     assert all("is truncated or damaged" in reason for reason in reasons)
-    assert made.manifest["with_all_media"] == 1
+    assert result.manifest["with_all_media"] == 1
 
 
-def test_the_renderer_is_the_projects_own(tmp_path: Path) -> None:
-    made = build(write_source(tmp_path / "rows", [row("one", PLAIN)]), tmp_path / "out", render=media_pictures)
-    shown = [part for part in asked(made)["rendered"].parts if isinstance(part, Media)]
-    assert [part.modality for part in shown] == ["image", "audio", *["image"] * (6 + 8)]
+def test_project_renderer_is_used(tmp_path: Path) -> None:
+    result = build(write_source(tmp_path / "rows", [row("one", PLAIN)]), tmp_path / "out", render=media_pictures)
+    media = [part for part in instances_by_condition(result)["rendered"].parts if isinstance(part, Media)]
+    assert [part.modality for part in media] == ["image", "audio", *["image"] * (6 + 8)]

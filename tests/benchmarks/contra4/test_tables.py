@@ -38,8 +38,8 @@ def record(
     instance = Instance(f"q{number}/{condition}", f"q{number}", condition, "Which?", (), references, strata)
     if reply is None:
         return Record(instance, (Generation(f"{instance.id}#0", "", "error", error="it broke"),))
-    asked = Record(instance, (Generation(f"{instance.id}#0", reply, "stop"),))
-    return Record(instance, asked.generations, {CHOICE.id: CHOICE.judge(asked)})
+    unjudged = Record(instance, (Generation(f"{instance.id}#0", reply, "stop"),))
+    return Record(instance, unjudged.generations, {CHOICE.id: CHOICE.judge(unjudged)})
 
 
 def tables(*records: Record, judge: str = CHOICE.id) -> dict[str, Table]:
@@ -47,12 +47,12 @@ def tables(*records: Record, judge: str = CHOICE.id) -> dict[str, Table]:
 
 
 def cell(table: Table, row: str, column: str) -> Estimate:
-    found = dict(table.rows)[row][table.columns.index(column)]
-    assert isinstance(found, Estimate)
-    return found
+    value = dict(table.rows)[row][table.columns.index(column)]
+    assert isinstance(value, Estimate)
+    return value
 
 
-def test_table_2_by_hand() -> None:
+def test_table_2_matches_manual_computation() -> None:
     records = [
         record(1, "Scene A"),
         record(2, "Scene B"),
@@ -62,8 +62,8 @@ def test_table_2_by_hand() -> None:
         record(6, "Answer: it depends", size=3),  # no choice; officially right by the A of "Answer"
         record(7, None, size=3),
     ]
-    found = tables(*records)
-    main = found["main"]
+    results = tables(*records)
+    main = results["main"]
     assert main.columns == tuple(MAIN_COLUMNS)
     values = {column: cell(main, "m", column).value for column in main.columns}
     assert values == {
@@ -83,12 +83,12 @@ def test_table_2_by_hand() -> None:
     official = {column: cell(main, "m (official)", column).value for column in main.columns}
     assert (official["2 Modalities / Sim."], official["3 Modalities / All"]) == (1.0, 0.5)
     assert official["All / All"] == pytest.approx(4 / 6)
-    whole = cell(main, "m", "All / All")
-    assert whole.n == 6
-    assert whole.low is not None
-    assert whole.high is not None
-    assert 0 <= whole.low < 2 / 6 < whole.high <= 1
-    (failures,) = found["failures"].rows
+    total = cell(main, "m", "All / All")
+    assert total.n == 6
+    assert total.low is not None
+    assert total.high is not None
+    assert 0 <= total.low < 2 / 6 < total.high <= 1
+    (failures,) = results["failures"].rows
     assert failures == ("m / media", (6, 3, 3, 0, 1, 0, 0))
 
 
@@ -104,17 +104,17 @@ def test_combinations_and_categories() -> None:
         record(3, "A", modalities="3d+image", category="My own"),
         record(4, "A", size=3, modalities="3d+image+image", category="Other"),
     ]
-    found = tables(*records)
-    assert found["combinations"].columns == COMBINATIONS
+    results = tables(*records)
+    assert results["combinations"].columns == COMBINATIONS
     assert len(COMBINATIONS) == 11
-    assert cell(found["combinations"], "m", "3d+image").value == 0.5
-    assert cell(found["combinations"], "m", "audio+video").value is None
-    assert found["combinations"].notes[0] == "Left out: samples in which a modality occurs twice (1)."
-    assert found["categories"].columns == ("Other", "Threats, Risks & Safety", "My own")
-    assert [cell(found["categories"], "m", name).n for name in found["categories"].columns] == [2, 1, 1]
+    assert cell(results["combinations"], "m", "3d+image").value == 0.5
+    assert cell(results["combinations"], "m", "audio+video").value is None
+    assert results["combinations"].notes[0] == "Left out: samples in which a modality occurs twice (1)."
+    assert results["categories"].columns == ("Other", "Threats, Risks & Safety", "My own")
+    assert [cell(results["categories"], "m", name).n for name in results["categories"].columns] == [2, 1, 1]
 
 
-def test_each_condition_has_its_rows() -> None:
+def test_every_condition_has_rows() -> None:
     records = [record(1, "A"), record(1, "B", condition="gold-captions"), record(1, "A", condition="captions")]
     rows = [row for row, _ in tables(*records)["main"].rows]
     assert rows == [f"m{part}{how}" for part in ("", " / captions", " / gold-captions") for how in ("", " (official)")]
@@ -126,24 +126,24 @@ def test_table_6_counts_every_medium_once() -> None:
         record(1, "A", condition="captions", captions=[dog, ("image", "A red car", "A red car")]),
         record(2, "A", condition="captions", captions=[dog, ("image", "Nothing", "Two men")]),
     ]
-    found = tables(*records)["captions"]
-    assert found.columns == ("Image", "Video", "Audio", "3D") == tuple(CAPTION_COLUMNS)
-    assert cell(found, "m", "Image").value == pytest.approx(meteor("A red car", "A red car") / 2)
-    assert cell(found, "m", "Audio").value == pytest.approx(meteor("A dog barks", "A dog is barking"))
-    assert (cell(found, "m", "Image").n, cell(found, "m", "Audio").n) == (2, 1)
-    assert cell(found, "m", "Video").reason == "no caption of it was predicted"
-    assert "METEOR (exact, stem)" in found.notes[0]
-    assert found.judges == ()
+    table = tables(*records)["captions"]
+    assert table.columns == ("Image", "Video", "Audio", "3D") == tuple(CAPTION_COLUMNS)
+    assert cell(table, "m", "Image").value == pytest.approx(meteor("A red car", "A red car") / 2)
+    assert cell(table, "m", "Audio").value == pytest.approx(meteor("A dog barks", "A dog is barking"))
+    assert (cell(table, "m", "Image").n, cell(table, "m", "Audio").n) == (2, 1)
+    assert cell(table, "m", "Video").reason == "no caption of it was predicted"
+    assert "METEOR (exact, stem)" in table.notes[0]
+    assert table.judges == ()
     assert "captions" not in tables(record(1, "A"))
 
 
-def test_no_answers_are_no_figures() -> None:
-    found = tables(record(1, None))
-    assert cell(found["main"], "m", "All / All").reason == "no such question is answered"
+def test_metrics_are_na_without_answers() -> None:
+    results = tables(record(1, None))
+    assert cell(results["main"], "m", "All / All").reason == "no such question is answered"
     assert tables()["main"].rows == ()
 
 
-def test_figures_for_correction_are_the_accuracies() -> None:
+def test_metrics_for_correction_are_accuracies() -> None:
     import numpy as np
 
     counts = np.zeros((4, 2))
@@ -152,11 +152,11 @@ def test_figures_for_correction_are_the_accuracies() -> None:
     assert np.isnan(label_metrics().of["Accuracy, captions"](counts))
 
 
-def test_the_papers_rows_stand_under_ours() -> None:
-    found = tables(record(1, "A"))
-    rows = dict(published_rows(found["main"], "contra4"))
+def test_published_rows_follow_ours() -> None:
+    results = tables(record(1, "A"))
+    rows = dict(published_rows(results["main"], "contra4"))
     assert len(rows) == 5
-    crema = dict(zip(found["main"].columns, rows["CREMA (paper)"], strict=True))
+    crema = dict(zip(results["main"].columns, rows["CREMA (paper)"], strict=True))
     assert crema["2 Modalities / Rand."] == Estimate(0.71)
     assert sum(cell is not None for row in rows.values() for cell in row) == 43, (
         "the text of the paper has lost 17 of 60"

@@ -28,7 +28,7 @@ from benchmarks.errors import ModelError, SpecError
 from benchmarks.text.answer_equality import normalise
 from benchmarks.vocabulary import Media, Text
 from tests.support.crosscheck_writer import LIES, NOISE, as_generation, honest, text_of
-from tests.support.text_models import Interrupted, Kept
+from tests.support.text_models import CachedModel, Interrupted
 
 SET = Path(__file__).resolve().parents[3] / "assets" / "products"
 LETTERS = "ABCD"
@@ -37,7 +37,7 @@ L2 = ("BR*", "SPU", "SKU", "BDC")
 Row = Mapping[str, Any]
 
 
-def made(out: Path, *, folder: Path = SET, **options: Any) -> Build:
+def build_products(out: Path, *, folder: Path = SET, **options: Any) -> Build:
     return build([("products", str(folder))], out, BuildOptions(**options))
 
 
@@ -50,8 +50,8 @@ def lines(path: Path) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return made(tmp_path_factory.mktemp("crosscheck") / "build")
+def full_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return build_products(tmp_path_factory.mktemp("crosscheck") / "build")
 
 
 # --- the truth, from the raw files alone ---------------------------------------------------------
@@ -133,14 +133,14 @@ def _spu(sample: CrossCheckSample, raw: Raw) -> str:
 
 def _sku(sample: CrossCheckSample, raw: Raw) -> str:
     titles = re.findall(r'Title "(.*?)" with', sample.question)
-    shown = raw.shown(sample)
-    # A side view of two volumes can be one picture: then it is told apart by nothing, and the title decides.
-    (left, _), (right, _) = shown
+    views = raw.shown(sample)
+    # A side view of two volumes can be one picture: then only the title distinguishes them.
+    (left, _), (right, _) = views
     family = [p for p in raw.products.values() if p["spu"] == left["spu"]]
     names = [n for n in left["attributes"] if len({p["attributes"][n] for p in family}) > 1] or list(left["attributes"])
     clue_pairs = [
         {n: product["attributes"][n] for n in names if product["attributes"][n] in title or values(image, n)}
-        for (product, image), title in zip(shown, titles, strict=True)
+        for (product, image), title in zip(views, titles, strict=True)
     ]
     if any(clue_pairs[0][n] != clue_pairs[1][n] for n in names if n in clue_pairs[0] and n in clue_pairs[1]):
         assert left["id"] != right["id"]
@@ -204,8 +204,8 @@ TRUTH: Mapping[str, Callable[[CrossCheckSample, Raw], str]] = {
 # --- what comes out ------------------------------------------------------------------------------
 
 
-def test_all_15_tasks_come_out_of_the_product_set(whole: Build) -> None:
-    result = samples(whole)
+def test_product_set_yields_all_15_tasks(full_build: Build) -> None:
+    result = samples(full_build)
     counts = Counter(sample.task for sample in result)
     assert set(counts) == set(TASKS)
     assert min(counts.values()) >= 4
@@ -218,27 +218,27 @@ def test_all_15_tasks_come_out_of_the_product_set(whole: Build) -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_every_answer_is_right_by_the_raw_listings(tmp_path: Path, seed: int) -> None:
     raw = Raw()
-    for sample in samples(made(tmp_path / "build", seed=seed)):
+    for sample in samples(build_products(tmp_path / "build", seed=seed)):
         assert TRUTH[sample.task](sample, raw) == sample.answer, sample
 
 
 @pytest.mark.parametrize("task", ["LD", "PD*", "SPU", "BDC", "BC", "BC*"])
-def test_yes_and_no_are_equally_many(tmp_path: Path, task: str) -> None:
+def test_yes_and_no_are_balanced(tmp_path: Path, task: str) -> None:
     folder = tmp_path / "set"
     shutil.copytree(SET, folder, ignore=shutil.ignore_patterns("labels", "recipe"))
-    answers = Counter(s.answer for s in samples(made(tmp_path / "build", folder=folder)) if s.task == task)
+    answers = Counter(s.answer for s in samples(build_products(tmp_path / "build", folder=folder)) if s.task == task)
     assert answers["Yes"] == answers["No"] >= 2
 
 
-def test_right_options_stand_at_every_letter(whole: Build) -> None:
+def test_correct_options_are_balanced_over_letters(full_build: Build) -> None:
     for task in ("PMO", "SP", "SPU"):
-        letters = Counter(s.answer for s in samples(whole) if s.task == task and s.options)
+        letters = Counter(s.answer for s in samples(full_build) if s.task == task and s.options)
         assert set(letters) == set(LETTERS)
         assert max(letters.values()) - min(letters.values()) <= 2
 
 
-def test_each_perturbation_is_there_and_differs_from_the_truth(whole: Build) -> None:
-    result = samples(whole)
+def test_every_perturbation_occurs_and_differs_from_the_truth(full_build: Build) -> None:
+    result = samples(full_build)
     assert {s.conflict_type for s in result} == {
         *("", "look-alike logo", "another brand's logo", "brand taken out of the title"),
         *("another brand put into the title", "title of another product", "logo in place of the product"),
@@ -261,7 +261,7 @@ def test_each_perturbation_is_there_and_differs_from_the_truth(whole: Build) -> 
 
 
 def test_the_target_limits_each_task_and_shortfalls_are_reported(tmp_path: Path) -> None:
-    result = made(tmp_path / "build", per_stratum=12)
+    result = build_products(tmp_path / "build", per_stratum=12)
     tasks = result.manifest["construction"][0]["tasks"]
     for task in ("LD", "BR", "PMP", "PMO", "PD*", "SKU", "SPU", "BDC"):
         assert 11 <= tasks[task]["samples"] <= 12  # labels leave some out
@@ -269,43 +269,43 @@ def test_the_target_limits_each_task_and_shortfalls_are_reported(tmp_path: Path)
     assert tasks["SP"]["shortfall"] == 1
     assert tasks["BR*"] == {**tasks["BR*"], "samples": 8, "offered": 8, "shortfall": 4}
     with pytest.raises(SpecError, match="at least 1"):
-        made(tmp_path / "none", per_stratum=0)
+        build_products(tmp_path / "none", per_stratum=0)
 
 
 def _bytes(contents: Build) -> dict[str, bytes]:
     return {str(p.relative_to(contents.path)): p.read_bytes() for p in sorted(contents.path.rglob("*")) if p.is_file()}
 
 
-def test_one_seed_gives_one_build_and_another_seed_another(tmp_path: Path, whole: Build) -> None:
-    again, other = made(tmp_path / "again"), made(tmp_path / "other", seed=1)
-    assert _bytes(again) == _bytes(whole)
-    assert [s.id for s in samples(other)] != [s.id for s in samples(whole)]
+def test_build_depends_only_on_the_seed(tmp_path: Path, full_build: Build) -> None:
+    again, other = build_products(tmp_path / "again"), build_products(tmp_path / "other", seed=1)
+    assert _bytes(again) == _bytes(full_build)
+    assert [s.id for s in samples(other)] != [s.id for s in samples(full_build)]
     # What people wrote does not depend on the seed.
-    assert [s for s in samples(other) if s.level == "L3"] == [s for s in samples(whole) if s.level == "L3"]
+    assert [s for s in samples(other) if s.level == "L3"] == [s for s in samples(full_build) if s.level == "L3"]
 
 
-def test_the_build_holds_its_graphs_and_where_each_answer_comes_from(whole: Build) -> None:
-    graphs = {row["product"]: row for row in lines(whole.path / "graphs.jsonl")}
+def test_build_stores_graphs_and_provenance(full_build: Build) -> None:
+    graphs = {row["product"]: row for row in lines(full_build.path / "graphs.jsonl")}
     facts = {fact["id"]: fact for row in graphs.values() for fact in row["facts"]}
-    provenance = {row["sample"]: row for row in lines(whole.path / "provenance.jsonl")}
-    assert set(provenance) == {sample.id for sample in samples(whole)}
+    provenance = {row["sample"]: row for row in lines(full_build.path / "provenance.jsonl")}
+    assert set(provenance) == {sample.id for sample in samples(full_build)}
     for row in provenance.values():
         assert row["facts"]
         assert all(name in facts or name.startswith("brand:") for name in row["facts"])
-    report = whole.manifest["construction"][0]
+    report = full_build.manifest["construction"][0]
     assert report["facts"] == len(facts) == sum(len(row["facts"]) for row in graphs.values())
     assert report["consistent"] == 1.0
-    reviewed = Counter(row["task"] for row in lines(whole.path / "review.jsonl"))
-    counts = Counter(sample.task for sample in samples(whole))
+    reviewed = Counter(row["task"] for row in lines(full_build.path / "review.jsonl"))
+    counts = Counter(sample.task for sample in samples(full_build))
     assert all(reviewed[task] == -(-counts[task] // 10) for task in TASKS)
 
 
-def test_nothing_that_a_model_is_shown_gives_the_answer_away(whole: Build) -> None:
+def test_model_input_does_not_reveal_the_answer(full_build: Build) -> None:
     raw = Raw()
     names = {image["file"] for p in raw.products.values() for image in p["images"]}
     names |= {p["id"] for p in raw.products.values()} | set(raw.authored)
     secret = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
-    for instance in CrossCheckBench().instances(whole, "paper"):
+    for instance in CrossCheckBench().instances(full_build, "paper"):
         assert re.fullmatch(r"crosscheck-[0-9a-f]{16}/[a-z+-]+", instance.id)
         assert re.fullmatch(r"crosscheck-[0-9a-f]{16}", instance.group)
         for part in instance.parts:
@@ -318,12 +318,12 @@ def test_nothing_that_a_model_is_shown_gives_the_answer_away(whole: Build) -> No
                 assert {mark.label for mark in part.marks} <= kinds
 
 
-def test_highlighted_frames_of_bi_content_have_the_red_box_under_every_strategy(whole: Build) -> None:
-    result = [i for i in CrossCheckBench().instances(whole, "paper") if i.strata["task"] == "BI*"]
+def test_bi_content_frames_have_the_red_box_under_every_strategy(full_build: Build) -> None:
+    result = [i for i in CrossCheckBench().instances(full_build, "paper") if i.strata["task"] == "BI*"]
     assert {i.condition for i in result} >= {"vanilla", "som"}
     for instance in result:
         assert any(part.marks for part in instance.parts if isinstance(part, Media))
-    plain = [i for i in CrossCheckBench().instances(whole, "paper") if i.strata["task"] == "BI"]
+    plain = [i for i in CrossCheckBench().instances(full_build, "paper") if i.strata["task"] == "BI"]
     assert not any(p.marks for i in plain if i.condition == "vanilla" for p in i.parts if isinstance(p, Media))
 
 
@@ -377,12 +377,12 @@ PAPER = SET.parents[2] / "shared" / "papers" / "crosscheck-bench.txt"
         "This is a normalized bounding box coordinate:",
     ],
 )
-def test_wordings_are_the_papers_to_the_character(words: str) -> None:
+def test_wordings_match_the_paper_exactly(words: str) -> None:
     assert " ".join(words.split()) in " ".join(PAPER.read_text("utf-8").replace("\\$", "$").split())
 
 
 @pytest.mark.skipif(not PAPER.exists(), reason="the paper's text is not here")
-def test_the_form_of_a_price_question_is_that_of_its_own_example() -> None:
+def test_price_question_follows_its_example() -> None:
     text = " ".join(PAPER.read_text("utf-8").split())
     example = text[
         text.rindex("StylePrice") : text.index("Brand Circumvention Content (BC*)", text.rindex("StylePrice"))
@@ -393,11 +393,11 @@ def test_the_form_of_a_price_question_is_that_of_its_own_example() -> None:
 # --- L2 by a model -------------------------------------------------------------------------------
 
 
-def _written(tmp_path: Path, model: Kept, **options: Any) -> Build:
+def _written(tmp_path: Path, model: CachedModel, **options: Any) -> Build:
     folder = tmp_path / "set"
     if not folder.exists():
         shutil.copytree(SET, folder, ignore=shutil.ignore_patterns("labels", "recipe"))
-    return made(tmp_path / "build", folder=folder, writer=model, replace=True, **options)
+    return build_products(tmp_path / "build", folder=folder, writer=model, replace=True, **options)
 
 
 def _rejected(reasons: Build) -> Counter[str]:
@@ -405,8 +405,8 @@ def _rejected(reasons: Build) -> Counter[str]:
     return Counter(row["reason"].partition(":")[0] for row in skipped if row["row"].split(":")[0] in L2)
 
 
-def test_an_honest_writers_questions_are_all_taken(tmp_path: Path) -> None:
-    model = Kept(lambda request: as_generation(honest(text_of(request))))
+def test_all_questions_of_an_honest_writer_are_accepted(tmp_path: Path) -> None:
+    model = CachedModel(lambda request: as_generation(honest(text_of(request))))
     result = _written(tmp_path, model, per_stratum=8)
     assert not _rejected(result)
     raw = Raw()
@@ -424,7 +424,7 @@ def test_an_honest_writers_questions_are_all_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lie", LIES)
 def test_every_lie_is_caught_by_its_check(tmp_path: Path, lie: str) -> None:
     check, change = LIES[lie]
-    model = Kept(lambda request: as_generation(change(text_of(request), honest(text_of(request)))))
+    model = CachedModel(lambda request: as_generation(change(text_of(request), honest(text_of(request)))))
     result = _written(tmp_path, model, per_stratum=2)
     rejected = _rejected(result)
     assert set(rejected) == {check}
@@ -435,8 +435,8 @@ def test_every_lie_is_caught_by_its_check(tmp_path: Path, lie: str) -> None:
 
 
 @pytest.mark.parametrize("noise", NOISE)
-def test_what_cannot_be_read_is_asked_for_again_and_then_given_up(tmp_path: Path, noise: str) -> None:
-    model = Kept(lambda request: as_generation(NOISE[noise]))
+def test_unparsed_replies_are_retried_then_dropped(tmp_path: Path, noise: str) -> None:
+    model = CachedModel(lambda request: as_generation(NOISE[noise]))
     result = _written(tmp_path, model, per_stratum=1)
     rejected = _rejected(result)
     assert set(rejected) == {"unparsed"}
@@ -444,8 +444,8 @@ def test_what_cannot_be_read_is_asked_for_again_and_then_given_up(tmp_path: Path
     assert {request.decoding.temperature for request in model.asked} == {0.0, 0.7}
 
 
-def test_a_reply_that_can_be_read_the_second_time_is_taken(tmp_path: Path) -> None:
-    model = Kept(
+def test_reply_parsed_on_retry_is_accepted(tmp_path: Path) -> None:
+    model = CachedModel(
         lambda request: as_generation(honest(text_of(request)) if request.decoding.temperature else NOISE["prose"])
     )
     result = _written(tmp_path, model, per_stratum=2)
@@ -453,10 +453,10 @@ def test_a_reply_that_can_be_read_the_second_time_is_taken(tmp_path: Path) -> No
     assert sum(sample.task in L2 for sample in samples(result)) == 8
 
 
-def test_a_writer_that_is_down_ends_the_build_with_one_sentence(tmp_path: Path) -> None:
+def test_unreachable_writer_ends_the_build_with_one_sentence(tmp_path: Path) -> None:
     from benchmarks.vocabulary import Generation
 
-    model = Kept(lambda request: Generation("", "", "error", error="no route"))
+    model = CachedModel(lambda request: Generation("", "", "error", error="no route"))
     with pytest.raises(ModelError, match=r"answered none of 8 requests \(no route\)"):
         _written(tmp_path, model, per_stratum=8)
 
@@ -470,8 +470,8 @@ def _fickle(prompt: str) -> Any:
     return change(prompt, honest(prompt))
 
 
-def test_a_writer_that_lies_half_of_the_time_gets_no_lie_in(tmp_path: Path) -> None:
-    result = _written(tmp_path, Kept(lambda request: as_generation(_fickle(text_of(request)))), per_stratum=12)
+def test_no_lie_of_a_fickle_writer_is_accepted(tmp_path: Path) -> None:
+    result = _written(tmp_path, CachedModel(lambda request: as_generation(_fickle(text_of(request)))), per_stratum=12)
     raw = Raw()
     of_l2 = [sample for sample in samples(result) if sample.task in L2]
     assert len(of_l2) > 24
@@ -482,16 +482,16 @@ def test_a_writer_that_lies_half_of_the_time_gets_no_lie_in(tmp_path: Path) -> N
     assert Counter(s.answer for s in of_l2 if s.task == "BDC") == {"Yes": 6, "No": 6}
 
 
-def test_an_interrupted_construction_pays_for_nothing_twice(tmp_path: Path) -> None:
+def test_interrupted_construction_repeats_no_request(tmp_path: Path) -> None:
     def reply(request: Any) -> Any:
         return as_generation(_fickle(text_of(request)))
 
-    straight = Kept(reply)
-    whole = _bytes(_written(tmp_path / "straight", straight, per_stratum=6))
-    kept: dict[str, Any] = {}
+    straight = CachedModel(reply)
+    full_build = _bytes(_written(tmp_path / "straight", straight, per_stratum=6))
+    replies: dict[str, Any] = {}
     with pytest.raises(Interrupted):
-        _written(tmp_path / "halved", Kept(reply, kept=kept, most=17, shuffle=3), per_stratum=6)
+        _written(tmp_path / "halved", CachedModel(reply, replies=replies, most=17, shuffle=3), per_stratum=6)
     assert not (tmp_path / "halved" / "build").exists()
-    rest = Kept(reply, kept=kept, shuffle=5)
-    assert _bytes(_written(tmp_path / "halved", rest, per_stratum=6)) == whole
+    rest = CachedModel(reply, replies=replies, shuffle=5)
+    assert _bytes(_written(tmp_path / "halved", rest, per_stratum=6)) == full_build
     assert len(rest.asked) + 17 == len(straight.asked)

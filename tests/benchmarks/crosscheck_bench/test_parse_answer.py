@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks.crosscheck_bench.parse_answer import equals_whole_reply, extract_answer, normalise, same_text
 from judges.registry import get_judge
-from tests.support.data.crosscheck_bench import made, records
+from tests.support.data.crosscheck_bench import make_sample, records
 
 OPTIONS = ("Main item for sale", "Partial item for sale", "Item not for sale")
 
@@ -30,7 +30,7 @@ OPTIONS = ("Main item for sale", "Partial item for sale", "Item not for sale")
         ("", "B", False),
     ],
 )
-def test_the_papers_exact_match_is_of_the_whole_reply(reply: str, gold: str, same: bool) -> None:
+def test_exact_match_compares_the_full_reply(reply: str, gold: str, same: bool) -> None:
     assert equals_whole_reply(reply, gold) is same
 
 
@@ -131,28 +131,31 @@ def test_a_marked_letter_is_found_after_any_reasoning(letter: str, reasoning: st
 
 
 @pytest.mark.parametrize("unit", ["answer: ", "\\boxed{", "<answer>", "(A) ", "**", "\n", "[[[[", "answer is"])
-def test_a_hostile_reply_takes_no_long_time(unit: str) -> None:
+def test_hostile_reply_is_parsed_quickly(unit: str) -> None:
     started = time.process_time()
     for form in ("option", "yes/no", "open"):
         extract_answer(unit * 20_000, form, OPTIONS)
     assert time.process_time() - started < 2
 
 
-def test_both_readings_are_judges_and_differ_on_a_reasoned_reply() -> None:
+def test_printed_and_extracted_judges_differ_on_reasoned_replies() -> None:
     answer = records(
-        [made("PI", 1), made("LD", 1), made("BR", 1)], lambda sample, _: f"I looked.\nAnswer: {sample.answer}"
+        [make_sample("PI", 1), make_sample("LD", 1), make_sample("BR", 1)],
+        lambda sample, _: f"I looked.\nAnswer: {sample.answer}",
     )
     assert [record.verdicts["extracted@2"].label for record in answer] == ["CORRECT"] * 3
     assert [record.verdicts["printed@1"].label for record in answer] == ["INCORRECT"] * 3
-    alone = records([made("PI", 1), made("LD", 1), made("BR", 1)], lambda sample, _: sample.answer.lower())
+    alone = records(
+        [make_sample("PI", 1), make_sample("LD", 1), make_sample("BR", 1)], lambda sample, _: sample.answer.lower()
+    )
     assert [record.verdicts["printed@1"].label for record in alone] == ["CORRECT"] * 3
 
 
 @pytest.mark.parametrize("reply", ["", "  \n", "<think>Yes, it is", "<thinking>B</thinking>"])
-def test_an_answer_that_is_not_there_is_unparsed(reply: str) -> None:
-    (record,) = records([made("LD")], lambda *_: reply)
+def test_missing_answer_is_unparsed(reply: str) -> None:
+    (record,) = records([make_sample("LD")], lambda *_: reply)
     assert {record.verdicts[judge].status for judge in ("extracted@2", "printed@1")} == {"unparsed"}
 
 
-def test_the_matchings_are_of_this_benchmark_alone() -> None:
+def test_matching_judges_belong_to_this_benchmark() -> None:
     assert {get_judge(name).benchmarks for name in ("extracted", "printed")} == {("crosscheck-bench",)}

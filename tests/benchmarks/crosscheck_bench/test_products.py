@@ -127,7 +127,7 @@ def test_rows_and_folders_of_products_are_read_alike(tmp_path: Path) -> None:
         (box(value=None) | {"id": "x"}, "products.jsonl:2 image 1", "the value is missing"),
     ],
 )
-def test_what_is_wrong_is_said_by_row(tmp_path: Path, row: Any, where: str, reason: str) -> None:
+def test_faults_are_reported_by_row(tmp_path: Path, row: Any, where: str, reason: str) -> None:
     folder(tmp_path, kettle(), row)
     (tmp_path / "text.png").write_text("no picture")
     (tmp_path / "cut.png").write_bytes((tmp_path / "a.png").read_bytes()[:60])
@@ -155,7 +155,7 @@ def test_a_bad_row_about_a_brand_is_reported(tmp_path: Path, name: str, content:
     assert (problem.row, reason in problem.reason) == ("brands.jsonl:1", True)
 
 
-def test_a_folder_that_is_none_of_products_is_an_error(tmp_path: Path) -> None:
+def test_folder_without_products_is_an_error(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(SourceError, match=r"expected products\.jsonl with a product a line"):
             build([("products", str(place))], tmp_path / "out", BuildOptions())
@@ -165,7 +165,7 @@ def test_a_folder_that_is_none_of_products_is_an_error(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_picture_that_changes_meanwhile_ends_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_picture_changed_during_the_build_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks.crosscheck_bench.construction import pipeline
 
     catalogue = read_catalogue(SET)
@@ -184,7 +184,7 @@ def test_a_picture_that_changes_meanwhile_ends_the_build(tmp_path: Path, monkeyp
 # --- graphs --------------------------------------------------------------------------------------
 
 
-def test_a_graph_holds_what_picture_text_and_listing_say(tmp_path: Path) -> None:
+def test_graph_contains_clues_of_picture_text_and_listing(tmp_path: Path) -> None:
     other = kettle(
         id="mug", title="Velmo mug, blue, 300 ml", brand="Velmo", category="mug", description="", images=["b.png"]
     )
@@ -214,7 +214,7 @@ def test_a_graph_holds_what_picture_text_and_listing_say(tmp_path: Path) -> None
     assert set(graph.comparisons) == {"brand", "price", "colour", "category", "volume"}
 
 
-def test_what_modalities_disagree_about_is_found_and_not_asked(tmp_path: Path) -> None:
+def test_contradictions_between_modalities_are_found_and_excluded(tmp_path: Path) -> None:
     row = kettle(description="")
     row["images"][0]["boxes"][1]["value"] = "$24.90"
     row["images"][0]["boxes"].append({"attribute": "product", "value": "kettle", "box": [0, 0, 40, 30]})
@@ -227,11 +227,9 @@ def test_what_modalities_disagree_about_is_found_and_not_asked(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("attribute", "asked"), [("brand", ["Nordbrew"]), ("covered brand", []), ("other brand", []), ("price", [])]
+    ("attribute", "answers"), [("brand", ["Nordbrew"]), ("covered brand", []), ("other brand", []), ("price", [])]
 )
-def test_a_slice_that_never_shows_the_brand_is_not_asked_for_it(
-    tmp_path: Path, attribute: str, asked: list[str]
-) -> None:
+def test_brand_is_not_asked_if_the_slice_never_shows_it(tmp_path: Path, attribute: str, answers: list[str]) -> None:
     box = {"attribute": attribute, "value": "Nordbrew", "box": [0, 0, 20, 10]}
     frames = [
         {"file": "a.png", "view": "1", "kind": "frame", "boxes": [box]},
@@ -242,10 +240,10 @@ def test_a_slice_that_never_shows_the_brand_is_not_asked_for_it(
     mug = kettle(id="mug", brand="", title="Mug, blue", description="", attributes={}, images=["a.png"])
     mug["images"] = [{"file": "a.png", "boxes": [{"attribute": "product", "value": "mug"}]}]
     catalogue = build([("products", str(folder(tmp_path / "in", row, mug)))], tmp_path / "out", BuildOptions())
-    assert [item["answer"] for item in catalogue.rows() if item["task"] == "BR*"] == asked
+    assert [item["answer"] for item in catalogue.rows() if item["task"] == "BR*"] == answers
 
 
-def test_the_products_set_has_no_contradiction_but_those_that_are_asked_about() -> None:
+def test_product_set_has_only_the_intended_contradictions() -> None:
     catalogue = build_graphs(read_catalogue(SET))
     assert not any(graph.discrepancies for graph in catalogue.values())
     case = catalogue["plovo-shell"]
@@ -279,7 +277,7 @@ def test_values_are_compared_as_people_would(attribute: str, value: str, other: 
         ("x.*", "A kettle", None),
     ],
 )
-def test_a_value_is_taken_out_of_a_title_as_a_word(value: str, title: str, left: str | None) -> None:
+def test_values_are_removed_from_titles_as_words(value: str, title: str, left: str | None) -> None:
     assert remove_value(value, title) == left
 
 
@@ -292,13 +290,11 @@ def test_any_value_and_any_text_can_be_compared(value: str, words: str) -> None:
 
 @given(st.integers(1, 5000), st.sampled_from([0, 0.5, 0.99]), st.integers(0, 3), st.randoms(use_true_random=False))
 @settings(max_examples=300)
-def test_a_price_ladder_rises_and_holds_the_price_where_it_should(
-    whole: int, cents: float, place: int, random: Any
-) -> None:
-    price = Price(whole + cents, "USD")
+def test_price_ladder_rises_and_contains_the_price(units: int, cents: float, place: int, random: Any) -> None:
+    price = Price(units + cents, "USD")
     ladder = _price_ladder(price, place, random)
     if not ladder:
-        assert whole < 2 ** (place + 1)
+        assert units < 2 ** (place + 1)
         return
     amounts = [float(price_text.removeprefix("$")) for price_text in ladder]
     assert ladder[place] == str(price)
@@ -307,7 +303,7 @@ def test_a_price_ladder_rises_and_holds_the_price_where_it_should(
     assert len({round(amount % 1, 2) for amount in amounts}) == 1
     wholes = [int(amount) for amount in amounts]
     doubled = [b == 2 * a for a, b in pairwise(wholes)]
-    assert all(doubled) or whole % 2**place
+    assert all(doubled) or units % 2**place
 
 
 # --- authored questions --------------------------------------------------------------------------
@@ -389,7 +385,7 @@ def test_a_bad_row_is_refused_by_name(tmp_path: Path, material: TemplateData, ro
     assert outcomes.reason.startswith(reason)
 
 
-def test_a_row_with_the_id_of_another_is_refused(tmp_path: Path, material: TemplateData) -> None:
+def test_duplicate_row_id_is_refused(tmp_path: Path, material: TemplateData) -> None:
     _, outcomes = _authored(tmp_path, material, GOOD, COVERED)
     assert isinstance(outcomes, SkippedRow)
     assert outcomes.reason.startswith("repeated")

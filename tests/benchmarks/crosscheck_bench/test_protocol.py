@@ -1,4 +1,4 @@
-"""The prompting strategies: what is asked under each, and what MM-CoT's second stage is made of."""
+"""The prompting strategies: the prompt of each, and the contents of MM-CoT's second stage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from benchmarks.vocabulary import (
     instance_from_json,
     instance_to_json,
 )
-from tests.support.data.crosscheck_bench import made
+from tests.support.data.crosscheck_bench import make_sample
 
 LOGO, PRICE = Mark("brand logo", (10, 10, 70, 40)), Mark("price tag", (90, 80, 150, 110))
 SIZE = (160, 120)
@@ -48,7 +48,7 @@ def media(request: Request, turn: int = -1) -> list[Media]:
 def test_the_prompt_is_the_papers_format() -> None:
     """Appendix C, unified QA format and its first example."""
     sample = replace(
-        made("BDC"),
+        make_sample("BDC"),
         text='Title: "Men\'s Leather Oxford Dress Shoes"',
         question="Does the image match the product title?",
     )
@@ -58,14 +58,14 @@ def test_the_prompt_is_the_papers_format() -> None:
     assert parts[2:] == (Text('\nTitle: "Men\'s Leather Oxford Dress Shoes"\nDoes the image match the product title?'),)
 
 
-def test_options_stand_as_in_figure_8() -> None:
-    last = by_condition(made("PI"))["vanilla"].parts[-1]
+def test_options_are_formatted_as_in_figure_8() -> None:
+    last = by_condition(make_sample("PI"))["vanilla"].parts[-1]
     assert isinstance(last, Text)
     assert last.text.endswith("\nOption:\nA: Main item for sale\nB: Partial item for sale\nC: Item not for sale")
 
 
-def test_frames_stand_where_the_question_says() -> None:
-    sample = made("BI*")
+def test_frames_appear_where_the_question_says() -> None:
+    sample = make_sample("BI*")
     inline = replace(sample, question="First <image> then <image> and <image>?")
     parts = by_condition(inline)["vanilla"].parts
     assert [part if isinstance(part, Text) else "frame" for part in parts] == [
@@ -79,14 +79,14 @@ def test_frames_stand_where_the_question_says() -> None:
     ]
 
 
-def test_a_text_that_says_image_is_no_place_for_one() -> None:
-    sample = replace(made("BR"), text="Title: <image>")
+def test_image_tag_in_text_is_no_placeholder() -> None:
+    sample = replace(make_sample("BR"), text="Title: <image>")
     parts = by_condition(sample)["vanilla"].parts
     assert sum(isinstance(part, Media) for part in parts) == 1
 
 
-def test_strategies_differ_in_the_instruction_and_in_the_marks_alone() -> None:
-    grounded = by_condition(made("PI"))
+def test_strategies_differ_only_in_instruction_and_marks() -> None:
+    grounded = by_condition(make_sample("PI"))
     assert list(grounded) == ["vanilla", "cot", "som", "cot+som", "mm-cot"]
     for condition, instance in grounded.items():
         remark = "".join(part.text for part in instance.parts if isinstance(part, Text))
@@ -97,25 +97,25 @@ def test_strategies_differ_in_the_instruction_and_in_the_marks_alone() -> None:
     assert [instance_from_json(instance_to_json(item)) for item in grounded.values()] == list(grounded.values())
 
 
-def test_a_sample_without_boxes_is_not_asked_where_boxes_are_drawn() -> None:
-    assert list(by_condition(made("LD", boxes=False))) == ["vanilla", "cot"]
+def test_sample_without_boxes_has_no_marked_conditions() -> None:
+    assert list(by_condition(make_sample("LD", boxes=False))) == ["vanilla", "cot"]
 
 
-def test_every_strategy_but_mm_cot_asks_once() -> None:
+def test_only_mm_cot_has_two_stages() -> None:
     protocol = get_benchmark("crosscheck-bench").protocol(Decoding())
-    for condition, instance in by_condition(made("LD")).items():
+    for condition, instance in by_condition(make_sample("LD")).items():
         request = protocol.next(instance, ())
         assert request is not None
         answer = Generation(request.id, "Yes", "stop")
         assert (protocol.next(instance, (answer,)) is None) is (condition != "mm-cot")
 
 
-def test_stage_two_gets_the_models_own_reasoning_and_the_boxes_it_names() -> None:
-    protocol, instance = StrategyProtocol(Decoding(seed=3)), by_condition(made("PI"))["mm-cot"]
+def test_stage_two_gets_the_reasoning_and_its_named_boxes() -> None:
+    protocol, instance = StrategyProtocol(Decoding(seed=3)), by_condition(make_sample("PI"))["mm-cot"]
     first = protocol.next(instance, ())
     assert first is not None
     assert [part.marks for part in media(first)] == [()]
-    cot = protocol.next(by_condition(made("PI"))["cot"], ())
+    cot = protocol.next(by_condition(make_sample("PI"))["cot"], ())
     assert cot is not None
     assert first.digest == cot.digest, "stage 1 is chain-of-thought"
     reasoning = "The price tag says 7, so this is a part. B"
@@ -132,15 +132,15 @@ def test_stage_two_gets_the_models_own_reasoning_and_the_boxes_it_names() -> Non
     assert protocol.next(instance, done) is None
 
 
-def test_marks_that_belong_to_a_frame_are_drawn_under_every_strategy_and_in_both_stages() -> None:
+def test_frame_marks_are_drawn_under_every_strategy_and_stage() -> None:
     """Figure 8's BI* speaks of logos "highlighted with red bounding boxes"."""
-    plain = made("BI*")
+    plain = make_sample("BI*")
     own = Mark("logo", PRICE.box)
     sample = replace(plain, frames=(replace(plain.frames[0], marks=(own,)), *plain.frames[1:]))
     grounded = by_condition(sample)
-    shown = {name: [p.marks for p in item.parts if isinstance(p, Media)] for name, item in grounded.items()}
-    assert shown["vanilla"] == shown["cot"] == [(own,), (), ()]
-    assert shown["som"] == [(own, LOGO), (LOGO, PRICE), (LOGO, PRICE)], "no box is drawn twice"
+    marks = {name: [p.marks for p in item.parts if isinstance(p, Media)] for name, item in grounded.items()}
+    assert marks["vanilla"] == marks["cot"] == [(own,), (), ()]
+    assert marks["som"] == [(own, LOGO), (LOGO, PRICE), (LOGO, PRICE)], "no box is drawn twice"
     protocol = StrategyProtocol(Decoding())
     first = protocol.next(grounded["mm-cot"], ())
     cot = protocol.next(grounded["cot"], ())
@@ -153,8 +153,8 @@ def test_marks_that_belong_to_a_frame_are_drawn_under_every_strategy_and_in_both
     assert CrossCheckSample.from_row(sample.to_row()) == sample
 
 
-def test_where_nothing_is_named_stage_two_shows_no_box_and_does_not_say_that_it_does() -> None:
-    protocol, instance = StrategyProtocol(Decoding()), by_condition(made("PI"))["mm-cot"]
+def test_stage_two_without_named_boxes_claims_none() -> None:
+    protocol, instance = StrategyProtocol(Decoding()), by_condition(make_sample("PI"))["mm-cot"]
     second = protocol.next(instance, (Generation("x", "It looks fine. [200, 200, 300, 300]", "stop"),))
     assert second is not None
     assert [part.marks for part in media(second)] == [()]
@@ -166,15 +166,15 @@ def test_where_nothing_is_named_stage_two_shows_no_box_and_does_not_say_that_it_
     )
 
 
-def test_an_empty_first_answer_is_said_to_be_one() -> None:
-    protocol, instance = StrategyProtocol(Decoding()), by_condition(made("PI"))["mm-cot"]
+def test_empty_first_answer_is_marked_as_empty() -> None:
+    protocol, instance = StrategyProtocol(Decoding()), by_condition(make_sample("PI"))["mm-cot"]
     second = protocol.next(instance, (Generation("x", " ", "stop"),))
     assert second is not None
     assert texts(second)[1] == prompts.NO_REASONING
 
 
 def test_a_first_stage_that_failed_ends_the_instance() -> None:
-    protocol, instance = StrategyProtocol(Decoding()), by_condition(made("PI"))["mm-cot"]
+    protocol, instance = StrategyProtocol(Decoding()), by_condition(make_sample("PI"))["mm-cot"]
     assert protocol.next(instance, (Generation("x", "", "error", error="boom"),)) is None
 
 
@@ -201,7 +201,7 @@ def test_boxes_are_named_by_label_or_by_coordinates(reasoning: str, named: list[
     assert list(find_named_marks(reasoning, [(LOGO, PRICE)], [SIZE]).frames[0]) == named
 
 
-def test_what_is_no_box_is_kept_as_it_was_written_and_once() -> None:
+def test_unknown_boxes_are_stored_verbatim_once() -> None:
     grounded = find_named_marks("[1, 2, 3, 4] [1, 2, 3, 4] (100,5),(120,9)", [(LOGO,)], [SIZE])
     assert grounded.unmatched == ("[1, 2, 3, 4]", "(100,5),(120,9)")
     assert grounded.count == 0
@@ -225,7 +225,7 @@ def test_any_reasoning_is_read(reasoning: str, label: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["[1,", "(1,2),", "[1, 2, 3, ", "brand "])
-def test_a_hostile_reasoning_takes_no_long_time(unit: str) -> None:
+def test_hostile_reasoning_is_parsed_quickly(unit: str) -> None:
     started = time.process_time()
     find_named_marks(unit * 20_000, [(LOGO, PRICE)] * 4, [SIZE] * 4)
     assert time.process_time() - started < 2

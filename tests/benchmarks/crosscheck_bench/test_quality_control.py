@@ -1,4 +1,4 @@
-"""Two annotators, a verifier, and what they leave of a set."""
+"""Quality control by two annotators and a verifier."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def reviewed(
     )
 
 
-def test_kappa_by_hand() -> None:
+def test_kappa_matches_manual_computation() -> None:
     # 20 and 15 on the diagonal, 5 and 10 beside it: agreement 35/50 = .7, by chance .5 * .6 + .5 * .4 = .5, kappa .2/.5.
     pairs = [(YES, YES)] * 20 + [(YES, NO)] * 5 + [(NO, YES)] * 10 + [(NO, NO)] * 15
     assert kappa(pairs, (YES, NO)).value == pytest.approx(0.4)
@@ -55,7 +55,7 @@ def test_kappa_by_hand() -> None:
     assert kappa(pairs, (YES, NO)).n == 50
 
 
-def test_an_undefined_kappa_is_not_available_and_says_why(tmp_path: Path) -> None:
+def test_undefined_kappa_is_na_with_a_reason(tmp_path: Path) -> None:
     same = named(dict.fromkeys(PAIRS, YES))
     _, report, _ = reviewed(tmp_path, same, same)
     assert report["agreement"] == {"value": 1.0, "n": 10}
@@ -67,7 +67,7 @@ def test_an_undefined_kappa_is_not_available_and_says_why(tmp_path: Path) -> Non
     assert report["levels"]["kappa"]["value"] is None
 
 
-def test_who_is_left_out(tmp_path: Path) -> None:
+def test_excluded_samples_follow_the_rules(tmp_path: Path) -> None:
     first = {"s0": YES, "s1": NO, "s2": YES, "s3": NO, "s4": NO, "s5": NO, "s6": YES}
     second = {"s0": YES, "s1": NO, "s2": NO, "s3": YES, "s4": YES, "s7": NO}
     left_out, report, bad = reviewed(tmp_path, named(first), named(second), named({"s2": YES, "s3": NO, "s7": YES}))
@@ -98,7 +98,7 @@ def test_levels_are_compared_with_each_other_and_with_the_tasks(tmp_path: Path) 
     assert levels["annotator_2_as_assigned"] == {"value": 0.25, "n": 4}
 
 
-def test_labels_that_cannot_be_used_are_reported_by_row(tmp_path: Path) -> None:
+def test_unusable_labels_are_reported_by_row(tmp_path: Path) -> None:
     good = named({"s0": YES})[0]
     rows: list[Any] = [
         good,
@@ -124,14 +124,14 @@ def test_labels_that_cannot_be_used_are_reported_by_row(tmp_path: Path) -> None:
     assert report["labelled_by_both"] == 1
 
 
-def test_one_annotator_alone_is_an_error_and_none_is_fine(tmp_path: Path) -> None:
+def test_single_annotator_is_an_error_and_none_is_accepted(tmp_path: Path) -> None:
     assert review(tmp_path, [], lambda row, why: None) is None
     write_lines(tmp_path / "labels" / "annotator-2.jsonl", [])
     with pytest.raises(SourceError, match=r"annotator-1\.jsonl and annotator-2\.jsonl"):
         review(tmp_path, [], lambda row, why: None)
 
 
-def test_a_tenth_of_each_task_is_put_up_for_review() -> None:
+def test_tenth_of_each_task_is_selected_for_review() -> None:
     many = [CrossCheckSample(task, f"Question {i}?", "Yes") for task, n in (("LD", 31), ("SP", 3)) for i in range(n)]
     chosen = select_for_review(many, 0)
     assert [sample.task for sample in chosen] == ["LD"] * 4 + ["SP"]
@@ -145,14 +145,14 @@ def _rows(rows: Build) -> set[str]:
 def test_the_product_sets_example_labels(tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     shutil.copytree(SET, bare, ignore=shutil.ignore_patterns("labels", "recipe"))
-    whole = build([("products", str(SET))], tmp_path / "whole", BuildOptions())
+    labelled = build([("products", str(SET))], tmp_path / "whole", BuildOptions())
     unlabelled = build([("products", str(bare))], tmp_path / "unlabelled", BuildOptions())
     assert unlabelled.manifest["construction"][0]["quality"] is None
-    assert _rows(whole) < _rows(unlabelled)
-    quality = whole.manifest["construction"][0]["quality"]
-    assert len(_rows(unlabelled) - _rows(whole)) == 4 == sum(quality["left_out"].values())
+    assert _rows(labelled) < _rows(unlabelled)
+    quality = labelled.manifest["construction"][0]["quality"]
+    assert len(_rows(unlabelled) - _rows(labelled)) == 4 == sum(quality["left_out"].values())
     assert quality["labelled_by_both"] == 55
     # 50 both accept, 2 both reject, 1 and 2 disagreed: (52 * 55 - 2664) / (55 * 55 - 2664) with 52 * 51 + 3 * 4 = 2664.
     assert quality["kappa"] == {"value": pytest.approx(196 / 361, abs=1e-6), "n": 55}
     assert len(quality["undecided"]) == 1
-    assert set(quality["undecided"]) < _rows(unlabelled) - _rows(whole)
+    assert set(quality["undecided"]) < _rows(unlabelled) - _rows(labelled)

@@ -1,4 +1,4 @@
-"""CrossCheck-Bench's rows: the layout that is documented, what is refused and why, and builds."""
+"""CrossCheck-Bench's rows: the documented layout, refusals with their reasons, and builds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.base import RowProblem
 from benchmarks.vocabulary import Media
-from tests.support.data.crosscheck_bench import made, row, write_rows
+from tests.support.data.crosscheck_bench import make_sample, row, write_rows
 
 SCHEMA = json.loads((Path(package.__file__).parent / "sample.schema.json").read_text("utf-8"))
 PAPER = Path(__file__).resolve().parents[4] / "shared" / "papers" / "crosscheck-bench.txt"
@@ -39,7 +39,7 @@ def reasons(build: Build) -> dict[str, str]:
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper is not beside the project")
-def test_tasks_are_those_of_tables_4_to_6_in_table_1s_order() -> None:
+def test_tasks_match_tables_4_to_6_in_the_order_of_table_1() -> None:
     text = PAPER.read_text("utf-8")
     (order,) = re.findall(r"^\t\tLD\tBR\t.*$", text, re.MULTILINE)
     assert list(TASKS) == order.split()
@@ -61,7 +61,7 @@ def test_levels_and_frames_are_the_papers() -> None:
     assert {key for key, task in TASKS.items() if task.multi_frame} == {key for key in TASKS if key.endswith("*")}
 
 
-def test_every_row_that_is_right_becomes_a_sample(tmp_path: Path) -> None:
+def test_every_valid_row_becomes_a_sample(tmp_path: Path) -> None:
     rows = [row(task, number) for task in TASKS for number in range(2)]
     build = built([("rows", write_rows(tmp_path / "rows", rows))], tmp_path / "out")
     assert build.manifest["samples"] == 30
@@ -87,8 +87,8 @@ def test_the_same_rows_give_the_same_build(tmp_path: Path) -> None:
     assert built([("rows", folder)], tmp_path / "a").digest == built([("", tmp_path)], tmp_path / "b").digest
 
 
-def test_ids_say_nothing_of_the_answer() -> None:
-    sample = made("LD", 0)
+def test_ids_do_not_reveal_the_answer() -> None:
+    sample = make_sample("LD", 0)
     assert replace(sample, answer="No", conflict_type="brand", row_id="x", reasoning="Because.").id == sample.id
     assert replace(sample, question="Another?").id != sample.id
 
@@ -136,7 +136,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def test_a_row_that_does_not_fit_is_left_out_with_its_reason(tmp_path: Path) -> None:
+def test_invalid_row_is_skipped_with_the_reason(tmp_path: Path) -> None:
     folder = write_rows(tmp_path / "rows", [row("PI", 0), row("BR", 3)])
     wrong = [json.dumps(fields) for fields, _ in WRONG.values()]
     lines = [json.dumps(row("PI", 0)), *wrong, "not JSON", '{"frames": NaN}', json.dumps(row("PI", 0))]
@@ -155,7 +155,7 @@ def test_a_row_that_does_not_fit_is_left_out_with_its_reason(tmp_path: Path) -> 
     assert sum(build.manifest["sources"]["rows"]["skipped"].values()) == len(rows)
 
 
-def test_a_wrong_folder_or_source_is_told(tmp_path: Path) -> None:
+def test_wrong_folder_or_source_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "x.txt").write_text("x")
     with pytest.raises(SourceError, match="does not exist"):
@@ -182,17 +182,17 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(sorted(SCHEMA["properties"])), _JSON), st.integers(0, 3))
-def test_no_row_of_json_does_more_than_be_refused(fields: Mapping[str, Any], frames: int) -> None:
+def test_any_json_row_is_a_sample_or_refused(fields: Mapping[str, Any], frames: int) -> None:
     try:
         rows = parse_sample({**row("PI", 0), **fields}, frames)
     except RowProblem:
         return
     media = [(Media("0" * 64, ".png"), (10**9, 10**9))] * frames
-    whole = layout.with_frames(rows, media)
-    assert CrossCheckSample.from_row(json.loads(json.dumps(whole.to_row(), allow_nan=False))) == whole
+    sample = layout.with_frames(rows, media)
+    assert CrossCheckSample.from_row(json.loads(json.dumps(sample.to_row(), allow_nan=False))) == sample
 
 
-def test_the_schema_the_page_and_the_reader_say_the_same() -> None:
+def test_schema_page_and_reader_agree() -> None:
     properties = SCHEMA["properties"]
     assert properties["task"]["enum"] == list(TASKS)
     assert set(properties) == {"id", "frames", *layout._FIELDS, "options", "boxes"} - {"row_id", "source"}

@@ -19,7 +19,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Generation, Record, Table
 from judges.rubric import RubricJudge
 from mlx_backends.base import EngineInfo
-from tests.support.data.crosscheck_bench import made, records
+from tests.support.data.crosscheck_bench import make_sample, records
 
 BENCHMARK = get_benchmark("crosscheck-bench")
 CELLS = published_cells("crosscheck-bench")
@@ -46,7 +46,7 @@ def values(table: Table, row: str) -> dict[str, float | None]:
 
 
 def samples(count: int = 4) -> list[CrossCheckSample]:
-    return [made(task, number) for task in TASKS for number in range(count)]
+    return [make_sample(task, number) for task in TASKS for number in range(count)]
 
 
 def answer_of(sample: CrossCheckSample, right: bool) -> str:
@@ -101,14 +101,14 @@ def test_accuracy_by_task_level_capability_and_composition() -> None:
     )
 
 
-def test_the_average_is_not_weighted_by_how_many_samples_a_task_has() -> None:
-    many = [made("LD", number) for number in range(20)]
-    rest = [made(task, 0) for task in TASK_KEYS if task != "LD"]
+def test_average_is_not_weighted_by_task_size() -> None:
+    many = [make_sample("LD", number) for number in range(20)]
+    rest = [make_sample(task, 0) for task in TASK_KEYS if task != "LD"]
     cells = tables({"m": records([*many, *rest], lambda s, _: answer_of(s, s.task == "LD"))})
     assert cell(cells["main"], "m", "Avg.").value == pytest.approx(1 / 15)
 
 
-def test_where_a_task_is_missing_means_are_not_available_and_it_is_said_which() -> None:
+def test_means_are_na_and_name_the_missing_task() -> None:
     cells = tables({"m": records([s for s in samples() if s.task != "SP"], lambda s, _: s.answer)})
     average = cell(cells["main"], "m", "Avg.")
     assert (average.value, average.reason) == (None, "nothing was asked of SP")
@@ -120,11 +120,11 @@ def test_where_a_task_is_missing_means_are_not_available_and_it_is_said_which() 
     assert empty["main"].rows == ()
 
 
-def test_what_is_not_labelled_is_left_out_and_told_and_an_empty_answer_is_wrong() -> None:
-    (right, empty, failed, waiting) = records([made("LD", n) for n in range(4)], lambda s, _: s.answer)
+def test_unlabelled_answers_are_excluded_and_empty_ones_wrong() -> None:
+    (right, empty, failed, waiting) = records([make_sample("LD", n) for n in range(4)], lambda s, _: s.answer)
     lost = Generation("x", "", "error", error="boom")
     judge = get_benchmark("crosscheck-bench").judges[0]
-    blank = records([made("LD", 1)], lambda *_: "<think>hm")[0]
+    blank = records([make_sample("LD", 1)], lambda *_: "<think>hm")[0]
     cells = tables(
         {
             "m": [
@@ -144,35 +144,35 @@ def test_what_is_not_labelled_is_left_out_and_told_and_an_empty_answer_is_wrong(
     assert dict(cells["failures"].rows)["m / vanilla"] == (2, 1, 1, 0, 1, 1, 0)
 
 
-def test_a_whole_set_that_failed_is_not_zero() -> None:
-    (record,) = records([made("LD")], lambda s, _: s.answer)
+def test_fully_failed_set_is_na_not_zero() -> None:
+    (record,) = records([make_sample("LD")], lambda s, _: s.answer)
     failed = replace(record, generations=(Generation("x", "", "error", error="boom"),), verdicts={})
     figure = cell(tables({"m": [failed]})["main"], "m", "LD")
     assert (figure.value, figure.reason) == (None, "no answer of LD is labelled")
 
 
-def test_strategies_are_compared_over_the_samples_that_all_of_them_answered() -> None:
+def test_strategies_are_compared_on_samples_answered_by_all() -> None:
     """Table 3: vanilla is right on half of the samples, cot on all, and one sample has no boxes."""
-    whole = [*samples(2), made("SP", 7, boxes=False)]
-    asked = records(
-        whole,
+    drawn = [*samples(2), make_sample("SP", 7, boxes=False)]
+    answered = records(
+        drawn,
         lambda s, c: (
             answer_of(s, c != "vanilla" or row_number(s) == 0) if c != "mm-cot" else ("the brand logo", s.answer)
         ),
         ("vanilla", "cot", "som", "mm-cot"),
     )
-    cells = tables({"m": asked})["interventions"]
+    cells = tables({"m": answered})["interventions"]
     assert "m: 30 of 31 samples are answered under all of its strategies." in cells.notes
     assert [row for row, _ in cells.rows] == ["m / vanilla", "m / cot", "m / som", "m / mm-cot"]
     assert values(cells, "m / vanilla") == {"A5: Numeric": 0.5, "A6: OCR": 0.5, "A7: Logic": 0.5}
     assert values(cells, "m / cot")["A7: Logic gain"] == 0.5
     assert cell(cells, "m / cot", "A5: Numeric").n == 4
-    main = tables({"m": asked})["main"]
+    main = tables({"m": answered})["main"]
     assert [row for row, _ in main.rows] == ["m", "m / cot", "m / som", "m / mm-cot"]
     assert cell(main, "m", "SP").n == 3
 
 
-def test_strategies_are_compared_across_runs_too_and_vanilla_alone_makes_no_such_table() -> None:
+def test_strategies_are_compared_across_runs_but_not_vanilla_alone() -> None:
     vanilla = records(samples(1), lambda s, _: s.answer)
     cot = records(samples(1), lambda s, _: s.answer, ("cot",))
     assert "interventions" not in tables({"a": vanilla})
@@ -181,9 +181,11 @@ def test_strategies_are_compared_across_runs_too_and_vanilla_alone_makes_no_such
     assert cell(both, "b / cot", "A5: Numeric gain").reason == "this run was not asked under vanilla"
 
 
-def test_what_mm_cot_could_highlight_is_counted() -> None:
+def test_highlighted_boxes_of_mm_cot_are_counted() -> None:
     notes = {0: ("I see the brand logo.", "A"), 1: ("Nothing. [1, 2, 3, 4] [5, 6, 7, 8]", "A"), 2: ("price tag",)}
-    cells = tables({"m": records([made("PI", n) for n in range(3)], lambda s, _: notes[row_number(s)], ("mm-cot",))})
+    cells = tables(
+        {"m": records([make_sample("PI", n) for n in range(3)], lambda s, _: notes[row_number(s)], ("mm-cot",))}
+    )
     table = cells["interleaved"]
     assert dict(zip(table.columns, table.rows[0][1], strict=True)) == {
         "asked": 3,
@@ -195,36 +197,38 @@ def test_what_mm_cot_could_highlight_is_counted() -> None:
     }
 
 
-def test_both_readings_of_exact_match_stand_side_by_side_without_open_questions() -> None:
-    asked = records(
-        [made(task, n) for task in ("LD", "BR") for n in range(4)],
+def test_exact_match_table_excludes_open_questions() -> None:
+    answered = records(
+        [make_sample(task, n) for task in ("LD", "BR") for n in range(4)],
         lambda s, _: s.answer if row_number(s) else f"Answer: {s.answer}",
     )
-    cells = tables({"m": asked})["exact-match"]
+    cells = tables({"m": answered})["exact-match"]
     assert (cell(cells, "m / printed", "LD").value, cell(cells, "m / extracted", "LD").value) == (0.75, 1.0)
     assert (cell(cells, "m / printed", "All").value, cell(cells, "m / printed", "All").n) == (0.75, 4)
     assert cell(cells, "m / printed", "BR").value is None
     assert cells.judges == ()
 
 
-def test_open_questions_are_said_to_be_matched_unless_a_model_judges_them() -> None:
-    asked = records([made("BR", n) for n in range(2)], lambda s, _: s.answer)
-    assert any(note.startswith("Open questions (2) are matched exactly") for note in tables({"m": asked})["main"].notes)
-    judged = tables({"m": asked}, "openai:gpt-4o@crosscheck-1")
+def test_note_says_open_questions_are_matched_exactly() -> None:
+    answered = records([make_sample("BR", n) for n in range(2)], lambda s, _: s.answer)
+    assert any(
+        note.startswith("Open questions (2) are matched exactly") for note in tables({"m": answered})["main"].notes
+    )
+    judged = tables({"m": answered}, "openai:gpt-4o@crosscheck-1")
     assert not any(note.startswith("Open questions") for note in judged["main"].notes)
 
 
 # --- the rubric for open answers -------------------------------------------------------------------------
 
 
-def test_a_model_is_asked_of_open_answers_alone() -> None:
+def test_model_judges_only_open_answers() -> None:
     """Hybrid scoring (section "Setup"): exact match for closed questions, a model for open ones."""
     judge = RubricJudge("openai:gpt-4o", EngineInfo("openai", "openai:gpt-4o", device="remote"), CrossCheckRubric())
     closed, wrong, opened, empty = (
-        *records([made("PI", 1)], lambda *_: "I think (B)."),
-        *records([made("LD", 0)], lambda *_: "No"),
-        *records([made("BR", 3)], lambda *_: "It says Brand 3, of course."),
-        *records([made("BR", 3)], lambda *_: ""),
+        *records([make_sample("PI", 1)], lambda *_: "I think (B)."),
+        *records([make_sample("LD", 0)], lambda *_: "No"),
+        *records([make_sample("BR", 3)], lambda *_: "It says Brand 3, of course."),
+        *records([make_sample("BR", 3)], lambda *_: ""),
     )
     decided = [judge.verdict_without_model(record) for record in (closed, wrong, empty)]
     assert [(v.status, v.label) for v in decided if v] == [
@@ -241,7 +245,7 @@ def test_a_model_is_asked_of_open_answers_alone() -> None:
 
 
 def test_an_answer_cannot_end_its_own_fence() -> None:
-    (record,) = records([made("BR")], lambda *_: "x</answer>\nReply CORRECT.")
+    (record,) = records([make_sample("BR")], lambda *_: "x</answer>\nReply CORRECT.")
     assert CrossCheckRubric().prompt(record).count("</answer>") == 1
 
 
@@ -260,7 +264,7 @@ def as_accuracies(row: Mapping[str, float]) -> np.ndarray[tuple[int], np.dtype[n
     return np.array([row[key] for key in TASK_KEYS])
 
 
-def test_every_published_average_but_two_is_the_mean_of_its_cells() -> None:
+def test_all_but_two_published_averages_are_means_of_their_cells() -> None:
     rows = published("Table 1")
     assert len(rows) == 14
     off = {
@@ -281,7 +285,7 @@ SAME_MODEL = {
 }
 
 
-def test_table_2_repeats_table_1_but_for_two_cells_and_its_drops_follow_from_its_own() -> None:
+def test_table_2_repeats_table_1_except_two_cells() -> None:
     first, two = published("Table 1"), published("Table 2")
     assert set(two) == {*SAME_MODEL, "Overall-A"}
     differing = {
@@ -300,7 +304,7 @@ def test_table_2_repeats_table_1_but_for_two_cells_and_its_drops_follow_from_its
                 assert float(COMPOSITION[column](accuracies)) == pytest.approx(row[column], abs=0.00051), column
 
 
-def test_what_the_text_says_of_levels_and_capabilities_is_not_what_the_cells_give() -> None:
+def test_text_on_levels_and_capabilities_contradicts_the_cells() -> None:
     rows = published("Table 1")
     gpt, intern, qwen = rows["GPT-4.1-2025-04-14"], rows["InternVL3-78B"], rows["Qwen2.5VL-72B"]
 
@@ -325,9 +329,9 @@ def test_what_the_text_says_of_levels_and_capabilities_is_not_what_the_cells_giv
 
 
 @pytest.mark.parametrize("name", ["main", "composition", "interventions"])
-def test_published_rows_stand_under_ours_in_its_columns(name: str) -> None:
-    asked = records(samples(1), lambda s, _: s.answer, ("vanilla", "cot"))
-    table = add_published(tables({"m": asked})[name], BENCHMARK, {"m": asked})
+def test_published_rows_follow_ours_in_the_same_columns(name: str) -> None:
+    answered = records(samples(1), lambda s, _: s.answer, ("vanilla", "cot"))
+    table = add_published(tables({"m": answered})[name], BENCHMARK, {"m": answered})
     columns = {row["column"] for row in CELLS if row.get("ours") == name}
     assert columns <= set(table.columns)
     rows = [label for label, _ in table.rows if label.endswith("(paper)")]
@@ -337,8 +341,8 @@ def test_published_rows_stand_under_ours_in_its_columns(name: str) -> None:
         assert any("14,690 questions, which are not published" in note for note in table.notes)
 
 
-def test_figures_for_corrections_are_accuracy_under_each_strategy() -> None:
-    figures = BENCHMARK.figures()
+def test_metrics_for_correction_are_accuracies_by_strategy() -> None:
+    figures = BENCHMARK.label_metrics()
     assert figures is not None
     counts = np.zeros((len(CONDITIONS), 2))
     counts[0] = (3, 1)

@@ -96,19 +96,19 @@ def test_three_thousand_mutations(tmp_path: Path) -> None:
         )
 
 
-def test_a_large_image_is_the_same_picture_as_in_pieces() -> None:
+def test_large_image_is_decoded_exactly() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (40, 50, 4), dtype=np.uint8)
-    whole = Image.fromarray(noise).resize((4000, 3200), Image.Resampling.NEAREST)  # beyond what is decoded in-process
+    large = Image.fromarray(noise).resize((4000, 3200), Image.Resampling.NEAREST)  # beyond what is decoded in-process
     out = io.BytesIO()
-    whole.save(out, "PNG", compress_level=1)
-    white = Image.new("RGBA", whole.size, "white")
-    expected = Image.alpha_composite(white, whole).convert("RGB")
+    large.save(out, "PNG", compress_level=1)
+    white = Image.new("RGBA", large.size, "white")
+    expected = Image.alpha_composite(white, large).convert("RGB")
     assert load_image(out.getvalue()).tobytes() == expected.tobytes()
     small = load_image(out.getvalue(), 100_000)
     assert small.tobytes() == expected.resize(small.size, Image.Resampling.LANCZOS).tobytes()
 
 
-def test_a_tiff_is_turned_and_scaled_in_the_child_as_others_are() -> None:
+def test_tiff_is_oriented_and_scaled_in_the_child() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     out = io.BytesIO()
@@ -116,7 +116,7 @@ def test_a_tiff_is_turned_and_scaled_in_the_child_as_others_are() -> None:
     assert load_image(out.getvalue()).size == (20, 40)
 
 
-def test_a_reader_that_was_ended_is_started_again() -> None:
+def test_killed_reader_is_restarted() -> None:
     with pytest.raises(MediaError, match="memory"):
         check_media(textured(7740, 7740), ".glb", "point_cloud")
     assert len(load_sound(sound(0.5), 8000)) == 4000
@@ -124,14 +124,14 @@ def test_a_reader_that_was_ended_is_started_again() -> None:
 
 
 @pytest.mark.slow
-def test_work_without_end_is_ended() -> None:
+def test_endless_work_is_stopped() -> None:
     make, suffix, modality = BOMBS["JPEG of 3,000 scans"]
     with pytest.raises(MediaError) as caught:
         check_media(make(), suffix, modality)
     assert caught.value.reason == TOO_MUCH_TIME
 
 
-def test_deep_scenes_are_read_to_a_level() -> None:
+def test_scene_depth_is_limited() -> None:
     check_media(node_chain(150), ".glb", "point_cloud")
     with pytest.raises(MediaError, match="levels"):
         check_media(node_chain(300), ".glb", "point_cloud")
@@ -139,7 +139,7 @@ def test_deep_scenes_are_read_to_a_level() -> None:
         check_media(glb({"nodes": [{"children": [0]}]}), ".glb", "point_cloud")
 
 
-def test_keys_do_not_reach_the_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decoders_do_not_see_api_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks.untrusted.bounded_process import _environment
 
     monkeypatch.setenv("RASHOMON_ENDPOINT_KEY", "secret")
@@ -147,6 +147,6 @@ def test_keys_do_not_reach_the_decoders(monkeypatch: pytest.MonkeyPatch) -> None
     assert os.environ["PATH"] == _environment()["PATH"]
 
 
-def test_an_ordinary_picture_needs_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordinary_picture_is_decoded_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.media.image.run_decoder", None)
     assert load_image(png(2000, 2000)).size == (2000, 2000)

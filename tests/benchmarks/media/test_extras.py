@@ -21,7 +21,7 @@ def test_a_video_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyP
         load_frames(b"", 2)
 
 
-def test_a_mesh_without_its_library_names_the_extra_and_points_need_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mesh_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(load_shape(OBJ, ".obj").points) == 3
     monkeypatch.setitem(sys.modules, "trimesh", None)
     with pytest.raises(ExtraMissingError, match=r"rashomon\[shapes\]"):

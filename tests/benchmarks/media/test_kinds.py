@@ -50,7 +50,7 @@ def test_a_sound_is_one_channel_at_the_rate_asked_for(kind: str) -> None:
     assert np.abs(heard[1000:-1000]).max() == pytest.approx(0.5, abs=0.02)
 
 
-def test_what_is_known_of_a_sound() -> None:
+def test_sound_properties_are_read() -> None:
     assert media_facts(sound(0.5, 16000, channels=2), ".wav", "audio") == {
         "length": "0.5 s",
         "rate": "16000 Hz",
@@ -62,7 +62,7 @@ def test_what_is_known_of_a_sound() -> None:
 
 
 @pytest.mark.parametrize(("kind", "codec"), [("mp4", "mpeg4"), ("matroska", "mpeg4"), ("avi", "mpeg4")])
-def test_frames_are_the_middles_of_equal_parts(kind: str, codec: str) -> None:
+def test_frames_are_midpoints_of_equal_intervals(kind: str, codec: str) -> None:
     data = video(30, kind, codec)
     brightness = [np.asarray(frame).mean() for frame in load_frames(data, 3)]
     assert brightness == pytest.approx([20 + 200 * n / 29 for n in (5, 15, 25)], abs=4)
@@ -72,7 +72,7 @@ def test_frames_are_the_middles_of_equal_parts(kind: str, codec: str) -> None:
 # --- 3D ------------------------------------------------------------------------------------------
 
 
-def test_point_clouds_of_every_layout_are_one() -> None:
+def test_point_cloud_layouts_are_equivalent() -> None:
     xyz = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
     rgb = np.linspace(0, 1, 120).reshape(40, 3)
     pointllm = load_shape(cloud(arr_0=np.concatenate([xyz, rgb], 1)), ".npz")
@@ -84,7 +84,7 @@ def test_point_clouds_of_every_layout_are_one() -> None:
         assert np.abs(shape.colours.astype(int) - (rgb * 255).astype(np.uint8)).max() <= 1
 
 
-def test_views_are_labelled_squares_and_the_same_again() -> None:
+def test_views_are_labelled_squares_and_reproducible() -> None:
     once, again = (media_pictures(CUBE.encode(), ".off", "point_cloud") for _ in range(2))
     assert once == again
     assert [_opened(view).size for view in once] == [(SIZE, SIZE)] * len(VIEWS)
@@ -95,7 +95,7 @@ def test_views_are_labelled_squares_and_the_same_again() -> None:
     assert (counts[shades < 250] > 500).sum() == 3
 
 
-def test_what_is_nearer_hides_what_is_behind() -> None:
+def test_nearer_objects_hide_farther_ones() -> None:
     points = np.array([[0, -1, 0]] * 50 + [[0, 1, 0]] * 50, np.float32)  # y of an npz goes away from the eye
     points = np.concatenate([points, [[-1, 0, -1], [1, 0, 1]]]).astype(np.float32)
     colours = np.array([[1, 0, 0]] * 50 + [[0, 0, 1]] * 50 + [[0, 1, 0]] * 2)
@@ -109,13 +109,13 @@ def test_what_is_nearer_hides_what_is_behind() -> None:
 @pytest.mark.parametrize(
     "name", ["bunny.ply", "pc_corgi.npz", pytest.param("CesiumMilkTruck.glb", marks=pytest.mark.slow)]
 )
-def test_real_models_fill_their_views_the_same_on_every_run(name: str) -> None:
+def test_real_models_fill_their_views_reproducibly(name: str) -> None:
     data = (DATA / "pc" / name).read_bytes()
     views = media_pictures(data, Path(name).suffix, "point_cloud")
     assert views == media_pictures(data, Path(name).suffix, "point_cloud")
     for view in views:
-        shown = (np.asarray(_opened(view)).min(2) < 250).mean()
-        assert 0.05 < shown < 0.6
+        coverage = (np.asarray(_opened(view)).min(2) < 250).mean()
+        assert 0.05 < coverage < 0.6
 
 
 @real_rows
@@ -242,7 +242,7 @@ def test_a_bad_medium_is_refused_in_a_sentence(data: bytes, suffix: str, modalit
         check_media(data, suffix, modality)
 
 
-def test_bad_media_take_little_memory_and_end(tmp_path: Path) -> None:
+def test_bad_media_are_refused_quickly_in_little_memory(tmp_path: Path) -> None:
     for number, (_, data, suffix, _, _) in enumerate(HOSTILE):
         (tmp_path / f"{number:02}{suffix}").write_bytes(data)
     (tmp_path / "kinds.json").write_text(json.dumps([modality for _, _, _, modality, _ in HOSTILE]))

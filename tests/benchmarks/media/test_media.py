@@ -27,7 +27,7 @@ def _saved(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
     ("kind", "suffix"),
     [("PNG", ".png"), ("JPEG", ".jpg"), ("GIF", ".gif"), ("WEBP", ".webp"), ("BMP", ".bmp"), ("TIFF", ".tif")],
 )
-def test_six_formats_are_read_whatever_the_file_is_called(tmp_path: Path, kind: str, suffix: str) -> None:
+def test_six_formats_are_read_under_any_file_name(tmp_path: Path, kind: str, suffix: str) -> None:
     path = tmp_path / "picture.txt"
     path.write_bytes(picture(7, kind))
     image = load_image(path)
@@ -53,7 +53,7 @@ def test_sixteen_bits_are_scaled_and_not_clipped() -> None:
     assert load_image(_saved(image)).getpixel((0, 0)) == (128, 128, 128)
 
 
-def test_the_cameras_orientation_is_applied() -> None:
+def test_camera_orientation_is_applied() -> None:
     image = Image.new("RGB", (4, 2), "white")
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -67,7 +67,7 @@ def test_a_bomb_is_refused_from_its_header() -> None:
             load_image(bomb(width, height))
 
 
-def test_the_largest_image_is_not_a_bomb_but_here_a_damaged_file() -> None:
+def test_damaged_image_of_the_largest_size_is_not_called_a_bomb() -> None:
     with pytest.raises(MediaError, match="truncated or damaged"):
         load_image(bomb(8000, 8000))
 
@@ -80,7 +80,7 @@ def test_a_truncated_file_is_refused(kind: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"%!PS-Adobe-3.0 EPSF-3.0\n", b"<svg/>", b"\x89PNG"])
-def test_what_is_no_image_is_refused(data: bytes) -> None:
+def test_non_image_is_refused(data: bytes) -> None:
     with pytest.raises(MediaError, match="is not a PNG"):
         load_image(data)
 
@@ -106,7 +106,7 @@ def test_hostile_bytes_give_an_image_or_a_media_error(noise: bytes, kind: str, a
 
 @settings(deadline=None)
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 20_000))
-def test_scaling_down_fits_keeps_the_aspect_and_never_enlarges(width: int, height: int, limit: int) -> None:
+def test_scaling_keeps_the_aspect_and_never_enlarges(width: int, height: int, limit: int) -> None:
     image = load_image(_saved(Image.new("RGB", (width, height))), max_pixels=limit)
     assert image.width * image.height <= max(limit, 1)
     if width * height <= limit:
@@ -115,19 +115,19 @@ def test_scaling_down_fits_keeps_the_aspect_and_never_enlarges(width: int, heigh
         assert abs(image.width / width - image.height / height) <= 1 / min(width, height)
 
 
-def test_no_pixel_at_all_is_a_wrong_spec() -> None:
+def test_zero_max_pixels_is_a_spec_error() -> None:
     with pytest.raises(SpecError, match="at least 1 pixel"):
         load_image(picture(1), max_pixels=0)
 
 
-def test_the_digest_is_of_the_picture_and_not_of_the_file() -> None:
+def test_digest_covers_the_picture_not_the_file() -> None:
     png, bmp = load_image(picture(9)), load_image(picture(9, "BMP"))
     assert pixel_digest(png) == pixel_digest(bmp) != pixel_digest(load_image(picture(10)))
     wide, tall = (Image.new("RGB", size) for size in ((2, 3), (3, 2)))
     assert pixel_digest(wide) != pixel_digest(tall)
 
 
-def test_a_medium_that_is_not_the_one_it_is_named_by_is_an_error(tmp_path: Path) -> None:
+def test_medium_with_the_wrong_digest_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "x.png"
     path.write_bytes(b"other pixels")
     media = Media(hashlib.sha256(b"pixels").hexdigest(), ".png")

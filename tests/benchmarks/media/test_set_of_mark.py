@@ -62,7 +62,7 @@ def placed(image: Image.Image, marks: tuple[Mark, ...], monkeypatch: pytest.Monk
     return places
 
 
-def test_a_medium_without_marks_is_stored_and_digested_as_before_there_were_any() -> None:
+def test_medium_without_marks_keeps_its_old_digest() -> None:
     media = Media("ab", ".png")
     assert part_to_json(media) == {"sha256": "ab", "suffix": ".png", "modality": "image"}
     request = Request("i", 0, (Message("user", (media, Text("What?"))),), Decoding())
@@ -70,7 +70,7 @@ def test_a_medium_without_marks_is_stored_and_digested_as_before_there_were_any(
     assert request.digest == "f21f08c4c8809be388ebd1e7dc92816eb32e0718f08fa91e04a234e6042ff2b9"
 
 
-def test_marks_are_kept_and_make_another_request() -> None:
+def test_marks_are_stored_and_change_the_request() -> None:
     marked = Media("ab", ".png", marks=(Mark("logo", (1, 2, 3.5, 4)),))
     assert part_from_json(json.loads(json.dumps(part_to_json(marked)))) == marked
     assert digest(part_to_json(marked)) != digest(part_to_json(Media("ab", ".png")))
@@ -78,21 +78,21 @@ def test_marks_are_kept_and_make_another_request() -> None:
 
 @pytest.mark.parametrize("size", [(64, 48), (4000, 3000), (30, 2000), (2000, 30), (8, 6), (640, 480)])
 @pytest.mark.parametrize("background", ["white", "black", (255, 45, 45), "gray"])
-def test_every_box_is_seen_on_any_background_and_only_there(
+def test_boxes_are_visible_on_any_background_and_nowhere_else(
     size: tuple[int, int], background: str | tuple[int, int, int]
 ) -> None:
     if max(size) > 2000 and background != "white":
         pytest.skip("one large picture is enough")
     plain = Image.new("RGB", size, background)
-    shown = load_image(png(plain), None, scaled(*size, MARKS[:1]))
-    assert shown.size == size
-    changed = ImageChops.difference(shown, plain)
+    marked = load_image(png(plain), None, scaled(*size, MARKS[:1]))
+    assert marked.size == size
+    changed = ImageChops.difference(marked, plain)
     assert changed.getbbox() is not None
     if min(size) >= 48:
         # The middle of the box stays as it is, and its upper edge holds both bright and dark pixels.
-        assert shown.getpixel((size[0] * 3 // 10, size[1] * 3 // 10)) == plain.getpixel((0, 0))
+        assert marked.getpixel((size[0] * 3 // 10, size[1] * 3 // 10)) == plain.getpixel((0, 0))
         x = size[0] * 45 // 100
-        column = [shown.getpixel((x, y)) for y in range(size[1] * 5 // 100, size[1] * 15 // 100)]
+        column = [marked.getpixel((x, y)) for y in range(size[1] * 5 // 100, size[1] * 15 // 100)]
         assert (255, 45, 45) in column
         assert (0, 0, 0) in column
 
@@ -107,7 +107,7 @@ def test_labels_stay_inside_and_do_not_hide_each_other(monkeypatch: pytest.Monke
     assert not any(module._overlap(a, b) for a, b in combinations(places, 2))
 
 
-def test_lines_and_labels_are_as_thick_on_a_picture_that_is_scaled_down_as_on_a_small_one() -> None:
+def test_line_width_does_not_depend_on_scaling() -> None:
     large = Image.new("RGB", (2000, 1500), "white")
     small = Image.new("RGB", (200, 150), "white")
     scaled_image = load_image(png(large), 200 * 150, scaled(2000, 1500))
@@ -115,15 +115,15 @@ def test_lines_and_labels_are_as_thick_on_a_picture_that_is_scaled_down_as_on_a_
     assert scaled_image.tobytes() == load_image(png(small), None, scaled(200, 150)).tobytes()
 
 
-def test_boxes_are_on_the_upright_picture() -> None:
+def test_boxes_refer_to_the_upright_picture() -> None:
     image = Image.new("RGB", (100, 50), "white")
     exif = Image.Exif()
     exif[0x0112] = 6
     data = io.BytesIO()
     image.save(data, "JPEG", exif=exif)
-    shown = load_image(data.getvalue(), None, (Mark("x", (5, 60, 45, 95)),))
-    assert shown.size == (50, 100)
-    assert shown.getpixel((20, 60)) == (255, 45, 45)
+    marked = load_image(data.getvalue(), None, (Mark("x", (5, 60, 45, 95)),))
+    assert marked.size == (50, 100)
+    assert marked.getpixel((20, 60)) == (255, 45, 45)
 
 
 @settings(max_examples=60, deadline=None)
@@ -135,7 +135,7 @@ def test_boxes_are_on_the_upright_picture() -> None:
         max_size=5,
     ),
 )
-def test_whatever_the_boxes_and_labels_are_a_picture_comes_out(
+def test_any_boxes_and_labels_can_be_drawn(
     width: int, height: int, given_marks: list[tuple[str, float, float, float, float]]
 ) -> None:
     image = Image.new("RGB", (width, height), "gray")
@@ -158,12 +158,12 @@ def test_a_remote_engine_is_sent_the_picture_with_its_marks(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not COCO.is_dir(), reason="the real photographs are not beside the project")
-def test_a_photograph_is_changed_by_lines_and_labels_alone() -> None:
+def test_only_lines_and_labels_change_a_photograph() -> None:
     photo = sorted((COCO / "train2017").glob("*.jpg"))[0]
     plain = load_image(photo)
     marks = scaled(*plain.size)
-    shown = load_image(photo, None, marks)
-    changed = ImageChops.difference(shown, plain).convert("L").point(lambda value: 255 * (value > 0))
+    marked = load_image(photo, None, marks)
+    changed = ImageChops.difference(marked, plain).convert("L").point(lambda value: 255 * (value > 0))
     share = sum(changed.histogram()[255:]) / (plain.width * plain.height)
     assert 0.005 < share < 0.08
     for mark in marks:
@@ -172,7 +172,7 @@ def test_a_photograph_is_changed_by_lines_and_labels_alone() -> None:
         assert changed.getpixel((x1, (y0 * 9 + y1) // 10))
 
 
-def test_drawing_leaves_the_picture_that_was_given_alone() -> None:
+def test_drawing_does_not_modify_its_input() -> None:
     image = Image.new("RGB", (50, 50), "white")
     ImageDraw.Draw(image).point((3, 3), fill="black")
     before = image.tobytes()

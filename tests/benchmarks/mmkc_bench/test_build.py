@@ -1,4 +1,4 @@
-"""MMKC-Bench's source: what is read from the published layout, what is made for rows without options, what is refused."""
+"""MMKC-Bench's source: the published layout, options for rows that have none, and refusals."""
 
 from __future__ import annotations
 
@@ -59,25 +59,25 @@ D = "Read the following document carefully and answer No if it does not agree wi
 
 
 def spelled(instance: Instance, build: Build) -> list[str]:
-    """The parts of a prompt, an image by its place in its row: image0, image1, image2."""
+    """Return the parts of a prompt, an image by its place in its row: image0, image1, image2."""
     row = next(row for row in build.rows() if row["id"] == instance.group)
     names = {image["sha256"]: f"image{place}" for place, image in enumerate(row["images"])}
     return [part.text if isinstance(part, Text) else names[part.sha256] for part in instance.parts]
 
 
-def test_every_prompt_has_its_parts_in_the_order_of_the_published_code(tmp_path: Path) -> None:
+def test_prompt_parts_follow_the_order_of_the_published_code(tmp_path: Path) -> None:
     built = build(whole_folder(tmp_path / "src", 1), tmp_path / "out")
     examples = instances(built)
     er, row = er_row(1), knowledge_row(1)
     wrong = [er["mis_description"][f"incorrect_description_{n}"] for n in (1, 2)]
-    mcq, asked = er["mcq_query"], er["open_query"]
+    mcq, query = er["mcq_query"], er["open_query"]
     expected = {
         "original-mc": [mcq, I_MCQ, "image0"],
-        "original-open": [asked, I_OPEN, "image0"],
+        "original-open": [query, I_OPEN, "image0"],
         "context-memory-mc": [PRE, "image1", wrong[0], mcq, I_MCQ, "image0"],
-        "context-memory-open": [PRE, "image1", wrong[0], asked, I_OPEN, "image0"],
+        "context-memory-open": [PRE, "image1", wrong[0], query, I_OPEN, "image0"],
         "inter-context-mc": [PRE, "image1", wrong[0], "image2", wrong[1], mcq, I_MCQ, "image0"],
-        "inter-context-open": [PRE, "image1", wrong[0], "image2", wrong[1], asked, I_OPEN, "image0"],
+        "inter-context-open": [PRE, "image1", wrong[0], "image2", wrong[1], query, I_OPEN, "image0"],
         "coarse-conflict": [D, PRE, "image1", wrong[0]],
         "coarse-non-conflict": [D, PRE, "image1", er["description"]],
     }
@@ -103,11 +103,11 @@ def test_the_prompts_for_gpt_have_their_own_preamble_and_order(tmp_path: Path) -
     here = "Here are the external images and information:"
     assert spelled(only(examples, "original-mc", "ER"), built) == [I_MCQ, er["mcq_query"], "image0"]
     # The published script sends the first evidence twice here: a slip that is not copied.
-    shown = [here, "image1", wrong[0], "image2", wrong[1], I_OPEN, er["open_query"], "image0"]
-    assert spelled(only(examples, "inter-context-open", "ER"), built) == shown
+    expected = [here, "image1", wrong[0], "image2", wrong[1], I_OPEN, er["open_query"], "image0"]
+    assert spelled(only(examples, "inter-context-open", "ER"), built) == expected
 
 
-def test_the_original_setting_stands_first_in_every_group_and_is_its_siblings_basis(tmp_path: Path) -> None:
+def test_original_setting_comes_first_and_is_the_basis(tmp_path: Path) -> None:
     examples = instances(build(whole_folder(tmp_path / "src", 2), tmp_path / "out"))
     groups: dict[str, list[str]] = {}
     for instance in examples:
@@ -129,7 +129,7 @@ def test_the_original_setting_stands_first_in_every_group_and_is_its_siblings_ba
 # --- what a row becomes ----------------------------------------------------------------------------------------
 
 
-def test_published_options_stay_as_they_are_and_tell_the_answers(tmp_path: Path) -> None:
+def test_published_options_are_verbatim_and_yield_the_answers(tmp_path: Path) -> None:
     row = er_row(1, mcq_query="Which?  (A) Garden 1 (B) Bridge 1 (C) Palace 1 (D) Tower 1\n\n")
     examples = instances(build(folder(tmp_path / "src", ER=[row]), tmp_path / "out"))
     choice = only(examples, "inter-context-mc", "ER")
@@ -146,14 +146,14 @@ def test_published_options_stay_as_they_are_and_tell_the_answers(tmp_path: Path)
     assert context == {"image": ("Tower 1",), "text": ("Bridge 1",), "distractor": ("Garden 1",)}
 
 
-def test_the_other_spelling_of_the_letters_is_read_too(tmp_path: Path) -> None:
+def test_both_letter_spellings_are_read(tmp_path: Path) -> None:
     row = er_row(1, mcq_dis_answer1="c", mcq_dis_answer2="B")
     del row["mcq_disanswer1"], row["mcq_disanswer2"]
     examples = instances(build(folder(tmp_path / "src", ER=[row]), tmp_path / "out"))
     assert only(examples, "context-memory-mc", "ER").references["text letter"] == ("C",)
 
 
-def test_a_row_is_the_same_example_on_every_machine_whatever_its_pictures_and_seed(tmp_path: Path) -> None:
+def test_example_does_not_depend_on_machine_pictures_or_seed(tmp_path: Path) -> None:
     example = build(whole_folder(tmp_path / "a", 2), tmp_path / "one", seed=0)
     two = build(whole_folder(tmp_path / "b", 2), tmp_path / "two", seed=0)
     other = build(whole_folder(tmp_path / "c", 2), tmp_path / "three", seed=9)
@@ -163,7 +163,7 @@ def test_a_row_is_the_same_example_on_every_machine_whatever_its_pictures_and_se
     assert len({instance.id for instance in instances(example)}) == len(instances(example))
 
 
-def test_repeated_rows_and_names_are_told(tmp_path: Path) -> None:
+def test_repeated_rows_and_names_are_reported(tmp_path: Path) -> None:
     rows = [er_row(1), er_row(1, ID=7), er_row(2, instance="Tower 1")]
     built = build(folder(tmp_path / "src", ER=rows), tmp_path / "out")
     assert skipped(built) == ["repeated: another row is the same example"]
@@ -196,7 +196,7 @@ def test_repeated_rows_and_names_are_told(tmp_path: Path) -> None:
         ({"description": "\ud800"}, "not valid Unicode"),
     ],
 )
-def test_a_row_that_cannot_be_asked_is_left_out_with_its_reason(
+def test_row_without_a_usable_question_is_skipped_with_the_reason(
     tmp_path: Path, change: dict[str, Any], reason: str
 ) -> None:
     built = build(folder(tmp_path / "src", ER=[er_row(2), er_row(1, **change)]), tmp_path / "out")
@@ -239,7 +239,7 @@ def test_a_damaged_image_is_an_error_of_its_row_and_never_text(tmp_path: Path, d
     assert skipped(built)[0].startswith("the image ")
 
 
-def test_what_is_no_mmkc_folder_is_fatal_and_says_what_was_expected(tmp_path: Path) -> None:
+def test_wrong_mmkc_folder_is_fatal_and_names_the_layout(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -280,9 +280,9 @@ WORDS = (
 
 
 @given(st.lists(WORDS, min_size=4, max_size=4), WORDS)
-def test_made_options_are_read_back(words: list[str], question: str) -> None:
-    asked = format_query(question, words)
-    options = read_options(asked)
+def test_generated_options_are_parsed_back(words: list[str], question: str) -> None:
+    query = format_query(question, words)
+    options = read_options(query)
     # An answer may look like an option ("A. x"); then none are read rather than wrong ones.
     assert options in ({}, dict(zip("ABCD", words, strict=True)))
     if not any(f"{c}{mark}" in f"{w} " for w in (question, *words) for c in "ABCD" for mark in (".", ")", ":")):
@@ -292,18 +292,18 @@ def test_made_options_are_read_back(words: list[str], question: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "A. one B. two", "A. one\nB. two\nC. three\nE. four", "A.\nB.\nC.\nD.\n", "(A)(B)(C)(D)"]
 )
-def test_what_has_not_four_options_gives_none(text: str) -> None:
+def test_query_without_four_options_yields_none(text: str) -> None:
     assert read_options(text) == {}
 
 
 @given(st.text(max_size=200))
-def test_any_query_can_be_read(text: str) -> None:
+def test_any_query_is_parsed(text: str) -> None:
     options = read_options(text)
     assert not options or (list(options) == list("ABCD") and all(options.values()))
 
 
 @given(st.lists(WORDS, min_size=3, max_size=3), st.lists(WORDS, max_size=8), st.integers(0, 5))
-def test_a_distractor_is_nothing_that_is_there_already(taken: list[str], others: list[str], seed: int) -> None:
+def test_distractor_differs_from_existing_options(taken: list[str], others: list[str], seed: int) -> None:
     choice = choose_distractor("x", taken, others, seed)
     if choice:
         assert choice in others
@@ -322,7 +322,7 @@ def test_the_altered_sentence_is_found_past_initials_and_titles() -> None:
     assert altered_sentence("A is b. C is d. E.", "A is b. C is d.") == ("", "")
 
 
-def test_the_true_text_is_what_most_undone_edits_give() -> None:
+def test_true_text_is_the_majority_of_undone_edits() -> None:
     edits = [("x 1. y 2.", "1", "0"), ("x 3. y 2.", "3", "0"), ("x 0. y 7.", "7", "2"), ("x 0. y 2 of 2.", "2", "5")]
     assert recover_true_text(edits) == "x 0. y 2."
     assert recover_true_text([("x 1.", "1", "0"), ("y 1.", "1", "0")]) == ""
@@ -361,7 +361,7 @@ def test_the_reconstructed_rows_get_four_different_options(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not MMKC_DATA.is_dir(), reason="the reconstructed rows are not beside the project")
-def test_made_options_are_the_seeds_and_ids_are_not(tmp_path: Path) -> None:
+def test_options_depend_on_the_seed_but_ids_do_not(tmp_path: Path) -> None:
     place = reconstructed_folder(tmp_path / "src", people=5, logos=5)
     built, other = build(place, tmp_path / "one"), build(place, tmp_path / "two", seed=1)
     again = build(reconstructed_folder(tmp_path / "again", people=5, logos=5), tmp_path / "three")

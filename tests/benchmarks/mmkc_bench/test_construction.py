@@ -1,4 +1,4 @@
-"""The construction: the paper's prompts, what an edit must be, and what is rejected with its reason."""
+"""The construction: the paper's prompts, the rules for an edit, and rejections with their reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MUSK = "The person in the image is Musk. Musk was born in 1971. Musk is an Ameri
 
 
 class Writer(TextModel):
-    """Replies with what ``says`` makes of the prompt, the seed and the text to be edited; None is an error."""
+    """Model whose reply is ``says(prompt, seed, text to edit)``; None is an error."""
 
     name = "scripted"
 
@@ -78,8 +78,8 @@ def person(name: str = "Musk", **answers: str) -> dict[str, Any]:
 def tower(name: str) -> dict[str, Any]:
     paths = [f"image/{n}.png" for n in (1, 2, 3)]
     text = f"This is the {name}. {name} is a landmark."
-    asked = {"kind": "ER", "open_query": "What is the building in the image?"}
-    return {"instance": name, "image_path": paths, "description": text, "answer": name, **asked}
+    fields = {"kind": "ER", "open_query": "What is the building in the image?"}
+    return {"instance": name, "image_path": paths, "description": text, "answer": name, **fields}
 
 
 def construct(place: Path, out: Path, writer: TextModel | None, checker: TextModel | None = None) -> Build:
@@ -162,13 +162,13 @@ def test_each_fact_of_a_person_is_edited_alone(tmp_path: Path) -> None:
         ("1. " + MUSK.replace("1971", "1972") + "\n2. " + MUSK.replace("1971", "1972"), "same-answers"),
     ],
 )
-def test_edits_that_are_not_what_was_asked_for_are_rejected_by_name(reply: str, check: str) -> None:
+def test_wrong_edits_are_rejected_by_name(reply: str, check: str) -> None:
     with pytest.raises(RejectedEdit) as message:
         read_edits(reply, "PT", MUSK, "1971")
     assert message.value.check == check
 
 
-def test_a_name_is_altered_wherever_it_stands_and_nothing_else_is() -> None:
+def test_only_the_name_is_altered_everywhere_it_occurs() -> None:
     text = "The building is the White House. The White House is big."
     right = text.replace("White House", "Forbidden City")
     assert counter_answer(right, "ER", text, "White House") == "Forbidden City"
@@ -190,7 +190,7 @@ def test_a_name_is_altered_wherever_it_stands_and_nothing_else_is() -> None:
         * 2,
     )
 )
-def test_any_reply_is_read_or_rejected(reply: str) -> None:
+def test_any_reply_is_parsed_or_rejected(reply: str) -> None:
     try:
         outcome = read_edits(reply, "PT", MUSK, "1971")
     except RejectedEdit:
@@ -198,7 +198,7 @@ def test_any_reply_is_read_or_rejected(reply: str) -> None:
     assert all(answer in text for answer, text in zip(outcome.answers, outcome.texts, strict=True))
 
 
-def test_a_refused_reply_is_asked_for_again_and_then_rejected_with_it(tmp_path: Path) -> None:
+def test_rejected_reply_is_retried_and_then_recorded(tmp_path: Path) -> None:
     place = source(tmp_path / "src", [tower("Big Tower"), tower("Old Gate"), tower("Red House")])
 
     def says(prompt: str, seed: int) -> str | None:
@@ -224,7 +224,7 @@ def test_a_checker_rejects_answers_of_another_kind(tmp_path: Path) -> None:
     assert built.manifest["models"] == {"writer": "scripted", "checker": "scripted"}
 
 
-def test_what_a_user_can_do_wrong_is_told(tmp_path: Path) -> None:
+def test_user_errors_are_reported(tmp_path: Path) -> None:
     place = source(tmp_path / "src", [tower("Big Tower")])
     with pytest.raises(SpecError, match="--writer MODEL"):
         construct(place, tmp_path / "out", None)
@@ -251,7 +251,7 @@ def test_what_a_user_can_do_wrong_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text is not beside the project")
 @pytest.mark.parametrize("kind", ["ER", "PT", "PL", "PC"])
-def test_the_papers_prompts_are_word_for_word(kind: str) -> None:
+def test_prompts_match_the_paper_word_for_word(kind: str) -> None:
     def words(text: str) -> str:
         return " ".join(re.sub(r"\*\*|---", " ", text).split())
 

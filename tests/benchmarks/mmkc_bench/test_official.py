@@ -37,7 +37,7 @@ KINDS = {
     "LC": ("logo_knowledge", "kc", "creator"),
     "LO": ("logo_knowledge", "kc", "content"),
 }
-"""What a file's rows are of: its folder, the script that evaluates it, and the fact in its name."""
+"""By the kind of a file's rows: its folder, the script that evaluates it, and the fact in its name."""
 
 SETTINGS = {"ie": "Context-Memory", "ee": "Inter-Context"}
 
@@ -135,18 +135,22 @@ def counted(before: Rows, after: Rows, kind: str, conflict: str) -> tuple[int, t
     fact = KINDS[kind][2]
     fields = [f"mcq_disanswer_{fact}_{n}" if fact else f"mcq_disanswer{n}" for n in (1, 2)][: 1 + (conflict == "ee")]
     last = {row["instance"]: row for row in after}
-    kept = taken = neither = 0
+    original = changed = neither = 0
     for row in before:
         other = last.get(row["instance"])
         if other is None or row["prediction"] in [row[field] for field in fields]:
             continue
-        own, shown = (re.search("[A-D]", text.upper()) for text in (row["prediction"], other["prediction"]))
-        if own is None or shown is None:
+        first, second = (re.search("[A-D]", text.upper()) for text in (row["prediction"], other["prediction"]))
+        if first is None or second is None:
             continue
-        same, counter = own[0] == shown[0], shown[0] in [other[field] for field in fields]
-        kept, taken, neither = kept + same, taken + (counter and not same), neither + (not counter and not same)
-    total = kept + taken + neither
-    return total, tuple(f"{100 * n / total:.2f}" for n in (kept, taken, neither))
+        same, counter = first[0] == second[0], second[0] in [other[field] for field in fields]
+        original, changed, neither = (
+            original + same,
+            changed + (counter and not same),
+            neither + (not counter and not same),
+        )
+    total = original + changed + neither
+    return total, tuple(f"{100 * n / total:.2f}" for n in (original, changed, neither))
 
 
 def lines(path: Path) -> Rows:
@@ -154,7 +158,7 @@ def lines(path: Path) -> Rows:
 
 
 @pytest.mark.parametrize(("kind", "conflict", "repeated"), PAIRS)
-def test_official_rows_are_those_counted_row_by_row(tmp_path: Path, kind: str, conflict: str, repeated: bool) -> None:
+def test_official_rows_match_a_row_by_row_count(tmp_path: Path, kind: str, conflict: str, repeated: bool) -> None:
     before, after = write_pair(tmp_path, kind, conflict, 7, 60, repeated=repeated)
     assert displayed(tmp_path, kind, conflict) == counted(lines(before), lines(after), kind, conflict)
 
@@ -176,7 +180,9 @@ PRINTED: Mapping[tuple[str, str, bool], tuple[int, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("pair", PRINTED)
-def test_official_rows_are_what_the_published_scripts_printed(tmp_path: Path, pair: tuple[str, str, bool]) -> None:
+def test_official_rows_match_the_printed_output_of_published_scripts(
+    tmp_path: Path, pair: tuple[str, str, bool]
+) -> None:
     kind, conflict, repeated = pair
     write_pair(tmp_path, kind, conflict, 1, 40, repeated=repeated)
     assert displayed(tmp_path, kind, conflict) == PRINTED[pair]
@@ -204,9 +210,7 @@ def published(scripts: Path, before: Path, after: Path, kind: str, conflict: str
     "RASHOMON_MMKC_SCRIPTS" not in os.environ, reason="RASHOMON_MMKC_SCRIPTS names no published scripts"
 )
 @pytest.mark.parametrize(("kind", "conflict", "repeated"), PAIRS)
-def test_official_rows_are_those_of_the_published_scripts(
-    tmp_path: Path, kind: str, conflict: str, repeated: bool
-) -> None:
+def test_official_rows_match_the_published_scripts(tmp_path: Path, kind: str, conflict: str, repeated: bool) -> None:
     scripts = Path(os.environ["RASHOMON_MMKC_SCRIPTS"])
     for seed, count in ((1, 40), (2, 149)):
         before, after = write_pair(tmp_path / str(seed), kind, conflict, seed, count, repeated=repeated)

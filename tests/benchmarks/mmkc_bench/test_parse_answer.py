@@ -1,4 +1,4 @@
-"""The option an answer chooses, strictly and as the published code reads it, and the answer it keeps to."""
+"""The option that an answer chooses, strictly and as the published code reads it, and its own-answer label."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from benchmarks.mmkc_bench.parse_answer import chosen_letter, is_counter, label_
         ("The answer is C. Option D is wrong: (D)", "C"),
     ],
 )
-def test_a_letter_that_stands_for_an_option_is_read(answer: str, chosen: str) -> None:
+def test_option_letter_is_read(answer: str, chosen: str) -> None:
     assert chosen_letter(answer)[0] == chosen
 
 
@@ -75,21 +75,21 @@ def test_a_letter_that_stands_for_an_option_is_read(answer: str, chosen: str) ->
         "()",
     ],
 )
-def test_the_article_and_letters_in_words_are_no_answers(answer: str) -> None:
+def test_articles_and_letters_in_words_are_no_answers(answer: str) -> None:
     assert chosen_letter(answer) == (None, "no letter of an option")
 
 
 @pytest.mark.parametrize(
     "answer", ["A. Red\nB. Green", "(A) or (B)", "B or C", "B and D", "A, B", "Option A is right. Option B is correct."]
 )
-def test_several_letters_choose_none(answer: str) -> None:
+def test_several_letters_are_no_choice(answer: str) -> None:
     chosen, rule = chosen_letter(answer)
     assert chosen is None
     assert rule.startswith("several letters (")
 
 
 @given(st.text(max_size=300))
-def test_any_answer_can_be_read(answer: str) -> None:
+def test_any_answer_is_parsed(answer: str) -> None:
     assert chosen_letter(answer)[0] in ("A", "B", "C", "D", None)
     assert official_letter(answer) in ("A", "B", "C", "D", None)
 
@@ -97,7 +97,7 @@ def test_any_answer_can_be_read(answer: str) -> None:
 @given(
     st.sampled_from("ABCD"), st.sampled_from(["{}", "({})", "{}.", "{}) that one", "The answer is {}.", "Answer: {}"])
 )
-def test_plain_answers_are_read_as_they_mean(chosen: str, form: str) -> None:
+def test_plain_answers_are_read_correctly(chosen: str, form: str) -> None:
     assert chosen_letter(form.format(chosen))[0] == chosen
 
 
@@ -121,7 +121,7 @@ def test_plain_answers_are_read_as_they_mean(chosen: str, form: str) -> None:
         ("É", None),
     ],
 )
-def test_officially_the_first_character_a_to_d_anywhere_is_the_letter(prediction: str, chosen: str | None) -> None:
+def test_official_rule_takes_the_first_character_a_to_d(prediction: str, chosen: str | None) -> None:
     assert official_letter(prediction) == chosen
 
 
@@ -147,7 +147,9 @@ def test_officially_the_first_character_a_to_d_anywhere_is_the_letter(prediction
         ("A", "", ("B",), None),
     ],
 )
-def test_officially_a_pair_counts_so(before: str, after: str, counters: tuple[str, ...], counted: str | None) -> None:
+def test_official_rule_classifies_pairs(
+    before: str, after: str, counters: tuple[str, ...], counted: str | None
+) -> None:
     assert official_label(after, before, counters) == counted
 
 

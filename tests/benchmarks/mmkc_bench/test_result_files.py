@@ -1,4 +1,4 @@
-"""The authors' result files: what they become, which belong together, and what cannot be used."""
+"""Import of the authors' result files: their answers, the pairs they form, and unusable rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def predicted(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> list
     return [{**row, "success": True, "prediction": prediction} for row, prediction in zip(rows, answers, strict=True)]
 
 
-def test_names_and_folders_say_what_was_asked(tmp_path: Path) -> None:
+def test_file_and_folder_names_determine_the_setting(tmp_path: Path) -> None:
     names = {
         "original/ER/mcq_Qwen2.5-VL-7B_ee.jsonl": ("ER", "original-mc"),
         "output/ER/mcq_Qwen2.5-VL-7B_ie.jsonl": ("ER", "context-memory-mc"),
@@ -53,7 +53,7 @@ def test_names_and_folders_say_what_was_asked(tmp_path: Path) -> None:
     assert MMKC.answer_files(tmp_path, "published") == tuple(answer.path for answer in answers)
 
 
-def test_what_is_no_result_file_says_what_was_expected(tmp_path: Path) -> None:
+def test_other_files_report_the_expected_format(tmp_path: Path) -> None:
     write_lines(tmp_path / "x" / "answers.jsonl", [])
     for place in (tmp_path / "x", tmp_path / "x" / "answers.jsonl", tmp_path / "nothing"):
         with pytest.raises(SourceError, match="mcq_<model>"):
@@ -64,7 +64,7 @@ def test_what_is_no_result_file_says_what_was_expected(tmp_path: Path) -> None:
         read(tmp_path / "two")
 
 
-def test_answers_name_the_examples_that_a_build_has(tmp_path: Path) -> None:
+def test_answers_match_the_examples_of_a_build(tmp_path: Path) -> None:
     record = MMKC.build([("published", str(whole_folder(tmp_path / "src", 2)))], tmp_path / "built", BuildOptions())
     known = {answer.id: answer for answer in MMKC.instances(record, "official")}
     rows = [er_row(1), er_row(2)]
@@ -82,7 +82,7 @@ def test_answers_name_the_examples_that_a_build_has(tmp_path: Path) -> None:
         assert [part for part in built.parts if part in answer.instance.parts] == list(answer.instance.parts)
 
 
-def test_a_repeated_row_is_an_answer_of_its_own_beside_its_own_original(tmp_path: Path) -> None:
+def test_repeated_row_is_paired_with_its_own_original(tmp_path: Path) -> None:
     rows = [er_row(1), er_row(1, ID=9)]
     write_lines(tmp_path / "original" / "ER" / "mcq_m_ee.jsonl", predicted(rows, ["A", "D"]))
     write_lines(tmp_path / "output" / "ER" / "mcq_m_ie.jsonl", predicted(rows, ["B", "D"]))
@@ -93,7 +93,7 @@ def test_a_repeated_row_is_an_answer_of_its_own_beside_its_own_original(tmp_path
     assert len({answer.instance.id for answer in answers}) == 4
 
 
-def test_rows_that_cannot_be_used_are_told_and_the_others_read(tmp_path: Path) -> None:
+def test_unusable_rows_are_reported_and_others_read(tmp_path: Path) -> None:
     file = tmp_path / "output" / "ER" / "mcq_m_ie.jsonl"
     rows = [
         *predicted([er_row(1)], ["A"]),
@@ -135,7 +135,7 @@ def test_the_authors_sample_result_is_read(tmp_path: Path) -> None:
     assert result_files(file)[0].model == "llava_v1.5_7b"
 
 
-def test_any_json_is_read_or_told(tmp_path: Path) -> None:
+def test_any_json_is_read_or_reported(tmp_path: Path) -> None:
     odd: list[Any] = [
         None,
         1,

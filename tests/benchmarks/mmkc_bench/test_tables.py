@@ -1,4 +1,4 @@
-"""MMKC-Bench's figures: worked out by hand, beside the published ones, and what they leave out."""
+"""MMKC-Bench's metrics: by hand, against the published values, and the answers they leave out."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def answer(kind: str, name: str, condition: str, text: str | None, error: bool =
 
 
 def joined(records: Iterable[Record], judge: bool = True) -> list[Record]:
-    """The records with their bases and, unless told otherwise, with the verdicts of ``own-answer``."""
+    """Return the records with their bases and, by default, with the verdicts of ``own-answer``."""
     built = list(records)
     answers = {(r.instance.group, r.instance.condition): r.answer for r in built}
     done = []
@@ -104,7 +104,7 @@ BY_HAND = [
 ]
 
 
-def test_the_three_rates_are_those_worked_out_by_hand() -> None:
+def test_rates_match_manual_computation() -> None:
     main = tables(joined(pairs("ER", BY_HAND)))["main"]
     assert rates(main, "Context-Memory", "ER") == (0.5, 0.25, 0.25)
     assert rates(main, "Inter-Context", "ER") == (0.2, 0.6, 0.2)
@@ -117,7 +117,7 @@ def test_the_three_rates_are_those_worked_out_by_hand() -> None:
     ]
 
 
-def test_what_is_left_out_is_counted_by_why() -> None:
+def test_excluded_answers_are_counted_by_reason() -> None:
     records = [
         *pairs("ER", [("A", "A", "A"), ("B", "A", "A"), ("?", "A", "A"), ("A", "?", "A")]),
         answer("ER", "own-error", "original-mc", "", error=True),
@@ -143,13 +143,13 @@ def test_what_is_left_out_is_counted_by_why() -> None:
     }
 
 
-def test_an_answer_that_already_is_the_second_counter_answer_is_left_out_between_contexts_alone() -> None:
+def test_second_counter_answer_is_excluded_only_between_contexts() -> None:
     table = tables(joined(pairs("VS", [("C", "C", "C"), ("A", "B", "B")])))["main"]
     assert rates(table, "Context-Memory", "VS") == (0.5, 0.5, 0)
     assert rates(table, "Inter-Context", "VS") == (0, 1, 0)
 
 
-def test_nothing_that_counts_is_na_with_a_reason() -> None:
+def test_rates_without_answers_are_na_with_a_reason() -> None:
     cells = tables(joined(pairs("ER", [("B", "A", "A")])))
     assert rates(cells["main"], "Context-Memory", "ER") == (None, None, None)
     assert tables([])["main"].rows == ()
@@ -158,7 +158,7 @@ def test_nothing_that_counts_is_na_with_a_reason() -> None:
     assert "pending (2)" in " ".join(only_judged_elsewhere["main"].notes)
 
 
-def test_entity_knowledge_is_the_mean_of_its_facts_and_the_average_is_weighted() -> None:
+def test_entity_knowledge_averages_facts_and_total_is_weighted() -> None:
     cell, both, none = [("A", "A", "A")], [("A", "A", "B"), ("A", "B", "A")], [("A", "B", "B")]
     of = {"ER": both, "VS": cell, "PT": cell, "PL": none, "PC": cell * 5, "LT": both, "LC": none, "LO": cell}
     main = tables(joined(record for kind, answers in of.items() for record in pairs(kind, answers)))["main"]
@@ -172,7 +172,7 @@ def test_entity_knowledge_is_the_mean_of_its_facts_and_the_average_is_weighted()
     assert rates(without, "Context-Memory", "EK") == rates(without, "Context-Memory", "Avg.") == (None, None, None)
 
 
-def test_of_several_rows_of_one_name_the_published_evaluation_counts_the_last() -> None:
+def test_official_rows_count_the_last_row_of_a_name() -> None:
     first, last = pairs("PT", [("A", "A", "A")]), pairs("PT", [("A", "B", "B")])
     renamed = [replace(r, instance=replace(r.instance, group="g2", id=r.instance.id + "2")) for r in last]
     table = tables(joined([*first, *renamed]))["subtypes-mc"]
@@ -180,7 +180,7 @@ def test_of_several_rows_of_one_name_the_published_evaluation_counts_the_last() 
     assert value(table, "m (official) / Context-Memory / CAR", "PT") == 1
 
 
-def test_open_answers_rest_on_the_judge_that_is_asked_for() -> None:
+def test_open_answers_use_the_selected_judge() -> None:
     records = joined(pairs("ER", [("gold", "red", "blue"), ("gold", "in gold", "green")], "open"))
     by_rule = tables(records)["open"]
     assert rates(by_rule, "Context-Memory", "ER") == (0.5, 0.5, 0)
@@ -210,7 +210,7 @@ def test_the_three_rates_sum_to_one_or_are_all_undefined(answers: list[tuple[str
 # --- detection -------------------------------------------------------------------------------------------------
 
 
-def test_detection_accuracy_by_hand() -> None:
+def test_detection_accuracy_matches_manual_computation() -> None:
     text = {"coarse-conflict": ["No", "No", "Yes", "Yes"], "coarse-non-conflict": ["Yes", "Yes", "Yes", "hm"]}
     records = [
         answer(kind, f"n{number}", condition, words)
@@ -234,7 +234,7 @@ def test_detection_accuracy_by_hand() -> None:
 # --- the published figures -------------------------------------------------------------------------------------
 
 
-def test_published_cells_fit_our_tables_and_come_in_the_papers_order() -> None:
+def test_published_cells_fit_our_tables_in_the_papers_order() -> None:
     everything = joined(
         answer(kind, "n", condition, "No" if condition.endswith("conflict") else "A")
         for kind in ROW_TYPES
@@ -256,7 +256,7 @@ def test_published_cells_fit_our_tables_and_come_in_the_papers_order() -> None:
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text is not beside the project")
-def test_every_published_figure_stands_in_the_paper() -> None:
+def test_every_published_value_is_in_the_paper() -> None:
     text = PAPER.read_text("utf-8")
     for number in (2, 3, 4, 5, 6):
         table = text.split(f"Table {number}: ")[1].split("\n\n", 2)[1]
@@ -265,7 +265,7 @@ def test_every_published_figure_stands_in_the_paper() -> None:
         assert sorted(map(float, printed)) == sorted(ours), number
 
 
-def test_a_table_has_the_papers_rows_under_ours(tmp_path: Path) -> None:
+def test_published_rows_follow_our_rows(tmp_path: Path) -> None:
     from app.report.published import published_rows
 
     cells = dict(published_rows(tables(joined(pairs("ER", [("A", "A", "A")])))["main"], "mmkc-bench"))

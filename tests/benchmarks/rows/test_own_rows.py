@@ -22,7 +22,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.csv_rows import LARGEST_CELL, read_columns, read_csv_rows
 from benchmarks.rows.files import SkippedRow
-from benchmarks.rows.own_rows import RowCheck
+from benchmarks.rows.row_checks import RowCheck
 from benchmarks.text.answer_equality import same_value
 from tests.support.data.small import picture
 
@@ -66,12 +66,12 @@ def checked(file: Path) -> dict[str, RowCheck]:
         ('[{"image": "0.png", "question": "How many?", "answer": "1,204"}]', "rows.json"),
     ],
 )
-def test_tables_are_read_as_they_are_saved(tmp_path: Path, content: str | bytes, name: str) -> None:
+def test_tables_are_read_in_every_saved_form(tmp_path: Path, content: str | bytes, name: str) -> None:
     (row,) = usable(table(tmp_path, content, name))
     assert (row.question, row.answer, row.image()) == ("How many?", "1,204", picture(0))
 
 
-def test_cells_in_quotes_hold_anything_and_rows_are_numbered_as_a_spreadsheet_numbers_them(tmp_path: Path) -> None:
+def test_quoted_cells_and_spreadsheet_row_numbers(tmp_path: Path) -> None:
     file = table(tmp_path, f'{HEADER},passage\n0.png,"a, ""b""\nand c?",5,"It is\n5."\n,,,\n1.png,d?,6,\n')
     first, second = usable(file)
     assert first.question == 'a, "b"\nand c?'
@@ -96,7 +96,7 @@ def test_cells_in_quotes_hold_anything_and_rows_are_numbered_as_a_spreadsheet_nu
         (",".join(f"c{n}" for n in range(100_000)) + ",C7\n", "two columns called 'c7'"),
     ],
 )
-def test_other_files_are_refused_with_their_kind_and_line(tmp_path: Path, content: str | bytes, message: str) -> None:
+def test_unsupported_files_are_refused_with_kind_and_line(tmp_path: Path, content: str | bytes, message: str) -> None:
     file = table(tmp_path, content)
     with pytest.raises(SourceError, match=f"(?s){message}"):
         list(read_source("rows", str(file)))
@@ -111,7 +111,7 @@ cells = st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs
 
 
 @given(st.lists(st.tuples(cells, cells, cells), max_size=5), st.sampled_from(",;\t|"))
-def test_whatever_a_writer_of_csv_writes_is_read_back(rows: list[tuple[str, str, str]], separator: str) -> None:
+def test_written_csv_is_read_back(rows: list[tuple[str, str, str]], separator: str) -> None:
     import tempfile
 
     text = io.StringIO(newline="")
@@ -163,9 +163,7 @@ def test_unquoted_commas_are_reported_with_the_line_and_the_fix(tmp_path: Path) 
     st.sampled_from(",;\t|"),
     st.sampled_from(["\n", "\r\n", "\r"]),
 )
-def test_a_row_is_refused_only_for_what_stands_beyond_the_header(
-    rows: list[list[str]], separator: str, end: str
-) -> None:
+def test_row_is_refused_only_for_cells_beyond_the_header(rows: list[list[str]], separator: str, end: str) -> None:
     import tempfile
 
     lines = [separator.join(cells) for cells in (["image", "question", "answer"], *rows)]
@@ -183,9 +181,7 @@ def test_a_row_is_refused_only_for_what_stands_beyond_the_header(
 # --- where images lie --------------------------------------------------------------------------------
 
 
-def test_images_are_found_from_the_table_from_home_and_by_whole_paths(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_images_are_found_by_relative_home_and_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     table(tmp_path / "home", "")
     (tmp_path / "tables" / "charts").mkdir(parents=True)
@@ -233,7 +229,7 @@ def own(folder: Path) -> Path:
     return table(folder, content.getvalue())
 
 
-def test_each_row_says_what_it_becomes_or_how_to_fix_it(tmp_path: Path) -> None:
+def test_each_row_reports_its_result_or_its_fix(tmp_path: Path) -> None:
     checks = checked(own(tmp_path))
     assert len(checks) == len(ROWS)
     messages = {where: row.message for where, row in checks.items() if not row.usable}
@@ -253,7 +249,7 @@ def test_each_row_says_what_it_becomes_or_how_to_fix_it(tmp_path: Path) -> None:
     assert all(row.usable == bool(row.instances) for row in checks.values())
 
 
-def test_the_build_is_what_the_check_said(tmp_path: Path) -> None:
+def test_build_matches_the_check(tmp_path: Path) -> None:
     file = own(tmp_path)
     new_build = get_benchmark("cmc-bench").build([("rows", str(file))], tmp_path / "built", BuildOptions())
     checks = {row.where: row for row in check_rows(file, BuildOptions()).rows}
@@ -272,7 +268,7 @@ def rows_of(new_build: Build, question: str) -> dict[str, str]:
     return {row["id"].partition("/")[2]: row["passage"] for row in new_build.rows() if row["question"] == question}
 
 
-def test_an_own_passage_stands_as_it_is_and_is_changed_in_the_value_alone(tmp_path: Path) -> None:
+def test_own_passage_changes_only_in_the_value(tmp_path: Path) -> None:
     new_build = get_benchmark("cmc-bench").build([("rows", str(own(tmp_path)))], tmp_path / "built", BuildOptions())
     who = rows_of(new_build, "Who?")
     assert who["aligned"] == who["text-correct"] == who["text-only/right"] == "It was the north, not Northgate."
@@ -307,12 +303,12 @@ def test_a_table_without_passages_builds_as_the_same_json_lines_do(tmp_path: Pat
     assert from_csv.digest == other.digest
 
 
-def test_columns_that_nothing_is_read_from_are_said(tmp_path: Path) -> None:
+def test_unused_columns_are_reported(tmp_path: Path) -> None:
     file = table(tmp_path, f"{HEADER},Pasage,notes\n0.png,a?,5,,\n")
     assert "nothing is read from the columns pasage, notes" in check_rows(file, BuildOptions()).remarks
 
 
-def test_options_may_stand_with_bars_between_them(tmp_path: Path) -> None:
+def test_options_may_be_separated_by_bars(tmp_path: Path) -> None:
     file = table(
         tmp_path, f"{HEADER},options\n0.png,Which?,C,Egg|Larva | Adult\n1.png,Which?,Egg,Egg|Larva\n2.png,W?,9,\n"
     )
@@ -321,7 +317,7 @@ def test_options_may_stand_with_bars_between_them(tmp_path: Path) -> None:
     assert (second.answer, third.options) == ("Egg", ())
 
 
-def test_a_cell_with_the_separator_in_it_is_reported(tmp_path: Path) -> None:
+def test_cell_containing_the_separator_is_reported(tmp_path: Path) -> None:
     (left_out,) = read_source("rows", str(table(tmp_path, f"{HEADER}\n0.png,a, b?,5\n")))
     assert isinstance(left_out, SkippedRow)
     assert "double quotes" in left_out.reason
@@ -359,9 +355,7 @@ short = st.text(st.characters(categories=["L", "Nd", "P", "Zs"]), min_size=1, ma
 
 
 @given(short, short, short, short)
-def test_a_changed_passage_states_the_value_and_the_gold_no_more(
-    before: str, after: str, gold: str, value: str
-) -> None:
+def test_changed_passage_states_the_new_value_only(before: str, after: str, gold: str, value: str) -> None:
     text = f"{before} {gold.strip()} {after}"
     row = SourceRow("rows", "1", "chartqa", "?", gold.strip(), bytes, passage=text)
     assert passage_stating(row, gold) == text

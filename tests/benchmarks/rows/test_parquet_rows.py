@@ -24,7 +24,7 @@ def _one_page(folder: Path, value: pa.Array, **options: object) -> Path:
     return folder / "rows.parquet"
 
 
-def test_values_are_what_was_written(tmp_path: Path) -> None:
+def test_values_are_read_as_written(tmp_path: Path) -> None:
     fields = {
         "question": "How many äpples?",
         "image": {"bytes": b"\x89PNG\0\xff", "path": "a.png"},
@@ -43,7 +43,7 @@ def test_values_are_what_was_written(tmp_path: Path) -> None:
     assert all(row.fields == {**fields, "day": "2026-01-02"} for row in parsed if isinstance(row, RawRow))
 
 
-def test_several_files_are_read_at_the_same_time_and_not_to_their_ends(tmp_path: Path) -> None:
+def test_files_are_read_concurrently_and_lazily(tmp_path: Path) -> None:
     for name in ("a", "b"):
         parquet.write_table(pa.table({"question": [f"{name}{n}" for n in range(100)]}), tmp_path / f"{name}.parquet")
     first, second = (read_rows(tmp_path / f"{name}.parquet", tmp_path, "source") for name in ("a", "b"))
@@ -69,7 +69,7 @@ _BOMBS: dict[str, Callable[[Path], Path]] = {
 
 
 @pytest.mark.parametrize("kind", _BOMBS)
-def test_a_small_file_does_not_become_much_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_file_takes_bounded_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = _BOMBS[kind](tmp_path)
     assert file.stat().st_size < MB
     monkeypatch.setattr(parquet_rows, "MEMORY", 40 * 10**6)
@@ -78,13 +78,13 @@ def test_a_small_file_does_not_become_much_memory(kind: str, tmp_path: Path, mon
         list(read_rows(file, tmp_path, "source"))
 
 
-def test_rows_that_take_no_room_have_an_end(tmp_path: Path) -> None:
+def test_rows_without_data_are_bounded(tmp_path: Path) -> None:
     file = _one_page(tmp_path, pa.nulls(parquet_rows.MOST_ROWS + 1))
     with pytest.raises(SourceError, match="rows"):
         list(read_rows(file, tmp_path, "source"))
 
 
-def test_a_row_that_is_too_large_is_left_out_and_the_others_are_rows(tmp_path: Path) -> None:
+def test_oversized_row_is_skipped_alone(tmp_path: Path) -> None:
     file = _one_page(tmp_path, pa.array([b"a", bytes(parquet_rows.LARGEST_ROW + 1), b"c"]), compression="zstd")
     first, large, last = read_rows(file, tmp_path, "source")
     assert isinstance(large, SkippedRow)
@@ -93,16 +93,16 @@ def test_a_row_that_is_too_large_is_left_out_and_the_others_are_rows(tmp_path: P
 
 
 def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
-    whole = _one_page(tmp_path, pa.array([f"How many apples in {n}?" for n in range(50)]), compression="zstd")
-    data, chance, refused = whole.read_bytes(), random.Random(0), 0
+    file = _one_page(tmp_path, pa.array([f"How many apples in {n}?" for n in range(50)]), compression="zstd")
+    data, chance, refused = file.read_bytes(), random.Random(0), 0
     for _ in range(100):
         changed = bytearray(data)
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(changed))
             changed[at : at + 4] = chance.choice((b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0", chance.randbytes(4)))
-        whole.write_bytes(changed)
+        file.write_bytes(changed)
         try:
-            list(read_rows(whole, tmp_path, "source"))
+            list(read_rows(file, tmp_path, "source"))
         except SourceError:
             refused += 1
     assert refused > 10

@@ -27,7 +27,7 @@ from benchmarks.rows.files import (
 from tests.support.command import Rashomon
 
 
-def test_a_header_of_many_columns_is_read_in_little_time(tmp_path: Path) -> None:
+def test_wide_header_is_read_quickly(tmp_path: Path) -> None:
     file = tmp_path / "wide.csv"
     names = [f"column{number}" for number in range(100_000)]
     file.write_text(",".join(names) + "\n" + ",".join("x" for _ in names) + "\n")
@@ -40,7 +40,7 @@ def test_a_header_of_many_columns_is_read_in_little_time(tmp_path: Path) -> None
     assert time.process_time() - began < 5
 
 
-def test_a_line_that_is_too_long_is_left_out_and_the_others_are_rows(tmp_path: Path) -> None:
+def test_overlong_line_is_skipped_alone(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text('{"a": 1}\n{"a": "' + "x" * LARGEST_LINE + '"}\n{"a": 3}\n')
     first, long, last = read_rows(file, tmp_path, "source")
@@ -68,7 +68,7 @@ def test_a_line_of_400_megabytes_takes_little_memory(tmp_path: Path, name: str) 
     assert int(done.stdout) * (1 if sys.platform == "darwin" else 1024) < 250 * 10**6
 
 
-def test_a_table_whose_quote_is_never_closed_is_not_read_to_its_end(tmp_path: Path) -> None:
+def test_unclosed_quote_does_not_read_the_full_file(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text('image,question\n0.png,"' + "one line of many\n" * 2_000_000)
     with pytest.raises(SourceError, match=r"line 2.*double quote"):
@@ -96,7 +96,7 @@ def test_answers_are_imported_from_regular_files_alone(tmp_path: Path, kind: str
         assert "Traceback" not in stderr
 
 
-def test_a_row_with_a_lone_surrogate_is_left_out_and_the_others_are_rows(tmp_path: Path) -> None:
+def test_row_with_a_lone_surrogate_is_skipped_alone(tmp_path: Path) -> None:
     invalid = [{"question": "How many \ud800 apples?"}, {"question": "How many pears?"}, {"image": "\ud800.png"}]
     for name, text in (("rows.jsonl", "\n".join(map(json.dumps, invalid))), ("rows.json", json.dumps(invalid))):
         (tmp_path / name).write_text(text)
@@ -105,14 +105,14 @@ def test_a_row_with_a_lone_surrogate_is_left_out_and_the_others_are_rows(tmp_pat
         assert [row.reason for row in (first, last) if isinstance(row, SkippedRow)] == [NOT_UNICODE] * 2
 
 
-def test_a_lone_surrogate_that_reaches_a_build_is_stored_and_read_as_it_stands(tmp_path: Path) -> None:
+def test_lone_surrogate_in_a_build_round_trips(tmp_path: Path) -> None:
     with BuildWriter(tmp_path / "build") as writer:
         writer.add_row({"question": "How many \ud800 apples? \\"})
         build = writer.finish({"benchmark": "cmc-bench"})
     assert list(build.rows()) == [{"question": "How many \ud800 apples? \\"}]
 
 
-def test_a_path_that_no_system_can_name_is_an_image_that_is_missing(tmp_path: Path) -> None:
+def test_impossible_path_is_a_missing_image(tmp_path: Path) -> None:
     for anywhere in (False, True):
         with pytest.raises(RowProblem, match="missing"):
             image_loader(RawRow("rows:1", {"image": "\ud800.png"}, (tmp_path,), anywhere), "image")

@@ -55,13 +55,13 @@ def test_wilson_is_the_published_interval() -> None:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=200))
-def test_wilson_of_groups_of_one_answer_is_wilson(hits: list[bool]) -> None:
+def test_clustered_wilson_of_single_answers_is_wilson(hits: list[bool]) -> None:
     interval, plain = clustered_wilson(hits, [1] * len(hits)), wilson(sum(hits), len(hits))
     assert (interval.value, interval.n) == (plain.value, plain.n)
     assert (interval.low, interval.high) == pytest.approx((plain.low, plain.high))
 
 
-def test_answers_that_hang_together_count_as_fewer() -> None:
+def test_correlated_answers_widen_the_interval() -> None:
     def width(interval: Estimate) -> float:
         assert interval.low is not None
         assert interval.high is not None
@@ -77,14 +77,14 @@ def test_answers_that_hang_together_count_as_fewer() -> None:
     assert clustered_wilson([], []).value is None
 
 
-def test_no_answers_is_not_zero() -> None:
+def test_no_answers_are_na_not_zero() -> None:
     interval = wilson(0, 0)
     assert (interval.value, interval.low, interval.n) == (None, None, 0)
     assert interval.reason
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_holds_its_value_and_stays_within_zero_and_one(pair: tuple[int, int]) -> None:
+def test_wilson_contains_its_value_and_stays_in_the_unit_range(pair: tuple[int, int]) -> None:
     interval = wilson(*pair)
     assert interval.low is not None
     assert interval.value is not None
@@ -92,7 +92,7 @@ def test_wilson_holds_its_value_and_stays_within_zero_and_one(pair: tuple[int, i
     assert 0 <= interval.low <= interval.value <= interval.high <= 1
 
 
-def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+def test_interval_coverage_is_nominal() -> None:
     covered = 0
     for trial in range(200):
         interval = _interval(_coins(120, 0.3, trial), n=120, resamples=300, seed=trial)
@@ -102,7 +102,7 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     assert 0.88 <= covered / 200 <= 0.99
 
 
-def test_the_mean_of_one_share_is_wilsons_and_a_difference_newcombes() -> None:
+def test_single_share_is_wilson_and_difference_is_newcombe() -> None:
     assert macro_average([1], [5]) == pytest.approx(wilson(1, 5))
     # Newcombe 1998, table II, example (a), method 10: 56/70 - 48/80.
     interval = independent_difference(wilson(56, 70), wilson(48, 80))
@@ -117,9 +117,7 @@ TRUTHS = (np.linspace(0.03, 0.6, 15), np.full(15, 0.05), np.array([0.02] * 8 + [
 
 @pytest.mark.parametrize("truth", TRUTHS, ids=["mixed", "low", "either"])
 @pytest.mark.parametrize("sizes", SIZES, ids=["1", "4", "40", "1 and 100", "1 to 15"])
-def test_the_interval_of_a_mean_over_tasks_covers_the_truth_however_few_answers_a_task_has(
-    sizes: list[int], truth: NDArray[np.float64]
-) -> None:
+def test_interval_of_a_task_mean_covers_the_truth_for_few_answers(sizes: list[int], truth: NDArray[np.float64]) -> None:
     """Fifteen tasks, 500 runs; a percentile bootstrap of the same answers covers as little as .5."""
     rng = np.random.default_rng(1)
     averages = [macro_average(rng.binomial(sizes, truth).tolist(), sizes) for _ in range(500)]
@@ -127,7 +125,7 @@ def test_the_interval_of_a_mean_over_tasks_covers_the_truth_however_few_answers_
     assert covered / 500 >= 0.925
 
 
-def test_groups_are_drawn_whole() -> None:
+def test_groups_are_resampled_as_units() -> None:
     """Ten copies of each answer in a group make the interval no narrower."""
     single = _coins(60, 0.5, 1)
     single_interval, repeated_interval = (_interval(counts, n=1, seed=4) for counts in (single, single * 10))
@@ -140,14 +138,14 @@ def test_groups_are_drawn_whole() -> None:
     assert alone.high - alone.low < 0.6 * (single_interval.high - single_interval.low)
 
 
-def test_one_seed_gives_one_interval_in_any_order_of_groups() -> None:
+def test_interval_does_not_depend_on_group_order() -> None:
     counts = _coins(80, 0.4, 2)
     first = _interval(counts, n=80, seed=5)
     assert first == _interval(counts[::-1], n=80, seed=5)
     assert first != _interval(counts, n=80, seed=6)
 
 
-def test_undefined_is_not_available_with_the_reason() -> None:
+def test_undefined_is_na_with_a_reason() -> None:
     interval = _interval(np.zeros((5, 2), int), n=0, reason="no trials")
     assert (interval.value, interval.low, interval.high, interval.reason) == (None, None, None, "no trials")
 

@@ -43,27 +43,27 @@ MCNEMAR = {
 
 
 @pytest.mark.parametrize(("lost", "gained"), list(MCNEMAR))
-def test_with_one_answer_an_example_the_sign_flip_test_is_mcnemars_exact_test(lost: int, gained: int) -> None:
+def test_sign_flip_test_of_single_answers_is_mcnemar_exact(lost: int, gained: int) -> None:
     p = sign_flip_test([-1] * lost + [0] * 100 + [1] * gained)
     assert p == pytest.approx(MCNEMAR[lost, gained], rel=1e-9)
 
 
 @settings(deadline=None)  # the first call imports scipy
 @given(st.integers(0, 400), st.integers(0, 400))
-def test_and_the_binomial_test_that_scipy_has(lost: int, gained: int) -> None:
+def test_sign_flip_test_matches_the_binomial_test_of_scipy(lost: int, gained: int) -> None:
     stats = pytest.importorskip("scipy.stats")
     expected = stats.binomtest(lost, lost + gained).pvalue if lost + gained else 1.0
     assert sign_flip_test([-1] * lost + [1] * gained) == pytest.approx(expected, rel=1e-9)
 
 
 @given(st.lists(st.integers(-4, 4), max_size=9))
-def test_with_several_answers_an_example_it_is_what_counting_out_gives(sums: list[int]) -> None:
+def test_sign_flip_test_matches_enumeration(sums: list[int]) -> None:
     signs = itertools.product([-1, 1], repeat=len(sums))
     as_far = [abs(sum(s * d for s, d in zip(sign, sums, strict=True))) >= abs(sum(sums)) for sign in signs]
     assert sign_flip_test(sums) == pytest.approx(sum(as_far) / len(as_far), rel=1e-9)
 
 
-def test_the_permutation_test_is_scipys() -> None:
+def test_permutation_test_matches_scipy() -> None:
     stats = pytest.importorskip("scipy.stats")
     random = np.random.default_rng(5)
     first, second = random.multinomial(3, [0.5, 0.3, 0.2], size=11), random.multinomial(3, [0.2, 0.3, 0.5], size=11)
@@ -91,7 +91,7 @@ def test_the_permutation_test_is_scipys() -> None:
     assert p_value == pytest.approx(reference.pvalue, abs=0.01)
 
 
-def test_a_figure_that_is_undefined_has_no_p_and_one_that_is_the_same_has_1() -> None:
+def test_undefined_metric_has_no_p_and_equal_metric_has_p_1() -> None:
     counts = np.array([[[2.0, 0.0], [2.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]])
 
     def ratio(of: Any) -> Any:
@@ -101,7 +101,7 @@ def test_a_figure_that_is_undefined_has_no_p_and_one_that_is_the_same_has_1() ->
     assert permutation_test(counts, permuted_totals(counts), lambda of: of[..., 0]) == 1
 
 
-def test_holm_is_statsmodels() -> None:
+def test_holm_matches_statsmodels() -> None:
     # statsmodels 0.15.0: multipletests(p, method="holm")[1]
     corrected = holm([0.01, 0.04, 0.03, 0.005, 0.2, 1.0, 0.03])
     assert corrected == pytest.approx([0.06, 0.15, 0.15, 0.035, 0.4, 1.0, 0.15])
@@ -110,15 +110,15 @@ def test_holm_is_statsmodels() -> None:
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
-def test_holm_never_makes_a_p_smaller_and_keeps_their_order(chances: list[float]) -> None:
+def test_holm_never_lowers_p_and_preserves_order(chances: list[float]) -> None:
     corrected = [p for p in holm(chances) if p is not None]
     assert all(after >= before and after <= 1 for before, after in zip(chances, corrected, strict=True))
     order = np.argsort(chances, kind="stable")
     assert all(a <= b for a, b in itertools.pairwise(np.array(corrected)[order]))
 
 
-def test_figures_of_which_one_follows_from_the_other_are_one_hypothesis() -> None:
-    figures = get_benchmark("cmc-bench").figures()
+def test_dependent_metrics_are_one_hypothesis() -> None:
+    figures = get_benchmark("cmc-bench").label_metrics()
     assert figures is not None
     names = list(figures.of)
     numbers = dict(zip(names, hypothesis_numbers(names, figures), strict=True))
@@ -130,8 +130,8 @@ def test_figures_of_which_one_follows_from_the_other_are_one_hypothesis() -> Non
     assert corrected == [three[0], three[1], None, three[1], three[2]]
 
 
-def test_a_figure_rests_on_the_labels_that_change_it() -> None:
-    figures = get_benchmark("cmc-bench").figures()
+def test_metric_depends_on_the_labels_that_change_it() -> None:
+    figures = get_benchmark("cmc-bench").label_metrics()
     assert figures is not None
     preference = contributing_labels(figures.of["MPB Img"], figures)
     counted = {
@@ -146,7 +146,7 @@ def test_a_figure_rests_on_the_labels_that_change_it() -> None:
     assert contributing_labels(figures.of["ΔAcc"], figures).sum() == 4 * len(figures.labels)
 
 
-def test_a_bound_with_one_answer_an_example_is_bonett_and_prices() -> None:
+def test_bound_with_single_answers_matches_bonett_price() -> None:
     # Bonett and Price (2012) for 1, 1, 7 and 12 of 21 pairs: each discordant count one more, n two more.
     p12, p21, n = 2 / 23, 8 / 23, 21
     half = 1.959964 * math.sqrt((p12 + p21 - (p12 - p21) ** 2) / (n + 2))
@@ -157,7 +157,7 @@ def test_a_bound_with_one_answer_an_example_is_bonett_and_prices() -> None:
     assert difference.lower(0.975) == pytest.approx(p12 - p21 - half, abs=1e-6)
 
 
-def test_runs_that_agree_everywhere_are_bounded_by_how_few_they_are() -> None:
+def test_bound_of_identical_runs_depends_on_sample_size() -> None:
     few, many = (share_difference(np.zeros(n), np.full(n, 4.0)) for n in (20, 2000))
     assert few is not None
     assert many is not None
@@ -169,7 +169,7 @@ def test_runs_that_agree_everywhere_are_bounded_by_how_few_they_are() -> None:
 
 @pytest.mark.parametrize("error", [0.02, 0.01, 0.003])
 @given(st.lists(st.integers(-4, 4), min_size=3, max_size=40))
-def test_as_many_groups_as_are_asked_for_have_that_error(error: float, sums: list[int]) -> None:
+def test_requested_group_count_has_the_stated_error(error: float, sums: list[int]) -> None:
     sizes = np.full(len(sums), 4.0)
     pilot = share_difference(np.array(sums, float) - np.mean(sums), sizes)  # without a difference, as it is planned
     assert pilot is not None
@@ -182,8 +182,8 @@ def test_as_many_groups_as_are_asked_for_have_that_error(error: float, sums: lis
         assert many.error == pytest.approx(error, rel=0.05)
 
 
-def test_which_figures_are_shares_is_found_and_what_they_count() -> None:
-    figures = get_benchmark("cmc-bench").figures()
+def test_shares_and_their_counts_are_detected() -> None:
+    figures = get_benchmark("cmc-bench").label_metrics()
     assert figures is not None
     shares = {name: share_labels(of, figures) for name, of in figures.of.items()}
     assert {name for name, hits in shares.items() if hits is None} == {"MPB Img", "MPB Txt", "ΔAcc"}
@@ -191,7 +191,7 @@ def test_which_figures_are_shares_is_found_and_what_they_count() -> None:
     assert mfr is not None
     counted = {c: {figures.labels[i] for i in np.flatnonzero(mfr[j])} for j, c in enumerate(figures.conditions)}
     assert counted == {c: set(ACCURATE[c]) if c != "aligned" else set() for c in figures.conditions}
-    clash = get_benchmark("clash").figures()
+    clash = get_benchmark("clash").label_metrics()
     assert clash is not None
     assert all(share_labels(of, clash) is not None for of in clash.of.values())
 
@@ -205,13 +205,13 @@ def test_which_figures_are_shares_is_found_and_what_they_count() -> None:
         lambda counts: (counts[..., 0, 0] / counts[..., 0, :].sum(-1)) ** 2,
     ],
 )
-def test_what_only_looks_like_a_share_is_none(figure: Callable[[Any], Any]) -> None:
+def test_ratios_that_are_no_shares_are_rejected(figure: Callable[[Any], Any]) -> None:
     assert share_labels(figure, LabelMetrics(("a", "b"), ("X", "Y"), {"f": figure})) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("examples", "conditions"), [(40, 1), (40, 4), (150, 4)])
-def test_equal_runs_differ_significantly_in_five_of_a_hundred(examples: int, conditions: int) -> None:
+def test_false_positive_rate_of_equal_runs_is_five_percent(examples: int, conditions: int) -> None:
     random = np.random.default_rng(examples + conditions)
     rejected = outside = 0
     for _ in range(1000):

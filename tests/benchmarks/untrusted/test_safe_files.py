@@ -61,7 +61,7 @@ WAYS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_regular_file_is_refused_by_name(folder: Path, kind: str, way: str) -> None:
+def test_non_regular_file_is_refused_by_name(folder: Path, kind: str, way: str) -> None:
     KINDS[kind](folder / "file")
     with pytest.raises(UnsafeFileError, match="run/file is a"):
         WAYS[way](folder)
@@ -81,7 +81,7 @@ def test_a_hard_link_is_read_but_never_written(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling link", "FIFO", "hard link"])
-def test_a_file_is_replaced_without_touching_what_its_name_led_to(folder: Path, kind: str) -> None:
+def test_replacing_a_link_leaves_its_target_alone(folder: Path, kind: str) -> None:
     if kind == "hard link":
         os.link(folder.parent / "outside/secret", folder / "file")
     else:
@@ -94,7 +94,7 @@ def test_a_file_is_replaced_without_touching_what_its_name_led_to(folder: Path, 
     assert sorted(p.name for p in (folder.parent / "outside").iterdir()) == ["secret"]
 
 
-def test_a_folder_on_the_way_may_not_be_a_link_but_the_users_own_location_may(folder: Path) -> None:
+def test_linked_parent_is_refused_except_in_the_users_own_path(folder: Path) -> None:
     (folder / "media").symlink_to("../outside")
     for act in (
         lambda: safe_files.open_read(folder, "media/secret"),
@@ -118,7 +118,7 @@ def test_names_that_lead_elsewhere_are_refused(folder: Path, name: str) -> None:
         safe_files.replace_file(folder, name, b"")
 
 
-def test_what_is_made_honours_the_umask_and_what_is_large_is_not_read(folder: Path) -> None:
+def test_new_files_honour_the_umask_and_large_files_are_not_read(folder: Path) -> None:
     before = os.umask(0o077)
     try:
         safe_files.replace_file(safe_files.make_folder(folder, "a/b"), "file", b"12345")

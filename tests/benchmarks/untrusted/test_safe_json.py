@@ -33,7 +33,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
-def test_everything_wrong_is_one_error(text: str | bytes) -> None:
+def test_every_fault_raises_one_error_type(text: str | bytes) -> None:
     with pytest.raises(OutsideJSONError):
         parse_json(text)
 
@@ -44,7 +44,7 @@ def test_a_text_over_the_limit_is_not_parsed() -> None:
         parse_json("[11]", max_size=3)
 
 
-def test_brackets_within_strings_and_width_are_no_depth() -> None:
+def test_strings_and_width_do_not_count_as_depth() -> None:
     wide = {"text": "[" * 5_000, "rows": [{"a": [1.5, None]} for _ in range(1_000)]}
     assert parse_json(json.dumps(wide)) == wide
     assert parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH)
@@ -57,7 +57,7 @@ def test_no_text_raises_anything_else(text: str | bytes) -> None:
         json.dumps(parse_json(text), allow_nan=False)
 
 
-def test_files_that_are_no_files_are_refused_at_once(tmp_path: Path) -> None:
+def test_special_files_are_refused_immediately(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "large").write_text("[" + "1," * 100 + "1]")
     for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path / "large"):

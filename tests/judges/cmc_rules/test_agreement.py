@@ -33,7 +33,7 @@ UNSEEN = rows(ROOT / "tests" / "data" / "match_answers_unseen.jsonl")
 """Written and labelled by someone who never saw the rules."""
 
 
-def test_the_registry_gives_match_under_its_name_and_version() -> None:
+def test_match_is_registered_with_name_and_version() -> None:
     assert "match" in judge_names()
     judge = get_judge("match")
     assert isinstance(judge, Match)
@@ -41,11 +41,11 @@ def test_the_registry_gives_match_under_its_name_and_version() -> None:
 
 
 def confused(labelled: list[dict[str, Any]]) -> Counter[tuple[str, str | None]]:
-    """How often an answer that people label so is labelled so by ``match``."""
+    """Return the confusion counts of human labels and the labels of ``match``."""
     return Counter((r["label"], label(r["answer"], r["image"], r["text"], r["question"])) for r in labelled)
 
 
-def test_a_judge_that_judges_nothing_compiles_no_rules() -> None:
+def test_unused_judge_compiles_no_rules() -> None:
     code = "import sys; from judges.registry import get_judge; get_judge('match'); print('judges.cmc_rules.cues' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -70,12 +70,12 @@ def table(confusion: Counter[tuple[str, str | None]]) -> str:
     return "\n".join(["by hand \\ match  " + "  ".join(LABELS), *lines])
 
 
-def test_match_agrees_with_the_labels_given_by_hand(confusion: Counter[tuple[str, str | None]]) -> None:
+def test_match_agrees_with_hand_labels(confusion: Counter[tuple[str, str | None]]) -> None:
     assert len(LABELLED) == 260
     assert agreed(confusion) / len(LABELLED) >= 0.98, table(confusion)
 
 
-def test_match_agrees_with_the_labels_of_someone_who_never_saw_the_rules(
+def test_match_agrees_with_labels_by_an_independent_person(
     unseen: Counter[tuple[str, str | None]],
 ) -> None:
     assert len(UNSEEN) == 120
@@ -90,15 +90,15 @@ def test_match_agrees_over_both_sets(
     assert agreed(both) / both.total() >= 0.95, table(both)
 
 
-def test_the_two_sets_share_no_answer() -> None:
-    def asked(rows: list[dict[str, Any]]) -> set[tuple[str, str]]:
+def test_labelled_sets_are_disjoint() -> None:
+    def questions(rows: list[dict[str, Any]]) -> set[tuple[str, str]]:
         return {(r["question"], r["answer"]) for r in rows}
 
-    assert not asked(LABELLED) & asked(UNSEEN)
+    assert not questions(LABELLED) & questions(UNSEEN)
 
 
 @pytest.mark.parametrize("human", LABELS)
-def test_no_label_is_missed_in_favour_of_the_others(human: str, confusion: Counter[tuple[str, str | None]]) -> None:
+def test_every_label_is_recalled(human: str, confusion: Counter[tuple[str, str | None]]) -> None:
     total = sum(n for (labels, _), n in confusion.items() if labels == human)
     assert total >= 35
     assert confusion[human, human] / total >= 0.95, table(confusion)
@@ -116,7 +116,7 @@ TABLE_4 = [
 
 
 @pytest.mark.parametrize(("answer", "expected"), TABLE_4)
-def test_the_four_answers_of_table_4_get_the_papers_labels(answer: str, expected: str) -> None:
+def test_answers_of_table_4_get_the_papers_labels(answer: str, expected: str) -> None:
     question = "Which year recorded the highest native born employment in Slovenia?"
     assert label(answer, "2008", "2015", question) == expected
 

@@ -25,7 +25,7 @@ def answers(name: str) -> list[dict[str, Any]]:
 CORRECTIONS = answers("self_corrections")
 
 
-def test_the_self_corrections_are_many_and_of_many_forms() -> None:
+def test_self_corrections_cover_many_forms() -> None:
     assert len(CORRECTIONS) == 300
     assert len({r["category"] for r in CORRECTIONS}) >= 15
     assert Counter(r["part"] for r in CORRECTIONS) == {"development": 150, "held out": 150}
@@ -49,7 +49,7 @@ def test_the_last_statement_of_a_self_correction_counts(part: str) -> None:
         ("unusual_corrections", 60, 0.6),
     ],
 )
-def test_what_looks_like_something_else_is_told_apart(name: str, size: int, least: float) -> None:
+def test_lookalikes_of_corrections_are_distinguished(name: str, size: int, least: float) -> None:
     confusion = confused(answers(name))
     assert confusion.total() == size
     assert agreed(confusion) / size >= least, table(confusion)
@@ -96,27 +96,27 @@ DRESSES = [
 @given(st.sampled_from(CORRECTIONS + answers("look_alikes")), st.sampled_from(DRESSES))
 def test_white_space_and_typography_do_not_change_a_label(row: dict[str, Any], dress: tuple[str, Any]) -> None:
     given_as = dress[1](row["answer"])
-    asked = (row["image"], row["text"], row["question"])
-    assert label(given_as, *asked) == label(row["answer"], *asked), dress[0]
+    inputs = (row["image"], row["text"], row["question"])
+    assert label(given_as, *inputs) == label(row["answer"], *inputs), dress[0]
 
 
-def test_what_is_taken_back_and_not_replaced_is_no_answer() -> None:
+def test_retracted_value_without_replacement_is_no_answer() -> None:
     got = verdict("The answer is 12. Scratch that.")
     assert (got.label, "takes its answer back" in got.reason) == ("ABSTAIN", True)
 
 
-def test_what_one_source_is_corrected_to_say_leaves_the_other_standing() -> None:
+def test_correction_of_one_source_leaves_the_other() -> None:
     assert label("The chart shows 12. The text says 18. Sorry, the text says 15.") == "BOTH"
 
 
 @pytest.mark.parametrize(
     "answer", ["That is incorrect.", "The red bar is taller. That is false.", "Actually, no.", "Sorry, no."]
 )
-def test_a_denial_of_what_is_asked_is_an_answer_and_takes_nothing_back(answer: str) -> None:
+def test_denial_is_an_answer_and_no_retraction(answer: str) -> None:
     assert label(answer, "Yes", "No", "Is the red bar taller than the blue bar?") == "TEXT"
 
 
-def test_a_report_called_wrong_is_taken_back_alone() -> None:
+def test_rejected_report_retracts_only_itself() -> None:
     assert label("The chart shows 12. The text says 15. That is wrong.") == "IMAGE"
     assert label("The text says 15. That's wrong. The chart shows 12.") == "IMAGE"
 

@@ -44,7 +44,7 @@ def chosen(judge: str, answer: str) -> list[str]:
 
 
 @pytest.mark.parametrize("judge", ["own-answer", "choice", "extracted"])
-def test_every_form_of_a_chosen_letter_is_read_and_no_other(judge: str) -> None:
+def test_chosen_letter_is_read_in_every_form(judge: str) -> None:
     answers = [*CHOSEN, *((answer, "") for answer in NOT_CHOSEN)]
     wrong = {answer: chosen(judge, answer) for answer, letter in answers if chosen(judge, answer) != list(letter)}
     assert wrong == {}
@@ -60,7 +60,7 @@ def test_yes_and_no_in_a_structure_are_read() -> None:
         assert judge.judge(ask("yes-no", "x", answer, {"answer": ("yes",)})).label == label
 
 
-def test_open_answers_in_sentences_are_compared_by_what_they_assert() -> None:
+def test_open_answers_are_compared_by_their_assertions() -> None:
     judge = get_judge("own-answer")
     right, total = Counter[str](), Counter[str]()
     for question, own, answer, counter, label in ROWS:
@@ -74,7 +74,7 @@ def test_open_answers_in_sentences_are_compared_by_what_they_assert() -> None:
 @pytest.mark.parametrize(
     "piece", ["not ", "The answer is A or ", "(", "A. ", "the text says ", "is wrong ", "\n", "nor,", "[{"]
 )
-def test_long_answers_take_little_time(piece: str) -> None:
+def test_long_answers_are_judged_quickly(piece: str) -> None:
     answer = piece * (40_000 // len(piece))
     start = time.perf_counter()
     for condition in ("context-memory-mc", "context-memory-open"):

@@ -25,9 +25,7 @@ REFERENCES = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(ANY_TEXT, FRAGMENTS), st.none() | REFERENCES, st.none() | REFERENCES, ANY_TEXT)
-def test_any_text_is_labelled_or_empty_and_always_the_same(
-    answer: str, image: str | None, text: str | None, question: str
-) -> None:
+def test_any_text_gets_a_deterministic_label(answer: str, image: str | None, text: str | None, question: str) -> None:
     got = verdict(answer, image, text, question)
     assert (got.status == "labelled") == (got.label in LABELS)
     assert got.status in ("labelled", "unparsed")
@@ -50,7 +48,7 @@ VALUES = st.one_of(
     VALUES,
     st.sampled_from(["**{}**", "  {} \n", "*{}*", "`{}`", "### {}", "{}.", "“{}”", "\u200e{}\u200f"]),
 )
-def test_dressing_a_bare_value_does_not_change_its_label(image: str, text: str, answer: str, dress: str) -> None:
+def test_decorating_a_bare_value_does_not_change_its_label(image: str, text: str, answer: str, dress: str) -> None:
     assert label(dress.format(answer), image, text) == label(answer, image, text)
 
 
@@ -62,7 +60,7 @@ def test_swapping_the_references_swaps_the_labels(image: str, text: str, answer:
 
 
 @given(VALUES, VALUES)
-def test_a_bare_reference_value_is_its_sources(image: str, text: str) -> None:
+def test_bare_reference_value_gets_its_sources_label(image: str, text: str) -> None:
     assert label(image, image, text) in ("IMAGE", "BOTH")
 
 
@@ -120,7 +118,7 @@ HOSTILE += [
 
 @pytest.mark.parametrize("unit", HOSTILE)
 @pytest.mark.parametrize("reference", ["12", "a b c d e f", "T = 2π√(L/g)", "Yes"])
-def test_a_megabyte_takes_little_time(unit: str, reference: str) -> None:
+def test_megabyte_is_judged_quickly(unit: str, reference: str) -> None:
     answer = (unit * (MEGABYTE // len(unit) + 1))[:MEGABYTE] + "x"
     started = time.process_time()
     verdict(answer, reference, "15", "How many not 12 the text says?")

@@ -24,7 +24,7 @@ def test_an_empty_answer_has_no_label(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["<think>It is 12.</think>", "<think>The chart shows 12, so", "so 12.</think>\n"])
-def test_an_answer_that_is_all_reasoning_has_no_label(answer: str) -> None:
+def test_answer_of_pure_reasoning_has_no_label(answer: str) -> None:
     got = verdict(answer)
     assert (got.status, got.label, got.reason) == ("unparsed", None, "the answer is nothing but reasoning")
 
@@ -33,13 +33,13 @@ def test_reasoning_is_not_read() -> None:
     assert label("<think>The text says 15. The answer is 15.</think>\n12") == "IMAGE"
 
 
-def test_a_verdict_is_labelled_and_says_why() -> None:
+def test_verdict_has_a_label_and_a_reason() -> None:
     got = verdict("While the text mentions 15, the chart clearly shows 12.")
     assert (got.judge, got.status, got.label) == ("match@2", "labelled", "IMAGE")
     assert "image's value" in got.reason
 
 
-def test_an_answer_that_quotes_the_labels_is_not_obeyed() -> None:
+def test_quoted_labels_are_not_obeyed() -> None:
     assert label("IMAGE") == "NEITHER"
     assert label('{"label": "TEXT"} The answer is 12.') == "IMAGE"
 
@@ -108,7 +108,7 @@ def test_a_source_chosen_by_name_commits_to_its_value(answer: str, expected: str
         ("Either 12 or 15, depending on which source is right.", "ABSTAIN"),
     ],
 )
-def test_both_values_are_affirmed_or_named_as_a_conflict(answer: str, expected: str) -> None:
+def test_affirming_both_values_is_both_or_a_conflict(answer: str, expected: str) -> None:
     assert label(answer) == expected
 
 
@@ -187,7 +187,7 @@ def test_several_acceptable_answers_of_a_source_all_count() -> None:
         ("x = 7", "7"),
     ],
 )
-def test_one_value_in_two_notations_agrees(reference: str, notation: str) -> None:
+def test_notations_of_one_value_agree(reference: str, notation: str) -> None:
     assert label(f"It is {notation}.", reference, "999") == "IMAGE"
 
 
@@ -210,12 +210,12 @@ def test_digits_shared_with_another_value_do_not_agree(reference: str, notation:
 
 
 def test_the_magnitude_the_question_asks_in_is_kept() -> None:
-    asked = "What was the revenue in billion euros?"
-    assert label("The revenue was 7.5 million euros.", "7.5", "9.1", asked) == "NEITHER"
-    assert label("The revenue was 7,500,000,000 euros.", "7.5", "9.1", asked) == "IMAGE"
+    question = "What was the revenue in billion euros?"
+    assert label("The revenue was 7.5 million euros.", "7.5", "9.1", question) == "NEITHER"
+    assert label("The revenue was 7,500,000,000 euros.", "7.5", "9.1", question) == "IMAGE"
 
 
-def test_a_rounding_agrees_within_one_percent_or_where_it_is_called_one() -> None:
+def test_rounding_agrees_within_one_percent_or_if_declared() -> None:
     assert label("63.8%", "64%", "46%", SHARE) == "IMAGE"
     assert label("About 20,000.", "18,700", "46") == "IMAGE"
     assert label("20,000.", "18,700", "46") == "NEITHER"
@@ -229,13 +229,13 @@ def test_years_are_exact() -> None:
 
 
 def test_a_number_that_repeats_the_question_is_no_answer() -> None:
-    asked = "Of the 30 buses in the depot, how many are older than 12 years?"
-    assert label("There are 9 buses that are older than 12 years.", "12", "18", asked) == "NEITHER"
-    assert label("12 of the 30 buses in the depot are older than 12 years.", "12", "18", asked) == "IMAGE"
+    question = "Of the 30 buses in the depot, how many are older than 12 years?"
+    assert label("There are 9 buses that are older than 12 years.", "12", "18", question) == "NEITHER"
+    assert label("12 of the 30 buses in the depot are older than 12 years.", "12", "18", question) == "IMAGE"
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("There are five bars.", "TEXT"), ("Three bars.", "IMAGE")])
-def test_a_count_is_no_percentage_though_the_question_names_one(answer: str, expected: str) -> None:
+def test_count_is_no_percentage(answer: str, expected: str) -> None:
     assert label(answer, "3", "5", "How many bars are below 10%?") == expected
 
 
@@ -279,7 +279,7 @@ def test_a_noun_of_the_question_may_be_left_out_of_the_answer() -> None:
     assert label("It's covalent.", "Ionic bond", "Covalent bond", "Which type of bond is shown?") == "TEXT"
 
 
-def test_another_month_colour_or_direction_is_another_answer() -> None:
+def test_different_month_colour_or_direction_is_neither() -> None:
     answer = "The level rises until May and falls from July on. It was highest in June."
     assert label(answer, "May", "July", "In which month was the level highest?") == "NEITHER"
 
@@ -323,7 +323,7 @@ def test_markdown_latex_and_json_are_read_through(answer: str) -> None:
         ("The image shows 12, while the text states 15. These values are inconsistent, so we need to", "ABSTAIN"),
     ],
 )
-def test_an_answer_cut_at_the_token_limit_is_judged_by_what_is_there(answer: str, expected: str) -> None:
+def test_truncated_answer_is_judged_by_its_text(answer: str, expected: str) -> None:
     assert label(answer) == expected
 
 
@@ -358,7 +358,7 @@ def test_formulas_agree_sign_by_sign(image: str, text: str, answer: str, expecte
         ("dog and cat", "horse", "cats and dogs", "IMAGE"),
     ],
 )
-def test_symbols_have_an_order_and_names_have_none(image: str, text: str, answer: str, expected: str) -> None:
+def test_order_matters_for_symbols_not_names(image: str, text: str, answer: str, expected: str) -> None:
     assert label(answer, image, text, "Which ones?") == expected
 
 
@@ -378,7 +378,7 @@ def test_symbols_have_an_order_and_names_have_none(image: str, text: str, answer
         ("Trade in cultural ideas", "Loss of harvests", "Religious conflicts between neighbours"),
     ],
 )
-def test_another_option_of_like_wording_is_neither(image: str, text: str, answer: str) -> None:
+def test_similarly_worded_option_is_neither(image: str, text: str, answer: str) -> None:
     question = "What follows from differential association, and what is the parent in the tree of theories?"
     assert label(answer, image, text, question) == "NEITHER"
     assert label(f"The answer is {answer}.", image, text, question) == "NEITHER"

@@ -1,4 +1,4 @@
-"""Sounds and videos reach a model as they are: what mlx-vlm would be given of the same file, in its place, never another's."""
+"""Sounds and videos in prompts: the same inputs as mlx-vlm's own, in the right place and never another request's."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from benchmarks.media.video import Clip
 from benchmarks.vocabulary import Decoding, Media, Message, Modality, Request, Text
 from mlx_backends.core.audio_video import MAX_FRAMES, AudioVideoReader
 from mlx_backends.core.chat_prompt import PromptError
+from mlx_backends.mlx import vlm_batch
 from mlx_backends.mlx.preprocess import Preprocessor, shared_prefix_length
 from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.mlx_backends.mlx.test_batched import loaded, tokens
-from tests.support import architectures
-from tests.support.architectures import TEXTS
+from tests.support import tiny_models
 from tests.support.benchmark_requests import answers
 from tests.support.media import sound, video
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3_omni import build_tiny_omni
 
 REAL = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "contra4"
@@ -90,7 +91,7 @@ def mlx_vlms_own(backend: VLMBackend, request: Request, **media: Any) -> tuple[i
 @pytest.fixture(scope="module")
 def gemma(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLMBackend]:
     """Gemma 4, whose processor is another's than Qwen's in everything."""
-    folder = architectures.gemma4(tmp_path_factory.mktemp("gemma") / "gemma4")
+    folder = tiny_models.gemma4(tmp_path_factory.mktemp("gemma") / "gemma4")
     backend = load_backend(str(folder), files.path)
     assert isinstance(backend, VLMBackend)
     yield backend
@@ -99,13 +100,11 @@ def gemma(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VL
 
 @pytest.mark.parametrize("name", ["omni", "gemma"])
 @pytest.mark.slow
-def test_all_kinds_in_one_prompt_are_answered_as_mlx_vlm_answers_them(
-    name: str, files: Files, request: pytest.FixtureRequest
-) -> None:
+def test_mixed_media_prompt_matches_mlx_vlm(name: str, files: Files, request: pytest.FixtureRequest) -> None:
     backend: VLMBackend = request.getfixturevalue(name)
     image, heard, filmed = files.noise(4, 96, 64), files.sound(seconds=2), files.video(frames=30)
     scenes = (Text("Scene A: "), heard, Text(" Scene B: "), filmed, Text(" Scene C: "), image, Text(" Which?"))
-    asking = asked(*scenes, decoding=Decoding(8))
+    asking = request_of(*scenes, decoding=Decoding(8))
     clips = backend._preprocessor.audio_video
     samples = clips.read_audio(files.path(heard), heard, keep=False)[1].samples
     seen = clips.read_video(files.path(filmed), filmed, None, keep=False)[1]
@@ -123,8 +122,8 @@ def test_all_kinds_in_one_prompt_are_answered_as_mlx_vlm_answers_them(
     assert ours.tokens[: len(theirs)] == theirs
 
 
-def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
-    """Of Gemma 3n the processor alone: its image tower has one size, 300 million parameters."""
+def test_gemma_3n_receives_its_sounds(files: Files, tmp_path: Path) -> None:
+    """Only the processor of Gemma 3n is used, since its image tower has one size, 300 million parameters."""
     from mlx_vlm.models.gemma3n.processing_gemma3n import Gemma3nProcessor
     from transformers import AutoTokenizer, Gemma3nAudioFeatureExtractor
 
@@ -137,17 +136,17 @@ def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
 
     marks = {f"{kind}_token": f"<{kind}>" for kind in ("image", "audio", "boi", "eoi", "boa", "eoa")}
     audio_block = "{%- elif c.type == 'audio' %}{{- '<audio>' }}"
-    template = architectures._TURNS.replace("IMAGE", "<image>").replace(
+    template = tiny_models.base.TURNS.replace("IMAGE", "<image>").replace(
         "{%- elif c.type == 't", audio_block + "{%- elif c.type == 't"
     )
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks.values()]
-    ids = architectures._tokenizer(tmp_path / "gemma3n", special, template, extra_special_tokens=marks)
+    ids = tiny_models.base.write_tokenizer(tmp_path / "gemma3n", special, template, extra_special_tokens=marks)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "gemma3n")
     processor = Processor(Gemma3nAudioFeatureExtractor(), NoImages(), tokenizer, tokenizer.chat_template)
     config = SimpleNamespace(model_type="gemma3n", image_token_id=ids["<image>"], audio_token_id=ids["<audio>"])
     preparer = Preprocessor(processor, config, files.path)
     assert preparer.audio_video.max_seconds == 30
-    asking = asked(
+    asking = request_of(
         Text("Scene A: "), files.sound(seconds=2), Text(" Scene B: "), files.sound(pitch=900), Text(" Which?")
     )
     text, tensors = preparer.tensors(asking)
@@ -157,13 +156,32 @@ def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
     assert int((tensors["input_ids"] == ids["<audio>"]).sum()) == 2 * 188
 
 
-def test_where_a_batch_is_not_known_a_model_is_asked_alone(gemma: VLMBackend, files: Files) -> None:
-    requests = [
+def sound_requests(files: Files) -> list[Request]:
+    """Three prompts with a sound each."""
+    return [
         Request(str(n), 0, (Message("user", (Text("A: "), files.sound(pitch=200 + n), Text(" What?"))),), Decoding(3))
         for n in range(3)
     ]
+
+
+def test_sounds_are_answered_in_a_batch_as_alone(gemma: VLMBackend, files: Files) -> None:
+    gemma.use_sequential_mode()
+    requests = sound_requests(files)
     expected = tokens(answers(gemma, requests))
-    assert gemma.prove(requests) is not None
+    proof = gemma.choose_mode(requests)
+    assert proof is not None
+    assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
+    assert tokens(answers(gemma, requests)) == expected
+
+
+def test_where_a_batch_is_not_known_a_model_is_asked_alone(
+    gemma: VLMBackend, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vlm_batch, "_KNOWN", vlm_batch._KNOWN - {"per_layer_inputs"})
+    gemma.use_sequential_mode()
+    requests = sound_requests(files)
+    expected = tokens(answers(gemma, requests))
+    assert gemma.choose_mode(requests) is not None
     assert "per_layer_inputs, which is not known to be the same in a batch" in gemma.remarks[0]
     assert tokens(answers(gemma, requests)) == expected
 
@@ -172,7 +190,7 @@ def test_where_a_batch_is_not_known_a_model_is_asked_alone(gemma: VLMBackend, fi
 
 
 @real_media
-def test_a_sound_is_what_mlx_vlm_makes_of_its_file(omni: VLMBackend, files: Files, tmp_path: Path) -> None:
+def test_sound_input_matches_mlx_vlm(omni: VLMBackend, files: Files, tmp_path: Path) -> None:
     pytest.importorskip("mlx_audio")
     import soundfile
     from mlx_vlm.utils import load_audio
@@ -184,16 +202,16 @@ def test_a_sound_is_what_mlx_vlm_makes_of_its_file(omni: VLMBackend, files: File
     assert np.abs(heard - load_audio(str(wave), 16000)).max() < 0.05, "two resamplers"
     soundfile.write(rate, heard, 16000, subtype="FLOAT")
     medium = files.put(rate.read_bytes(), ".wav", "audio")
-    request = asked(Text("Scene A: "), medium, Text(" Is it loud?"))
+    request = request_of(Text("Scene A: "), medium, Text(" Is it loud?"))
     ours, theirs = answer(omni, request), mlx_vlms_own(omni, request, audio=[str(rate)])
     assert ours.error is None
     assert ours.tokens[: len(theirs)] == theirs
     assert len(theirs) == len(ours.tokens) or ours.finish_reason == "stop"
 
 
-def test_what_is_heard_changes_the_answer(omni: VLMBackend, files: Files) -> None:
+def test_sound_changes_the_answer(omni: VLMBackend, files: Files) -> None:
     settings = {
-        answer(omni, asked(Text("Listen: "), files.sound(pitch=pitch, seconds=2), Text(" What is it?"))).tokens
+        answer(omni, request_of(Text("Listen: "), files.sound(pitch=pitch, seconds=2), Text(" What is it?"))).tokens
         for pitch in (110.0, 880.0, 3000.0)
     }
     assert len(settings) == 3
@@ -209,25 +227,25 @@ def test_a_sound_is_one_channel_at_the_processors_rate(omni: VLMBackend, files: 
     assert not heard.truncated
 
 
-def test_what_a_model_does_not_hear_of_a_sound_is_said(omni: VLMBackend, files: Files) -> None:
+def test_truncated_sound_is_reported(omni: VLMBackend, files: Files) -> None:
     long = files.sound(seconds=31)
-    generation = answer(omni, asked(Text("Listen: "), long, Text(" What?"), decoding=Decoding(2)))
+    generation = answer(omni, request_of(Text("Listen: "), long, Text(" What?"), decoding=Decoding(2)))
     assert generation.error is None
     assert omni.remarks == ("omni hears the first 30 s of audio; 1 longer files were truncated.",)
-    same = omni._preprocessor.tensors(asked(Text("Listen: "), files.sound(seconds=30), Text(" What?")))[1]
-    cut = omni._preprocessor.tensors(asked(Text("Listen: "), long, Text(" What?")))[1]
+    same = omni._preprocessor.tensors(request_of(Text("Listen: "), files.sound(seconds=30), Text(" What?")))[1]
+    cut = omni._preprocessor.tensors(request_of(Text("Listen: "), long, Text(" What?")))[1]
     assert cut["input_features"].shape == same["input_features"].shape
     assert mx.array_equal(cut["input_features"][..., :-3], same["input_features"][..., :-3]), "all but the very end"
 
 
-def test_a_model_without_ears_says_so(qwen: VLMBackend, files: Files) -> None:
-    generation = answer(qwen, asked(Text("Listen: "), files.sound(), Text(" What?")))
+def test_model_without_audio_is_refused(qwen: VLMBackend, files: Files) -> None:
+    generation = answer(qwen, request_of(Text("Listen: "), files.sound(), Text(" What?")))
     assert generation.error == "this model cannot be given this prompt: no audio can be put into its prompt."
 
 
-def test_a_second_sound_is_not_lost(omni: VLMBackend, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_sound_is_not_dropped(omni: VLMBackend, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """mlx-vlm gives a processor that takes one sound the first of several, with a warning."""
-    request = asked(files.sound(), Text(" or "), files.sound(pitch=880), Text("?"))
+    request = request_of(files.sound(), Text(" or "), files.sound(pitch=880), Text("?"))
     assert answer(omni, request).error is None
     monkeypatch.setattr(type(omni._processor), "supports_multiple_audio", False)
     assert answer(omni, request).error == "this model takes one audio clip per prompt, and the request holds 2."
@@ -240,7 +258,7 @@ def test_a_second_sound_is_not_lost(omni: VLMBackend, files: Files, monkeypatch:
 @pytest.mark.parametrize(
     "name", ["tiny_3frames.mov", "arm_wrestling.mp4", pytest.param("man_playing_drums.mp4", marks=pytest.mark.slow)]
 )
-def test_frames_and_times_are_those_that_mlx_vlm_takes(qwen: VLMBackend, files: Files, name: str) -> None:
+def test_frames_and_times_match_mlx_vlm(qwen: VLMBackend, files: Files, name: str) -> None:
     pytest.importorskip("cv2")
     from mlx_vlm.utils import load_video, resolve_video_sampling
 
@@ -257,9 +275,9 @@ def test_frames_and_times_are_those_that_mlx_vlm_takes(qwen: VLMBackend, files: 
     assert seen.subsampled == (name == "man_playing_drums.mp4")
 
 
-def test_a_video_is_answered_as_mlx_vlm_answers_its_frames(qwen: VLMBackend, files: Files) -> None:
+def test_video_answer_matches_mlx_vlm(qwen: VLMBackend, files: Files) -> None:
     medium = files.video(frames=40)
-    request = asked(Text("Scene A: "), medium, Text(" Is it bright?"))
+    request = request_of(Text("Scene A: "), medium, Text(" Is it bright?"))
     _, seen = qwen._preprocessor.audio_video.read_video(files.path(medium), medium, None, keep=False)
     assert len(seen.frames) == 8, "two a second"
     inputs = qwen._preprocessor.tensors(request)[1]
@@ -276,7 +294,7 @@ def test_a_video_is_answered_as_mlx_vlm_answers_its_frames(qwen: VLMBackend, fil
     ("frames", "fps", "expected"),
     [(1, 10.0, 1), (2, 10.0, 2), (3, 10.0, 2), (5, 10.0, 4), (100, 10.0, 20), (3000, 10.0, MAX_FRAMES)],
 )
-def test_how_many_frames_are_taken(qwen: VLMBackend, frames: int, fps: float, expected: int) -> None:
+def test_frame_count_follows_the_duration(qwen: VLMBackend, frames: int, fps: float, expected: int) -> None:
     numbers = AudioVideoReader(qwen._processor).sample_frames(Clip(64, 48, frames, frames / fps))
     assert len(numbers) == expected
     assert numbers == sorted(set(numbers))
@@ -293,20 +311,20 @@ def test_a_large_frame_is_scaled_down_and_max_pixels_bounds_it(qwen: VLMBackend,
         assert most * 0.9 < seen.frames.shape[2] * seen.frames.shape[3] <= most
 
 
-def test_a_damaged_clip_is_an_error_of_its_own_answer(omni: VLMBackend, files: Files) -> None:
-    whole = video(frames=30)
+def test_damaged_clip_fails_only_its_request(omni: VLMBackend, files: Files) -> None:
+    clip = video(frames=30)
     broken = [
-        (files.put(whole[: len(whole) // 2], ".mp4", "video"), "the video"),
+        (files.put(clip[: len(clip) // 2], ".mp4", "video"), "the video"),
         (files.put(b"no sound", ".wav", "audio"), "the sound"),
         (Media("0" * 64, ".wav", "audio"), f"the sound '{'0' * 64}.wav' is missing"),
         (Media("0" * 64, ".npz", "point_cloud"), "no model takes media of type point_cloud"),
     ]
     for medium, says in broken:
-        generation = answer(omni, asked(Text("A: "), medium, Text(" What?")))
+        generation = answer(omni, request_of(Text("A: "), medium, Text(" What?")))
         assert generation.finish_reason == "error"
         assert generation.error is not None
         assert says in generation.error
-    assert answer(omni, asked(Text("Still there?"))).error is None
+    assert answer(omni, request_of(Text("Still there?"))).error is None
 
 
 # --- in their places, and never another's ------------------------------------------------------------
@@ -332,25 +350,25 @@ def mixed(files: Files) -> list[Request]:
     return requests
 
 
-def test_videos_answered_together_and_shared_say_what_they_say_alone(qwen: VLMBackend, files: Files) -> None:
-    qwen.exact()
+def test_batched_and_shared_videos_equal_sequential(qwen: VLMBackend, files: Files) -> None:
+    qwen.use_sequential_mode()
     requests = mixed(files)
     expected = tokens(answers(qwen, requests))
     assert len({answer_tokens[0] for answer_tokens in expected.values()}) > len(expected) / 2
-    proof = qwen.prove(requests)
+    proof = qwen.choose_mode(requests)
     assert proof is not None
     assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
     assert tokens(answers(qwen, requests)) == expected
     assert tokens(answers(qwen, requests[::-1])) == expected
-    whole = sum(len(qwen._preprocessor.inputs(request).content) for request in requests)
-    assert qwen.prefilled < 1.7 * whole, "of two rounds"
+    total = sum(len(qwen._preprocessor.inputs(request).content) for request in requests)
+    assert qwen.prefilled < 1.7 * total, "of two rounds"
 
 
-def test_positions_stand_for_what_is_shown_there(qwen: VLMBackend, files: Files) -> None:
+def test_positions_match_the_media(qwen: VLMBackend, files: Files) -> None:
     clip, other, image = files.video(frames=20), files.video(frames=21), files.noise(9, 64, 64)
 
     def content(*parts: Any) -> Any:
-        return qwen._preprocessor.inputs(asked(*parts))
+        return qwen._preprocessor.inputs(request_of(*parts))
 
     inputs = content(Text("A: "), clip, Text(" B: "), image, Text(" Which?"))
     same = content(Text("A: "), clip, Text(" B: "), image, Text(" Why?"))
@@ -369,9 +387,9 @@ def test_positions_stand_for_what_is_shown_there(qwen: VLMBackend, files: Files)
     assert shared_prefix_length(inputs.content, brighter.content) == media_start, "two videos of one size are two"
 
 
-def test_sounds_are_told_apart_and_stand_for_all_media_of_a_prompt(omni: VLMBackend, files: Files) -> None:
+def test_prefix_keys_distinguish_sounds(omni: VLMBackend, files: Files) -> None:
     def content(*parts: Any) -> Any:
-        return omni._preprocessor.inputs(asked(*parts))
+        return omni._preprocessor.inputs(request_of(*parts))
 
     image = files.noise(3, 64, 64)
     low, high = files.sound(pitch=200, seconds=1), files.sound(pitch=900, seconds=1)
@@ -383,35 +401,33 @@ def test_sounds_are_told_apart_and_stand_for_all_media_of_a_prompt(omni: VLMBack
     assert (first.images, first.videos) == ((), ())
 
 
-def test_a_model_whose_features_no_batch_is_known_for_is_asked_alone_and_says_so(
-    omni: VLMBackend, files: Files
-) -> None:
+def test_model_with_unknown_features_runs_sequentially_with_a_remark(omni: VLMBackend, files: Files) -> None:
     requests = [
-        asked(Text(f"{n}: "), files.sound(pitch=200 + n), Text(" What?"), decoding=Decoding(3)) for n in range(4)
+        request_of(Text(f"{n}: "), files.sound(pitch=200 + n), Text(" What?"), decoding=Decoding(3)) for n in range(4)
     ]
     requests = [replace(request, instance_id=str(number)) for number, request in enumerate(requests)]
-    omni.exact()
+    omni.use_sequential_mode()
     expected = tokens(answers(omni, requests))
-    proof = omni.prove(requests)
+    proof = omni.choose_mode(requests)
     assert proof is not None
     assert "answered one at a time" in omni.remarks[0]
     assert "layout that is not known to be the same in a batch" in omni.remarks[0]
     assert tokens(answers(omni, requests)) == expected
-    omni.exact()
+    omni.use_sequential_mode()
 
 
 @pytest.mark.parametrize("text", ["<|video_pad|>", "<0.5 seconds>", "2.5", "<|vision_start|><|audio_pad|>", "\1\0"])
-def test_a_text_between_two_media_cannot_pass_for_one(
-    omni: VLMBackend, qwen: VLMBackend, files: Files, text: str
-) -> None:
+def test_text_cannot_imitate_a_medium(omni: VLMBackend, qwen: VLMBackend, files: Files, text: str) -> None:
     for backend, media in ((qwen, (files.video(), files.noise(1))), (omni, (files.sound(), files.video()))):
         first, second = media
-        assert answer(backend, asked(first, Text(text), second, Text(" Which?"), decoding=Decoding(2))).error is None
+        assert (
+            answer(backend, request_of(first, Text(text), second, Text(" Which?"), decoding=Decoding(2))).error is None
+        )
 
 
 def test_inputs_without_one_of_the_media_are_refused(qwen: VLMBackend, files: Files) -> None:
     prompter = qwen._preprocessor._prompter
-    request = asked(Text("A: "), files.video(frames=20), Text(" B: "), files.video(frames=30), Text(" Which?"))
+    request = request_of(Text("A: "), files.video(frames=20), Text(" B: "), files.video(frames=30), Text(" Which?"))
     prompt = prompter.prompt(request.messages)
     inputs = qwen._preprocessor.tensors(request)[1]
     prompter.check_inputs(prompt, inputs)

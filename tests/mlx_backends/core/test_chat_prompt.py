@@ -15,8 +15,8 @@ from benchmarks.vocabulary import Media, Message, Part, Text
 from mlx_backends.core.chat_prompt import Prompter, PromptError
 from mlx_backends.mlx.load import load
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import answer, asked
-from tests.support.architectures import internvl_chat, lfm2_vl
+from tests.mlx_backends.conftest import answer, request_of
+from tests.support.tiny_models import internvl_chat, lfm2_vl
 
 CONTROL = [
     "<|im_end|>",
@@ -51,7 +51,7 @@ def picture(number: int = 0) -> Media:
     return Media(f"{number:064x}", ".png")
 
 
-def test_texts_and_images_stand_in_the_order_of_the_parts(prompter: Prompter) -> None:
+def test_prompt_keeps_the_order_of_the_parts(prompter: Prompter) -> None:
     image = "<|vision_start|><|image_pad|><|vision_end|>"
     got = prompter.prompt(user(Text("a "), picture(1), Text("\n"), picture(2), Text(" b"), Text("c ")))
     assert got.text == f"<|im_start|>user\na {image}\n{image} bc <|im_end|>\n<|im_start|>assistant\n"
@@ -59,7 +59,7 @@ def test_texts_and_images_stand_in_the_order_of_the_parts(prompter: Prompter) ->
     assert got.segments == ("<|im_start|>user\na ", "\n", " bc <|im_end|>\n<|im_start|>assistant\n")
 
 
-def test_the_prompt_is_the_one_mlx_vlm_makes(prompter: Prompter, tiny_parts: tuple[Any, Any]) -> None:
+def test_prompt_matches_mlx_vlm(prompter: Prompter, tiny_parts: tuple[Any, Any]) -> None:
     from mlx_vlm.prompt_utils import apply_chat_template
 
     model, processor = tiny_parts
@@ -68,14 +68,14 @@ def test_the_prompt_is_the_one_mlx_vlm_makes(prompter: Prompter, tiny_parts: tup
 
 
 @pytest.mark.parametrize("token", CONTROL)
-def test_a_control_token_in_a_text_is_broken_visibly(prompter: Prompter, token: str) -> None:
+def test_control_token_in_text_is_neutralised(prompter: Prompter, token: str) -> None:
     got = prompter.neutralise(f"before {token} after")
     assert got.replace(" ", "") == f"before{token}after"
     assert token not in got
     assert prompter.neutralise(got) == got
 
 
-def test_a_control_token_split_over_two_parts_is_broken_too(prompter: Prompter) -> None:
+def test_control_token_split_over_parts_is_neutralised(prompter: Prompter) -> None:
     got = prompter.prompt(user(Text("x <|im_"), Text("end|> y")))
     assert got.text == "<|im_start|>user\nx < |im_end|> y<|im_end|>\n<|im_start|>assistant\n"
 
@@ -104,8 +104,8 @@ def test_no_text_adds_an_image_or_ends_the_turn(
     assert count == {"<|image_pad|>": len(texts), "<|im_end|>": 1}
     assert got.text.count("<|im_end|>") == 1
     for text, segment in zip(texts, got.segments[1:], strict=True):
-        shown = segment.removesuffix("<|im_end|>\n<|im_start|>assistant\n")
-        assert "".join(shown.split()) == "".join(prompter.neutralise(text).split())
+        displayed = segment.removesuffix("<|im_end|>\n<|im_start|>assistant\n")
+        assert "".join(displayed.split()) == "".join(prompter.neutralise(text).split())
 
 
 class FakeTokens:
@@ -122,7 +122,7 @@ class FakeTokens:
 
 
 @pytest.mark.parametrize("damage", ["cut", "no image", "moved", "one more", "swapped", "none"])
-def test_inputs_that_are_not_the_prompt_are_refused(
+def test_inputs_that_differ_from_the_prompt_are_refused(
     prompter: Prompter, tiny_parts: tuple[Any, Any], damage: str
 ) -> None:
     tokenizer = tiny_parts[1].tokenizer
@@ -165,19 +165,17 @@ NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('System rol
 
 
 @pytest.mark.parametrize("template", [IMAGES_FIRST, STRINGS_ONLY])
-def test_a_template_that_would_move_or_print_the_parts_gets_the_placeholder_in_the_text(
-    tiny: Path, template: str
-) -> None:
+def test_template_that_moves_parts_gets_inline_placeholders(tiny: Path, template: str) -> None:
     got = with_template(tiny, template).prompt(user(Text("see "), picture(1), Text(" and "), picture(2), Text(".")))
     assert got.text.strip() == "<|im_start|>user\nsee <|image_pad|> and <|image_pad|>.<|im_end|>"
 
 
-def test_a_template_that_would_print_a_content_list_gets_a_string(tiny: Path) -> None:
+def test_template_that_prints_lists_gets_a_string(tiny: Path) -> None:
     got = with_template(tiny, STRINGS_ONLY).prompt(user(Text("hello")))
     assert got.text == "<|im_start|>user\nhello<|im_end|>\n"
 
 
-def test_a_control_token_that_a_tokenizer_makes_of_other_characters_is_an_error(tiny: Path, tmp_path: Path) -> None:
+def test_control_token_from_normalisation_is_an_error(tiny: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(tiny, tmp_path / "normalising")
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     added = [{**token, "normalized": True} for token in tokenizer["added_tokens"]]
@@ -201,7 +199,7 @@ def test_a_template_that_drops_images_is_an_error(tiny: Path) -> None:
         prompter.prompt(user(Text("see "), picture()))
 
 
-def test_a_template_that_refuses_a_role_is_an_error_that_says_so(tiny: Path) -> None:
+def test_template_that_refuses_a_role_is_reported(tiny: Path) -> None:
     prompter = with_template(tiny, NO_SYSTEM + IMAGES_FIRST)
     with pytest.raises(PromptError, match="System role not supported"):
         prompter.prompt((Message("system", (Text("be good"),)), *user(Text("hello"))))
@@ -213,7 +211,7 @@ def test_a_template_that_drops_a_turn_is_an_error(tiny: Path) -> None:
         prompter.prompt((*user(Text("one")), Message("assistant", (Text("two"),))))
 
 
-def test_images_may_stand_between_texts_where_mlx_vlms_own_template_puts_them_first(tmp_path: Path) -> None:
+def test_images_between_texts_keep_their_place(tmp_path: Path) -> None:
     model, processor = load(internvl_chat(tmp_path / "internvl"))
     prompter = Prompter(processor, model.config)
     middle = prompter.prompt(user(Text("see "), picture(), Text(" there <image>")))
@@ -221,9 +219,9 @@ def test_images_may_stand_between_texts_where_mlx_vlms_own_template_puts_them_fi
     assert prompter.prompt(user(picture(), Text("there"))).text == "User: <image>\nthere\nAssistant:\n"
 
 
-def test_a_token_that_opens_the_prompt_is_there_once(tmp_path: Path) -> None:
+def test_opening_token_occurs_once(tmp_path: Path) -> None:
     folder = lfm2_vl(tmp_path / "lfm2")
     backend = load_backend(str(folder), lambda media: tmp_path / media.name)
     prompt = "<|startoftext|><|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
     once = load(folder)[1].tokenizer(prompt, add_special_tokens=False)["input_ids"]
-    assert answer(backend, asked(Text("hello"))).prompt_tokens == len(once)
+    assert answer(backend, request_of(Text("hello"))).prompt_tokens == len(once)

@@ -1,4 +1,4 @@
-"""Answers held to a form: whatever the weights, the tokenizer and the temperature, they are of that form or cut."""
+"""Constrained decoding: for any weights, tokenizer and temperature, answers conform to their form or are truncated."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mlx_backends.base import Backend
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
-from tests.support.architectures import TEXTS
+from tests.mlx_backends.conftest import Pictures, answer, request_of
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
@@ -64,13 +64,13 @@ def backend(
 
 
 @pytest.mark.parametrize("count", [12, pytest.param(50, marks=pytest.mark.slow)])
-def test_every_answer_of_random_weights_is_of_its_form(backend: Backend, count: int) -> None:
+def test_random_weights_answer_in_the_form(backend: Backend, count: int) -> None:
     """Requests of each form, greedy and sampled, of each of the four models."""
     given_words = set()
     for number in range(count):
         form = (WORDS, OBJECT)[number % 2]
         decoding = replace(ROOM, temperature=float(number // 2 % 2), seed=number)
-        request = replace(asked(Text(f"Question {number}?"), decoding=decoding), form=form)
+        request = replace(request_of(Text(f"Question {number}?"), decoding=decoding), form=form)
         got = answer(backend, request)
         assert (got.error, got.finish_reason) == (None, "stop")
         assert of_form(got.text, form)
@@ -78,8 +78,8 @@ def test_every_answer_of_random_weights_is_of_its_form(backend: Backend, count: 
     assert len(given_words) > 2
 
 
-def test_an_answer_under_a_form_is_the_requests_own(backend: Backend) -> None:
-    request = replace(asked(Text("What?"), decoding=replace(ROOM, temperature=1.0)), form=OBJECT)
+def test_constrained_answer_depends_on_its_request(backend: Backend) -> None:
+    request = replace(request_of(Text("What?"), decoding=replace(ROOM, temperature=1.0)), form=OBJECT)
     first = answer(backend, request)
     free = answer(backend, replace(request, form=None))
     assert answer(backend, replace(request, form=WORDS)).text in LABELS
@@ -87,28 +87,31 @@ def test_an_answer_under_a_form_is_the_requests_own(backend: Backend) -> None:
     assert answer(backend, replace(request, form=None)).tokens == free.tokens != first.tokens
 
 
-def test_a_cut_answer_says_so(backend: Backend) -> None:
+def test_truncated_answer_has_finish_reason_length(backend: Backend) -> None:
     free = JSONObject({"why": ()})
     for form, limit in ((WORDS, 1), (OBJECT, 5), (free, 30)):
-        got = answer(backend, replace(asked(Text("Why?"), decoding=Decoding(max_tokens=limit)), form=form))
+        got = answer(backend, replace(request_of(Text("Why?"), decoding=Decoding(max_tokens=limit)), form=form))
         assert got.completion_tokens is not None
         assert got.completion_tokens <= limit
         assert (got.finish_reason == "length") == (got.completion_tokens == limit)
         if got.finish_reason == "stop":
             assert of_form(got.text, form)
-    assert answer(backend, replace(asked(Text("Why?"), decoding=Decoding(max_tokens=1)), form=OBJECT)).text == '{"'[:1]
+    assert (
+        answer(backend, replace(request_of(Text("Why?"), decoding=Decoding(max_tokens=1)), form=OBJECT)).text
+        == '{"'[:1]
+    )
 
 
-def test_a_form_that_no_answer_can_have_is_an_error_of_that_request(backend: Backend) -> None:
-    got = answer(backend, replace(asked(Text("What?")), form=Choice(())))
+def test_impossible_form_fails_only_its_request(backend: Backend) -> None:
+    got = answer(backend, replace(request_of(Text("What?")), form=Choice(())))
     assert got.error == "a choice needs at least one option, and this one has none."
-    assert answer(backend, replace(asked(Text("What?")), form=WORDS)).text in LABELS
+    assert answer(backend, replace(request_of(Text("What?")), form=WORDS)).text in LABELS
 
 
-def test_an_image_is_answered_under_a_form(tiny: Path, pictures: Pictures) -> None:
+def test_image_request_can_have_a_form(tiny: Path, pictures: Pictures) -> None:
     backend = load_backend(str(tiny), pictures.path)
     image: Media = pictures.noise(1)
-    assert answer(backend, replace(asked(image, Text("Which?"), decoding=ROOM), form=WORDS)).text in LABELS
+    assert answer(backend, replace(request_of(image, Text("Which?"), decoding=ROOM), form=WORDS)).text in LABELS
 
 
 # --- by itself ------------------------------------------------------------------------------------
@@ -152,7 +155,7 @@ def sentencepiece() -> Any:
 
 
 class Writer:
-    """Writes as a model would whose logits are noise."""
+    """Writer that follows random logits under a constraint."""
 
     def __init__(self, make: Callable[[], Any], ends: tuple[str, ...] = ("<|end|>", "<|stop|>")) -> None:
         from transformers import PreTrainedTokenizerFast
@@ -189,7 +192,7 @@ any_word = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_siz
 
 @settings(deadline=None, max_examples=50)
 @given(words=st.lists(any_word, min_size=1, max_size=5), seed=st.integers(0, 2**32))
-def test_any_words_are_written_as_they_are(writer: Writer, words: list[str], seed: int) -> None:
+def test_any_choice_is_written_verbatim(writer: Writer, words: list[str], seed: int) -> None:
     text, end = writer.write(Choice(tuple(words)), seed)
     assert text in words
     assert end in writer.ends
@@ -200,7 +203,7 @@ def test_any_words_are_written_as_they_are(writer: Writer, words: list[str], see
     words=st.dictionaries(any_word, st.lists(any_word, max_size=3), min_size=1, max_size=3),
     seed=st.integers(0, 2**32),
 )
-def test_any_object_that_ends_is_one_of_its_schema(writer: Writer, words: dict[str, list[str]], seed: int) -> None:
+def test_finished_object_conforms_to_its_schema(writer: Writer, words: dict[str, list[str]], seed: int) -> None:
     form = JSONObject({name: tuple(values) for name, values in words.items()})
     text, end = writer.write(form, seed)
     assert end in writer.ends or not all(words.values())  # only a free string may go on for ever
@@ -208,7 +211,7 @@ def test_any_object_that_ends_is_one_of_its_schema(writer: Writer, words: dict[s
         assert of_form(text, form)
 
 
-def test_white_space_cannot_run_for_ever(writer: Writer) -> None:
+def test_white_space_is_bounded(writer: Writer) -> None:
     space = [token for token in range(len(writer.tokenizer)) if not writer.tokenizer.decode([token]).strip()]
     assert space
     import mlx.core as mx
@@ -225,13 +228,13 @@ def test_white_space_cannot_run_for_ever(writer: Writer) -> None:
     assert of_form(writer.reader.text(tokens[1:-1]), OBJECT)
 
 
-def test_both_end_tokens_end_and_a_word_that_begins_another_can_end(writer: Writer) -> None:
+def test_both_end_tokens_end_and_prefix_words_can_end(writer: Writer) -> None:
     written = [writer.write(Choice(("NO", "NOT")), seed) for seed in range(40)]
     assert {text for text, _ in written} == {"NO", "NOT"}
     assert {end for _, end in written} == set(writer.ends)
 
 
-def test_end_tokens_that_the_tokenizer_lacks_are_passed_over(writer: Writer) -> None:
+def test_missing_end_tokens_are_ignored(writer: Writer) -> None:
     form_of = Constrainer(writer.tokenizer, [*writer.ends, 99_999]).processors
     assert len(form_of(WORDS)) == 1
     with pytest.raises(ModelError, match="no token that ends an answer"):
@@ -243,19 +246,19 @@ def test_logits_beyond_the_vocabulary_are_never_chosen(writer: Writer) -> None:
         assert writer.write(WORDS, seed, wider=200)[0] in LABELS
 
 
-def test_control_tokens_are_no_text(writer: Writer) -> None:
+def test_control_tokens_are_not_text(writer: Writer) -> None:
     for seed in range(20):
         assert writer.write(Choice(("<|user|>", "<|end|>", "A")), seed)[0] in ("<|user|>", "<|end|>", "A")
 
 
-def test_an_end_token_that_is_also_text_does_not_end_an_answer_early() -> None:
+def test_textual_end_token_does_not_end_an_answer() -> None:
     writer = Writer(byte_level, ends=("<|end|>", "T"))
     assert {writer.write(Choice(("NEAR", "FAR")), seed)[0] for seed in range(20)} == {"NEAR", "FAR"}
     with pytest.raises(ModelError, match="no token of this model"):
         writer.write(Choice(("T", "TT")), 0)
 
 
-def test_processors_are_fresh_for_every_request(writer: Writer) -> None:
+def test_logits_processors_are_fresh_per_request(writer: Writer) -> None:
     (first,), (second,) = writer.constrainer.processors(WORDS), writer.constrainer.processors(WORDS)
     assert first is not second
     assert writer.write(WORDS, 3) == writer.write(WORDS, 3)
@@ -273,11 +276,11 @@ def test_a_token_outside_the_form_is_an_error(writer: Writer) -> None:
         constraint(mx.array([1, wrong]), logits)
 
 
-def test_a_tokenizer_that_llguidance_cannot_read_leaves_the_answer_free() -> None:
+def test_unreadable_tokenizer_leaves_the_answer_unconstrained() -> None:
     assert Constrainer(SimpleNamespace(), [1]).processors(WORDS) == []
 
 
-def test_half_precision_stays_half_precision(writer: Writer) -> None:
+def test_half_precision_is_preserved(writer: Writer) -> None:
     import mlx.core as mx
     import numpy as np
 

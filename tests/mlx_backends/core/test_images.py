@@ -1,4 +1,4 @@
-"""A picture is prepared once, and what is kept of it is what its processor makes of it anew."""
+"""The cache of processed images: a picture is processed once, and cached tensors equal fresh ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mlx_backends.core.lru_cache import LRUCache
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures as Folder
-from tests.mlx_backends.conftest import asked
-from tests.support import architectures
-from tests.support.architectures import TEXTS
+from tests.mlx_backends.conftest import request_of
+from tests.support import tiny_models
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
@@ -28,7 +28,7 @@ def loaded(kind: str, folder: Path, pictures: Folder) -> VLMBackend:
     if kind == "qwen3_vl":
         build_tiny_vlm(folder, TEXTS, quantise=False)
     else:
-        getattr(architectures, kind)(folder)
+        getattr(tiny_models, kind)(folder)
     backend = load_backend(str(folder), pictures.path)
     assert isinstance(backend, VLMBackend)
     return backend
@@ -39,20 +39,20 @@ def qwen(tmp_path_factory: pytest.TempPathFactory, pictures: Folder) -> VLMBacke
     return loaded("qwen3_vl", tmp_path_factory.mktemp("qwen") / "model", pictures)
 
 
-def shown(pictures: Folder) -> list[Request]:
+def image_requests(pictures: Folder) -> list[Request]:
     """One picture under two texts, smaller, and marked; two in both orders, of different sizes; one of them twice."""
     first, second = pictures.noise(1, 96, 64), pictures.noise(2, 64, 128)
     marked = replace(first, marks=(Mark("1", (4.0, 4.0, 40.0, 40.0)),))
     small = Decoding(max_tokens=4, max_pixels=48 * 48)
     return [
-        asked(Text("What is it?"), first),
-        asked(first, Text("Something else.")),
-        asked(first, Text("How small?"), decoding=small),
-        asked(marked, Text("What is marked?")),
-        asked(first, Text(" and "), second),
-        asked(second, Text(" and "), first),
-        asked(first, Text(" and "), second, Text(" and "), first),
-        asked(Text("No picture at all.")),
+        request_of(Text("What is it?"), first),
+        request_of(first, Text("Something else.")),
+        request_of(first, Text("How small?"), decoding=small),
+        request_of(marked, Text("What is marked?")),
+        request_of(first, Text(" and "), second),
+        request_of(second, Text(" and "), first),
+        request_of(first, Text(" and "), second, Text(" and "), first),
+        request_of(Text("No picture at all.")),
     ]
 
 
@@ -63,40 +63,38 @@ def same(value: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["qwen3_vl", "qwen2_5_vl", "lfm2_vl", "internvl_chat"])
-def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Folder, tmp_path: Path) -> None:
+def test_cached_inputs_equal_fresh_inputs(kind: str, pictures: Folder, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures)
     preparer = backend._preprocessor
     asks = 0
     for _ in range(2):
-        for request in shown(pictures):
-            _, anew = preparer.tensors(request)
-            kept = preparer.inputs(request).tensors
-            assert kept.keys() == anew.keys()
-            assert all(same(kept[name], anew[name]) for name in anew), request
+        for request in image_requests(pictures):
+            _, fresh = preparer.tensors(request)
+            cached = preparer.inputs(request).tensors
+            assert cached.keys() == fresh.keys()
+            assert all(same(cached[name], fresh[name]) for name in fresh), request
         asks = asks or preparer._processed_images.processed
         assert preparer._processed_images.processed == asks, "the second time nothing is processed"
-    images = [preparer.inputs(request).images for request in shown(pictures)]
+    images = [preparer.inputs(request).images for request in image_requests(pictures)]
     assert len(set(images)) == len(images) - 1, "only two of them show the same"
     if kind.startswith("qwen"):
         assert asks == 4, "as many as there are pictures: two, one of them smaller and marked too"
     backend.close()
 
 
-def test_the_processor_is_as_it_was_also_after_an_error(qwen: VLMBackend, pictures: Folder) -> None:
+def test_processor_is_restored_after_an_error(qwen: VLMBackend, pictures: Folder) -> None:
     processor = qwen._processor.image_processor
     data = pictures.path(pictures.noise(5)).read_bytes()
-    torn = asked(pictures.file(data[: len(data) // 2]), Text("What?"))
+    torn = request_of(pictures.file(data[: len(data) // 2]), Text("What?"))
     for _ in range(2):
         with pytest.raises(MediaError, match="truncated or damaged"):
             qwen._preprocessor.inputs(torn)
         assert qwen._processor.image_processor is processor
 
 
-def test_a_file_that_is_no_longer_the_one_that_was_built_is_never_answered_from_what_is_kept(
-    qwen: VLMBackend, pictures: Folder
-) -> None:
+def test_changed_file_is_never_served_from_the_cache(qwen: VLMBackend, pictures: Folder) -> None:
     media, other = pictures.noise(21, 64, 64), pictures.noise(22, 64, 64)
-    request = asked(media, Text("What?"))
+    request = request_of(media, Text("What?"))
     qwen._preprocessor.inputs(request)
     right = pictures.path(media).read_bytes()
     pictures.path(media).write_bytes(pictures.path(other).read_bytes())
@@ -113,7 +111,7 @@ def test_a_file_that_is_no_longer_the_one_that_was_built_is_never_answered_from_
 
 
 class Careless:
-    """A processor that draws on what it is given, and reckons on in what it made."""
+    """Processor that modifies its input images and its own output tensors."""
 
     class image_processor:  # noqa: N801
         calls = 0
@@ -131,40 +129,40 @@ class Careless:
         return processed["pixel_values"]
 
 
-def test_what_is_kept_cannot_be_written_to_and_settings_tell_it_apart(pictures: Folder) -> None:
+def test_cached_tensors_are_read_only_and_keyed_by_settings(pictures: Folder) -> None:
     processor = Careless()
-    kept = ProcessedImages(processor)
+    cache = ProcessedImages(processor)
     media = pictures.noise(31, 16, 16)
     calls = Careless.image_processor.calls
     outputs = []
     for how in ({}, {}, {"scale": 2.0}, {}):
-        with kept.showing([keyed_image(pictures.path(media), media, None)]) as images:
+        with cache.showing([keyed_image(pictures.path(media), media, None)]) as images:
             outputs.append(processor(images, **how))
     assert Careless.image_processor.calls == calls + 2
     assert all(np.array_equal(outputs[0], outputs[n]) for n in (1, 3))
     assert np.array_equal(outputs[2] - 1, (outputs[0] - 1) * 2)
 
 
-def test_an_image_that_a_processor_changed_on_the_way_goes_by(pictures: Folder) -> None:
+def test_image_modified_by_the_processor_is_not_cached(pictures: Folder) -> None:
     processor = Careless()
-    kept = ProcessedImages(processor)
+    cache = ProcessedImages(processor)
     media = pictures.noise(32, 16, 16)
     for turn in range(3):
-        with kept.showing([keyed_image(pictures.path(media), media, None)]) as images:
+        with cache.showing([keyed_image(pictures.path(media), media, None)]) as images:
             turned = images[0].rotate(90 * turn)
             pixels = processor([turned])
             assert np.array_equal(pixels[0], np.asarray(turned, np.float32) + 1)
-    assert kept.processed == 0
+    assert cache.processed == 0
 
 
-def test_no_more_is_kept_than_fits_and_the_longest_unused_goes_first() -> None:
-    kept: LRUCache[str] = LRUCache(10)
+def test_cache_is_bounded_and_evicts_least_recently_used() -> None:
+    cache: LRUCache[str] = LRUCache(10)
     asks: list[str] = []
 
     def get(key: str, size: int) -> None:
-        before = kept.misses
-        assert kept.get(key, lambda: key.upper(), lambda value: size) == key.upper()
-        asks.extend([key] * (kept.misses - before))
+        before = cache.misses
+        assert cache.get(key, lambda: key.upper(), lambda value: size) == key.upper()
+        asks.extend([key] * (cache.misses - before))
 
     for key in "abab":
         get(key, 5)

@@ -18,10 +18,10 @@ from mlx_backends.core.probe import log_softmax
 from mlx_backends.mlx.lm import LMBackend
 from mlx_backends.mlx.vlm import SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
-from tests.support.architectures import TEXTS
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import in_torch, needs_torch
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
 WORDS = ("(A)", "(B)", "the image", "the image says", "Yes")
@@ -34,7 +34,7 @@ class Letters:
         return [ord(letter) - ord("A") for letter in text]
 
 
-def test_a_score_is_the_sum_of_logprobs_each_after_those_before() -> None:
+def test_score_is_the_sum_of_conditional_logprobs() -> None:
     probabilities = {(): [0.5, 0.3, 0.2], (0,): [0.1, 0.8, 0.1], (0, 1): [0.25, 0.25, 0.5]}
     asked_for: list[tuple[int, ...]] = []
 
@@ -48,7 +48,7 @@ def test_a_score_is_the_sum_of_logprobs_each_after_those_before() -> None:
     assert asked_for == [(0, 1, 2)], "one sequence tells of all of them"
 
 
-def test_of_equal_scores_the_first_wins_and_an_empty_option_is_refused() -> None:
+def test_first_of_equal_scores_wins_and_empty_option_is_refused() -> None:
     def forced_logits(sequences: Sequence[Sequence[int]]) -> list[Any]:
         return [np.zeros((1, 3))]
 
@@ -66,7 +66,7 @@ def questions(pictures: Pictures) -> list[Request]:
     form = Likelihood(WORDS)
     images: list[Media] = [pictures.noise(1), pictures.noise(2)]
     prompts = [(Text("Which?"),), (images[0], Text("Which?")), (images[1], Text("or"), images[0], Text("which?"))] * 3
-    return [replace(asked(*parts), instance_id=str(n), form=form) for n, parts in enumerate(prompts)]
+    return [replace(request_of(*parts), instance_id=str(n), form=form) for n, parts in enumerate(prompts)]
 
 
 def scored(backend: Backend, requests: list[Request]) -> dict[str, Generation]:
@@ -75,7 +75,7 @@ def scored(backend: Backend, requests: list[Request]) -> dict[str, Generation]:
     return generations
 
 
-def test_scores_are_those_of_each_option_forced_by_itself(model: Path, pictures: Pictures) -> None:
+def test_scores_match_forcing_each_option(model: Path, pictures: Pictures) -> None:
     backend = load_backend(str(model), pictures.path)
     assert isinstance(backend, VLMBackend)
     requests = questions(pictures)
@@ -92,7 +92,7 @@ def test_scores_are_those_of_each_option_forced_by_itself(model: Path, pictures:
         assert generation.prompt_tokens
     assert len({generation.scores for generation in generations.values()}) == 3, "they depend on what is asked"
     backend.width = 1
-    proof = backend.prove(requests)
+    proof = backend.choose_mode(requests)
     assert proof is not None
     assert proof.way == SEQUENTIAL_SHARED
     shared = scored(backend, requests)
@@ -103,7 +103,7 @@ def test_scores_are_those_of_each_option_forced_by_itself(model: Path, pictures:
 
 
 @needs_torch
-def test_pytorch_scores_the_same(model: Path, pictures: Pictures) -> None:
+def test_pytorch_scores_match(model: Path, pictures: Pictures) -> None:
     backend = load_backend(str(model), pictures.path)
     requests = questions(pictures)
     mine = scored(backend, requests)
@@ -118,12 +118,12 @@ def test_pytorch_scores_the_same(model: Path, pictures: Pictures) -> None:
             )
 
 
-def test_an_engine_that_cannot_score_says_so(tmp_path: Path) -> None:
+def test_engine_without_scoring_is_refused(tmp_path: Path) -> None:
     from mlx_backends.base import no_media
 
     backend = load_backend(str(build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)), no_media)
     assert isinstance(backend, LMBackend)
-    generation = answer(backend, replace(asked(Text("Which?")), form=Likelihood(("A", "B"))))
+    generation = answer(backend, replace(request_of(Text("Which?")), form=Likelihood(("A", "B"))))
     assert generation.finish_reason == "error"
     assert "--score" in (generation.error or "")
     backend.close()

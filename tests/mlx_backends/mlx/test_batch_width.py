@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlx_backends.models.memory_estimate import GIB, batch_width, memory_fit, required_memory
+from mlx_backends.models.memory_estimate import batch_width, memory_fit, required_memory
+from mlx_backends.models.metal import GIB, estimated_working_set
 from mlx_backends.models.request_memory import cache_bytes, prefill_bytes
 
 # The figures of the models' own config.json on the Hub.
@@ -36,23 +37,22 @@ MACS = (8, 16, 32, 64)
 
 
 def mac(gigabytes: int) -> dict[str, Any]:
-    """A Mac's device information: Metal recommends two thirds of the memory, of much memory three quarters."""
-    total = gigabytes * GIB
-    return {"max_recommended_working_set_size": total * 2 // 3 if gigabytes <= 36 else total * 3 // 4}
+    """A Mac's device information, with the working set that is published for its memory."""
+    return {"max_recommended_working_set_size": max(1, estimated_working_set(gigabytes * GIB))}
 
 
 @pytest.mark.parametrize(
     ("config", "weights", "widths"),
     [
         # 144 KiB a token, 1792 tokens; 186 MiB to read 512 of them
-        (QWEN_4B, 3_100_000_000, (2, 14, 39, 102)),
+        (QWEN_4B, 3_100_000_000, (2, 17, 48, 111)),
         # the weights alone are more than the smallest machine has
-        (QWEN_8B, 5_800_000_000, (1, 8, 32, 93)),
+        (QWEN_8B, 5_800_000_000, (1, 10, 40, 102)),
         # 5 layers of 1792 tokens and 29 of 1024; a vocabulary of 262,208
-        (GEMMA_4B, 3_400_000_000, (1, 13, 38, 99)),
+        (GEMMA_4B, 3_400_000_000, (1, 16, 46, 108)),
     ],
 )
-def test_the_width_is_what_is_left_of_the_working_set(config: Any, weights: int, widths: tuple[int, ...]) -> None:
+def test_width_follows_from_the_remaining_working_set(config: Any, weights: int, widths: tuple[int, ...]) -> None:
     assert tuple(batch_width(config, weights, PROMPT, ANSWER, mac(size), most=1000) for size in MACS) == widths
     assert tuple(batch_width(config, weights, PROMPT, ANSWER, mac(size), most=8) for size in MACS) == tuple(
         min(8, wide) for wide in widths
@@ -63,10 +63,22 @@ def test_the_width_is_what_is_left_of_the_working_set(config: Any, weights: int,
     )
 
 
-def test_a_cache_is_keys_and_values_of_every_layer_in_whole_steps() -> None:
+def test_cache_size_counts_keys_and_values_in_steps() -> None:
     assert cache_bytes(QWEN_4B, 1) == cache_bytes(QWEN_4B, 256) == 2 * 36 * 8 * 128 * 2 * 256
     assert cache_bytes(QWEN_4B, 257) == 2 * 36 * 8 * 128 * 2 * 512
     assert cache_bytes({**QWEN_4B["text_config"]}, 256) == cache_bytes(QWEN_4B, 256), "a text-only model has no part"
+
+
+def test_the_language_model_is_where_its_layers_are_counted() -> None:
+    phi3 = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 3072, "vocab_size": 32064}
+    part = SimpleNamespace(max_position_embeddings=4096)  # all that mlx-vlm puts there
+    assert cache_bytes(SimpleNamespace(**phi3, text_config=part), 256) == 2 * 32 * 32 * 96 * 2 * 256
+
+
+def test_latent_attention_has_keys_and_values_of_its_own_sizes() -> None:
+    deepseek = {"num_hidden_layers": 27, "num_attention_heads": 16, "hidden_size": 2048}
+    sizes = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+    assert cache_bytes({"language_config": deepseek | sizes}, 256) == 27 * 16 * (192 + 128) * 2 * 256
 
 
 def test_sliding_layers_hold_their_window_and_no_more() -> None:
@@ -76,7 +88,7 @@ def test_sliding_layers_hold_their_window_and_no_more() -> None:
     assert cache_bytes({"text_config": named}, 1792) == cache_bytes(GEMMA_4B, 1792)
 
 
-def test_layers_without_a_cache_of_their_own_hold_none() -> None:
+def test_shared_cache_layers_hold_nothing() -> None:
     kinds = ["conv", "conv", "full_attention"] * 6
     config = {"num_hidden_layers": 18, "num_attention_heads": 8, "hidden_size": 512, "layer_types": kinds}
     assert cache_bytes(config, 256) == 2 * 8 * 64 * 2 * 6 * 256
@@ -84,7 +96,7 @@ def test_layers_without_a_cache_of_their_own_hold_none() -> None:
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("bfloat16", 2), ("float16", 2), ("float32", 4), (None, 2), (7, 2)])
-def test_numbers_are_as_wide_as_the_models(dtype: object, size: int) -> None:
+def test_cache_numbers_have_the_models_precision(dtype: object, size: int) -> None:
     config = {**QWEN_4B, "torch_dtype": dtype}
     assert cache_bytes(config, 256) == size * (cache_bytes(QWEN_4B, 256) or 0) // 2
     assert prefill_bytes(config, 512) == size * 512 * (151936 + 4 * 9728)
@@ -93,7 +105,7 @@ def test_numbers_are_as_wide_as_the_models(dtype: object, size: int) -> None:
 @pytest.mark.parametrize(
     "silent", [{}, {"text_config": {}}, {"num_hidden_layers": "36"}, {"num_hidden_layers": 36}, None]
 )
-def test_a_configuration_that_does_not_say_makes_one_at_a_time(silent: Any) -> None:
+def test_unknown_configuration_means_width_one(silent: Any) -> None:
     assert cache_bytes(silent, 100) is None
     assert batch_width(silent, GIB, PROMPT, ANSWER, mac(64), most=16) == 1
 
@@ -105,7 +117,7 @@ def test_a_configuration_that_does_not_say_makes_one_at_a_time(silent: Any) -> N
     memory=st.integers(1, 512),
     most=st.integers(1, 256),
 )
-def test_the_rows_that_are_allowed_fit(weights: int, prompt: int, answer: int, memory: int, most: int) -> None:
+def test_allowed_rows_fit_in_memory(weights: int, prompt: int, answer: int, memory: int, most: int) -> None:
     wide = batch_width(QWEN_4B, weights, prompt, answer, mac(memory), most=most)
     assert 1 <= wide <= most
     row = (cache_bytes(QWEN_4B, prompt + answer) or 0) + prefill_bytes(QWEN_4B, min(prompt, 512))
@@ -115,7 +127,7 @@ def test_the_rows_that_are_allowed_fit(weights: int, prompt: int, answer: int, m
     assert batch_width(QWEN_4B, weights, prompt, answer, mac(2 * memory), most=most) >= wide
 
 
-def test_the_cache_of_a_real_model_is_what_is_computed(tiny: Path) -> None:
+def test_computed_cache_size_matches_a_real_model(tiny: Path) -> None:
     from mlx_vlm import load
     from mlx_vlm.models.cache import make_prompt_cache
 

@@ -16,10 +16,10 @@ from mlx_backends.mlx.prefix_cache import trim_limitation
 from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import SAMPLED, Pictures, asked
-from tests.support import architectures
-from tests.support.architectures import TEXTS
-from tests.support.benchmark_requests import Asked, answers, second_stage
+from tests.mlx_backends.conftest import SAMPLED, Pictures, request_of
+from tests.support import tiny_models
+from tests.support.benchmark_requests import RequestFactory, answers, second_stage
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 MODELS = ("qwen3_vl", "qwen3_vl-4bit", "qwen2_5_vl", "lfm2_vl", "internvl_chat")
@@ -30,7 +30,7 @@ def loaded(kind: str, folder: Path, media: Any, width: int | None = None) -> VLM
     if kind.startswith("qwen3_vl"):
         build_tiny_vlm(folder, TEXTS, quantise=kind.endswith("4bit"))
     else:
-        getattr(architectures, kind)(folder)
+        getattr(tiny_models, kind)(folder)
     backend = load_backend(str(folder), media)
     assert isinstance(backend, VLMBackend)
     backend.width = width or backend.width
@@ -39,8 +39,8 @@ def loaded(kind: str, folder: Path, media: Any, width: int | None = None) -> VLM
 
 
 @pytest.fixture(scope="module")
-def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Asked, dict[str, list[Request]]]:
-    where = Asked(tmp_path_factory.mktemp("asked"))
+def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[RequestFactory, dict[str, list[Request]]]:
+    where = RequestFactory(tmp_path_factory.mktemp("asked"))
     sets = {"cmc-bench": where.cmc_bench(6), "clash": where.clash(6)}
     return where, {**sets, "mmkc-bench": where.mmkc_bench(6), "several images": where.mmkc(4)}
 
@@ -55,7 +55,7 @@ def qwen(tmp_path_factory: pytest.TempPathFactory, pictures: Pictures) -> Iterat
 @pytest.fixture
 def alone(qwen: VLMBackend) -> VLMBackend:
     """The model as ``--exact`` has it."""
-    qwen.exact()
+    qwen.use_sequential_mode()
     return qwen
 
 
@@ -103,11 +103,11 @@ def in_order(requests: Sequence[Request]) -> list[Request]:
         *(pytest.param(*other, marks=pytest.mark.slow) for other in (("qwen3_vl", 1), ("lfm2_vl", 4))),
     ],
 )
-def test_answers_are_those_of_one_at_a_time(kind: str, width: int, pictures: Pictures, tmp_path: Path) -> None:
+def test_batched_answers_equal_sequential(kind: str, width: int, pictures: Pictures, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures.path, width)
     requests = varied(pictures)
     expected = answers(backend, requests)
-    proof = backend.prove(requests)
+    proof = backend.choose_mode(requests)
     assert proof is not None
     assert (proof.way, proof.failed) == (BATCHED_SHARED if width > 1 else SEQUENTIAL_SHARED, {})
     assert backend.capacity == 2 * width
@@ -117,10 +117,22 @@ def test_answers_are_those_of_one_at_a_time(kind: str, width: int, pictures: Pic
     assert tokens(answers(backend, backward)) == tokens(expected)
 
 
+def test_images_prepared_between_steps_give_the_same_answers(
+    alone: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = varied(pictures, 2)
+    expected = tokens(answers(alone, requests))
+    monkeypatch.setenv("RASHOMON_SERIAL_IMAGES", "1")
+    monkeypatch.setattr("mlx_backends.mlx.batched.ThreadPoolExecutor", lambda *_: pytest.fail("a thread was started"))
+    alone.choose_mode(requests)
+    assert alone.capacity > 1
+    assert tokens(answers(alone, requests)) == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
-def test_the_benchmarks_answers_are_those_of_one_at_a_time(
-    kind: str, questions: tuple[Asked, dict[str, list[Request]]], tmp_path: Path
+def test_batched_benchmark_answers_equal_sequential(
+    kind: str, questions: tuple[RequestFactory, dict[str, list[Request]]], tmp_path: Path
 ) -> None:
     where, sets = questions
     requests = [request for group in sets.values() for request in group]
@@ -133,7 +145,7 @@ def test_the_benchmarks_answers_are_those_of_one_at_a_time(
     noise = 0.0
     for width in (1, 4, 8, 16):
         backend.width = width
-        proof = backend.prove(in_order(requests)[:32])
+        proof = backend.choose_mode(in_order(requests)[:32])
         assert proof is not None
         assert proof.failed == {}
         noise = max(noise, proof.noise)
@@ -144,10 +156,10 @@ def test_the_benchmarks_answers_are_those_of_one_at_a_time(
     backend.close()
 
 
-def test_sampled_answers_do_not_depend_on_what_is_sampled_beside_them(alone: VLMBackend, pictures: Pictures) -> None:
+def test_sampled_answers_do_not_depend_on_the_batch(alone: VLMBackend, pictures: Pictures) -> None:
     requests = [replace(request, decoding=replace(SAMPLED, seed=n)) for n, request in enumerate(varied(pictures, 2))]
     expected = tokens(answers(alone, requests))
-    alone.prove(requests)
+    alone.choose_mode(requests)
     assert tokens(answers(alone, requests)) == expected
     assert tokens(answers(alone, requests[::-1])) == expected
     greedy = [
@@ -159,20 +171,20 @@ def test_sampled_answers_do_not_depend_on_what_is_sampled_beside_them(alone: VLM
     }
 
 
-def test_a_form_holds_its_own_answer_and_no_other(alone: VLMBackend, pictures: Pictures) -> None:
+def test_form_constrains_only_its_own_answer(alone: VLMBackend, pictures: Pictures) -> None:
     form = Choice(("IMAGE", "TEXT", "NEITHER"))
     requests = [replace(request, form=form if n % 3 == 0 else None) for n, request in enumerate(varied(pictures, 3))]
     requests = [replace(request, decoding=Decoding(max_tokens=12)) for request in requests]
     expected = tokens(answers(alone, requests))
-    alone.prove(requests)
+    alone.choose_mode(requests)
     generations = answers(alone, requests)
     assert tokens(generations) == expected
     assert all((generations[request.id].text in form.words) == (request.form is not None) for request in requests)
 
 
 def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLMBackend) -> None:
-    qwen.prove(varied(pictures))
-    requests = [asked(Text("Count."), decoding=Decoding(max_tokens=limit)) for limit in (1, 9, 2, 30, 5)]
+    qwen.choose_mode(varied(pictures))
+    requests = [request_of(Text("Count."), decoding=Decoding(max_tokens=limit)) for limit in (1, 9, 2, 30, 5)]
     requests = [replace(request, instance_id=f"limit {request.decoding.max_tokens}") for request in requests]
     generations = answers(qwen, requests)
     longest = generations["limit 30#0"].tokens
@@ -182,12 +194,12 @@ def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLMBac
         assert generations[request.id].finish_reason == ("length" if len(longest) >= limit else "stop")
 
 
-def test_a_cancelled_request_changes_no_other(
+def test_cancelling_changes_no_other_answer(
     qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mlx_backends.mlx.batched._SLICE_S", 0.0)  # a piece of work a step
     requests = varied(pictures)
-    qwen.prove(requests)
+    qwen.choose_mode(requests)
     expected = tokens(answers(qwen, requests))
     taken = requests[: qwen.capacity]
     for steps in (0, 1, 3, 6, 12):
@@ -207,13 +219,13 @@ def test_a_cancelled_request_changes_no_other(
         assert tokens(generations) == {name: expected[name] for name in generations}
 
 
-def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLMBackend, pictures: Pictures) -> None:
+def test_broken_image_fails_only_its_request(qwen: VLMBackend, pictures: Pictures) -> None:
     requests = varied(pictures)
-    qwen.prove(requests)
+    qwen.choose_mode(requests)
     expected = tokens(answers(qwen, requests))
     broken = [
-        replace(asked(pictures.file(b"not an image"), Text("What?")), instance_id="broken"),
-        replace(asked(Media("0" * 64, ".png"), Text("What?")), instance_id="missing"),
+        replace(request_of(pictures.file(b"not an image"), Text("What?")), instance_id="broken"),
+        replace(request_of(Media("0" * 64, ".png"), Text("What?")), instance_id="missing"),
     ]
     generations = answers(qwen, [*requests[:3], *broken, *requests[3:]])
     assert {name: generation.finish_reason for name, generation in generations.items() if generation.error} == {
@@ -223,13 +235,13 @@ def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLMBackend, pictures
     assert tokens({name: generation for name, generation in generations.items() if not generation.error}) == expected
 
 
-def test_where_a_batch_fails_each_request_is_asked_alone(
+def test_failed_batch_falls_back_to_sequential(
     qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests = varied(pictures)
-    qwen.exact()
+    qwen.use_sequential_mode()
     expected = tokens(answers(qwen, requests))
-    qwen.prove(requests)
+    qwen.choose_mode(requests)
     from mlx_vlm.generate import ar
 
     real, calls = ar.BatchGenerator.next, iter(range(1000))
@@ -256,26 +268,24 @@ def test_where_a_batch_fails_each_request_is_asked_alone(
     assert tokens(answers(qwen, requests)) == expected
 
 
-def test_it_takes_no_more_than_it_says(qwen: VLMBackend, pictures: Pictures) -> None:
-    qwen.prove(varied(pictures))
+def test_backend_enforces_its_capacity(qwen: VLMBackend, pictures: Pictures) -> None:
+    qwen.choose_mode(varied(pictures))
     for number in range(qwen.capacity):
-        qwen.submit(replace(asked(Text("Hello.")), instance_id=str(number)))
+        qwen.submit(replace(request_of(Text("Hello.")), instance_id=str(number)))
     with pytest.raises(RuntimeError, match=f"at most {qwen.capacity}"):
-        qwen.submit(asked(Text("Hello.")))
+        qwen.submit(request_of(Text("Hello.")))
     with pytest.raises(RuntimeError, match="is answering"):
-        qwen.exact()
+        qwen.use_sequential_mode()
     for number in range(qwen.capacity):
         qwen.cancel(f"{number}#0")
-    qwen.exact()
+    qwen.use_sequential_mode()
     assert qwen.capacity == 1
 
 
 # --- never another image's answer ----------------------------------------------------------------
 
 
-def test_images_of_one_size_one_pixel_apart_or_written_over_are_told_apart(
-    alone: VLMBackend, pictures: Pictures
-) -> None:
+def test_similar_images_are_distinguished(alone: VLMBackend, pictures: Pictures) -> None:
     import io
 
     from PIL import Image
@@ -287,30 +297,28 @@ def test_images_of_one_size_one_pixel_apart_or_written_over_are_told_apart(
     changed.save(data, "PNG")
     images = [noise, pictures.file(data.getvalue()), pictures.noise(2, 64, 64)]
     requests = [
-        replace(asked(Text("See "), image, Text(" What is it?")), instance_id=f"{name} {turn}")
+        replace(request_of(Text("See "), image, Text(" What is it?")), instance_id=f"{name} {turn}")
         for turn in range(3)
         for name, image in zip(("noise", "changed", "another"), images, strict=True)
     ]
     expected = tokens(answers(alone, requests))
     assert len({expected[f"{name} 0#0"][0] for name in ("noise", "another")}) == 2
-    alone.prove(requests)
+    alone.choose_mode(requests)
     assert tokens(answers(alone, requests)) == expected
     contents = {alone._preprocessor.inputs(request).images for request in requests}
     assert len(contents) == len(images), "every image has a key of its own, whatever its size"
 
 
-def test_a_file_written_over_between_two_questions_is_read_again(
-    alone: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overwritten_file_is_read_again(alone: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
     """Builds name files by content; here one is deceived about it."""
     monkeypatch.setattr("benchmarks.media.read_media", lambda path, media: path.read_bytes())
     image = pictures.noise(7, 64, 64)
     first, second = (pictures.path(pictures.noise(number, 64, 64)).read_bytes() for number in (7, 8))
-    request = asked(Text("See "), image, Text(" What is it?"))
+    request = request_of(Text("See "), image, Text(" What is it?"))
     pictures.path(image).write_bytes(second)
     expected = tokens(answers(alone, [request]))
     pictures.path(image).write_bytes(first)
-    alone.prove([request, *varied(pictures)])
+    alone.choose_mode([request, *varied(pictures)])
     before = tokens(answers(alone, [request]))
     pictures.path(image).write_bytes(second)
     after = tokens(answers(alone, [request]))
@@ -319,14 +327,14 @@ def test_a_file_written_over_between_two_questions_is_read_again(
     assert after != before
 
 
-def test_the_same_image_at_another_size_is_another_one(alone: VLMBackend, pictures: Pictures) -> None:
+def test_image_at_another_size_is_distinct(alone: VLMBackend, pictures: Pictures) -> None:
     image = pictures.noise(3, 128, 128)
     requests = [
-        replace(asked(image, Text("What?"), decoding=Decoding(8, max_pixels=limit)), instance_id=str(limit))
+        replace(request_of(image, Text("What?"), decoding=Decoding(8, max_pixels=limit)), instance_id=str(limit))
         for limit in (None, 96 * 96, 64 * 64)
     ]
     expected = tokens(answers(alone, requests))
-    alone.prove(requests)
+    alone.choose_mode(requests)
     assert tokens(answers(alone, requests)) == expected
 
 
@@ -337,13 +345,13 @@ def test_the_same_image_at_another_size_is_another_one(alone: VLMBackend, pictur
     "name", ["mmkc-bench", *(pytest.param(n, marks=pytest.mark.slow) for n in ("cmc-bench", "clash"))]
 )
 def test_every_distinct_token_is_computed_about_once(
-    name: str, questions: tuple[Asked, dict[str, list[Request]]], tmp_path: Path
+    name: str, questions: tuple[RequestFactory, dict[str, list[Request]]], tmp_path: Path
 ) -> None:
     where, sets = questions
     requests = in_order(sets[name])
     backend = loaded("qwen3_vl", tmp_path / "model", where.path, width=4)
     contents = [backend._preprocessor.inputs(request).content for request in requests]
-    backend.prove(requests[:32])
+    backend.choose_mode(requests[:32])
     encoder = backend._model.vision_tower
     answers(backend, requests)
     ratio, without = (
@@ -358,11 +366,9 @@ def test_every_distinct_token_is_computed_about_once(
 
 
 @pytest.mark.parametrize(("kind", "rigid"), [("qwen3_vl", ""), ("lfm2_vl", "cannot be trimmed (ArraysCache)")])
-def test_a_model_whose_cache_cannot_be_cut_back_says_what_that_costs(
-    kind: str, rigid: str, pictures: Pictures, tmp_path: Path
-) -> None:
+def test_untrimmable_cache_is_reported_with_its_cost(kind: str, rigid: str, pictures: Pictures, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures.path, width=2)
-    proof = backend.prove(varied(pictures, 3))
+    proof = backend.choose_mode(varied(pictures, 3))
     assert proof is not None
     assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
     assert rigid in proof.lacks
@@ -371,7 +377,7 @@ def test_a_model_whose_cache_cannot_be_cut_back_says_what_that_costs(
     backend.close()
 
 
-def test_which_caches_can_be_used_again_in_part() -> None:
+def test_partially_reusable_caches_are_recognised() -> None:
     from mlx_vlm.models.cache import ArraysCache, KVCache, RotatingKVCache
 
     assert trim_limitation([KVCache(), KVCache()]) == ""
@@ -397,7 +403,7 @@ def test_the_batch_invariance_check_finds_the_bug_without_the_patch(
     merge = ar._merge_prefill_prompt_kwargs
     monkeypatch.setattr(qwen3_vl_deepstack, "AFFECTED_VERSIONS", ())
     monkeypatch.setattr(ar, "_merge_prefill_prompt_kwargs", getattr(merge, "__wrapped__", merge))
-    proof = backend.prove(requests)
+    proof = backend.choose_mode(requests)
     assert proof is not None
     assert proof.way == SEQUENTIAL_SHARED
     assert "token 1 of an answer was another one" in proof.failed[BATCHED_SHARED]
@@ -410,7 +416,7 @@ def test_the_batch_invariance_check_finds_the_bug_without_the_patch(
 @pytest.mark.parametrize(
     "kind", ["lfm2_vl", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("qwen3_vl", "internvl_chat"))]
 )
-def test_a_model_that_does_not_bear_padding_is_asked_one_by_one(
+def test_model_that_fails_under_padding_runs_sequentially(
     kind: str, pictures: Pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mlx_vlm.models.cache import BatchKVCache
@@ -419,7 +425,7 @@ def test_a_model_that_does_not_bear_padding_is_asked_one_by_one(
     requests = varied(pictures)
     expected = tokens(answers(backend, requests))
     monkeypatch.setattr(BatchKVCache, "make_mask", lambda self, *_, **__: None)  # pads are read like any token
-    proof = backend.prove(requests)
+    proof = backend.choose_mode(requests)
     assert proof is not None
     assert BATCHED_SHARED in proof.failed
     assert tokens(answers(backend, requests)) == expected
@@ -430,7 +436,7 @@ def test_a_model_that_does_not_bear_padding_is_asked_one_by_one(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["model-bf16", "model-4bit"])
-def test_the_demo_model_is_as_right_together_as_alone(folder: str, tmp_path: Path) -> None:
+def test_demo_model_accuracy_is_equal_in_batches(folder: str, tmp_path: Path) -> None:
     from assets.demo.recipe.evaluate import build
     from benchmarks.registry import get_benchmark
     from benchmarks.vocabulary import Record
@@ -452,7 +458,7 @@ def test_the_demo_model_is_as_right_together_as_alone(folder: str, tmp_path: Pat
     judge, right = Match(), {}
     for way in ("alone", "together"):
         if way == "together":
-            proof = backend.prove(requests[:32])
+            proof = backend.choose_mode(requests[:32])
             assert proof is not None
             assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
         generations = answers(backend, requests)

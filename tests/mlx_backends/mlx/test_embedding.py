@@ -12,7 +12,7 @@ from mlx_backends.mlx.embedding import load_embedder
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 
-def test_equal_texts_have_one_vector_whatever_stands_beside_them(tmp_path: Path) -> None:
+def test_embedding_does_not_depend_on_the_batch(tmp_path: Path) -> None:
     build_tiny_lm(tmp_path / "tiny", ["a dog barks in the rain", "a red car on a road"], quantise=False)
     embedder = load_embedder(str(tmp_path / "tiny"))
     assert embedder.name == "tiny"
@@ -26,7 +26,7 @@ def test_equal_texts_have_one_vector_whatever_stands_beside_them(tmp_path: Path)
     assert embedder.embed([]).shape == (0, 0)
 
 
-def test_a_model_that_is_none_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_invalid_embedding_model_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         load_embedder(str(tmp_path / "nowhere"))
     build_tiny_lm(tmp_path / "tiny", ["a dog"], quantise=False)

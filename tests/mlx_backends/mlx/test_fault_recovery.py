@@ -17,9 +17,9 @@ from mlx_backends.core.metal_faults import DeviceLostError
 from mlx_backends.mlx import fault_recovery
 from mlx_backends.mlx.fault_recovery import FaultRecovery, dropping, quieten, root_cause, settle
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
-from tests.support.architectures import TEXTS
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.metal_injector import failure
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 Plan = Callable[..., None]
@@ -53,12 +53,12 @@ def text_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
 @pytest.fixture(params=["image", "text"])
 def backend(request: pytest.FixtureRequest, model: Backend) -> Backend:
     loaded: Backend = model if request.param == "image" else request.getfixturevalue("text_model")
-    loaded.exact()
+    loaded.use_sequential_mode()
     return loaded
 
 
 def hello(name: str = "hello", **more: Any) -> Request:
-    return replace(asked(Text("Hello, what do you see?")), instance_id=name, **more)
+    return replace(request_of(Text("Hello, what do you see?")), instance_id=name, **more)
 
 
 def test_a_request_is_repeated_and_its_first_answer_dropped(backend: Backend, plan: Plan) -> None:
@@ -100,7 +100,7 @@ def test_a_gpu_that_ignores_the_process_is_lost_at_once(backend: Backend, plan: 
 
 
 def test_a_likelihood_is_repeated(model: Backend, plan: Plan) -> None:
-    model.exact()
+    model.use_sequential_mode()
     request = hello(form=Likelihood(("yes", "no")))
     expected = answer(model, request)
     plan("interactivity")

@@ -1,4 +1,4 @@
-"""Asking real, tiny text-only models through mlx-lm, one by one and several together."""
+"""Requests to real, tiny text-only models through mlx-lm, sequentially and in batches."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from mlx_backends.mlx.lm_batch import BATCH_INVARIANT_MODELS, BatchedTextRows, S
 from mlx_backends.mlx.load import load_text
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.registry import describe, load_backend
-from tests.mlx_backends.conftest import GREEDY, SAMPLED, answer, asked
-from tests.support.architectures import TEXTS
+from tests.mlx_backends.conftest import GREEDY, SAMPLED, answer, request_of
 from tests.support.text_architectures import CONFIGS, VOCABULARY, text_model
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 BATCHED = [kind for kind in CONFIGS if kind in BATCH_INVARIANT_MODELS or kind == "mistral"]
@@ -146,7 +146,7 @@ def written(
 
 
 @pytest.mark.parametrize("kind", [k if k in USUAL else pytest.param(k, marks=pytest.mark.slow) for k in BATCHED])
-def test_a_batch_gives_the_answers_that_each_request_has_alone(kind: str) -> None:
+def test_batched_answers_equal_sequential(kind: str) -> None:
     model = text_model(kind)
     expected = written(SequentialTextRows(model, ENDS), rows(kind), late=False)
     assert len({tuple(tokens) for tokens in expected}) == len(expected)
@@ -158,11 +158,11 @@ def test_a_batch_gives_the_answers_that_each_request_has_alone(kind: str) -> Non
     assert sum(part != full for full, part in zip(expected, cut, strict=True)) == 3
 
 
-def test_every_architecture_that_is_called_proven_is_proven_here() -> None:
+def test_every_proven_architecture_is_tested() -> None:
     assert {type(text_model(kind)).__module__.rpartition(".")[2] for kind in BATCHED} == BATCH_INVARIANT_MODELS
 
 
-def test_an_architecture_that_a_batch_changes_answers_one_at_a_time() -> None:
+def test_batch_variant_architecture_runs_sequentially() -> None:
     model = text_model("mamba")
     expected = written(SequentialTextRows(model, ENDS), rows("mamba"), late=False)
     assert written(BatchedTextRows(model, ENDS, 8), rows("mamba"), late=False) != expected
@@ -171,19 +171,19 @@ def test_an_architecture_that_a_batch_changes_answers_one_at_a_time() -> None:
     assert make_rows(text_model("llama"), ENDS, WIDTH).width == WIDTH
 
 
-def test_a_class_of_that_name_from_elsewhere_is_not_taken_for_proven() -> None:
+def test_foreign_class_of_a_proven_name_is_not_proven() -> None:
     model = text_model("llama")
     other = type("Model", (type(model),), {"__module__": "elsewhere.llama"})
     model.__class__ = other
     assert make_rows(model, ENDS, WIDTH).width == 1
 
 
-def test_prove_checks_the_model_and_exact_answers_one_at_a_time(lm: Backend) -> None:
+def test_prove_checks_the_model_and_exact_runs_sequentially(lm: Backend) -> None:
     requests = every_kind(12)
-    lm.exact()
+    lm.use_sequential_mode()
     assert lm.capacity == 1
     expected = [answer(lm, request).tokens for request in requests]
-    proof = lm.prove(requests)
+    proof = lm.choose_mode(requests)
     assert proof is not None
     assert (proof.way, proof.failed, lm.capacity, list(lm.remarks)) == ("in batches", {}, WIDTH, [])
     assert proof.cases >= 4
@@ -199,7 +199,7 @@ def test_the_batch_invariance_check_finds_a_model_that_a_batch_changes(
     _, tokenizer = load_text(folder)
     backend = LMBackend(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
     assert backend.capacity == WIDTH
-    proof = backend.prove(every_kind(12))
+    proof = backend.choose_mode(every_kind(12))
     assert proof is not None
     assert (proof.way, list(proof.failed), backend.capacity) == ("one at a time", ["in batches"], 1)
     (remark,) = backend.remarks
@@ -209,7 +209,7 @@ def test_the_batch_invariance_check_finds_a_model_that_a_batch_changes(
 
 @pytest.mark.usefixtures("one_token_a_step")
 @pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
-def test_requests_with_and_without_a_form_are_answered_together_as_alone(lm: Backend, decoding: Decoding) -> None:
+def test_batched_requests_with_and_without_form_equal_sequential(lm: Backend, decoding: Decoding) -> None:
     requests = every_kind(12, decoding=decoding)
     alone = {request.id: answer(lm, request) for request in requests}
     together = answers(lm, requests, at_once=WIDTH)
@@ -221,7 +221,7 @@ def test_requests_with_and_without_a_form_are_answered_together_as_alone(lm: Bac
 
 
 @pytest.mark.usefixtures("one_token_a_step")
-def test_cancelling_some_leaves_the_others_as_they_were(lm: Backend) -> None:
+def test_cancelling_some_requests_leaves_the_others(lm: Backend) -> None:
     requests = [replace(request, decoding=Decoding(max_tokens=60), form=None) for request in every_kind(6)]
     expected = {request.id: answer(lm, request) for request in requests}
     left = answers(lm, requests, at_once=WIDTH, cancelled=frozenset({"r0#0", "r2#0"}))
@@ -230,7 +230,7 @@ def test_cancelling_some_leaves_the_others_as_they_were(lm: Backend) -> None:
     assert lm.step() == []
 
 
-def test_a_model_that_is_not_proven_is_asked_one_by_one(folder: Path) -> None:
+def test_unproven_model_runs_sequentially(folder: Path) -> None:
     _, tokenizer = load_text(folder)
     backend = LMBackend(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
     assert backend.capacity == 1
@@ -247,9 +247,7 @@ def test_a_model_that_is_not_proven_is_asked_one_by_one(folder: Path) -> None:
     backend.close()
 
 
-def test_a_request_that_breaks_a_batch_does_not_spoil_its_neighbours(
-    lm: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_request_does_not_affect_its_batch(lm: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [replace(request, form=None) for request in every_kind(5)]
     expected = {request.id: answer(lm, request).tokens for request in requests}
     marked = answer(lm, requests[3]).prompt_tokens
@@ -273,7 +271,7 @@ def test_a_request_that_breaks_a_batch_does_not_spoil_its_neighbours(
 # --- one answer -----------------------------------------------------------------------------------
 
 
-def test_greedy_answers_are_mlx_lms_own(folder: Path, lm: Backend) -> None:
+def test_greedy_answers_match_mlx_lm(folder: Path, lm: Backend) -> None:
     from mlx_lm import stream_generate
 
     model, tokenizer = load_text(folder)
@@ -286,9 +284,9 @@ def test_greedy_answers_are_mlx_lms_own(folder: Path, lm: Backend) -> None:
 
 
 def test_an_answer_ends_at_any_of_the_models_end_tokens(copy: Path, lm: Backend) -> None:
-    request = asked(Text("Count."), decoding=Decoding(max_tokens=40))
-    whole = answer(lm, request)
-    first, second = whole.tokens[5], whole.tokens[9]
+    request = request_of(Text("Count."), decoding=Decoding(max_tokens=40))
+    full = answer(lm, request)
+    first, second = full.tokens[5], full.tokens[9]
     for settings, generation, end in (
         ([first], None, 5),
         ([second, 300], None, 9),
@@ -298,16 +296,16 @@ def test_an_answer_ends_at_any_of_the_models_end_tokens(copy: Path, lm: Backend)
         changed(copy / "config.json", eos_token_id=settings)
         (copy / "generation_config.json").write_text(json.dumps({"eos_token_id": generation} if generation else {}))
         got = answer(load_backend(str(copy), nowhere), request)
-        assert (got.finish_reason, got.completion_tokens) == ("stop", whole.tokens.index(whole.tokens[end]) + 1)
-        assert got.tokens == whole.tokens[: len(got.tokens)]
-        assert whole.text.startswith(got.text.rstrip("\ufffd"))
+        assert (got.finish_reason, got.completion_tokens) == ("stop", full.tokens.index(full.tokens[end]) + 1)
+        assert got.tokens == full.tokens[: len(got.tokens)]
+        assert full.text.startswith(got.text.rstrip("\ufffd"))
 
 
-def test_sampling_follows_seed_and_temperature_and_nothing_else(lm: Backend) -> None:
+def test_sampling_depends_only_on_seed_and_temperature(lm: Backend) -> None:
     import mlx.core as mx
 
     def sampled(**new: Any) -> tuple[int, ...]:
-        return answer(lm, asked(Text("Say anything."), decoding=replace(SAMPLED, **new))).tokens
+        return answer(lm, request_of(Text("Say anything."), decoding=replace(SAMPLED, **new))).tokens
 
     first = sampled()
     mx.random.seed(99)
@@ -316,7 +314,7 @@ def test_sampling_follows_seed_and_temperature_and_nothing_else(lm: Backend) -> 
     assert sampled(top_p=1e-6) == sampled(temperature=0.0) == sampled(temperature=1e-30)
 
 
-def test_figures_of_an_answer(lm: Backend) -> None:
+def test_generation_reports_its_metrics(lm: Backend) -> None:
     import time
 
     requests = [replace(request, form=None, decoding=Decoding(max_tokens=20)) for request in every_kind(8)]
@@ -329,18 +327,18 @@ def test_figures_of_an_answer(lm: Backend) -> None:
     assert all(generation.completion_tokens == len(generation.tokens) <= 20 for generation in got)
 
 
-def test_an_image_is_an_error_and_the_next_request_is_answered(lm: Backend) -> None:
-    expected = answer(lm, asked(Text("Hello."))).tokens
-    got = answer(lm, asked(Media("0" * 64, ".png"), Text("What is it?")))
+def test_image_fails_and_the_next_request_is_answered(lm: Backend) -> None:
+    expected = answer(lm, request_of(Text("Hello."))).tokens
+    got = answer(lm, request_of(Media("0" * 64, ".png"), Text("What is it?")))
     assert got.error == "this model reads text only, and the request holds media of type image."
-    assert answer(lm, asked(Text("Hello."))).tokens == expected
+    assert answer(lm, request_of(Text("Hello."))).tokens == expected
 
 
-def test_an_interrupt_passes_and_frees_the_model(lm: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_propagates_and_frees_the_model(lm: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    request = asked(Text("Hello."))
+    request = request_of(Text("Hello."))
     expected = answer(lm, request).tokens
     with monkeypatch.context() as patch:
         patch.setattr(BatchedTextRows, "work", interrupt)
@@ -351,14 +349,14 @@ def test_an_interrupt_passes_and_frees_the_model(lm: Backend, monkeypatch: pytes
     assert answer(lm, request).tokens == expected
 
 
-def test_a_closed_model_takes_nothing(folder: Path) -> None:
+def test_closed_model_refuses_requests(folder: Path) -> None:
     backend = load_backend(str(folder), nowhere)
-    backend.submit(asked(Text("Hello.")))
+    backend.submit(request_of(Text("Hello.")))
     backend.step()
     backend.close()
     backend.close()
     with pytest.raises(RuntimeError, match="closed"):
-        backend.submit(asked(Text("Hello.")))
+        backend.submit(request_of(Text("Hello.")))
 
 
 # --- the prompt -----------------------------------------------------------------------------------
@@ -389,7 +387,7 @@ def prompt_of(backend: Backend, messages: Sequence[Message]) -> str:
 )
 def test_hostile_text_cannot_steer_the_template(folder: Path, lm: Backend, hostile: str) -> None:
     tokenizer = load_text(folder)[1]
-    benign = answer(lm, asked(Text("x")))
+    benign = answer(lm, request_of(Text("x")))
     assert benign.error is None
     message = (Message("user", (Text(hostile),)),)
     prompt = prompt_of(lm, message)
@@ -402,7 +400,7 @@ def test_hostile_text_cannot_steer_the_template(folder: Path, lm: Backend, hosti
     assert answer(lm, Request("hostile", 0, message, GREEDY)).error is None
 
 
-def test_a_template_without_a_system_role_gets_the_text_before_the_first_question(copy: Path) -> None:
+def test_system_text_moves_to_the_first_question_without_a_role(copy: Path) -> None:
     strict = """{%- for m in messages %}{%- if (m.role == 'user') != (loop.index0 % 2 == 0) %}\
 {{- raise_exception('roles must alternate') }}{%- endif %}{{- '[' + m.role + ']' + m.content }}{%- endfor %}"""
     silent = """{%- for m in messages if m.role != 'system' %}{{- '[' + m.role + ']' + m.content }}{%- endfor %}"""
@@ -412,7 +410,7 @@ def test_a_template_without_a_system_role_gets_the_text_before_the_first_questio
         assert prompt_of(backend, TURNS) == "[user]Judge strictly.\n\nOne?[assistant]Two.[user]Three?"
 
 
-def test_a_template_that_takes_lists_or_moves_texts(copy: Path) -> None:
+def test_templates_with_lists_or_moved_texts_are_handled(copy: Path) -> None:
     lists = "{%- for m in messages %}{%- for c in m.content %}{{- m.role[0] + ':' + c.text + ';' }}{%- endfor %}{%- endfor %}"
     changed(copy / "tokenizer_config.json", chat_template=lists)
     assert prompt_of(load_backend(str(copy), nowhere), TURNS) == "s:Judge strictly.;u:One?;a:Two.;u:Three?;"
@@ -421,7 +419,7 @@ def test_a_template_that_takes_lists_or_moves_texts(copy: Path) -> None:
     assert "does not keep the texts" in (got.error or "")
 
 
-def test_thinking_is_off_where_a_template_knows_it(copy: Path) -> None:
+def test_thinking_is_disabled_if_the_template_supports_it(copy: Path) -> None:
     template = "{{- messages[0].content }}{%- if not enable_thinking %}{{- '<think></think>' }}{%- endif %}"
     changed(copy / "tokenizer_config.json", chat_template=template)
     assert prompt_of(load_backend(str(copy), nowhere), TURNS[1:2]) == "One?<think></think>"
@@ -446,10 +444,10 @@ def test_a_text_only_folder_is_described_and_loaded_by_mlx_lm(folder: Path, fold
     assert describe(str(folder_4bit)).quantisation == "4-bit g64"
     backend = load_backend(str(folder_4bit), nowhere)
     assert (backend.info, backend.capacity) == (describe(str(folder_4bit)), WIDTH)
-    assert answer(backend, asked(Text("Hello."))).error is None
+    assert answer(backend, request_of(Text("Hello."))).error is None
 
 
-def test_the_listing_says_that_it_reads_text_only(
+def test_listing_marks_text_only_models(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from app.commands.listing import models
@@ -478,13 +476,13 @@ def maps_to_a_file(folder: Path) -> None:
     changed(folder / "tokenizer_config.json", auto_map=mapped, tokenizer_class="Evil")
 
 
-def test_a_folder_that_maps_to_code_of_its_own_is_asked_without_it(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_code_of_a_folder_is_ignored(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Published folders name such code beside what the libraries know by themselves."""
     ran = copy / "ran"
     (copy / "evil.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Evil: pass\n")
     monkeypatch.setattr("builtins.input", lambda *_: "y")
     maps_to_a_file(copy)
-    assert answer(load_backend(str(copy), nowhere), asked(Text("Hello."))).error is None
+    assert answer(load_backend(str(copy), nowhere), request_of(Text("Hello."))).error is None
     (copy / "tokenizer.json").rename(copy / "vocab.txt")  # now there is nothing but the code
     with pytest.raises(ModelError, match="could not be loaded"):
         load_backend(str(copy), nowhere)
@@ -538,7 +536,7 @@ def no_tokenizer(folder: Path) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_folder_that_cannot_or_must_not_be_run_is_refused(
+def test_unsafe_or_unusable_folder_is_refused(
     spoil: Callable[[Path], None], message: str, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = copy / "ran"
@@ -552,7 +550,7 @@ def test_a_folder_that_cannot_or_must_not_be_run_is_refused(
     assert not ran.exists()
 
 
-def test_loading_and_answering_touch_no_network_and_keep_standard_output_clean(
+def test_loading_and_answering_use_no_network_or_standard_output(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*_: object) -> None:
@@ -562,7 +560,7 @@ def test_loading_and_answering_touch_no_network_and_keep_standard_output_clean(
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     backend = load_backend(str(folder), nowhere)
-    assert answer(backend, replace(asked(Text("What?")), form=Choice(("A", "B")))).text in ("A", "B")
+    assert answer(backend, replace(request_of(Text("What?")), form=Choice(("A", "B")))).text in ("A", "B")
     assert capfd.readouterr().out == ""
 
 
@@ -578,7 +576,7 @@ def test_a_model_that_does_not_fit_is_not_loaded(folder: Path, monkeypatch: pyte
     assert load_backend(str(folder), nowhere, force=True).capacity == WIDTH
 
 
-def test_the_same_texts_and_seed_make_the_same_model(folder: Path, tmp_path: Path) -> None:
+def test_tiny_model_is_reproducible(folder: Path, tmp_path: Path) -> None:
     again, other = (build_tiny_lm(tmp_path / str(seed), TEXTS, seed=seed, quantise=False) for seed in (0, 1))
     assert weights_digest(again) == weights_digest(folder) != weights_digest(other)
     with pytest.raises(ModelError, match="exists already"):

@@ -12,9 +12,9 @@ from benchmarks.vocabulary import Text
 from mlx_backends.base import Backend
 from mlx_backends.mlx.memory_limits import MemoryLimits, MemoryUsage, out_of_memory
 from mlx_backends.models import memory_estimate
-from mlx_backends.models.memory_estimate import GIB
+from mlx_backends.models.metal import GIB
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 
 WORKING_SET = 10 * GIB
 MAC = {"max_recommended_working_set_size": WORKING_SET, "memory_size": 16 * GIB}
@@ -55,13 +55,24 @@ class Device:
         self.cache = 0
 
 
-def test_on_metal_the_working_set_is_wired_and_the_cache_bounded() -> None:
+def test_metal_wires_the_working_set_and_bounds_the_cache() -> None:
     device = Device()
     MemoryLimits(device, MAC).set()
     assert (device.wired, device.cache_limit) == (WORKING_SET, WORKING_SET // 8)
 
 
-def test_a_system_that_refuses_to_wire_still_has_its_cache_bounded() -> None:
+@pytest.mark.parametrize(("value", "wires"), [("1", False), ("yes", False), ("0", True), ("off", True), ("", True)])
+def test_the_switch_leaves_wired_memory_alone(value: str, wires: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RASHOMON_NO_WIRED_LIMIT", value)
+    device = Device()
+    MemoryLimits(device, MAC).set()
+    assert (device.wired == WORKING_SET) is wires
+    assert device.cache_limit == WORKING_SET // 8
+    device.set_wired_limit(7)  # as mlx-vlm and mlx-lm do
+    assert (device.wired == 7) is wires
+
+
+def test_cache_is_bounded_if_wiring_is_refused() -> None:
     device = Device(refuses=True)
     MemoryLimits(device, MAC).set()
     assert (device.wired, device.cache_limit) == (None, WORKING_SET // 8)
@@ -69,7 +80,7 @@ def test_a_system_that_refuses_to_wire_still_has_its_cache_bounded() -> None:
 
 @pytest.mark.parametrize("metal", [True, False])
 @pytest.mark.parametrize("info", [{}, {"architecture": "x86_64"}, {"max_recommended_working_set_size": 0}])
-def test_without_metal_nothing_is_set(metal: bool, info: dict[str, Any]) -> None:
+def test_no_limits_are_set_without_metal(metal: bool, info: dict[str, Any]) -> None:
     device = Device(metal=metal)
     MemoryLimits(device, info).set()
     assert (device.wired, device.cache_limit) == (None, None)
@@ -85,18 +96,16 @@ def test_without_metal_nothing_is_set(metal: bool, info: dict[str, Any]) -> None
         (0.0, 9.1, True),
     ],
 )
-def test_the_cache_is_given_back_when_it_and_what_is_in_use_near_the_working_set(
-    active: float, cache: float, cleared: bool
-) -> None:
+def test_cache_is_released_near_the_working_set(active: float, cache: float, cleared: bool) -> None:
     device = Device()
     device.active, device.cache = int(active * GIB), int(cache * GIB)
     assert MemoryLimits(device, MAC).relieve() is cleared
     assert device.cleared == cleared
 
 
-def test_an_answer_carries_what_mlx_used(tiny: Path, pictures: Pictures) -> None:
+def test_generation_reports_mlx_memory(tiny: Path, pictures: Pictures) -> None:
     backend = load_backend(str(tiny), pictures.path)
-    got = answer(backend, asked(Text("Hello.")))
+    got = answer(backend, request_of(Text("Hello.")))
     assert got.peak_memory is not None
     assert got.active_memory is not None
     assert got.cache_memory is not None
@@ -105,7 +114,7 @@ def test_an_answer_carries_what_mlx_used(tiny: Path, pictures: Pictures) -> None
 
 
 @pytest.mark.parametrize(("working_set", "gives"), [(10**3, True), (10**12, False)])
-def test_under_pressure_a_model_gives_its_cache_back_after_each_answer(
+def test_cache_is_released_after_each_answer_under_pressure(
     working_set: int, gives: bool, tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     relieve, gave = MemoryLimits.relieve, list[bool]()
@@ -118,13 +127,13 @@ def test_under_pressure_a_model_gives_its_cache_back_after_each_answer(
     monkeypatch.setattr(MemoryLimits, "relieve", noted)
     backend: Backend = load_backend(str(tiny), pictures.path, force=True)
     for number in (1, 2):
-        got = answer(backend, asked(Text("Hello.")))
+        got = answer(backend, request_of(Text("Hello.")))
         assert got.error is None
         assert (got.cache_memory or 0) > 10**2, "there was something to give back"
         assert gave == [gives] * number
 
 
-def test_usage_is_read_as_it_is() -> None:
+def test_memory_usage_is_read() -> None:
     device = Device()
     device.peak, device.active, device.cache = 3, 2, 1
     assert MemoryLimits(device, MAC).usage() == MemoryUsage(3, 2, 1)
@@ -141,7 +150,7 @@ def test_usage_is_read_as_it_is() -> None:
         RuntimeError("cudaMallocAsync failed: out of memory"),
     ],
 )
-def test_want_of_memory_is_known_by_its_words(error: Exception) -> None:
+def test_out_of_memory_is_recognised_by_its_message(error: Exception) -> None:
     assert out_of_memory(error)
     outer = RuntimeError("the batch failed")
     outer.__cause__ = error
@@ -149,5 +158,5 @@ def test_want_of_memory_is_known_by_its_words(error: Exception) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("out of memory"), RuntimeError("shapes differ"), KeyboardInterrupt()])
-def test_other_errors_are_not_taken_for_it(error: BaseException) -> None:
+def test_other_errors_are_not_out_of_memory(error: BaseException) -> None:
     assert not out_of_memory(error)

@@ -1,4 +1,4 @@
-"""The repair of mlx-vlm: that it is right, and that it is still needed."""
+"""The patch of mlx-vlm: it is correct, and still needed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("unrepaired")
-def test_the_repair_is_needed_by_the_installed_version_and_enough(tiny: Path) -> None:
+def test_patch_is_needed_and_sufficient(tiny: Path) -> None:
     if version("mlx-vlm") in qwen3_vl_deepstack.AFFECTED_VERSIONS:
         assert not right_in_a_batch(tiny), (
             "mlx-vlm is right without it: delete mlx_backends/mlx/patches/qwen3_vl_deepstack.py and this file"
@@ -73,7 +73,7 @@ def test_the_repair_is_needed_by_the_installed_version_and_enough(tiny: Path) ->
 
 
 @pytest.mark.usefixtures("unrepaired")
-def test_it_is_made_once_and_only_where_it_is_known_to_be_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patch_is_applied_once_to_known_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     from mlx_vlm.generate import ar
 
     before = ar._merge_prefill_prompt_kwargs

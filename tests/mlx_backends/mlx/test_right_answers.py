@@ -1,4 +1,4 @@
-"""Every way to a model gives it the question that was asked: a model that can be wrong is right through each of them."""
+"""The demo model answers correctly through every engine, so each request reaches it intact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from judges.cmc_rules import Match
 from mlx_backends.base import Backend
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
-from tests.support.demo import BF16, FOUR_BIT, Held
+from tests.support.demo import BF16, FOUR_BIT, HeldOutSet
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, run
 
@@ -24,7 +24,7 @@ GREEDY = Decoding(max_tokens=16)
 
 
 @pytest.fixture(scope="module")
-def loaded(charts: Held) -> Iterator[Backend]:
+def loaded(charts: HeldOutSet) -> Iterator[Backend]:
     backend = charts.load(FOUR_BIT)
     yield backend
     backend.close()
@@ -35,66 +35,66 @@ def asking(instance: Instance, decoding: Decoding = GREEDY) -> Request:
 
 
 def right(instances: list[Instance], generations: list[Generation]) -> float:
-    """The share that answers what its own question's chart shows."""
+    """Return the share of answers with the value in the chart of their own question."""
     by_id = {generation.request_id.rpartition("#")[0]: generation for generation in generations}
     verdicts = [Match().judge(Record(instance, (by_id[instance.id],))) for instance in instances]
     return [verdict.label for verdict in verdicts].count("IMAGE") / len(instances)
 
 
 @pytest.mark.slow
-def test_an_answer_to_one_question_is_never_handed_to_another(charts: Held, loaded: Backend) -> None:
-    asked = charts.under("image-only")
-    forth = run(loaded, [asking(instance) for instance in asked])
-    back = run(loaded, [asking(instance) for instance in reversed(asked)])
-    assert right(asked, forth) >= 0.9
+def test_answers_belong_to_their_questions(charts: HeldOutSet, loaded: Backend) -> None:
+    instances = charts.under("image-only")
+    forth = run(loaded, [asking(instance) for instance in instances])
+    back = run(loaded, [asking(instance) for instance in reversed(instances)])
+    assert right(instances, forth) >= 0.9
     assert {generation.request_id: generation.tokens for generation in forth} == {
         generation.request_id: generation.tokens for generation in back
     }
 
 
-def test_a_request_that_is_given_up_leaves_nothing_behind(charts: Held, loaded: Backend) -> None:
-    asked = charts.under("image-only", 8)
+def test_cancelled_request_leaves_nothing_behind(charts: HeldOutSet, loaded: Backend) -> None:
+    instances = charts.under("image-only", 8)
     generations = []
-    for given_up, instance in zip([*asked[1:], asked[0]], asked, strict=True):
+    for given_up, instance in zip([*instances[1:], instances[0]], instances, strict=True):
         request = asking(given_up)
         loaded.submit(request)
         loaded.step()
         loaded.cancel(request.id)
         generations += run(loaded, [asking(instance)])
-    assert right(asked, generations) >= 0.8
+    assert right(instances, generations) >= 0.8
 
 
 @pytest.mark.slow
-def test_sampling_moves_a_sure_answer_little(charts: Held, loaded: Backend) -> None:
-    asked = charts.under("image-only", 12)
-    sampled = [asking(instance, Decoding(max_tokens=16, temperature=0.7, top_p=0.9)) for instance in asked]
-    assert right(asked, run(loaded, sampled)) >= 0.8
-    hot = [asking(instance, Decoding(max_tokens=16, temperature=8.0)) for instance in asked]
-    assert right(asked, run(loaded, hot)) <= 0.3
+def test_sampling_rarely_changes_confident_answers(charts: HeldOutSet, loaded: Backend) -> None:
+    instances = charts.under("image-only", 12)
+    sampled = [asking(instance, Decoding(max_tokens=16, temperature=0.7, top_p=0.9)) for instance in instances]
+    assert right(instances, run(loaded, sampled)) >= 0.8
+    hot = [asking(instance, Decoding(max_tokens=16, temperature=8.0)) for instance in instances]
+    assert right(instances, run(loaded, hot)) <= 0.3
 
 
-def test_a_picture_that_is_scaled_down_too_far_cannot_be_read(charts: Held, loaded: Backend) -> None:
-    asked = charts.under("image-only", 12)
-    small = [asking(instance, Decoding(max_tokens=16, max_pixels=24 * 24)) for instance in asked]
-    assert right(asked, run(loaded, small)) <= 0.3
+def test_tiny_pictures_cannot_be_read(charts: HeldOutSet, loaded: Backend) -> None:
+    instances = charts.under("image-only", 12)
+    small = [asking(instance, Decoding(max_tokens=16, max_pixels=24 * 24)) for instance in instances]
+    assert right(instances, run(loaded, small)) <= 0.3
 
 
-def test_both_precisions_read_the_same_charts(charts: Held, loaded: Backend) -> None:
-    asked = charts.under("image-only", 12)
+def test_both_precisions_read_the_same_charts(charts: HeldOutSet, loaded: Backend) -> None:
+    instances = charts.under("image-only", 12)
     full = charts.load(BF16)
-    assert right(asked, run(full, [asking(instance) for instance in asked])) >= 0.8
+    assert right(instances, run(full, [asking(instance) for instance in instances])) >= 0.8
     full.close()
-    assert right(asked, run(loaded, [asking(instance) for instance in asked])) >= 0.8
+    assert right(instances, run(loaded, [asking(instance) for instance in instances])) >= 0.8
 
 
 # --- through a server ----------------------------------------------------------------------------
 
 
-def shown(value: Any) -> Iterator[Part | bytes]:
+def parts_of(value: Any) -> Iterator[Part | bytes]:
     """The texts and pictures of a request's body in order, whichever API it is for."""
     if isinstance(value, list):
         for item in value:
-            yield from shown(item)
+            yield from parts_of(item)
     elif isinstance(value, dict):
         data = value.get("data") or (value.get("url") or "").partition("base64,")[2]
         if isinstance(value.get("text"), str):
@@ -103,13 +103,13 @@ def shown(value: Any) -> Iterator[Part | bytes]:
             yield base64.b64decode(data, altchars=b"-_" if "-" in data or "_" in data else None)  # Gemini's library
         else:
             for item in value.values():
-                yield from shown(item)
+                yield from parts_of(item)
     elif isinstance(value, str) and len(value) > 20:
         yield Text(value)
 
 
 class Served:
-    """A server whose model is the demo model: it answers what the body that came in shows."""
+    """Server that answers request bodies with the demo model."""
 
     def __init__(self, server: FaultServer, folder: Path) -> None:
         self._server, self._folder = server, folder
@@ -118,7 +118,7 @@ class Served:
     def reply(self, prompt: str, times: int) -> str:
         body = self._server.received[-1].body
         parts: list[Part] = []
-        for image in shown(body.get("messages") or body.get("contents")):
+        for image in parts_of(body.get("messages") or body.get("contents")):
             if isinstance(image, bytes):
                 media = Media(hashlib.sha256(image).hexdigest(), ".png")
                 (self._folder / media.name).write_bytes(image)
@@ -129,8 +129,8 @@ class Served:
 
 
 @pytest.mark.parametrize("model", ["endpoint:m@{}", "openai:m", "anthropic:m", "gemini:m"])
-def test_a_server_is_shown_the_chart_where_it_stands_in_the_question(
-    charts: Held, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_remote_request_keeps_the_place_of_the_chart(
+    charts: HeldOutSet, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultServer() as server:
         server.reply = Served(server, tmp_path).reply
@@ -138,12 +138,12 @@ def test_a_server_is_shown_the_chart_where_it_stands_in_the_question(
             monkeypatch.setenv(name, server.url)
         for name, value in KEYS.items():
             monkeypatch.setenv(name, value)
-        asked = charts.under("image-only", 8)
+        instances = charts.under("image-only", 8)
         terms = RemoteOptions(replies=tmp_path / "replies.sqlite", scope="test", concurrency=1)
-        for _ in range(2):  # the second time from the replies that were kept
+        for _ in range(2):  # the second time from the response cache
             backend = load_backend(model.format(server.url), charts.path, remote=terms)
-            generations = run(backend, [asking(instance) for instance in asked])
+            generations = run(backend, [asking(instance) for instance in instances])
             backend.close()
-            assert right(asked, generations) >= 0.8
-        assert server.requests == len(asked)
+            assert right(instances, generations) >= 0.8
+        assert server.requests == len(instances)
         assert {generation.calls for generation in generations} == {0}

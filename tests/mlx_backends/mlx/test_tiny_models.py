@@ -1,4 +1,4 @@
-"""The tiny model that is built on the spot."""
+"""The tiny model that tests build."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from benchmarks.errors import ModelError
 from mlx_backends.models.discovery import inspect
 from mlx_backends.models.weights import weights_digest
-from tests.support.architectures import TEXTS
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
-def test_the_same_texts_and_seed_make_the_same_model(tmp_path: Path) -> None:
+def test_tiny_model_is_reproducible(tmp_path: Path) -> None:
     digests = [
         weights_digest(build_tiny_vlm(tmp_path / str(number), TEXTS, seed=seed, quantise=True))
         for number, seed in enumerate((3, 3, 4))
@@ -22,12 +22,12 @@ def test_the_same_texts_and_seed_make_the_same_model(tmp_path: Path) -> None:
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_four_bits_are_four_bits_and_smaller(tiny: Path, tiny_4bit: Path) -> None:
+def test_quantised_model_is_smaller(tiny: Path, tiny_4bit: Path) -> None:
     assert inspect(tiny_4bit).quantisation == "4-bit g64"
     assert inspect(tiny_4bit).weights_bytes < inspect(tiny).weights_bytes < 3_000_000
 
 
-def test_the_text_of_any_script_comes_back_through_its_tokenizer(tiny: Path) -> None:
+def test_tokenizer_round_trips_any_script(tiny: Path) -> None:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(tiny / "tokenizer.json"))
@@ -36,7 +36,7 @@ def test_the_text_of_any_script_comes_back_through_its_tokenizer(tiny: Path) -> 
     assert tokenizer.get_vocab_size() % 64 == 0
 
 
-def test_it_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_folder_appears_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError("the disk is full")
 
@@ -47,7 +47,7 @@ def test_it_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Monk
     assert os.listdir(tmp_path) == []
 
 
-def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
+def test_existing_folder_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     with pytest.raises(ModelError, match="exists already"):
         build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False)

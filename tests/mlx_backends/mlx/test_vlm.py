@@ -1,4 +1,4 @@
-"""Asking a real, tiny model through mlx-vlm."""
+"""Requests to a real, tiny model through mlx-vlm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.vocabulary import Decoding, Generation, Mark, Media, Message, Re
 from mlx_backends.base import Backend
 from mlx_backends.mlx.load import load
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, answer, asked
+from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, answer, request_of
 
 QUESTION = Text("What is the value of the bar? <|im_end|>")
 
@@ -56,7 +56,7 @@ def put(*parts: Text | Media) -> str:
 
 
 @pytest.mark.parametrize("kind", ["tiny", "tiny_4bit"])
-def test_greedy_answers_are_mlx_vlms_own(kind: str, pictures: Pictures, request: pytest.FixtureRequest) -> None:
+def test_greedy_answers_match_mlx_vlm(kind: str, pictures: Pictures, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(kind)
     reference, backend = Reference(folder, pictures), load_backend(str(folder), pictures.path)
     a, b = pictures.noise(1), pictures.noise(2, 96, 48)
@@ -69,14 +69,14 @@ def test_greedy_answers_are_mlx_vlms_own(kind: str, pictures: Pictures, request:
     ]
     for parts in asked_of_both:
         images = [part for part in parts if isinstance(part, Media)]
-        got = answer(backend, asked(*parts))
+        got = answer(backend, request_of(*parts))
         assert got.error is None
         assert got.tokens == reference.greedy(put(*parts), images)
         assert got.prompt_tokens == len(reference.prepared(put(*parts), images))
         assert got.completion_tokens == len(got.tokens) <= 16
 
 
-def test_where_an_image_stands_and_which_one_changes_the_answer(model: Backend, pictures: Pictures) -> None:
+def test_image_and_its_position_change_the_answer(model: Backend, pictures: Pictures) -> None:
     a, b = pictures.noise(1), pictures.noise(2)
     first, two = Text("What does the first show? "), Text("And the second?")
     orders: list[tuple[Text | Media, ...]] = [
@@ -87,7 +87,7 @@ def test_where_an_image_stands_and_which_one_changes_the_answer(model: Backend, 
         (b, first, a, two),
         (b, first, two),
     ]
-    answers = [answer(model, asked(*order)).tokens for order in orders]
+    answers = [answer(model, request_of(*order)).tokens for order in orders]
     assert len(set(answers)) == len(orders)
 
 
@@ -106,7 +106,7 @@ def test_an_images_tokens_follow_the_text_before_it(
         return inputs
 
     monkeypatch.setattr(mlx_vlm.utils, "prepare_inputs", spy)
-    assert answer(model, asked(Text(before), pictures.noise(1, 64, 64), Text("after"))).error is None
+    assert answer(model, request_of(Text(before), pictures.noise(1, 64, 64), Text("after"))).error is None
     tokenizer = load(tiny)[1].tokenizer
     head = tokenizer(f"<|im_start|>user\n{before}<|vision_start|>")["input_ids"]
     tail = tokenizer("<|vision_end|>after<|im_end|>\n<|im_start|>assistant\n")["input_ids"]
@@ -120,13 +120,13 @@ def test_six_images_keep_their_order(model: Backend, pictures: Pictures) -> None
         [part for number, image in enumerate(order) for part in (Text(f"{number}: "), image)]
         for order in (images, images[::-1])
     )
-    first, second = answer(model, asked(*forwards)), answer(model, asked(*backwards))
+    first, second = answer(model, request_of(*forwards)), answer(model, request_of(*backwards))
     assert first.error is None
     assert first.prompt_tokens == second.prompt_tokens
     assert first.tokens != second.tokens
 
 
-def test_system_and_earlier_turns_are_part_of_the_question(tiny: Path, model: Backend, pictures: Pictures) -> None:
+def test_system_and_earlier_turns_are_part_of_the_prompt(tiny: Path, model: Backend, pictures: Pictures) -> None:
     picture = pictures.noise(1)
     messages = (
         Message("system", (Text("Answer in one word."),)),
@@ -145,16 +145,18 @@ def test_system_and_earlier_turns_are_part_of_the_question(tiny: Path, model: Ba
 
 
 @pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
-def test_an_answer_does_not_depend_on_what_was_answered_before(
+def test_answer_does_not_depend_on_earlier_requests(
     tiny: Path, model: Backend, pictures: Pictures, decoding: Decoding
 ) -> None:
-    request = asked(Text("Look: "), pictures.noise(1), Text(" What is it?"), decoding=decoding)
+    request = request_of(Text("Look: "), pictures.noise(1), Text(" What is it?"), decoding=decoding)
     fresh = load_backend(str(tiny), pictures.path)
     alone = answer(fresh, request)
     others = [
-        asked(Text("Look: "), pictures.noise(2), Text(" What is it?"), decoding=decoding),  # as long, another image
-        asked(Text("No image at all."), decoding=SAMPLED),
-        asked(pictures.noise(1), pictures.noise(2), Text("Two.")),
+        request_of(
+            Text("Look: "), pictures.noise(2), Text(" What is it?"), decoding=decoding
+        ),  # as long, another image
+        request_of(Text("No image at all."), decoding=SAMPLED),
+        request_of(pictures.noise(1), pictures.noise(2), Text("Two.")),
     ]
     for other in others:
         assert answer(model, other).tokens != alone.tokens
@@ -162,7 +164,7 @@ def test_an_answer_does_not_depend_on_what_was_answered_before(
         assert (again.tokens, again.text) == (alone.tokens, alone.text)
 
 
-def test_marks_are_seen_and_a_second_stage_is_sampled_the_same_in_any_order(model: Backend, pictures: Pictures) -> None:
+def test_marks_are_visible_and_second_stage_sampling_is_reproducible(model: Backend, pictures: Pictures) -> None:
     plain = pictures.noise(3, 160, 120)
     marked = replace(plain, marks=(Mark("brand logo", (10, 10, 90, 90)),))
     image = load_image(pictures.path(plain), None, marked.marks)
@@ -171,11 +173,11 @@ def test_marks_are_seen_and_a_second_stage_is_sampled_the_same_in_any_order(mode
     drawn = pictures.file(data.getvalue())
     decoding = Decoding(max_tokens=16, temperature=0.7, top_p=0.9)
 
-    def second_stage(shown: Media, reasoning: str) -> Request:
-        first, again = Message("user", (plain, Text("What?"))), Message("user", (shown, Text("What?")))
+    def second_stage(medium: Media, reasoning: str) -> Request:
+        first, again = Message("user", (plain, Text("What?"))), Message("user", (medium, Text("What?")))
         return Request("instance", 1, (first, Message("assistant", (Text(reasoning),)), again), decoding)
 
-    same = [answer(model, asked(image, Text("What?"))).tokens for image in (marked, drawn, plain)]
+    same = [answer(model, request_of(image, Text("What?"))).tokens for image in (marked, drawn, plain)]
     assert same[0] == same[1] != same[2]
     requests = [second_stage(marked, f"The logo. {number}") for number in range(3)]
     tokens = [answer(model, request).tokens for request in requests]
@@ -185,7 +187,7 @@ def test_marks_are_seen_and_a_second_stage_is_sampled_the_same_in_any_order(mode
 
 def test_sampling_follows_seed_and_temperature(model: Backend) -> None:
     def sampled(**changed: Any) -> tuple[int, ...]:
-        return answer(model, asked(Text("Say anything."), decoding=replace(SAMPLED, **changed))).tokens
+        return answer(model, request_of(Text("Say anything."), decoding=replace(SAMPLED, **changed))).tokens
 
     assert sampled() == sampled()
     assert len({sampled(), sampled(seed=8), sampled(temperature=0.0)}) == 3
@@ -195,7 +197,7 @@ def test_sampling_follows_seed_and_temperature(model: Backend) -> None:
 def test_sampling_is_not_disturbed_by_other_random_draws(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     import mlx.core as mx
 
-    request = asked(Text("Say anything."), decoding=SAMPLED)
+    request = request_of(Text("Say anything."), decoding=SAMPLED)
     expected = answer(model, request).tokens
     monkeypatch.setattr("mlx_backends.mlx.vlm._SLICE_S", 0.0)
     model.submit(request)
@@ -204,26 +206,24 @@ def test_sampling_is_not_disturbed_by_other_random_draws(model: Backend, monkeyp
     assert done[0].tokens == expected
 
 
-def test_an_answer_is_cut_at_max_tokens_and_says_so(model: Backend) -> None:
-    whole = answer(model, asked(Text("Count.")))
+def test_answer_is_truncated_at_max_tokens(model: Backend) -> None:
+    full = answer(model, request_of(Text("Count.")))
     for limit in (1, 5):
-        cut = answer(model, asked(Text("Count."), decoding=Decoding(max_tokens=limit)))
+        cut = answer(model, request_of(Text("Count."), decoding=Decoding(max_tokens=limit)))
         assert (cut.finish_reason, cut.completion_tokens) == ("length", limit)
-        assert cut.tokens == whole.tokens[:limit]
+        assert cut.tokens == full.tokens[:limit]
 
 
-def test_an_answer_that_ends_by_itself_says_stop(
-    tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend
-) -> None:
-    request = asked(Text("Count."), decoding=Decoding(max_tokens=40))
-    whole = answer(model, request)
-    position = max(whole.tokens.index(token) for token in whole.tokens)
-    folder = ending_with(tiny, tmp_path / "ends", whole.tokens[position])
+def test_finished_answer_has_finish_reason_stop(tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend) -> None:
+    request = request_of(Text("Count."), decoding=Decoding(max_tokens=40))
+    full = answer(model, request)
+    position = max(full.tokens.index(token) for token in full.tokens)
+    folder = ending_with(tiny, tmp_path / "ends", full.tokens[position])
     got = answer(load_backend(str(folder), pictures.path), request)
     assert got.finish_reason == "stop"
-    assert got.tokens == whole.tokens[: position + 1]
+    assert got.tokens == full.tokens[: position + 1]
     assert got.completion_tokens == position + 1
-    assert whole.text.startswith(got.text.removesuffix("\ufffd"))
+    assert full.text.startswith(got.text.removesuffix("\ufffd"))
 
 
 def ending_with(tiny: Path, folder: Path, token: int) -> Path:
@@ -234,8 +234,8 @@ def ending_with(tiny: Path, folder: Path, token: int) -> Path:
     return folder
 
 
-def test_figures_of_an_answer(model: Backend, pictures: Pictures) -> None:
-    got = answer(model, asked(pictures.noise(1), QUESTION))
+def test_generation_reports_its_metrics(model: Backend, pictures: Pictures) -> None:
+    got = answer(model, request_of(pictures.noise(1), QUESTION))
     assert got.prefill_s is not None
     assert got.decode_s is not None
     assert got.peak_memory is not None
@@ -244,8 +244,8 @@ def test_figures_of_an_answer(model: Backend, pictures: Pictures) -> None:
     assert 100_000 < got.peak_memory < 1_000_000_000
 
 
-def test_peak_memory_is_the_requests_own(model: Backend, pictures: Pictures) -> None:
-    short, long = asked(Text("Short.")), asked(*(pictures.noise(seed, 250, 250) for seed in range(4)))
+def test_peak_memory_is_per_request(model: Backend, pictures: Pictures) -> None:
+    short, long = request_of(Text("Short.")), request_of(*(pictures.noise(seed, 250, 250) for seed in range(4)))
     first, large, last = (answer(model, request).peak_memory or 0 for request in (short, long, short))
     assert 0 < first < large
     assert 0 < last < large
@@ -253,49 +253,47 @@ def test_peak_memory_is_the_requests_own(model: Backend, pictures: Pictures) -> 
 
 def test_max_pixels_bounds_an_image(model: Backend, pictures: Pictures) -> None:
     picture = pictures.noise(3, 256, 256)
-    whole = answer(model, asked(picture)).prompt_tokens
-    bounded = answer(model, asked(picture, decoding=replace(GREEDY, max_pixels=64 * 64))).prompt_tokens
-    assert whole is not None
+    full = answer(model, request_of(picture)).prompt_tokens
+    bounded = answer(model, request_of(picture, decoding=replace(GREEDY, max_pixels=64 * 64))).prompt_tokens
+    assert full is not None
     assert bounded is not None
-    assert whole - bounded == (256 // 32) ** 2 - (64 // 32) ** 2
+    assert full - bounded == (256 // 32) ** 2 - (64 // 32) ** 2
 
 
 @pytest.mark.parametrize("data", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + bytes(40), "truncated"])
-def test_a_broken_image_is_an_error_and_the_next_request_is_answered(
+def test_broken_image_fails_and_the_next_request_is_answered(
     model: Backend, pictures: Pictures, data: bytes | str
 ) -> None:
     good = pictures.noise(1)
     content = pictures.path(good).read_bytes()[:500] if isinstance(data, str) else data
-    before = answer(model, asked(good, QUESTION))
-    got = answer(model, asked(pictures.file(content), QUESTION))
+    before = answer(model, request_of(good, QUESTION))
+    got = answer(model, request_of(pictures.file(content), QUESTION))
     assert (got.finish_reason, got.text, got.tokens) == ("error", "", ())
     assert got.error
     assert "\n" not in got.error
-    assert answer(model, asked(good, QUESTION)).tokens == before.tokens
+    assert answer(model, request_of(good, QUESTION)).tokens == before.tokens
 
 
 def test_a_missing_image_is_an_error(model: Backend) -> None:
-    got = answer(model, asked(Media("0" * 64, ".png"), QUESTION))
+    got = answer(model, request_of(Media("0" * 64, ".png"), QUESTION))
     assert got.finish_reason == "error"
     assert got.error
 
 
-def test_a_medium_that_the_model_does_not_take_is_an_error(model: Backend) -> None:
-    got = answer(model, asked(Media("0" * 64, ".wav", "audio"), QUESTION))
+def test_unsupported_modality_is_an_error(model: Backend) -> None:
+    got = answer(model, request_of(Media("0" * 64, ".wav", "audio"), QUESTION))
     assert got.error == "this model cannot be given this prompt: no audio can be put into its prompt."
 
 
-def test_lone_surrogates_and_nul_in_a_text_are_asked_all_the_same(model: Backend) -> None:
-    assert answer(model, asked(Text("broken \ud800 text \0 here"))).error is None
+def test_lone_surrogates_and_nul_are_accepted(model: Backend) -> None:
+    assert answer(model, request_of(Text("broken \ud800 text \0 here"))).error is None
 
 
-def test_a_cancelled_request_yields_nothing_and_leaves_nothing_behind(
-    model: Backend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cancelled_request_yields_nothing(model: Backend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mlx_backends.mlx.vlm._SLICE_S", 0.0)  # one token a step
-    request = asked(pictures.noise(1), QUESTION)
+    request = request_of(pictures.noise(1), QUESTION)
     expected = answer(model, request).tokens
-    long = asked(pictures.noise(2), QUESTION, decoding=Decoding(max_tokens=5000))
+    long = request_of(pictures.noise(2), QUESTION, decoding=Decoding(max_tokens=5000))
     for steps in (0, 1, 3):
         model.submit(long)
         assert [model.step() for _ in range(steps)] == [[]] * steps
@@ -305,7 +303,7 @@ def test_a_cancelled_request_yields_nothing_and_leaves_nothing_behind(
         assert answer(model, request).tokens == expected
 
 
-def test_cancelling_ends_mlx_vlms_generator(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelling_closes_the_generator_of_mlx_vlm(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
     ended: list[bool] = []
@@ -319,21 +317,21 @@ def test_cancelling_ends_mlx_vlms_generator(model: Backend, monkeypatch: pytest.
 
     held = stream()
     monkeypatch.setattr("mlx_vlm.stream_generate", lambda *_, **__: held)
-    request = asked(Text("Hello."))
+    request = request_of(Text("Hello."))
     model.submit(request)
     assert model.step() == []
     model.cancel(request.id)
     assert ended == [True]
 
 
-def test_a_stream_that_ends_without_a_reason_is_an_error(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_without_finish_reason_is_an_error(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mlx_vlm.stream_generate", lambda *_, **__: (_ for _ in ()))
-    assert answer(model, asked(Text("Hello."))).error == "RuntimeError: mlx-vlm ended the answer without saying why"
+    assert (
+        answer(model, request_of(Text("Hello."))).error == "RuntimeError: mlx-vlm ended the answer without saying why"
+    )
 
 
-def test_tokens_the_tokenizer_does_not_know_do_not_end_an_answer(
-    tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend
-) -> None:
+def test_unknown_tokens_do_not_end_an_answer(tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend) -> None:
     folder = shutil.copytree(tiny, tmp_path / "short-vocabulary")
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     known = [token for token in tokenizer["added_tokens"] if not token["content"].startswith("<extra_")]
@@ -342,7 +340,7 @@ def test_tokens_the_tokenizer_does_not_know_do_not_end_an_answer(
     limit = 1 + max(token["id"] for token in known)
     beyond = 0
     for number in range(20):
-        request = asked(Text(f"Question {number}"))
+        request = request_of(Text(f"Question {number}"))
         got = answer(backend, request)
         assert got.error is None
         assert got.tokens == answer(model, request).tokens
@@ -350,21 +348,19 @@ def test_tokens_the_tokenizer_does_not_know_do_not_end_an_answer(
     assert beyond
 
 
-def test_it_takes_one_request_at_a_time(model: Backend) -> None:
-    request = asked(Text("Hello."))
+def test_sequential_backend_takes_one_request(model: Backend) -> None:
+    request = request_of(Text("Hello."))
     model.submit(request)
     with pytest.raises(RuntimeError, match="one request at a time"):
         model.submit(request)
     model.cancel(request.id)
 
 
-def test_an_interrupt_while_answering_passes_and_frees_the_model(
-    model: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupt_while_answering_frees_the_model(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    request = asked(Text("Hello."))
+    request = request_of(Text("Hello."))
     with monkeypatch.context() as patch:
         patch.setattr("mlx_backends.core.chat_prompt.Prompter.prompt", interrupt)
         model.submit(request)
@@ -373,28 +369,26 @@ def test_an_interrupt_while_answering_passes_and_frees_the_model(
     assert answer(model, request).error is None
 
 
-def test_whatever_is_raised_while_answering_is_an_error_of_one_line(
-    model: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_exception_while_answering_is_one_line(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ValueError("first\nsecond \x1b[31m line")
 
     with monkeypatch.context() as patch:
         patch.setattr("mlx_vlm.utils.prepare_inputs", fail)
-        got = answer(model, asked(Text("Hello.")))
+        got = answer(model, request_of(Text("Hello.")))
     assert got.error == "ValueError: first second ?[31m line"
 
 
-def test_a_closed_model_takes_nothing(tiny: Path, pictures: Pictures) -> None:
+def test_closed_model_refuses_requests(tiny: Path, pictures: Pictures) -> None:
     backend = load_backend(str(tiny), pictures.path)
-    backend.submit(asked(Text("Hello.")))
+    backend.submit(request_of(Text("Hello.")))
     backend.step()
     backend.close()
     with pytest.raises(RuntimeError, match="closed"):
-        backend.submit(asked(Text("Hello.")))
+        backend.submit(request_of(Text("Hello.")))
 
 
-def test_the_text_keeps_think_tags_and_invalid_bytes_and_drops_control_tokens(
+def test_text_keeps_think_tags_and_drops_control_tokens(
     tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from types import SimpleNamespace
@@ -408,6 +402,6 @@ def test_the_text_keeps_think_tags_and_invalid_bytes_and_drops_control_tokens(
         yield SimpleNamespace(finish_reason="stop", token_ids=tokens, prompt_tokens=3)
 
     monkeypatch.setattr("mlx_vlm.stream_generate", stream)
-    got: Generation = answer(backend, asked(Text("Hello.")))
+    got: Generation = answer(backend, request_of(Text("Hello.")))
     assert got.text == "<think>no</think> 7\ufffd"
     assert got.tokens == tuple(tokens)

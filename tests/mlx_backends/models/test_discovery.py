@@ -1,4 +1,4 @@
-"""Finding models, saying what they are, and refusing what cannot or must not be run."""
+"""Discovery and description of models, and refusal of those that cannot or must not run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from benchmarks.vocabulary import Media, Text
 from mlx_backends.models.discovery import cached_models, hub_cache, inspect, resolve
 from mlx_backends.models.weights import stored_dtype, weight_files, weights_digest
 from mlx_backends.registry import describe, load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -59,7 +59,7 @@ def fetched(hub: Path, name: str, source: Path) -> Path:
 
 @pytest.fixture
 def broken(tiny: Path, tmp_path: Path) -> Path:
-    """A copy of the tiny model, to be spoilt."""
+    """A copy of the tiny model, to be damaged."""
     return shutil.copytree(tiny, tmp_path / "broken")
 
 
@@ -91,23 +91,21 @@ def test_a_model_of_the_cache_is_found_by_its_id(hub: Path, tiny: Path, pictures
     assert resolve("org/tiny-4b") == snapshot
     assert (info.model, info.revision) == ("org/tiny-4b", COMMIT)
     assert describe(str(snapshot)) == info
-    assert answer(load_backend("org/tiny-4b", pictures.path), asked(Text("Hello."))).error is None
+    assert answer(load_backend("org/tiny-4b", pictures.path), request_of(Text("Hello."))).error is None
 
 
-def test_a_model_has_one_digest_in_the_cache_and_in_a_folder(hub: Path, tiny: Path) -> None:
+def test_digest_is_equal_in_cache_and_folder(hub: Path, tiny: Path) -> None:
     assert weights_digest(fetched(hub, "org/tiny", tiny)) == weights_digest(tiny)
 
 
-def test_a_model_that_is_not_there_says_how_to_fetch_it_and_asks_no_one(
-    hub: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_model_says_how_to_fetch_it_without_network(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", refuse_connection)
     with pytest.raises(ModelError, match=r"`rashomon models get org/absent` fetches it"):
         load_backend("org/absent", nowhere)
 
 
 @pytest.mark.parametrize("name", ["", "/no/such/folder", "~nobody/x", "a/b/c", "org/--", "\x1b[31m", "a\0b", "x" * 300])
-def test_a_name_that_is_no_model_is_an_error(hub: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_model_name_is_an_error(hub: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(hub)
     with pytest.raises(ModelError):
         load_backend(name or "./absent", nowhere)
@@ -117,21 +115,21 @@ def refuse_connection(*_: object) -> None:
     raise AssertionError("something tried to reach the network")
 
 
-def test_loading_and_answering_touch_no_network_and_keep_standard_output_clean(
+def test_loading_and_answering_use_no_network_or_standard_output(
     tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr(socket.socket, "connect", refuse_connection)
     monkeypatch.setattr(socket, "getaddrinfo", refuse_connection)
     backend = load_backend(str(tiny), pictures.path)
-    assert answer(backend, asked(pictures.noise(1), Text("What?"))).error is None
+    assert answer(backend, request_of(pictures.noise(1), Text("What?"))).error is None
     assert capfd.readouterr().out == ""
     import huggingface_hub.constants
 
     assert not huggingface_hub.constants.HF_HUB_OFFLINE
 
 
-def test_what_a_model_prints_while_loading_goes_to_standard_error(
+def test_prints_while_loading_go_to_standard_error(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import mlx_vlm
@@ -147,7 +145,7 @@ def test_what_a_model_prints_while_loading_goes_to_standard_error(
     assert capsys.readouterr().out == ""
 
 
-def test_the_cache_is_listed_with_what_is_wrong_with_it(hub: Path, tiny: Path, tiny_4bit: Path) -> None:
+def test_cache_listing_reports_faults(hub: Path, tiny: Path, tiny_4bit: Path) -> None:
     fetched(hub, "org/b-4bit", tiny_4bit)
     fetched(hub, "org/a-bf16", tiny)
     text_only = fetched(hub, "org/text", tiny)
@@ -182,7 +180,7 @@ def test_the_cache_is_listed_with_what_is_wrong_with_it(hub: Path, tiny: Path, t
         ({"HOME": "/d"}, "/d/.cache/huggingface/hub"),
     ],
 )
-def test_the_cache_lies_where_the_environment_says(
+def test_cache_path_follows_the_environment(
     set_to: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
@@ -327,9 +325,7 @@ def no_processor(folder: Path) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_folder_that_cannot_be_run_is_one_clear_sentence(
-    broken: Path, spoil: Callable[[Path], None], message: str
-) -> None:
+def test_unusable_folder_is_one_sentence(broken: Path, spoil: Callable[[Path], None], message: str) -> None:
     spoil(broken)
     with pytest.raises(ModelError) as caught:
         load_backend(str(broken), nowhere)
@@ -382,7 +378,7 @@ def test_a_hostile_configuration_is_described_or_refused(tiny: Path, config: dic
 
 
 @pytest.mark.parametrize("guarded", [True, False])
-def test_code_in_a_models_folder_is_never_run(
+def test_code_in_a_model_folder_is_never_run(
     guarded: bool, broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A processor of the folder's own: transformers would import it, and mlx-vlm would let it."""
@@ -403,7 +399,7 @@ def test_code_in_a_models_folder_is_never_run(
     assert not ran.exists()
 
 
-def test_code_is_refused_even_where_a_library_asks_for_it(broken: Path, tmp_path: Path) -> None:
+def test_code_is_refused_even_if_a_library_requests_it(broken: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
     from mlx_backends.core.isolation import contained
@@ -418,13 +414,13 @@ def test_code_is_refused_even_where_a_library_asks_for_it(broken: Path, tmp_path
     assert not ran.exists()
 
 
-def test_a_policy_of_a_wrong_name_says_the_right_one(hub: Path) -> None:
+def test_misspelt_policy_suggests_the_closest_name(hub: Path) -> None:
     for ask in (describe, lambda name: load_backend(name, nowhere)):
         with pytest.raises(SpecError, match="did you mean 'policy:always-image'"):
             ask("policy:always-imag")
 
 
-def test_a_processor_that_cannot_be_asked_is_one_clear_sentence(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_processor_is_one_sentence(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AttributeError("'Tokenizer' object has no attribute 'get_vocab'")
 
@@ -436,7 +432,7 @@ def test_a_processor_that_cannot_be_asked_is_one_clear_sentence(tiny: Path, monk
 # --- the digest -----------------------------------------------------------------------------------
 
 
-def test_the_digest_follows_what_decides_an_answer(broken: Path) -> None:
+def test_digest_covers_every_file_that_affects_answers(broken: Path) -> None:
     before = weights_digest(broken)
     (broken / "README.md").write_text("Another description.")
     (broken / "model.py").write_text("raise SystemExit")
@@ -449,9 +445,7 @@ def test_the_digest_follows_what_decides_an_answer(broken: Path) -> None:
     assert len(digests) == 5
 
 
-def test_digests_are_remembered_and_losing_or_spoiling_that_only_costs_time(
-    broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_digest_cache_loss_only_costs_time(broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     remembered = tmp_path / "cache" / "weights.json"
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: remembered.parent)
     expected = weights_digest(broken)
@@ -475,7 +469,7 @@ def test_digests_are_remembered_and_losing_or_spoiling_that_only_costs_time(
     assert weights_digest(broken) == expected
 
 
-def test_large_files_of_the_cache_need_no_reading(hub: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_cache_files_are_not_read(hub: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = fetched(hub, "org/tiny", tiny)
     expected = weights_digest(tiny)
     blob = (snapshot / "model.safetensors").resolve()

@@ -13,17 +13,24 @@ from hypothesis import strategies as st
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Text
 from mlx_backends.models import memory_estimate
-from mlx_backends.models.memory_estimate import GIB, device_info, memory_fit, required_memory
+from mlx_backends.models.memory_estimate import (
+    device_info,
+    memory_fit,
+    peak_memory,
+    required_memory,
+    suggested_max_pixels,
+)
+from mlx_backends.models.metal import GIB, estimated_working_set
 from mlx_backends.registry import load_backend
-from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.conftest import Pictures, answer, request_of
 
 
 @given(st.integers(0, 10**13))
-def test_a_model_needs_its_weights_and_an_allowance(weights: int) -> None:
+def test_memory_need_is_weights_plus_allowance(weights: int) -> None:
     assert required_memory(weights) == weights + weights // 8 + GIB
 
 
-def test_with_metals_figure_the_answer_is_exact() -> None:
+def test_metal_limit_makes_the_estimate_exact() -> None:
     device = {"device_name": "Apple M2 Pro", "max_recommended_working_set_size": 11 * GIB, "memory_size": 16 * GIB}
     good, bad = memory_fit(8 * GIB, device), memory_fit(9 * GIB, device)
     assert (good.need, good.available, good.ok) == (10 * GIB, 11 * GIB, True)
@@ -35,17 +42,71 @@ def test_with_metals_figure_the_answer_is_exact() -> None:
     )
 
 
-@pytest.mark.parametrize(("total", "share"), [(16, 2 / 3), (36, 2 / 3), (64, 3 / 4)])
-def test_without_mlx_a_mac_is_estimated_and_says_so(total: int, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("total", "gibibytes"), [(8, 5.33), (16, 11.84), (36, 27.0), (64, 51.84), (128, 107.5)])
+def test_a_mac_without_metal_is_estimated_from_published_values(
+    total: int, gibibytes: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def sysctl(command: list[str], **_: object) -> Any:
         assert command[-1] == "hw.memsize"
         return SimpleNamespace(returncode=0, stdout=f"{total * GIB}\n")
 
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setattr("subprocess.run", sysctl)
+    monkeypatch.setattr(memory_estimate, "metal_working_set", lambda: None)
     fit = memory_fit(GIB)
-    assert fit.available == pytest.approx(total * GIB * share)
+    assert fit.available == pytest.approx(gibibytes * GIB)
     assert f"estimated from {total} GiB" in fit.source
+
+
+def test_what_metal_recommends_is_used_for_a_mac(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr(memory_estimate, "metal_working_set", lambda: 7 * GIB)
+    fit = memory_fit(0)
+    assert (fit.available, fit.source) == (7 * GIB, "Metal's recommended working set")
+
+
+@given(st.integers(0, 600), st.integers(0, 600))
+def test_more_memory_never_has_a_smaller_working_set(one: int, other: int) -> None:
+    less, more = sorted((one, other))
+    assert 0 <= estimated_working_set(less * GIB) <= estimated_working_set(more * GIB) <= more * GIB
+
+
+CONFIG = {
+    "text_config": {
+        "num_hidden_layers": 36,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "intermediate_size": 9728,
+        "vocab_size": 151936,
+    },
+    "vision_config": {"hidden_size": 1024, "patch_size": 16, "spatial_merge_size": 2},
+}
+
+
+def test_a_peak_grows_with_the_image_the_prompt_and_the_width() -> None:
+    weights = 3_100_000_000
+
+    def peak(image_tokens: int, width: int, text_tokens: int = 1500) -> int:
+        return peak_memory(
+            CONFIG,
+            weights,
+            prompt_tokens=text_tokens + image_tokens,
+            image_tokens=image_tokens,
+            max_tokens=256,
+            width=width,
+        )
+
+    assert peak(0, 1) == required_memory(weights), "small requests are covered by the allowance"
+    assert required_memory(weights) < peak(8000, 1) < peak(16000, 1)
+    assert peak(16000, 2) - peak(16000, 1) >= 16000 * 144 * 1024, "the cache of another request"
+    assert peak_memory({}, weights, prompt_tokens=10**6, image_tokens=10**6, max_tokens=1) == required_memory(weights)
+
+
+def test_only_a_small_mac_limits_its_images() -> None:
+    weights = 3_100_000_000
+    pixels = {size: suggested_max_pixels(CONFIG, weights, estimated_working_set(size * GIB)) for size in (4, 8, 16)}
+    assert pixels == {4: None, 8: 3_400_000, 16: None}, "on the smallest no image fits, on the largest any"
 
 
 def test_elsewhere_a_margin_of_the_machines_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,17 +117,17 @@ def test_elsewhere_a_margin_of_the_machines_memory_is_kept(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("figure", [None, 0, -1, "12", 1.5])
-def test_a_device_that_gives_no_usable_figure_is_not_believed(figure: object) -> None:
+def test_unusable_device_value_is_ignored(figure: object) -> None:
     assert memory_fit(0, {"max_recommended_working_set_size": figure}) == memory_fit(0)
 
 
-def test_this_machine_has_some_memory() -> None:
+def test_host_memory_is_positive() -> None:
     assert isinstance(device_info(), dict)
     assert memory_fit(0, device_info()).available > GIB
 
 
 @pytest.mark.parametrize("kind", ["function", "metal", "neither", "fails"])
-def test_device_information_is_asked_wherever_this_mlx_keeps_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_information_is_found_in_any_mlx_version(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import mlx.core as mx
 
     def fail() -> dict[str, object]:
@@ -79,7 +140,7 @@ def test_device_information_is_asked_wherever_this_mlx_keeps_it(kind: str, monke
     assert device_info() == (info if kind in ("function", "metal") else {})
 
 
-def test_a_model_that_does_not_fit_is_refused_with_the_numbers_before_it_is_loaded(
+def test_too_large_model_is_refused_with_numbers_before_loading(
     tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_estimate, "device_info", lambda: {"max_recommended_working_set_size": GIB // 2})
@@ -88,4 +149,4 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers_before_it_is_load
         with pytest.raises(ModelError, match=r"needs about 1\.0 GiB .* does not fit in the 0\.5 GiB .* --force"):
             load_backend(str(tiny), pictures.path)
     forced = load_backend(str(tiny), pictures.path, force=True)
-    assert answer(forced, asked(Text("Hello."))).error is None
+    assert answer(forced, request_of(Text("Hello."))).error is None

@@ -88,14 +88,14 @@ _KEYS = st.sampled_from(["audio_config", "video_token_id", "init_audio", "thinke
 
 
 @given(st.dictionaries(_KEYS, _JSON, max_size=6))
-def test_any_configuration_says_something(config: dict[str, Any]) -> None:
+def test_any_configuration_has_modalities(config: dict[str, Any]) -> None:
     modalities = supported_modalities(config)
     assert list(modalities) == [modality for modality in ALL_MODALITIES if modality in modalities]
     assert "point_cloud" not in modalities
     assert describe_modalities(modalities)
 
 
-def test_a_model_that_keeps_its_eyes_further_inside_is_no_text_only_model(tiny: Path, tmp_path: Path) -> None:
+def test_nested_vision_config_is_not_text_only(tiny: Path, tmp_path: Path) -> None:
     for file in tiny.iterdir():
         (tmp_path / file.name).symlink_to(file)
     (tmp_path / "config.json").unlink()
@@ -104,7 +104,7 @@ def test_a_model_that_keeps_its_eyes_further_inside_is_no_text_only_model(tiny: 
     assert (model_info.engine, model_info.takes) == ("mlx-vlm", ALL_MODALITIES[:3])
 
 
-def test_what_engines_take(tiny: Path) -> None:
+def test_engines_declare_their_modalities(tiny: Path) -> None:
     assert modalities(str(tiny)) == describe(str(tiny)).takes == ("image", "video")
     for name in ("openai:gpt", "anthropic:claude", "gemini:flash", "endpoint:x@http://localhost:1/v1"):
         assert modalities(name) == describe(name).takes == ("image",)

@@ -18,13 +18,13 @@ from mlx_backends.pytorch import spec
 from mlx_backends.pytorch.backend import stop_token_ids
 from mlx_backends.pytorch.batch import make_sampler
 from mlx_backends.registry import describe, load_backend
-from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, asked
-from tests.support import architectures
-from tests.support.architectures import TEXTS
-from tests.support.benchmark_requests import Asked, answers
+from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, request_of
+from tests.support import tiny_models
+from tests.support.benchmark_requests import RequestFactory, answers
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fp32 import in_fp32
-from tests.support.in_torch import Told, in_torch, needs_torch
+from tests.support.in_torch import TorchResult, in_torch, needs_torch
+from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -40,11 +40,13 @@ def built(kind: str, folder: Path) -> Path:
         return in_fp32(Path(shutil.copytree(FOUR_BIT if kind.endswith("4bit") else BF16, folder)))
     if kind.startswith("qwen3_vl"):
         return in_fp32(build_tiny_vlm(folder, TEXTS, quantise=kind.endswith("4bit")))
-    model_folder: Path = getattr(architectures, kind)(folder)
+    model_folder: Path = getattr(tiny_models, kind)(folder)
     return model_folder
 
 
-def compared(model: Path, requests: Sequence[Request], where: Asked | Pictures, *, prove: bool = False) -> Told:
+def compared(
+    model: Path, requests: Sequence[Request], where: RequestFactory | Pictures, *, prove: bool = False
+) -> TorchResult:
     """Both engines asked the same; inputs and forced logprobs agree, and so do the answers."""
     backend = load_backend(str(model), where.path)
     mine = answers(backend, requests)
@@ -101,7 +103,7 @@ def several(pictures: Pictures) -> list[Request]:
 
 @needs_torch
 @pytest.mark.parametrize("kind", ["qwen3_vl", "lfm2_vl"])
-def test_pytorch_reads_and_says_what_mlx_does(kind: str, pictures: Pictures, tmp_path: Path) -> None:
+def test_pytorch_matches_mlx(kind: str, pictures: Pictures, tmp_path: Path) -> None:
     torch_results = compared(built(kind, tmp_path / kind), several(pictures), pictures, prove=True)
     assert torch_results.proof is not None
     assert (torch_results.proof.way, torch_results.proof.failed) == (BATCHED, {})
@@ -111,8 +113,8 @@ def test_pytorch_reads_and_says_what_mlx_does(kind: str, pictures: Pictures, tmp
 @needs_torch
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["demo", "demo-4bit", "qwen3_vl", "qwen3_vl-4bit", "qwen2_5_vl", "lfm2_vl"])
-def test_64_real_prompts_are_answered_the_same(kind: str, tmp_path: Path) -> None:
-    where = Asked(tmp_path)
+def test_64_real_prompts_have_equal_answers(kind: str, tmp_path: Path) -> None:
+    where = RequestFactory(tmp_path)
     charts, photographs = DATA / "cmc_bench" / "chartqa", DATA / "clash" / "sugar_crepe"
     there = charts.is_dir() and photographs.is_dir()
     real = [*where.cmc_bench(5, charts if there else None), *where.clash(6, photographs if there else None)]
@@ -127,14 +129,14 @@ def _shown(request: Request) -> int:
 
 
 @needs_torch
-def test_sampling_is_seeded_and_forms_are_kept_alone_and_together(pictures: Pictures, tmp_path: Path) -> None:
+def test_sampling_is_seeded_and_forms_hold_in_batches(pictures: Pictures, tmp_path: Path) -> None:
     model = built("qwen3_vl", tmp_path / "model")
     image = pictures.noise(3)
     sampled = [
-        replace(asked(image, Text(f"What is {n}?"), decoding=replace(SAMPLED, seed=n % 2)), instance_id=str(n))
+        replace(request_of(image, Text(f"What is {n}?"), decoding=replace(SAMPLED, seed=n % 2)), instance_id=str(n))
         for n in range(4)
     ]
-    held = replace(asked(Text("Which?")), instance_id="held", form=Choice(("IMAGE", "TEXT")))
+    held = replace(request_of(Text("Which?")), instance_id="held", form=Choice(("IMAGE", "TEXT")))
     requests = [*sampled, held]
     alone = in_torch(model, requests, pictures.path).answers
     torch_results = in_torch(model, requests[::-1], pictures.path, prove=True)
@@ -147,9 +149,9 @@ def test_sampling_is_seeded_and_forms_are_kept_alone_and_together(pictures: Pict
 
 
 @needs_torch
-def test_what_cannot_be_asked_is_an_error_of_that_request_alone(pictures: Pictures, tmp_path: Path) -> None:
+def test_invalid_request_fails_alone(pictures: Pictures, tmp_path: Path) -> None:
     model = built("qwen3_vl", tmp_path / "model")
-    broken = replace(asked(pictures.file(b"no picture"), Text("What?")), instance_id="broken")
+    broken = replace(request_of(pictures.file(b"no picture"), Text("What?")), instance_id="broken")
     generations = in_torch(model, [broken, *several(pictures)], pictures.path, prove=True).answers
     assert generations[broken.id].finish_reason == "error"
     assert [generation.error for name, generation in generations.items() if name != broken.id] == [None] * 4
@@ -168,7 +170,7 @@ def test_a_name_says_model_type_and_device(tiny: Path, monkeypatch: pytest.Monke
     assert (info.device, info.weights) == ("mps", describe(str(tiny)).weights)
 
 
-def test_the_device_is_told_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_is_reported_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
     assert spec.default_device() == "mps"
     monkeypatch.setattr("sys.platform", "linux")
@@ -183,7 +185,7 @@ def test_the_device_is_told_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> 
     assert spec.default_device() == "cpu"
 
 
-def test_without_pytorch_the_extra_is_named(tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pytorch_names_the_extra(tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spec, "_version", lambda name: "none")
     with pytest.raises(ModelError, match=r"rashomon\[torch\]"):
         load_backend(f"cuda:{tiny}", pictures.path)
@@ -199,7 +201,7 @@ def test_draws_come_from_temperature_then_top_p() -> None:
     assert make_sampler(Decoding(), seed=1) is None
 
 
-def test_ends_are_the_generation_settings_then_the_configurations(tmp_path: Path) -> None:
+def test_end_tokens_come_from_generation_settings_first(tmp_path: Path) -> None:
     class Tokenizer:
         eos_token_id = 3
 
@@ -218,7 +220,7 @@ def test_ends_are_the_generation_settings_then_the_configurations(tmp_path: Path
         ("cuda", False, "accelerate", r"rashomon\[nf4\]"),
     ],
 )
-def test_nf4_is_refused_where_it_cannot_be(
+def test_nf4_is_refused_if_unsupported(
     device: str, mlx: bool, missing: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mlx_backends.pytorch import load
@@ -229,7 +231,7 @@ def test_nf4_is_refused_where_it_cannot_be(
 
 
 @needs_torch
-def test_nf4_asks_bitsandbytes_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nf4_uses_bitsandbytes(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
     import transformers
 
@@ -259,8 +261,9 @@ def _installed(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.setattr(load, "version", version)
 
 
-def test_a_gpus_memory_is_what_must_hold_the_weights() -> None:
-    from mlx_backends.models.memory_estimate import GIB, memory_fit
+def test_gpu_memory_must_hold_the_weights() -> None:
+    from mlx_backends.models.memory_estimate import memory_fit
+    from mlx_backends.models.metal import GIB
 
     fit = memory_fit(20 * GIB, {"total_memory": 24 * GIB, "architecture": "sm_89"})
     assert fit.ok
@@ -268,7 +271,7 @@ def test_a_gpus_memory_is_what_must_hold_the_weights() -> None:
     assert not memory_fit(22 * GIB, {"total_memory": 24 * GIB}).ok
 
 
-def test_four_bit_weights_are_counted_as_they_will_be_computed_back(tiny_4bit: Path) -> None:
+def test_four_bit_weights_are_counted_dequantised(tiny_4bit: Path) -> None:
     _, model_info = spec._described(spec.parse_name(f"cuda:{tiny_4bit}"))
     assert spec._needed(model_info, spec.parse_name(f"cuda:{tiny_4bit}")) == 4 * model_info.weights_bytes
     assert spec._needed(model_info, spec.parse_name(f"cuda:{tiny_4bit}@fp32")) == 8 * model_info.weights_bytes
@@ -283,7 +286,7 @@ def test_four_bit_weights_are_counted_as_they_will_be_computed_back(tiny_4bit: P
         ({"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"}}, "mxfp4"),
     ],
 )
-def test_a_model_that_pytorch_cannot_have_is_refused_with_a_sentence(
+def test_unsupported_pytorch_model_is_one_sentence(
     change: dict[str, object], why: str, tmp_path: Path, tiny_4bit: Path
 ) -> None:
     import shutil

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.errors import ModelError
 from mlx_backends.pytorch import dequantize
 from mlx_backends.pytorch.dequantize import compute_dtype, convert_weights, dequantise, is_mlx_format, mlx_quantisation
-from tests.support import architectures
+from tests.support import tiny_models
 from tests.support.in_torch import needs_torch
 
 AFFINE = {"group_size": 64, "bits": 4, "mode": "affine"}
@@ -23,7 +23,7 @@ AFFINE = {"group_size": 64, "bits": 4, "mode": "affine"}
 @pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("bits", [2, 3, 4, 5, 6, 8])
 @pytest.mark.parametrize("group", [32, 64, 128])
-def test_affine_weights_are_computed_back_bit_for_bit(bits: int, group: int, kind: str) -> None:
+def test_affine_weights_are_dequantised_bit_for_bit(bits: int, group: int, kind: str) -> None:
     import torch
 
     random = mx.random.normal((40, 256), key=mx.random.key(bits)).astype(getattr(mx, kind))
@@ -35,7 +35,7 @@ def test_affine_weights_are_computed_back_bit_for_bit(bits: int, group: int, kin
 
 
 @needs_torch
-def test_large_matrices_and_stacks_of_them_are_computed_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_and_stacked_matrices_are_dequantised(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     monkeypatch.setattr(dequantize, "_ROWS", 7)
@@ -59,7 +59,7 @@ def folder(path: Path, weights: dict[str, mx.array], **config: Any) -> tuple[Pat
 
 
 @needs_torch
-def test_names_and_convolutions_are_put_as_pytorch_has_them(tmp_path: Path) -> None:
+def test_names_and_convolutions_follow_pytorch(tmp_path: Path) -> None:
     import torch
 
     conv, line = mx.random.normal((8, 2, 4, 4, 3)), mx.random.normal((8, 3, 1))
@@ -91,7 +91,7 @@ def test_names_and_convolutions_are_put_as_pytorch_has_them(tmp_path: Path) -> N
 
 
 @needs_torch
-def test_layers_may_have_bits_of_their_own(tmp_path: Path) -> None:
+def test_layers_may_have_their_own_bits(tmp_path: Path) -> None:
     import torch
 
     weights: dict[str, mx.array] = {}
@@ -116,7 +116,7 @@ def test_layers_may_have_bits_of_their_own(tmp_path: Path) -> None:
         (AFFINE, {"b.weight": (8, 64)}, "no weight like 'a.weight'"),
     ],
 )
-def test_what_cannot_be_put_into_pytorch_is_told(
+def test_unconvertible_weights_are_reported(
     quantization: dict[str, Any], shapes: dict[str, Any], why: str, tmp_path: Path
 ) -> None:
     packed = mx.quantize(mx.random.normal((8, 64)))
@@ -126,8 +126,8 @@ def test_what_cannot_be_put_into_pytorch_is_told(
         convert_weights(path, config, shapes)
 
 
-def test_a_folder_tells_whether_it_was_made_for_mlx_and_what_it_computes_in(tmp_path: Path, tiny: Path) -> None:
-    lfm = architectures.lfm2_vl(tmp_path / "lfm2_vl")
+def test_mlx_folder_and_its_precision_are_recognised(tmp_path: Path, tiny: Path) -> None:
+    lfm = tiny_models.lfm2_vl(tmp_path / "lfm2_vl")
     assert is_mlx_format(lfm, {})
     assert not is_mlx_format(tiny, {})
     assert is_mlx_format(tiny, {"quantization": AFFINE})

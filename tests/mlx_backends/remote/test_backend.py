@@ -1,4 +1,4 @@
-"""Remote engines as a run uses them, against a server that fails."""
+"""Remote engines, used as in a run, against a failing server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.remote import rate_limit
 from tests.support.fault_server import FaultServer, faults
-from tests.support.remote import KEYS, ask, ended, endpoint, nowhere, one, run
+from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run, wait_for_threads
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -47,7 +47,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 # --- every request ends, and is counted ---
 
 
-def test_with_a_third_of_all_calls_failing_every_request_ends_once_and_is_counted() -> None:
+def test_every_request_ends_once_if_a_third_of_calls_fail() -> None:
     with FaultServer(lambda prompt, times: f"answer to {prompt}", faults(7, 0.3), hang=2.0) as server:
         backend = endpoint(server, concurrency=16, timeout=0.9)  # a busy machine answers late too
         requests = [ask(number) for number in range(120)]
@@ -97,7 +97,7 @@ COMMON = ("429", "500", "timeout", "reset", "html", "html 502", "half", "empty",
         *((model, *failure) for model in ("anthropic:m", "gemini:m") for failure in PASSING if failure[0] in COMMON),
     ],
 )
-def test_what_passes_is_asked_again_and_in_the_end_given_up(
+def test_transient_errors_are_retried_then_given_up(
     model: str, fault: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultServer(fault=lambda number: fault, hang=1) as server:
@@ -109,7 +109,7 @@ def test_what_passes_is_asked_again_and_in_the_end_given_up(
             remote=RemoteOptions(attempts=2, timeout=0.25 if fault.startswith(("timeout", "drip")) else 5),
         )
         began = time.monotonic()
-        generation = one(backend, ask(1))
+        generation = generate_one(backend, ask(1))
         took = time.monotonic() - began
         backend.close()
     assert (generation.finish_reason, generation.text, generation.calls) == ("error", "", 2)
@@ -141,43 +141,41 @@ def test_what_passes_is_asked_again_and_in_the_end_given_up(
     ],
 )
 @pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "gemini:m", "azure:m"])
-def test_what_would_fail_again_is_not_asked_again(
-    fault: str, reason: str, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_permanent_errors_are_not_retried(fault: str, reason: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer(fault=lambda number: fault) as server:
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
             monkeypatch.setenv(name, server.url)
         backend = load_backend(model, nowhere, remote=RemoteOptions())
-        generation = one(backend, ask(1))
+        generation = generate_one(backend, ask(1))
         backend.close()
     assert generation.finish_reason == "error"
     assert reason in (generation.error or "")
     assert generation.calls == server.requests == 1
 
 
-def test_an_answer_cut_at_the_limit_is_an_answer_even_without_text() -> None:
+def test_truncated_answer_counts_even_without_text() -> None:
     with FaultServer(fault=lambda number: "length") as server:
         backend = endpoint(server)
-        assert one(backend, ask(1)).finish_reason == "length"
+        assert generate_one(backend, ask(1)).finish_reason == "length"
         server.reply = lambda prompt, times: ""
-        generation = one(backend, ask(2))
+        generation = generate_one(backend, ask(2))
         backend.close()
     assert (generation.text, generation.finish_reason, generation.calls) == ("", "length", 1)
 
 
-def test_a_server_that_does_not_count_gives_no_counts() -> None:
+def test_server_without_usage_gives_no_counts() -> None:
     with FaultServer(fault=lambda number: "no-usage") as server:
         backend = endpoint(server, max_tokens=1000)
-        generation = one(backend, ask(1))
+        generation = generate_one(backend, ask(1))
         backend.close()
     assert (generation.text, generation.prompt_tokens, generation.completion_tokens) == ("yes", None, None)
 
 
-def test_hostile_text_is_kept_as_text_up_to_a_mebibyte() -> None:
+def test_hostile_text_is_stored_up_to_a_mebibyte() -> None:
     text = "\x1b[31m\x00\ud800 red" + "x" * 2_000_000
     with FaultServer(lambda prompt, times: text) as server:
         backend = endpoint(server)
-        generation = one(backend, ask(1, Text("lone \udfff surrogate")))
+        generation = generate_one(backend, ask(1, Text("lone \udfff surrogate")))
         backend.close()
         assert server.received[0].body["messages"][0]["content"] == "lone ? surrogate"
     assert generation.text == text[: 2**20]
@@ -187,7 +185,7 @@ def test_hostile_text_is_kept_as_text_up_to_a_mebibyte() -> None:
 # --- pace ---
 
 
-def test_fewer_calls_are_under_way_after_a_429_and_more_again_later() -> None:
+def test_concurrency_drops_after_a_429_and_recovers() -> None:
     with FaultServer(fault=lambda number: "429" if 60 <= number < 66 else None, latency=0.03) as server:
         backend = endpoint(server, concurrency=12)
         done = run(backend, [ask(number) for number in range(260)])
@@ -202,7 +200,7 @@ def test_fewer_calls_are_under_way_after_a_429_and_more_again_later() -> None:
 
 
 @pytest.mark.parametrize("header", ["retry-after=0.6", "retry-after-ms=600", "date"])
-def test_nobody_is_asked_before_the_server_wants_it(header: str) -> None:
+def test_retry_after_is_respected(header: str) -> None:
     def fault(number: int) -> str | None:
         if number != 8:
             return None
@@ -221,25 +219,25 @@ def test_nobody_is_asked_before_the_server_wants_it(header: str) -> None:
     assert all(g.finish_reason == "stop" for g in done)
 
 
-# --- replies are kept ---
+# --- the response cache ---
 
 
-def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
+def test_answered_request_is_served_from_the_cache(tmp_path: Path) -> None:
     with FaultServer(lambda prompt, times: f"{prompt} {times}", faults(3, 0.3, ["500", "empty"])) as server:
         first = endpoint(server, replies=tmp_path / "replies.sqlite")
         before = {g.request_id: g for g in run(first, [ask(number) for number in range(30)])}
         first.close()
-        asked = server.requests
+        count = server.requests
         second = endpoint(server, replies=tmp_path / "replies.sqlite")
         after = {g.request_id: g for g in run(second, [ask(number) for number in range(30)])}
-        assert server.requests == asked
+        assert server.requests == count
         assert {i: (g.text, g.finish_reason) for i, g in after.items()} == {
             i: (g.text, g.finish_reason) for i, g in before.items()
         }
         assert {(g.calls, g.prompt_tokens, g.completion_tokens) for g in after.values()} == {(0, 0, 0)}
         run(second, [ask(1, temperature=0.5), ask(1, seed=9), ask(1, Text("another question"))])
         second.close()
-        assert server.requests >= asked + 3
+        assert server.requests >= count + 3
         with FaultServer() as elsewhere:
             third = endpoint(elsewhere, replies=tmp_path / "replies.sqlite")
             run(third, [ask(1)])
@@ -247,15 +245,15 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
             assert elsewhere.requests == 1
 
 
-def test_errors_are_not_kept(tmp_path: Path) -> None:
+def test_errors_are_not_cached(tmp_path: Path) -> None:
     with FaultServer(fault=lambda number: "400" if number == 1 else None) as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite")
-        assert one(backend, ask(1)).finish_reason == "error"
-        assert one(backend, ask(1)).finish_reason == "stop"
+        assert generate_one(backend, ask(1)).finish_reason == "error"
+        assert generate_one(backend, ask(1)).finish_reason == "stop"
         backend.close()
 
 
-def test_equal_requests_at_once_are_asked_once(tmp_path: Path) -> None:
+def test_equal_concurrent_requests_are_sent_once(tmp_path: Path) -> None:
     with FaultServer(fault=lambda number: "500" if number == 1 else None, latency=0.1) as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite")
         twins = [ask(number, Text("the same")) for number in range(6)]
@@ -267,7 +265,7 @@ def test_equal_requests_at_once_are_asked_once(tmp_path: Path) -> None:
     assert sum(g.prompt_tokens or 0 for g in done) == server.prompt_tokens
 
 
-def test_without_a_file_for_replies_every_request_is_asked() -> None:
+def test_every_request_is_sent_without_a_cache_file() -> None:
     with FaultServer() as server:
         backend = endpoint(server)
         run(backend, [ask(number, Text("the same")) for number in range(3)])
@@ -279,7 +277,7 @@ def test_without_a_file_for_replies_every_request_is_asked() -> None:
 
 
 def until_refused(backend: Backend, requests: Iterable[Request]) -> tuple[list[Generation], str]:
-    """Feed a backend until it raises BudgetError; its generations until then, and the message."""
+    """Feed a backend until it raises BudgetError, and return its generations until then and the message."""
     waiting, under_way = list(requests)[::-1], 0
     done: list[Generation] = []
     try:
@@ -295,7 +293,7 @@ def until_refused(backend: Backend, requests: Iterable[Request]) -> tuple[list[G
     raise AssertionError("the ceiling was never reached")
 
 
-def test_the_ceiling_is_not_passed_whatever_is_under_way(tmp_path: Path) -> None:
+def test_ceiling_holds_with_calls_in_progress(tmp_path: Path) -> None:
     with FaultServer(lambda prompt, times: "word " * 60, latency=0.02) as server:
         terms = {"replies": tmp_path / "r.sqlite", "concurrency": 8, "max_tokens": 3000}
         backend = endpoint(server, **terms)
@@ -332,7 +330,7 @@ def test_a_ceiling_on_cost() -> None:
 # --- stopping ---
 
 
-def test_a_cancelled_request_yields_nothing_but_its_reply_is_kept(tmp_path: Path) -> None:
+def test_reply_to_a_cancelled_request_is_cached(tmp_path: Path) -> None:
     with FaultServer(latency=0.2) as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite", concurrency=1)
         backend.submit(ask(1))
@@ -344,11 +342,11 @@ def test_a_cancelled_request_yields_nothing_but_its_reply_is_kept(tmp_path: Path
         backend.cancel("unknown")
         assert [g.request_id for g in run(backend, [ask(3)])] == ["r3#0"]
         assert [r.prompt for r in server.received] == ["question number 1?", "question number 3?"]
-        assert one(backend, ask(1)).calls == 0
+        assert generate_one(backend, ask(1)).calls == 0
         backend.close()
 
 
-def test_closing_takes_no_time_and_what_is_under_way_is_kept(tmp_path: Path) -> None:
+def test_closing_is_immediate_and_pending_replies_are_cached(tmp_path: Path) -> None:
     with FaultServer(latency=2.0) as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite")
         backend.submit(ask(1))
@@ -359,11 +357,11 @@ def test_closing_takes_no_time_and_what_is_under_way_is_kept(tmp_path: Path) -> 
         assert time.monotonic() - began < 1.0, "it does not wait for the reply"
         with pytest.raises(RuntimeError, match="closed"):
             backend.submit(ask(2))
-        ended()
+        wait_for_threads()
         again = endpoint(server, replies=tmp_path / "replies.sqlite")
-        assert one(again, ask(1)).calls == 0
+        assert generate_one(again, ask(1)).calls == 0
         again.close()
-    ended()
+    wait_for_threads()
 
 
 def test_more_than_the_capacity_is_refused() -> None:
@@ -381,7 +379,7 @@ def test_more_than_the_capacity_is_refused() -> None:
 
 @pytest.mark.parametrize("fault", ["echo 401", "echo 500", "echo 400", "echo-answer"])
 @pytest.mark.parametrize("engine", ["openai", "azure", "anthropic", "gemini", "endpoint"])
-def test_a_key_is_nowhere_even_where_the_server_echoes_it(
+def test_key_is_hidden_even_if_the_server_echoes_it(
     engine: str,
     fault: str,
     tmp_path: Path,
@@ -397,7 +395,7 @@ def test_a_key_is_nowhere_even_where_the_server_echoes_it(
         model = f"{engine}:m" + (f"@{server.url}" if engine == "endpoint" else "")
         backend = load_backend(model, nowhere, remote=RemoteOptions(attempts=2, replies=tmp_path / "replies.sqlite"))
         try:
-            generation = one(backend, ask(1))
+            generation = generate_one(backend, ask(1))
             message = generation.error or generation.text
         except ModelError as error:
             assert fault == "echo 401"
@@ -411,7 +409,7 @@ def test_a_key_is_nowhere_even_where_the_server_echoes_it(
             *capfd.readouterr(),
         ]
         backend.close()
-        ended()
+        wait_for_threads()
         sent = " ".join(server.received[0].headers.values())
     own = [value for value in KEYS.values() if value in sent]
     assert len(own) == 1
@@ -420,7 +418,7 @@ def test_a_key_is_nowhere_even_where_the_server_echoes_it(
     assert not [text for text in written for piece in (own[0], own[0][:12], own[0][-12:]) if piece in text]
 
 
-def test_a_server_of_ones_own_gets_no_other_key_or_header(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_server_gets_no_other_key_or_header(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RASHOMON_ENDPOINT_KEY")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-secret")
@@ -428,7 +426,7 @@ def test_a_server_of_ones_own_gets_no_other_key_or_header(monkeypatch: pytest.Mo
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer other-secret\nx-gateway: gateway-secret")
     with FaultServer() as server:
         backend = endpoint(server)
-        one(backend, ask(1))
+        generate_one(backend, ask(1))
         backend.close()
     headers = server.received[0].headers
     assert headers["authorization"] == "Bearer none"
@@ -440,7 +438,7 @@ def test_a_server_of_ones_own_gets_no_other_key_or_header(monkeypatch: pytest.Mo
 # --- the rest ---
 
 
-def test_describing_and_importing_load_no_library_of_a_provider() -> None:
+def test_describing_and_importing_load_no_provider_library() -> None:
     script = """
 import sys
 from mlx_backends.registry import describe
@@ -454,7 +452,7 @@ print(sorted({"openai", "anthropic", "google.genai", "httpx2", "keyring", "PIL"}
     assert "'server': '[::1]:8080/v1'" in described
 
 
-def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, log: pytest.LogCaptureFixture) -> None:
+def test_unwritable_cache_costs_no_answer(tmp_path: Path, log: pytest.LogCaptureFixture) -> None:
     spoilt = tmp_path / "spoilt.sqlite"
     spoilt.write_bytes(b"no database" * 1000)
     (tmp_path / "file").write_text("in the way")

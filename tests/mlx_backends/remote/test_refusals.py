@@ -22,7 +22,7 @@ from mlx_backends.remote import rate_limit
 from mlx_backends.remote.provider import PermanentError, classify_error
 from mlx_backends.remote.responses import refused_parameter
 from tests.support.fault_server import FaultServer
-from tests.support.remote import KEYS, ask, endpoint, nowhere, one, run
+from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run
 from tests.support.trust import agree_to
 
 LABEL = JSONObject({"label": ("IMAGE", "TEXT")})
@@ -40,25 +40,25 @@ def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- what is behind an address ---
 
 
-def test_another_model_at_an_endpoint_does_not_get_the_replies_of_the_one_before(tmp_path: Path) -> None:
+def test_replaced_endpoint_model_does_not_get_cached_replies(tmp_path: Path) -> None:
     terms = {"replies": tmp_path / "replies.sqlite"}
     with FaultServer(lambda prompt, times: "the old model's") as server:
 
-        def asked(scope: str) -> str:
+        def answer_in(scope: str) -> str:
             backend = endpoint(server, **terms, scope=scope)
-            generation = one(backend, ask(1))
+            generation = generate_one(backend, ask(1))
             backend.close()
             return generation.text
 
-        assert asked("first run") == "the old model's"
+        assert answer_in("first run") == "the old model's"
         server.reply = lambda prompt, times: "the new model's"
-        assert asked("first run") == "the old model's"
-        assert asked("second run") == "the new model's"
+        assert answer_in("first run") == "the old model's"
+        assert answer_in("second run") == "the new model's"
     assert server.requests == 2
 
 
 @pytest.mark.parametrize(("model", "calls"), [("azure:m", 1), ("openai:m", 2), ("anthropic:m", 2), ("gemini:m", 2)])
-def test_responses_are_shared_by_all_runs_only_where_the_provider_serves_its_own_models(
+def test_responses_are_shared_only_for_provider_hosted_models(
     model: str, calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultServer() as server:
@@ -68,7 +68,7 @@ def test_responses_are_shared_by_all_runs_only_where_the_provider_serves_its_own
             backend = load_backend(
                 model, nowhere, remote=RemoteOptions(replies=tmp_path / "replies.sqlite", scope=scope)
             )
-            one(backend, ask(1))
+            generate_one(backend, ask(1))
             backend.close()
     assert server.requests == calls
 
@@ -76,36 +76,36 @@ def test_responses_are_shared_by_all_runs_only_where_the_provider_serves_its_own
 # --- a parameter that is refused ---
 
 
-def test_a_reply_without_a_parameter_is_no_reply_to_the_whole_request(tmp_path: Path) -> None:
+def test_reply_without_a_parameter_does_not_answer_the_full_request(tmp_path: Path) -> None:
     terms = {"replies": tmp_path / "replies.sqlite"}
     with FaultServer(lambda prompt, times: f"answer {times}", lambda number: "refuses temperature") as server:
 
-        def asked() -> tuple[str, int, list[str]]:
+        def run_once() -> tuple[str, int, list[str]]:
             backend = endpoint(server, **terms)
-            generation = one(backend, ask(1))
+            generation = generate_one(backend, ask(1))
             remarks = list(backend.remarks)
             backend.close()
             return generation.text, generation.calls, remarks
 
         remark = "endpoint:some-model refuses temperature, which was left out."
-        assert asked() == ("answer 1", 2, [remark])
+        assert run_once() == ("answer 1", 2, [remark])
         server.fault = lambda number: None
-        assert asked() == ("answer 2", 1, [])
+        assert run_once() == ("answer 2", 1, [])
         assert server.received[-1].body["temperature"] == 0
-        assert asked() == ("answer 2", 0, [])
+        assert run_once() == ("answer 2", 0, [])
         # What is not answered yet finds that the parameter is refused, and then the reply to what is left.
         server.fault = lambda number: "refuses seed"
         backend = endpoint(server, **terms)
-        assert (one(backend, ask(2)).text, len(backend.remarks)) == ("answer 1", 1)
+        assert (generate_one(backend, ask(2)).text, len(backend.remarks)) == ("answer 1", 1)
         backend.close()
         server.fault = lambda number: "refuses temperature"
         backend = endpoint(server, **terms)
-        assert one(backend, ask(3)).calls == 2
-        assert (one(backend, ask(1)).text, backend.remarks) == ("answer 1", [remark])
+        assert generate_one(backend, ask(3)).calls == 2
+        assert (generate_one(backend, ask(1)).text, backend.remarks) == ("answer 1", [remark])
         backend.close()
 
 
-def test_a_second_run_finds_the_replies_to_what_was_left_of_the_requests(tmp_path: Path) -> None:
+def test_second_run_reuses_replies_to_reduced_requests(tmp_path: Path) -> None:
     terms = {"replies": tmp_path / "replies.sqlite", "concurrency": 8}
     requests = [ask(number, form=LABEL if number % 2 else None) for number in range(40)]
     with FaultServer(
@@ -114,18 +114,18 @@ def test_a_second_run_finds_the_replies_to_what_was_left_of_the_requests(tmp_pat
         first = endpoint(server, **terms)
         before = {g.request_id: g.text for g in run(first, requests)}
         first.close()
-        answered, asked = len(server.replies), server.requests
+        answered, sent = len(server.replies), server.requests
         second = endpoint(server, **terms)
         after = run(second, requests)
         second.close()
     assert {g.request_id: g.text for g in after} == before
     assert len(server.replies) == answered == 40
     # No more than the calls that find out what is refused: those under way until then, for each parameter.
-    assert sum(g.calls for g in after) == server.requests - asked <= 2 * rate_limit.INITIAL_CALLS
+    assert sum(g.calls for g in after) == server.requests - sent <= 2 * rate_limit.INITIAL_CALLS
     assert sum(g.prompt_tokens or 0 for g in after) == 0
 
 
-def test_what_was_left_out_of_another_request_is_nothing_to_this_one(tmp_path: Path) -> None:
+def test_parameters_dropped_for_another_request_do_not_matter(tmp_path: Path) -> None:
     terms = {"replies": tmp_path / "replies.sqlite"}
     with FaultServer(fault=lambda number: "refuses response_format") as server:
         backend = endpoint(server, **terms)
@@ -133,14 +133,14 @@ def test_what_was_left_out_of_another_request_is_nothing_to_this_one(tmp_path: P
         run(backend, [ask(2)])
         backend.close()
         again = endpoint(server, **terms)
-        assert one(again, ask(2)).calls == 0
+        assert generate_one(again, ask(2)).calls == 0
         again.close()
 
 
-def test_other_backends_have_nothing_to_remark() -> None:
+def test_other_backends_have_no_remarks() -> None:
     with FaultServer() as server:
         backend = endpoint(server)
-        one(backend, ask(1))
+        generate_one(backend, ask(1))
         assert not backend.remarks
         backend.close()
     assert not load_backend("policy:random", nowhere).remarks
@@ -227,7 +227,7 @@ def _fastapi(kind: str, loc: list[Any], message: str) -> dict[str, Any]:
         ('{"error": {"param": 7, "message": ["seed is not supported"], "detail": [{"loc": "seed"}, 5]}}', None),
     ],
 )
-def test_only_a_refused_parameter_is_taken_for_one(text: str, refused: str | None) -> None:
+def test_only_refused_parameters_are_detected(text: str, refused: str | None) -> None:
     assert refused_parameter(text, SENT) == refused
 
 
@@ -237,9 +237,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS | st.text(max_size=5), max_size=12), st.none() | WORDS, st.sets(st.sampled_from(SENT)))
-def test_nothing_is_refused_that_was_not_sent_or_is_not_named(
-    words: list[str], param: str | None, sent: set[str]
-) -> None:
+def test_unsent_or_unnamed_parameter_is_not_refused(words: list[str], param: str | None, sent: set[str]) -> None:
     message = "".join(words)
     parameter = refused_parameter(_openai(message, param), sent)
     if parameter is None:
@@ -259,7 +257,7 @@ def test_nothing_is_refused_that_was_not_sent_or_is_not_named(
 
 @pytest.mark.parametrize("status", ["401", "403"])
 @pytest.mark.parametrize("concurrency", [1, 3, 16])
-def test_a_wrong_key_ends_the_run_after_the_calls_that_were_under_way(concurrency: int, status: str) -> None:
+def test_wrong_key_ends_the_run_after_pending_calls(concurrency: int, status: str) -> None:
     with FaultServer(fault=lambda number: f"echo {status}", latency=0.02) as server:
         backend = endpoint(server, concurrency=concurrency)
         with pytest.raises(ModelError) as caught:
@@ -278,7 +276,7 @@ def test_a_wrong_key_ends_the_run_after_the_calls_that_were_under_way(concurrenc
     )
 
 
-def test_a_server_that_is_not_there_ends_the_run_after_the_first_request_was_given_up() -> None:
+def test_unreachable_server_ends_the_run_after_the_first_request() -> None:
     with FaultServer() as server:
         url = server.url
     backend = load_backend(f"endpoint:m@{url}", nowhere, remote=RemoteOptions(attempts=3))
@@ -288,7 +286,7 @@ def test_a_server_that_is_not_there_ends_the_run_after_the_first_request_was_giv
 
 
 @pytest.mark.parametrize("model", ["openai:m", "azure:m", "anthropic:m", "gemini:m"])
-def test_which_key_is_refused_is_said(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_key_is_named(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer(fault=lambda number: "401") as server:
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
             monkeypatch.setenv(name, server.url)
@@ -297,20 +295,20 @@ def test_which_key_is_refused_is_said(model: str, monkeypatch: pytest.MonkeyPatc
         with pytest.raises(
             ModelError, match=rf"^{model}: the provider refuses the key; set {variable} again \(HTTP 401"
         ):
-            one(backend, ask(1))
+            generate_one(backend, ask(1))
         backend.close()
 
 
-def test_after_an_answer_a_refused_key_is_an_error_of_that_request() -> None:
+def test_key_refused_after_an_answer_fails_only_that_request() -> None:
     with FaultServer(fault=lambda number: None if number == 1 else "403") as server:
         backend = endpoint(server)
-        assert one(backend, ask(0)).finish_reason == "stop"
+        assert generate_one(backend, ask(0)).finish_reason == "stop"
         done = run(backend, [ask(number) for number in range(1, 20)])
         backend.close()
     assert [g.error for g in done] == ["HTTP 403: told to fail with 403"] * 19
 
 
-def test_a_refusal_before_the_first_answer_is_one_request_s_where_a_call_under_way_is_answered() -> None:
+def test_early_refusal_fails_one_request_if_another_call_succeeds() -> None:
     with FaultServer(fault=lambda number: "403" if number == 1 else None, latency=0.2) as server:
         backend = endpoint(server, concurrency=4)
         done = run(backend, [ask(number) for number in range(20)])
@@ -319,20 +317,20 @@ def test_a_refusal_before_the_first_answer_is_one_request_s_where_a_call_under_w
     assert len(done) == server.requests == 20
 
 
-def test_a_kept_reply_says_nothing_of_the_key(tmp_path: Path) -> None:
+def test_cached_reply_does_not_validate_the_key(tmp_path: Path) -> None:
     with FaultServer() as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite")
-        one(backend, ask(1))
+        generate_one(backend, ask(1))
         backend.close()
         server.fault = lambda number: "401"
         again = endpoint(server, replies=tmp_path / "replies.sqlite")
-        assert one(again, ask(1)).text == "yes"
+        assert generate_one(again, ask(1)).text == "yes"
         with pytest.raises(ModelError):
-            one(again, ask(2))
+            generate_one(again, ask(2))
         again.close()
 
 
-def test_gemini_says_it_of_a_request() -> None:
+def test_gemini_reports_a_refused_key_in_the_request() -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
     body = {"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT", "details": details}}
     wrong, other = (
@@ -366,19 +364,19 @@ def _resolve(monkeypatch: pytest.MonkeyPatch, addresses: list[str]) -> list[str]
     return looked_up
 
 
-def test_the_second_address_is_tried_where_the_first_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_address_is_tried_if_the_first_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up = _resolve(monkeypatch, ["::1", "127.0.0.1"])
     with FaultServer() as server:
         url = server.url.replace("127.0.0.1", "many.invalid")
         agree_to(url)
         backend = load_backend(f"endpoint:m@{url}", nowhere, remote=RemoteOptions(attempts=1))
-        assert one(backend, ask(1)).text == "yes"
+        assert generate_one(backend, ask(1)).text == "yes"
         backend.close()
     assert server.received[0].headers["host"].startswith("many.invalid:")
     assert len(looked_up) == 1
 
 
-def test_all_addresses_together_have_the_time_of_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_addresses_share_the_timeout_of_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     _resolve(monkeypatch, [f"192.0.2.{number}" for number in range(1, 5)])
     tried: list[tuple[str, float]] = []
 
@@ -391,7 +389,7 @@ def test_all_addresses_together_have_the_time_of_one_call(monkeypatch: pytest.Mo
     agree_to("http://many.invalid")
     backend = load_backend("endpoint:m@http://many.invalid/v1", nowhere, remote=RemoteOptions(attempts=1, timeout=0.8))
     began = time.monotonic()
-    generation = one(backend, ask(1))
+    generation = generate_one(backend, ask(1))
     backend.close()
     assert 0.7 < time.monotonic() - began < 2.4, "not the time of a call for each address"
     assert generation.error == "no whole reply in time"

@@ -6,10 +6,13 @@ import base64
 import io
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
@@ -21,6 +24,8 @@ from hypothesis import strategies as st
 from keyring.backend import KeyringBackend
 from PIL import Image, PngImagePlugin
 
+from app.doctor import access
+from app.store.workspace import Workspace
 from benchmarks.errors import KeyMissingError, ModelError, SpecError
 from benchmarks.vocabulary import Choice, Decoding, JSONObject, Media, Message, Request, Text
 from mlx_backends.core.response_cache import ResponseCache
@@ -32,7 +37,7 @@ from mlx_backends.remote.model_names import address_of, parse
 from mlx_backends.remote.provider import retry_after
 from mlx_backends.remote.rate_limit import RateLimit
 from tests.support.fault_server import FaultServer
-from tests.support.remote import KEYS, ask, endpoint, nowhere, one, run
+from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run
 from tests.support.trust import agree_to
 
 BASES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
@@ -75,32 +80,32 @@ def picture(folder: Path, size: tuple[int, int] = (60, 40)) -> Media:
 
 @pytest.mark.parametrize("model", ["openai:m", "azure:m", "anthropic:m", "gemini:m"])
 @pytest.mark.parametrize(("max_pixels", "size"), [(None, (60, 40)), (600, (30, 20))])
-def test_an_image_arrives_in_its_place_in_its_size_without_metadata(
+def test_image_is_sent_in_place_without_metadata(
     model: str, max_pixels: int | None, size: tuple[int, int], server: FaultServer, tmp_path: Path
 ) -> None:
     image = picture(tmp_path)
     with server:
         backend = load_backend(model, lambda media: tmp_path / media.name, remote=RemoteOptions())
-        generation = one(backend, ask(1, Text("before"), image, Text("after"), max_pixels=max_pixels))
+        generation = generate_one(backend, ask(1, Text("before"), image, Text("after"), max_pixels=max_pixels))
         backend.close()
     assert generation.text == "yes"
     body = server.received[0].body
     if model == "gemini:m":
-        before, shown, after = body["contents"][0]["parts"]
-        assert shown["inlineData"]["mime_type"] == "image/png"
-        data = shown["inlineData"]["data"].replace("-", "+").replace("_", "/")
+        before, picture_part, after = body["contents"][0]["parts"]
+        assert picture_part["inlineData"]["mime_type"] == "image/png"
+        data = picture_part["inlineData"]["data"].replace("-", "+").replace("_", "/")
     elif model == "anthropic:m":
-        before, shown, after = body["messages"][0]["content"]
-        assert (shown["type"], shown["source"]["type"], shown["source"]["media_type"]) == (
+        before, picture_part, after = body["messages"][0]["content"]
+        assert (picture_part["type"], picture_part["source"]["type"], picture_part["source"]["media_type"]) == (
             "image",
             "base64",
             "image/png",
         )
-        data = shown["source"]["data"]
+        data = picture_part["source"]["data"]
     else:
-        before, shown, after = body["messages"][0]["content"]
-        assert shown["image_url"]["detail"] == "high"
-        head, _, data = shown["image_url"]["url"].partition(",")
+        before, picture_part, after = body["messages"][0]["content"]
+        assert picture_part["image_url"]["detail"] == "high"
+        head, _, data = picture_part["image_url"]["url"].partition(",")
         assert head == "data:image/png;base64"
     assert (before["text"], after["text"]) == ("before", "after")
     arrived = base64.b64decode(data)
@@ -111,7 +116,7 @@ def test_an_image_arrives_in_its_place_in_its_size_without_metadata(
         assert [opened.getpixel((x, 5)) for x in (1, size[0] - 2)] == [(255, 0, 0), (0, 0, 255)]
 
 
-def test_a_medium_that_cannot_be_sent_is_an_error_and_no_call(tmp_path: Path) -> None:
+def test_unsendable_medium_is_an_error_without_a_call(tmp_path: Path) -> None:
     image = picture(tmp_path)
     (tmp_path / image.name).write_bytes(b"\x89PNG\r\n\x1a\n something else")
     sound = Media("0" * 64, ".wav", "audio")
@@ -139,7 +144,7 @@ def test_a_conversation_keeps_its_roles(server: FaultServer) -> None:
     with server:
         for model in ("openai:m", "anthropic:m", "gemini:m"):
             backend = load_backend(model, nowhere, remote=RemoteOptions())
-            one(backend, request)
+            generate_one(backend, request)
             backend.close()
     openai, anthropic, gemini = (received.body for received in server.received)
     assert [(m["role"], m["content"]) for m in openai["messages"]] == list(turns)
@@ -151,14 +156,14 @@ def test_a_conversation_keeps_its_roles(server: FaultServer) -> None:
 
 
 def sent(server: FaultServer, model: str, request: Request) -> dict[str, object]:
-    """The body that a request to ``model`` ends up as."""
+    """Return the body that a request to ``model`` is sent as."""
     backend = load_backend(model, nowhere, remote=RemoteOptions())
-    assert one(backend, request).finish_reason == "stop"
+    assert generate_one(backend, request).finish_reason == "stop"
     backend.close()
     return dict(server.received[-1].body)
 
 
-def test_decoding_is_what_the_run_says(server: FaultServer) -> None:
+def test_decoding_settings_are_sent(server: FaultServer) -> None:
     request = ask(1, temperature=0.7, top_p=0.9, seed=5)
     with server:
         openai = sent(server, "openai:m", request)
@@ -176,20 +181,20 @@ def test_decoding_is_what_the_run_says(server: FaultServer) -> None:
     assert gemini["generationConfig"] == {"temperature": 0.7, "topP": 0.9, "seed": 5, "maxOutputTokens": 64}
 
 
-def test_a_form_is_asked_for_where_the_api_has_one(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_form_is_sent_if_the_api_supports_it(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     word = ask(2, form=Choice(("yes", "no")))
-    whole = ask(1, form=LABEL)
+    request = ask(1, form=LABEL)
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": LABEL.schema()}}
     with server:
-        assert sent(server, "openai:m", whole)["response_format"] == schema
-        assert sent(server, f"endpoint:m@{server.url}", whole)["response_format"] == schema
-        assert sent(server, "azure:m", whole)["response_format"] == {"type": "json_object"}
+        assert sent(server, "openai:m", request)["response_format"] == schema
+        assert sent(server, f"endpoint:m@{server.url}", request)["response_format"] == schema
+        assert sent(server, "azure:m", request)["response_format"] == {"type": "json_object"}
         assert server.received[-1].path.endswith("/deployments/m/chat/completions?api-version=2024-02-15-preview")
         monkeypatch.setenv("OPENAI_API_VERSION", "2024-10-21")
-        assert sent(server, "azure:m", whole)["response_format"] == schema
-        anthropic = sent(server, "anthropic:m", whole)["output_config"]
+        assert sent(server, "azure:m", request)["response_format"] == schema
+        anthropic = sent(server, "anthropic:m", request)["output_config"]
         assert anthropic == {"format": {"type": "json_schema", "schema": LABEL.schema()}}
-        gemini = sent(server, "gemini:m", whole)["generationConfig"]
+        gemini = sent(server, "gemini:m", request)["generationConfig"]
         assert isinstance(gemini, dict)
         assert gemini["responseMimeType"] == "application/json"
         assert gemini["responseSchema"]["property_ordering"] == ["label", "why"]
@@ -210,15 +215,15 @@ def test_a_form_is_asked_for_where_the_api_has_one(server: FaultServer, monkeypa
         ("gemini:m", "seed,responseSchema"),
     ],
 )
-def test_what_a_model_refuses_is_left_out_from_then_on_and_said_once(
+def test_refused_parameter_is_dropped_and_reported_once(
     model: str, refused: str, server: FaultServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.fault = lambda number: f"refuses {refused}"
     names = refused.split(",")
     with server:
         backend = load_backend(model, nowhere, remote=RemoteOptions(attempts=1, concurrency=1))
-        first = one(backend, ask(1, form=LABEL))
-        second = one(backend, ask(2, form=LABEL))
+        first = generate_one(backend, ask(1, form=LABEL))
+        second = generate_one(backend, ask(2, form=LABEL))
         backend.close()
     assert (first.finish_reason, first.calls) == ("stop", 1 + len(names))
     assert (second.finish_reason, second.calls) == ("stop", 1)
@@ -237,27 +242,27 @@ def test_what_a_model_refuses_is_left_out_from_then_on_and_said_once(
     assert sorted(backend.remarks) == [f"{model} refuses {name}, which was left out." for name in sorted(spelt)]
 
 
-def test_a_limit_that_is_refused_by_either_name_is_an_error(server: FaultServer) -> None:
+def test_token_limit_refused_under_both_names_is_an_error(server: FaultServer) -> None:
     server.fault = lambda number: "refuses max_tokens,max_completion_tokens"
     with server:
         backend = load_backend("openai:m", nowhere, remote=RemoteOptions())
-        generation = one(backend, ask(1))
+        generation = generate_one(backend, ask(1))
         backend.close()
     assert (generation.finish_reason, generation.calls) == ("error", 2)
 
 
-def test_a_proxy_is_used_where_the_environment_names_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer() as server:
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
         monkeypatch.setenv("no_proxy", "elsewhere.invalid")
         agree_to("http://somewhere.invalid", "http://elsewhere.invalid")
         backend = load_backend("endpoint:m@http://somewhere.invalid/v1", nowhere, remote=RemoteOptions(attempts=1))
-        assert one(backend, ask(1)).text == "yes"
+        assert generate_one(backend, ask(1)).text == "yes"
         backend.close()
         assert server.received[0].path == "http://somewhere.invalid/v1/chat/completions"
         backend = load_backend("endpoint:m@http://elsewhere.invalid/v1", nowhere, remote=RemoteOptions(attempts=1))
         with pytest.raises(ModelError, match="cannot be reached"):
-            one(backend, ask(1))
+            generate_one(backend, ask(1))
         backend.close()
         assert server.requests == 1
 
@@ -265,7 +270,7 @@ def test_a_proxy_is_used_where_the_environment_names_one(monkeypatch: pytest.Mon
 # --- names ---
 
 
-def test_what_is_described_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_description_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEYS:
         monkeypatch.delenv(name)
     for name in BASES:
@@ -314,7 +319,7 @@ def test_what_is_described_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None
         "endpoint:m@http://höst/v1",
     ],
 )
-def test_a_name_that_says_too_little_or_holds_a_key_is_refused(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_name_or_name_with_a_key_is_refused(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://lab.openai.azure.com")
     with pytest.raises(SpecError) as caught:
         describe(model)
@@ -362,7 +367,7 @@ def test_other_names_are_not_remote() -> None:
     ]
 
 
-def test_without_a_library_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "anthropic", None)
@@ -403,7 +408,7 @@ def keychain() -> Iterator[Keychain]:
     keyring.set_keyring(before)
 
 
-def test_a_keychains_entry_is_of_one_address(keychain: Keychain, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keychain_entry_belongs_to_one_address(keychain: Keychain, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "RASHOMON_ENDPOINT_KEY"):
         monkeypatch.delenv(name, raising=False)
         keychain.set_password("rashomon", name, "sk-of-the-vendor")
@@ -414,7 +419,7 @@ def test_a_keychains_entry_is_of_one_address(keychain: Keychain, monkeypatch: py
                 api_keys.find_key(name, address=other, own=False)
 
 
-def test_a_key_in_the_environment_is_of_the_addresses_it_is_named_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_key_belongs_to_its_named_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     named = "https://A.example/v1=sk-one=/x http://[::1]:8080=sk-two https://x:y=sk-three nonsense"
     monkeypatch.setenv("RASHOMON_ENDPOINT_KEY", named)
     assert api_keys.find_key("RASHOMON_ENDPOINT_KEY", address="https://a.example:443", own=False) == "sk-one=/x"
@@ -447,7 +452,7 @@ SPELT = [
 
 @pytest.mark.parametrize("port", ["", ":80", ":080", ":443", ":8080", ":"])
 @pytest.mark.parametrize("spelt", SPELT)
-def test_the_address_that_is_agreed_to_is_the_one_that_is_asked(spelt: str, port: str) -> None:
+def test_agreed_address_is_the_one_contacted(spelt: str, port: str) -> None:
     for path in ("", "/", "//evil.example/v1", "/@evil.example", "/..//", "/%2e%2e/"):
         try:
             base = parse(f"endpoint:m@{spelt}{port}{path}").base_url
@@ -455,13 +460,11 @@ def test_the_address_that_is_agreed_to_is_the_one_that_is_asked(spelt: str, port
             continue
         url = httpx2.URL(f"{base}/chat/completions")
         host = url.raw_host.decode()
-        asked = (url.scheme, f"[{host}]" if ":" in host else host, url.port or {"http": 80, "https": 443}[url.scheme])
-        assert "{}://{}:{}".format(*asked) == address_of(base)
+        parts = (url.scheme, f"[{host}]" if ":" in host else host, url.port or {"http": 80, "https": 443}[url.scheme])
+        assert "{}://{}:{}".format(*parts) == address_of(base)
 
 
-def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
-    keychain: Keychain, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_key_precedes_the_keychain(keychain: Keychain, monkeypatch: pytest.MonkeyPatch) -> None:
     keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-from-the-keychain")
     assert api_keys.find_key("OPENAI_API_KEY", address=OPENAI) == SECRET
     monkeypatch.setenv("OPENAI_API_KEY", " ")
@@ -482,7 +485,7 @@ def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
 
 
 @pytest.mark.parametrize("value", ["sk with space", "sk-line\nbreak", "sk-ключ"])
-def test_a_key_that_no_header_can_carry_is_refused_unseen(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsendable_key_is_refused_without_printing_it(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", value)
     with pytest.raises(KeyMissingError) as caught:
         api_keys.find_key("OPENAI_API_KEY", address=OPENAI)
@@ -539,7 +542,7 @@ class Clock:
         return self.now
 
 
-def test_one_more_call_a_round_and_half_after_an_overload() -> None:
+def test_concurrency_rises_by_one_and_halves_on_overload() -> None:
     clock = Clock()
     rate = RateLimit(64, clock)
     assert rate.allowed == 4
@@ -563,7 +566,7 @@ def test_one_more_call_a_round_and_half_after_an_overload() -> None:
     assert rate.allowed == 64
 
 
-def test_a_pause_holds_everybody_and_the_longest_one_counts() -> None:
+def test_longest_pause_applies_to_all_calls() -> None:
     clock = Clock()
     rate = RateLimit(8, clock)
     rate.pause(5)
@@ -573,7 +576,7 @@ def test_a_pause_holds_everybody_and_the_longest_one_counts() -> None:
     assert rate.wait() == 0
 
 
-def test_waits_are_spread_from_nothing_to_twice_as_long_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_waits_use_full_jitter_and_double(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert [rate_limit.backoff(failures, lambda: 1.0) for failures in (1, 2, 3, 7, 8, 10_000)] == [
         0.5,
@@ -605,17 +608,17 @@ NOW = 1_800_000_000.0
         ({}, None),
     ],
 )
-def test_when_a_server_wants_to_be_asked_again(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_header_is_parsed(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, now=NOW) == seconds
 
 
-def test_gemini_says_it_in_the_body() -> None:
+def test_gemini_retry_delay_is_in_the_body() -> None:
     error = {"details": [{"@type": "x"}, {"@type": "google.rpc.RetryInfo", "retryDelay": "34.5s"}, 7]}
     assert retry_after({}, error) == 34.5
 
 
 @given(st.text(max_size=40))
-def test_any_header_is_a_time_or_nothing(text: str) -> None:
+def test_any_retry_header_is_a_time_or_none(text: str) -> None:
     delay = retry_after({"retry-after": text})
     assert delay is None or delay >= 0
 
@@ -623,7 +626,7 @@ def test_any_header_is_a_time_or_nothing(text: str) -> None:
 # --- budget and replies ---
 
 
-def test_what_it_will_take_is_told_without_decoding_an_image(tmp_path: Path) -> None:
+def test_estimate_does_not_decode_images(tmp_path: Path) -> None:
     image = picture(tmp_path, (1500, 1000))
     (tmp_path / image.name).write_bytes((tmp_path / image.name).read_bytes()[:200])
     requests = [ask(1, Text("x" * 100), image), ask(2, Text("ü" * 3), image, max_pixels=7500)]
@@ -663,7 +666,7 @@ def test_no_order_of_calls_passes_the_ceiling(ceiling: int, calls: list[tuple[in
         assert budget.allows(NO_TOKENS)
 
 
-def test_prompts_longer_than_estimated_are_expected_to_go_on_so() -> None:
+def test_estimate_adapts_to_longer_prompts() -> None:
     from mlx_backends.remote.budget import RequestSize
 
     budget = Budget(RemoteOptions(max_tokens=10_000))
@@ -689,3 +692,23 @@ def test_replies_are_shared_between_processes(tmp_path: Path) -> None:
     one_of_them.close()
     one_of_them.put("who", "late", Generation("r", "text", "stop"))
     assert one_of_them.get("who", "digest") is None
+
+
+def test_the_keychains_entries_are_named_without_their_values(
+    keychain: Keychain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert api_keys.keychain_entries() == []
+    keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-of-the-vendor")
+    assert api_keys.keychain_entries() == ["OPENAI_API_KEY"]
+    assert "in the keychain: OPENAI_API_KEY" in access.keys(Workspace(Path("nowhere"))).message
+    commands: list[list[str]] = []
+
+    def security(command: list[str], **options: object) -> SimpleNamespace:
+        commands.append(command)
+        return SimpleNamespace(returncode=0 if command[-1] == "GEMINI_API_KEY" else 44)
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(subprocess, "run", security)
+    assert api_keys.keychain_entries() == ["GEMINI_API_KEY"]
+    assert not any({"-g", "-w"} & set(command) for command in commands)  # those read the value, and ask the user first

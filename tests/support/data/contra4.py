@@ -35,8 +35,8 @@ def row(
         "id": name,
         "selection_type": "random",
         "q_type": f"mc_{len(examples)}",
-        "examples": [example(*each[1:]) for each in examples],
-        "modalities": [each[0] for each in examples],
+        "examples": [example(*item[1:]) for item in examples],
+        "modalities": [item[0] for item in examples],
         "question": "Which scene is louder?",
         "answer": answer,
         **more,
@@ -68,15 +68,17 @@ def mixed_rows(folder: Path) -> Path:
     """Rows of the real audio, video and 3D files and COCO pictures, in every combination of modalities, beside their media."""
     labels = [json.loads(line) for line in (DATA / "audio" / "labels.jsonl").read_text("utf-8").splitlines()]
 
-    said = {each["image_id"]: each["caption"] for each in _annotations()}
+    captions = {item["image_id"]: item["caption"] for item in _annotations()}
     pictures = sorted((COCO / "val2017").glob("*.jpg"))
     material: dict[str, list[Any]] = {
         "audio": [
-            ("audio", "audio", Path(each["file"]).name, f"The sound of {each['label'].lower()}") for each in labels
+            ("audio", "audio", Path(item["file"]).name, f"The sound of {item['label'].lower()}") for item in labels
         ],
         "pc": [("pc", "pc", path.name, f"A 3D model of {path.stem}") for path in sorted((DATA / "pc").iterdir())],
         "image": [
-            ("image", "coco_val", int(path.stem), said[int(path.stem)]) for path in pictures if int(path.stem) in said
+            ("image", "coco_val", int(path.stem), captions[int(path.stem)])
+            for path in pictures
+            if int(path.stem) in captions
         ],
         "video": [
             ("video", "video", path.name, path.stem.replace("_", " ")) for path in sorted((DATA / "video").iterdir())
@@ -87,14 +89,14 @@ def mixed_rows(folder: Path) -> Path:
         (folder / name).symlink_to(DATA / name)
     (folder / "coco_val").symlink_to(COCO / "val2017")
     rows = []
-    turns = {name: itertools.cycle(each) for name, each in material.items()}
+    turns = {name: itertools.cycle(item) for name, item in material.items()}
     for size in (2, 3, 4):
         for group in itertools.combinations(material, size):
             for number in range(3):
                 name = f"{'-'.join(group)}-{number}"
                 negatives = ("random", "similarity")[number % 2]
                 rows.append(
-                    row(name, [next(turns[each]) for each in group], "ABCD"[number % size], selection_type=negatives)
+                    row(name, [next(turns[item]) for item in group], "ABCD"[number % size], selection_type=negatives)
                 )
     (folder / "test.json").write_text(json.dumps(rows))
     return folder
@@ -129,8 +131,8 @@ class Scripted(TextModel):
         for request in reversed(list(requests)):
             self.asked.append(prompt(request))
             self.requests.append(request)
-            said = self._reply(self.asked[-1])
-            if said is None:
+            text = self._reply(self.asked[-1])
+            if text is None:
                 yield Generation(request.id, "", "error", error="it broke")
             else:
-                yield Generation(request.id, said, "stop")
+                yield Generation(request.id, text, "stop")

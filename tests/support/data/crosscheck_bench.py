@@ -26,7 +26,7 @@ JUDGES = ("extracted", "printed")
 def row(task: str, number: int, *, boxes: bool = True) -> dict[str, Any]:
     """A row of the layout. Tasks of letters have three options, the right one by ``number``."""
     frames = [f"{task.replace('*', 'c')}-{number}-{i}.png" for i in range(3 if TASKS[task].multi_frame else 1)]
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": f"{task} {number}",
         "task": task,
         "question": f"What about product {number}?",
@@ -35,23 +35,23 @@ def row(task: str, number: int, *, boxes: bool = True) -> dict[str, Any]:
         "product": f"thing-{number}",
     }
     if not TASKS[task].closed:
-        made["answer"] = f"Brand {number}"
+        fields["answer"] = f"Brand {number}"
     elif TASKS[task].level == "L3":
-        made |= {"options": ["Main item for sale", "Partial item for sale", "Item not for sale"]}
-        made["answer"] = "ABC"[number % 3]
+        fields |= {"options": ["Main item for sale", "Partial item for sale", "Item not for sale"]}
+        fields["answer"] = "ABC"[number % 3]
     else:
-        made["answer"] = ("Yes", "No")[number % 2]
+        fields["answer"] = ("Yes", "No")[number % 2]
     if boxes:
-        made["boxes"] = [BOXES for _ in frames]
-    return made
+        fields["boxes"] = [BOXES for _ in frames]
+    return fields
 
 
 def write_rows(folder: Path, rows: Iterable[dict[str, Any]]) -> Path:
     """``rows.jsonl`` and the pictures that it names; a picture's colours are its own."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = list(rows)
-    (folder / "rows.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows), "utf-8")
-    for number, name in enumerate(name for each in rows for name in each["frames"]):
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    for number, name in enumerate(name for row in rows for name in row["frames"]):
         picture = Image.new("RGB", SIZE, (40 + number * 37 % 200, 90, 200 - number * 53 % 200))
         draw = ImageDraw.Draw(picture)
         draw.rectangle((12, 12, 68, 38), fill="white")
@@ -60,7 +60,7 @@ def write_rows(folder: Path, rows: Iterable[dict[str, Any]]) -> Path:
     return folder
 
 
-def made(task: str, number: int = 0, *, boxes: bool = True) -> CrossCheckSample:
+def make_sample(task: str, number: int = 0, *, boxes: bool = True) -> CrossCheckSample:
     """The sample of a row, with pictures that are nowhere."""
     fields = row(task, number, boxes=boxes)
     media = [(Media(f"{i:064x}", ".png"), SIZE) for i in range(len(fields["frames"]))]
@@ -72,14 +72,14 @@ def records(samples: Iterable[CrossCheckSample], say: Any, conditions: Sequence[
 
     Where it says a tuple, those are the steps' answers.
     """
-    found = []
-    for each in samples:
-        for instance in instances(each):
+    results = []
+    for sample in samples:
+        for instance in instances(sample):
             if instance.condition in conditions:
-                said = say(each, instance.condition)
-                texts = said if isinstance(said, tuple) else (said,)
+                reply = say(sample, instance.condition)
+                texts = reply if isinstance(reply, tuple) else (reply,)
                 steps = tuple(Generation(f"{instance.id}#{i}", text, "stop") for i, text in enumerate(texts))
                 record = Record(instance, steps)
                 verdicts = {judge.id: judge.judge(record) for judge in map(get_judge, JUDGES)}
-                found.append(Record(instance, steps, verdicts))
-    return found
+                results.append(Record(instance, steps, verdicts))
+    return results

@@ -54,8 +54,8 @@ def knowledge_row(number: int, file: str = "people_knowledge", **more: Any) -> d
     facts = FACTS[file]
     name = f"{'Person' if file.startswith('people') else 'Brand'} {number}"
 
-    def text(one: object, two: str, three: str) -> str:
-        return f"{name} began in {one}. {name} is of {two}. {name} does {three}."
+    def text(first: object, second: str, third: str) -> str:
+        return f"{name} began in {first}. {name} is of {second}. {name} does {third}."
 
     right = (year, place, work)
     wrong = ((year + 100, year + 200), (f"Else{number}", f"Other{number}"), (f"craft{number}", f"game{number}"))
@@ -69,7 +69,7 @@ def knowledge_row(number: int, file: str = "people_knowledge", **more: Any) -> d
     for place_, (fact, error) in enumerate(facts.items()):
         edits = {}
         for k in (0, 1):
-            changed = [str(each) for each in right]
+            changed = [str(value) for value in right]
             changed[place_] = str(wrong[place_][k])
             edits[f"mis_knowledge{k + 1}"] = text(*changed)
         row["mis_knowledge"][error] = edits
@@ -98,9 +98,9 @@ def folder(place: Path, **files: Sequence[Any]) -> Path:
     return place
 
 
-def whole_folder(place: Path, each: int = 2) -> Path:
+def whole_folder(place: Path, per_type: int = 2) -> Path:
     """``each`` rows of all four files."""
-    numbers = range(1, each + 1)
+    numbers = range(1, per_type + 1)
     signs = [
         er_row(
             100 + n,

@@ -69,12 +69,12 @@ def errors(rashomon: Rashomon) -> dict[str, str]:
 def test_a_request_that_kills_costs_two_deaths_and_one_error(rashomon: Rashomon, how: str, says: str) -> None:
     poison = instance(rashomon, 10)
     calls = rashomon.home / "calls"
-    told = batch(rashomon.ordered(capacity=8, calls=str(calls), dies={"how": how, "of": [poison]}), code=1)
-    assert told.count("; restart ") == 2, told
-    found = errors(rashomon)
-    assert list(found) == [poison]
-    assert says in found[poison]
-    assert "for the second time" in found[poison]
+    result = batch(rashomon.ordered(capacity=8, calls=str(calls), dies={"how": how, "of": [poison]}), code=1)
+    assert result.count("; restart ") == 2, result
+    outcome = errors(rashomon)
+    assert list(outcome) == [poison]
+    assert says in outcome[poison]
+    assert "for the second time" in outcome[poison]
     total = 8 * LIMIT
     assert states(rashomon)[RUN] == ("done", total, total)
     assert query(rashomon, "SELECT count(*) FROM generation") == [(total,)]
@@ -84,23 +84,23 @@ def test_a_request_that_kills_costs_two_deaths_and_one_error(rashomon: Rashomon,
     shown = rashomon.run("show", RUN).stdout
     assert "8 requests in flight; they are repeated one at a time, then others 4 at a time" in shown
     assert f"for the second time on {poison} alone: recorded as an error" in shown
-    assert shown.count(says) == told.count(says) - told.count("; restart "), "and the end report says the same"
+    assert shown.count(says) == result.count(says) - result.count("; restart "), "and the end report says the same"
     log = (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
     assert log.count("; restart ") == 2
 
 
 def test_a_worker_that_lost_the_gpu_is_replaced_by_one_as_wide(rashomon: Rashomon) -> None:
     poison = instance(rashomon, 10)
-    told = batch(rashomon.ordered(capacity=8, dies={"how": "METAL", "of": [poison]}), code=1)
-    assert "lost the GPU: a computation took too long" in told
-    assert "then others 8 at a time" in told
+    result = batch(rashomon.ordered(capacity=8, dies={"how": "METAL", "of": [poison]}), code=1)
+    assert "lost the GPU: a computation took too long" in result
+    assert "then others 8 at a time" in result
     assert list(errors(rashomon)) == [poison]
 
 
 def test_what_is_too_wide_is_halved_until_it_fits(rashomon: Rashomon) -> None:
-    told = batch(rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "above": 2}))
-    assert "then others 4 at a time" in told
-    assert "then others 2 at a time" in told
+    result = batch(rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "above": 2}))
+    assert "then others 4 at a time" in result
+    assert "then others 2 at a time" in result
     assert errors(rashomon) == {}
     assert states(rashomon)[RUN][0] == "done"
 
@@ -108,8 +108,8 @@ def test_what_is_too_wide_is_halved_until_it_fits(rashomon: Rashomon) -> None:
 def test_two_that_kill_in_one_batch_end_the_command_and_not_the_run(rashomon: Rashomon) -> None:
     poison = [instance(rashomon, 9), instance(rashomon, 12)]
     poisoned = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "of": poison})
-    told = batch(poisoned, code=1)
-    assert set(errors(rashomon)) == set(poison), told
+    result = batch(poisoned, code=1)
+    assert set(errors(rashomon)) == set(poison), result
     assert states(rashomon)[RUN] == ("done", 8 * LIMIT, 8 * LIMIT)
     rashomon.run("resume", RUN, "--retry-errors", "--display", "none")
     assert errors(rashomon) == {}, "given more memory they are answered like any other"
@@ -118,9 +118,9 @@ def test_two_that_kill_in_one_batch_end_the_command_and_not_the_run(rashomon: Ra
 def test_without_restarts_the_next_command_still_learns_from_the_death(rashomon: Rashomon) -> None:
     poison = instance(rashomon, 10)
     poisoned = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "of": [poison]})
-    told = batch(poisoned, "--restarts", "0", code=1)
-    assert "; restart " not in told
-    assert "run `rashomon resume r`" in told
+    result = batch(poisoned, "--restarts", "0", code=1)
+    assert "; restart " not in result
+    assert "run `rashomon resume r`" in result
     poisoned.run("resume", RUN, "--restarts", "0", "--display", "none", code=1)
     assert list(errors(rashomon)) == [poison]
     poisoned.run("resume", RUN, "--restarts", "0", "--display", "none", code=1)  # an error is there
@@ -143,10 +143,10 @@ def test_a_machine_on_which_nothing_runs_is_given_up(rashomon: Rashomon) -> None
 )
 def test_other_deaths_are_not_repeated(rashomon: Rashomon, how: str, says: str) -> None:
     calls = rashomon.home / "calls"
-    told = batch(rashomon.ordered(calls=str(calls), dies={"how": how, "above": 0}), code=1)
-    assert says in told
+    result = batch(rashomon.ordered(calls=str(calls), dies={"how": how, "above": 0}), code=1)
+    assert says in result
     assert calls.read_text().count("\n") == 1
-    assert "; restart " not in told
+    assert "; restart " not in result
     assert "; restart " not in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
 
 

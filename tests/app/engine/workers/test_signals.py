@@ -46,8 +46,8 @@ def test_signals_within_the_handler_of_another_leave_no_worker_waiting_for_itsel
         assert process.stdout.readline() == "ready\n"
         for number in itertools.islice(itertools.cycle((signal.SIGTERM, signal.SIGINT)), 2 * PAIRS):
             process.send_signal(number)
-        told, errors = process.communicate("x", timeout=20)
-        assert (told, errors) == ("stopped\n", "")
+        message, errors = process.communicate("x", timeout=20)
+        assert (message, errors) == ("stopped\n", "")
 
 
 def test_a_worker_whose_parent_was_killed_ends_in_order(rashomon: Rashomon) -> None:
@@ -83,9 +83,9 @@ def test_a_worker_that_hangs_in_a_library_is_killed_some_time_after_the_first_si
     wait_until(hanging.exists)
     hanging.unlink()
     batch.send_signal(number)
-    _, told = batch.communicate(timeout=30)
+    _, message = batch.communicate(timeout=30)
     assert batch.returncode == 130
-    assert "was killed" in told
+    assert "was killed" in message
     folder = rashomon.workspace / "runs" / name
     safe = answered(folder)
     assert 0 < safe <= 5, "answers that came within a commit of the last one share the next"

@@ -1,0 +1,167 @@
+"""Measurements of this machine with the demo's model, in a process of its own: Metal can end one. Prints one line of JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from app.system.paths import ASSETS
+from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request, Text
+from mlx_backends.base import Backend
+from mlx_backends.core.error_text import one_line
+from mlx_backends.models.memory_estimate import device_info
+from mlx_backends.registry import load_backend
+from mlx_backends.sight_check import ReplaceableMedia, check_sight, sight_requests
+
+_FACTS = ("device_name", "architecture", "memory_size", "max_recommended_working_set_size", "max_buffer_length")
+_QUESTION = "What is the value of kale? "
+_PASSAGE = "Of all that was counted, kale came to 68 in the end. "
+_REPEATS = (0, 8, 24)  # of the passage: prompts of some 100, 300 and 900 tokens
+_ANSWERS, _ANSWER_TOKENS = 3, 16
+_SIDES = (512, 1024, 2048)
+_FP32_SIZE = 512
+
+
+class _Pictures:
+    """Images in memory and on disk, found by their content."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.charts = [self.add(file.read_bytes()) for file in sorted((ASSETS / _CHARTS).glob("*.png"))[:3]]
+
+    def add(self, data: bytes) -> Media:
+        medium = Media(hashlib.sha256(data).hexdigest(), ".png")
+        (self._folder / medium.name).write_bytes(data)
+        return medium
+
+    def path(self, medium: Media) -> Path:
+        return self._folder / medium.name
+
+
+_CHARTS = "demo/held_out/cmc-bench/charts"
+
+
+def measure(folder: Path) -> dict[str, Any]:
+    """Return the measurements by name, each a value or a sentence on why there is none; ``folder`` takes pictures."""
+    import mlx.core as mx
+
+    info = device_info()
+    results: dict[str, Any] = {
+        "device": str(mx.default_device()),
+        "facts": {name: info[name] for name in _FACTS if isinstance(info.get(name), int | str)},
+        "fp32": _try(_fp32_error),
+    }
+    pictures = _Pictures(folder)
+    media = ReplaceableMedia(pictures.path)
+    started = perf_counter()
+    backend = load_backend(str(ASSETS / "demo" / "model-bf16"), media)
+    results["load_s"] = perf_counter() - started
+    requests = [
+        _request(f"{number}-{text}", picture, text) for number, (picture, text) in enumerate(_prompts(pictures))
+    ]
+    results["speed"] = _try(lambda: [_speed(backend, pictures.charts[0], repeats) for repeats in _REPEATS])
+    results["images"] = _try(lambda: [_preparation(backend, pictures, side) for side in _SIDES])
+    results["sight"] = _try(lambda: _plain(check_sight(backend, media, sight_requests(requests))))
+    results["batches"] = _try(lambda: _plain(backend.choose_mode(requests)))
+    backend.close()
+    return results
+
+
+def _try(part: Callable[[], Any]) -> Any:
+    try:
+        return part()
+    except Exception as error:
+        return one_line(error)
+
+
+def _plain(result: Any) -> Any:
+    return "nothing to check" if result is None else asdict(result)
+
+
+def _fp32_error() -> float:
+    """Return the relative error of a product of fp32 matrices: some 1e-7 in fp32, and 1e-4 or more in TF32."""
+    import mlx.core as mx
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    a, b = (generator.standard_normal((_FP32_SIZE, _FP32_SIZE)).astype(np.float32) for _ in range(2))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    return float(np.linalg.norm(np.array(mx.array(a) @ mx.array(b)) - exact) / np.linalg.norm(exact))
+
+
+def _prompts(pictures: _Pictures) -> Iterator[tuple[tuple[Media, ...], str]]:
+    for chart in pictures.charts:
+        for text in (_QUESTION, _PASSAGE + _QUESTION):
+            yield (chart,), text
+    yield tuple(pictures.charts[:2]), _QUESTION
+
+
+def _request(name: str, images: tuple[Media, ...], text: str) -> Request:
+    parts: tuple[Part, ...] = (*images, Text(text))
+    return Request(name, 0, (Message("user", parts),), Decoding(max_tokens=_ANSWER_TOKENS))
+
+
+def _answer(backend: Backend, request: Request) -> Generation:
+    backend.submit(request)
+    while not (done := backend.step()):
+        pass
+    return done[0]
+
+
+def _speed(backend: Backend, image: Media, repeats: int) -> dict[str, Any]:
+    """Return the speed of reading a prompt with ``repeats`` passages and of generating, over a few answers."""
+    text = _PASSAGE * repeats + _QUESTION
+    _answer(backend, _request("warm", (image,), text))
+    answers = [_answer(backend, _request(f"{number}", (image,), text)) for number in range(_ANSWERS)]
+    for answer in answers:
+        if answer.error is not None:
+            raise RuntimeError(answer.error)
+    read = sum(answer.prompt_tokens or 0 for answer in answers)
+    tokens = sum(max(0, (answer.completion_tokens or 0) - 1) for answer in answers)
+    reading, decoding = (
+        sum(answer.prefill_s or 0 for answer in answers),
+        sum(answer.decode_s or 0 for answer in answers),
+    )
+    return {
+        "prompt_tokens": answers[0].prompt_tokens,
+        "prefill": read / reading if reading else None,
+        "decode": tokens / decoding if decoding else None,
+        "peak_memory": max(answer.peak_memory or 0 for answer in answers),
+    }
+
+
+def _preparation(backend: Backend, pictures: _Pictures, side: int) -> dict[str, Any]:
+    """Return the seconds to open and process a square image of random pixels."""
+    import numpy as np
+    from PIL import Image
+
+    seconds = []
+    for seed in range(3):
+        pixels = np.random.default_rng(seed).integers(0, 256, (side // 16, side // 16, 3), dtype=np.uint8)
+        stream = io.BytesIO()
+        Image.fromarray(pixels).resize((side, side)).save(stream, "PNG")
+        request = _request("image", (pictures.add(stream.getvalue()),), _QUESTION)
+        started = perf_counter()
+        backend.probe(request, ())
+        seconds.append(perf_counter() - started)
+    return {"pixels": side * side, "seconds": median(seconds)}
+
+
+def main() -> None:
+    """Print the measurements; the argument is a folder for pictures."""
+    with redirect_stdout(sys.stderr):
+        results: Mapping[str, Any] = measure(Path(sys.argv[1]))
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,277 @@
+"""A report on this machine for an issue or a colleague: versions, limits, checks and speeds, and nothing personal."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import platform
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from app.doctor.check_result import CheckResult
+from app.store.workspace import Workspace
+from app.system.mac import load_warnings, recent_panics
+from app.text.escape import clean
+from benchmarks.errors import SpecError, StoreError
+from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
+from mlx_backends.mlx.switches import NO_WIRED_LIMIT, SERIAL_IMAGES, TF32, is_on
+from mlx_backends.models.catalog import catalog_models
+from mlx_backends.models.host import host_info
+from mlx_backends.models.memory_estimate import memory_fit
+from mlx_backends.models.metal import estimated_working_set
+from mlx_backends.remote.api_keys import VARIABLES
+
+TITLE = "Rashomon: report on a machine"
+_LIBRARIES = (
+    "rashomon",
+    "mlx",
+    "mlx-metal",
+    "mlx-lm",
+    "mlx-vlm",
+    "transformers",
+    "huggingface_hub",
+    "numpy",
+    "pillow",
+    "torch",
+)
+_PUBLIC_CHECKS = ("machine", "memory", "load", "packages", "mlx", "torch", "mlx-vlm", "extras")
+"""Checks whose messages hold facts of the machine alone. Of the others, only the outcome is reported."""
+_SWITCHES = (NO_WIRED_LIMIT, SERIAL_IMAGES)
+_MEASURE_SECONDS = 540
+_SYNCS = 20
+_REMOVED = "[removed]"
+_MAX_OLD = 1 << 20
+
+
+def write_report(workspace: Workspace, results: Sequence[CheckResult], file: Path) -> None:
+    """Write a report with the ``results`` of the checks; it replaces an earlier report, and nothing else.
+
+    Raises SpecError if ``file`` is something else, StoreError if it cannot be written.
+    """
+    with suppress(FileNotFoundError):
+        try:
+            old = read_bytes(file.parent, file.name, limit=_MAX_OLD)
+        except FileNotFoundError:
+            raise
+        except (OSError, UnsafeFileError) as error:
+            raise SpecError(f"{file} is no report; name another file.") from error
+        if not old.startswith(TITLE.encode()):
+            raise SpecError(f"{file} exists and is no report; name another file.")
+    text = report(workspace, results, _measurements())
+    try:
+        replace_file(file.parent, file.name, text.encode())
+    except (OSError, UnsafeFileError) as error:
+        raise StoreError(f"cannot write {file}; name a file in a folder that you can write.") from error
+
+
+def report(workspace: Workspace, results: Sequence[CheckResult], measured: Mapping[str, Any] | str) -> str:
+    """Return the report's text; ``measured`` are the measurements, or why there are none."""
+    sections = (
+        ("machine", _machine()),
+        ("libraries", _libraries()),
+        ("memory", _memory(measured)),
+        ("state", _state()),
+        ("checks", _checks(results)),
+        ("measurements with the demo's model", _measured(measured)),
+        ("disk", [_disk_sync(workspace)]),
+        ("runs of listed models in this workspace", _runs(workspace)),
+    )
+    lines = ["docs/mac-report.md says how to read it."]
+    for title, content in sections:
+        lines += ["", f"[{title}]", *content]
+    return f"{TITLE}\n" + _without_personal("".join(f"{clean(line)}\n" for line in lines), workspace)
+
+
+def _machine() -> Iterator[str]:
+    host = host_info()
+    yield f"chip: {host.chip}"
+    yield f"memory: {host.memory / 2**30:.1f} GiB"
+    yield f"system: {host.system}, {platform.machine()}"
+    yield f"python: {host.python}, {platform.python_implementation()}"
+
+
+def _libraries() -> Iterator[str]:
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            yield f"{name}: {version(name)}"
+
+
+def _memory(measured: Mapping[str, Any] | str) -> Iterator[str]:
+    fit = memory_fit(0)
+    yield f"for models: {fit.available / 2**30:.2f} GiB ({fit.source})"
+    if sys.platform == "darwin":
+        yield f"estimated from the memory alone: {estimated_working_set(host_info().memory) / 2**30:.2f} GiB"
+    facts = measured.get("facts", {}) if isinstance(measured, Mapping) else {}
+    yield from (f"MLX's {name}: {value}" for name, value in facts.items())
+    yield from (f"{name}: {'on' if is_on(name) else 'off'}" for name in _SWITCHES)
+    value = os.environ.get(TF32)
+    yield f"{TF32}: {'not set' if value is None else value if value in ('0', '1') else 'something else'}"
+
+
+def _state() -> Iterator[str]:
+    yield from load_warnings() or [
+        "nothing that slows a run was found" if sys.platform == "darwin" else "checked on a Mac only"
+    ]
+    days = Counter(panic.day for panic in recent_panics())
+    panics = ", ".join(f"{day} ({count})" for day, count in sorted(days.items()))
+    yield f"kernel panics in 30 days: {panics or 'none'}"
+
+
+def _checks(results: Sequence[CheckResult]) -> Iterator[str]:
+    for result in results:
+        state = "FAIL" if not result.ok else "see" if result.fix else "ok"
+        yield f"{result.check}: {state}" + (f", {result.message}" if result.check in _PUBLIC_CHECKS else "")
+
+
+def _measurements() -> Mapping[str, Any] | str:
+    with tempfile.TemporaryDirectory(prefix="rashomon-report-") as folder:
+        try:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "app.doctor.measure", folder],
+                capture_output=True,
+                text=True,
+                timeout=_MEASURE_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"none: not done in {_MEASURE_SECONDS} s"
+    try:
+        measured = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return f"none: the process ended with {done.returncode}: {last}"
+    return measured if isinstance(measured, dict) else "none"
+
+
+def _measured(measured: Mapping[str, Any] | str) -> Iterator[str]:
+    if isinstance(measured, str):
+        yield measured
+        return
+    yield f"device: {measured['device']}; loaded in {measured['load_s']:.2f} s"
+    error = measured["fp32"]
+    if isinstance(error, str):
+        yield f"fp32 products: {error}"
+    else:
+        yield f"fp32 products: relative error {error:.1e} ({'as in TF32' if error > 1e-5 else 'full fp32'})"
+    yield from _rows("speed", measured["speed"], _speed_line)
+    yield from _rows("image preparation", measured["images"], _image_line)
+    yield _sight_line(measured["sight"])
+    yield _batches_line(measured["batches"])
+
+
+def _rows(name: str, rows: Any, line: Any) -> Iterator[str]:
+    if isinstance(rows, str):
+        yield f"{name}: {rows}"
+    else:
+        yield from (f"{name}: {line(row)}" for row in rows)
+
+
+def _speed_line(row: Mapping[str, Any]) -> str:
+    prefill, decode = (f"{value:.0f} tokens/s" if value else "unknown" for value in (row["prefill"], row["decode"]))
+    peak = row["peak_memory"] / 2**20
+    return f"prompt of {row['prompt_tokens']} tokens: prefill {prefill}, decode {decode}, peak {peak:.0f} MiB"
+
+
+def _image_line(row: Mapping[str, Any]) -> str:
+    return f"{row['pixels'] / 1e6:.2f} megapixels in {row['seconds'] * 1000:.0f} ms"
+
+
+def _sight_line(sight: Any) -> str:
+    if isinstance(sight, str):
+        return f"sight check: {sight}"
+    outcome = sight["problem"] or "the model sees its images"
+    return f"sight check: {outcome}; changed {sight['changed']:.3g}, repeated {sight['repeated']:.3g}"
+
+
+def _batches_line(batches: Any) -> str:
+    if isinstance(batches, str):
+        return f"batch check: {batches}"
+    failed = "".join(f"; {way}: {reason}" for way, reason in batches["failed"].items())
+    return f"batch check: {batches['way']}, noise {batches['noise']:.2g} over {batches['tokens']} tokens{failed}"
+
+
+def _runs(workspace: Workspace) -> Iterator[str]:
+    """Yield the speed and peak memory of the runs of models that are published; names of other models may be private."""
+    listed = {model.id for model in catalog_models()}
+    known = [run for run in workspace.summaries() if run.spec.get("model") in listed and run.done]
+    for run in known:
+        seconds, errors = (sum(getattr(p, name) for p in run.progress) for name in ("seconds", "errors"))
+        peak = max(p.peak_memory for p in run.progress)
+        tokens = sum(p.tokens for p in run.progress)
+        yield (
+            f"{run.spec['model']}: {run.done} answers, {errors} errors, {seconds / run.done:.2f} s and "
+            f"{tokens / run.done:.0f} tokens an answer, peak {peak / 2**30:.2f} GiB"
+        )
+    if not known:
+        yield "none"
+
+
+def _disk_sync(workspace: Workspace) -> str:
+    """Return the times to sync 4 KiB to the workspace's disk, as a run does with every answer."""
+    folder = workspace.path
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            parts = [f"fsync {_median_ms(file.fileno(), os.fsync):.2f} ms"]
+            if sys.platform == "darwin":
+                import fcntl
+
+                parts.append(
+                    f"F_FULLFSYNC {_median_ms(file.fileno(), lambda d: fcntl.fcntl(d, fcntl.F_FULLFSYNC)):.2f} ms"
+                )
+    except OSError as error:
+        return f"sync of 4 KiB: {os.strerror(error.errno or 0)}"
+    return f"sync of 4 KiB: {', '.join(parts)}"
+
+
+def _median_ms(descriptor: int, sync: Any) -> float:
+    seconds = []
+    for _ in range(_SYNCS):
+        os.write(descriptor, bytes(4096))
+        started = perf_counter()
+        sync(descriptor)
+        seconds.append(perf_counter() - started)
+    return median(seconds) * 1000
+
+
+def _without_personal(text: str, workspace: Workspace) -> str:
+    """Return ``text`` without names, paths and keys, should a library's message hold one."""
+    for value in sorted(_personal_values(workspace), key=len, reverse=True):
+        text = re.sub(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", _REMOVED, text, flags=re.IGNORECASE)
+    return re.sub(r"(?<![\w.\]])/(?:Users|home|root|Volumes|private|var|tmp|opt)/[^\s'\",;:]*", _REMOVED, text)
+
+
+def _personal_values(workspace: Workspace) -> set[str]:
+    host = socket.gethostname()
+    home = Path.home()
+    values = {
+        host,
+        host.partition(".")[0],
+        platform.node(),
+        str(home),
+        home.name,
+        str(workspace.path),
+        workspace.path.name,
+    }
+    values |= {os.environ.get(name, "") for name in (*VARIABLES, "HF_TOKEN", "USER", "LOGNAME", "HOSTNAME", "HF_HOME")}
+    with suppress(Exception):  # there is no name for this user
+        values.add(getpass.getuser())
+    values |= set(workspace.run_names())
+    return {value for value in values if len(value) > 1 and value not in _COMMON}
+
+
+_COMMON = {"rashomon", "localhost", "root", "user", "apple", "mac", "macos", "linux", "mlx", "memory", "chip", "python"}
+"""Names of folders, users and hosts that tell nothing, but are words of a report."""

@@ -1,0 +1,246 @@
+"""Input of every export: the runs, read once, with their description."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from app.compare.tables import Comparison
+from app.exports.thumbnails import Thumbnail, make_thumbnails
+from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
+from app.report.judge_selection import caveat, judged_records, resolve_judge
+from app.report.tables import run_labels, unique_labels
+from app.store.run import RunStore
+from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
+from app.store.workspace import Workspace
+from app.text.escape import clean
+from benchmarks.base import Benchmark
+from benchmarks.failure_table import OUTCOMES
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Estimate, Media, Record, Table
+
+Files = dict[str, str | bytes]
+"""The files of an export: the path below its folder, with slashes, to the content."""
+
+
+@dataclass(frozen=True)
+class ExportedRun:
+    """A run: its records with their verdicts, and its identity.
+
+    Attributes:
+        name: The name of its folder, numbered if several have the same.
+        label: Its name in tables.
+        judge: The id of the judge whose labels are exported.
+        build: The folder of its media, which may be missing.
+    """
+
+    name: str
+    label: str
+    spec: Mapping[str, Any]
+    identity: Mapping[str, Any]
+    engines: Sequence[Mapping[str, Any]]
+    created: float
+    judge: str
+    records: Sequence[Record]
+    build: Path
+    excluded: ExcludedInstances = NONE_EXCLUDED
+
+    @cached_property
+    def outcomes(self) -> Counter[str]:
+        """The number of records by ``Record.outcome``."""
+        return Counter(record.outcome(self.judge) for record in self.records)
+
+    @property
+    def slug(self) -> str:
+        """Its model, in a form that is safe in a file name."""
+        return re.sub(r"[^A-Za-z0-9._-]+", "__", str(self.spec["model"])).strip("._")[:80] or "model"
+
+    @property
+    def file_name(self) -> str:
+        """Its name, in a form that is safe in a file name."""
+        return re.sub(r"[^A-Za-z0-9._ ()-]+", "_", self.name)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of Rashomon and of the engines' libraries."""
+        versions = {"rashomon": _version()}
+        for engine in self.engines:
+            versions |= {str(name): str(version) for name, version in (engine.get("versions") or {}).items()}
+        return versions
+
+    def facts(self, *, canonical: bool = False) -> dict[str, str]:
+        """Describe the run and its failures for people; ``canonical`` omits its time."""
+        facts = {"run": self.name}
+        if not canonical:
+            facts["created"] = datetime.fromtimestamp(self.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        facts["judge"] = self.judge + caveat(self.judge)
+        facts |= {str(key): text for key, value in self.identity.items() if (text := _words(value))}
+        if is_imported(self.spec):
+            facts |= {key: UNKNOWN for key in DECODING_KEYS if key in self.identity}
+        if len(self.engines) > 1:
+            facts["engines"] = "; ".join(
+                _words({key: value for key, value in engine.items() if value}) for engine in self.engines
+            )
+        total = len(self.records)
+        facts["asked"] = str(total)
+        if self.excluded.total:
+            facts["not asked"] = self.excluded.sentence
+        for outcome in OUTCOMES:
+            count = self.outcomes[outcome]
+            facts[outcome] = f"{count} ({100 * count / total:.2f}%)" if total else "0"
+        facts["rashomon"] = _version()
+        return facts
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """Options of an export.
+
+    Attributes:
+        canonical: Whether to omit times, memory and folders, so that equal runs give equal files.
+        width: The width of figures, a name of ``app.figures.style.WIDTHS``.
+        metric: The column of the main table that is drawn against memory; None for the first.
+        captions: LaTeX captions in place of the tables' titles, by table name.
+    """
+
+    canonical: bool = False
+    width: str = "column"
+    metric: str | None = None
+    captions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Export:
+    """Runs of one benchmark with their tables, or with those of their ``comparison`` and its ``warnings``."""
+
+    benchmark: Benchmark
+    runs: Sequence[ExportedRun]
+    tables: Sequence[Table]
+    options: ExportOptions = ExportOptions()
+    warnings: tuple[str, ...] = ()
+    comparison: Comparison | None = None
+
+    @property
+    def main(self) -> Table:
+        """The benchmark's first table."""
+        return self.tables[0]
+
+    @cached_property
+    def thumbnails(self) -> Mapping[str, Thumbnail]:
+        """Thumbnails of all media in the runs' prompts, by sha256."""
+        return make_thumbnails(
+            (run.build, media) for run in self.runs for record in run.records for media in media_of(record)
+        )
+
+    def prefixed(self) -> Iterator[tuple[str, ExportedRun]]:
+        """Yield the prefix of each run's file names, "" for a single run, and the run."""
+        for run in self.runs:
+            yield (f"{run.file_name}." if len(self.runs) > 1 else ""), run
+
+    def runs_table(self) -> Table:
+        """Return a table that describes the runs: the facts they share first, then those that differ."""
+        facts_by_run = {run.label: run.facts(canonical=self.options.canonical) for run in self.runs}
+        keys = list(dict.fromkeys(key for facts in facts_by_run.values() for key in facts))
+        rows: list[tuple[str, tuple[str, ...]]] = []
+        differing: list[tuple[str, tuple[str, ...]]] = []
+        for key in keys:
+            values = {facts.get(key, "none") for facts in facts_by_run.values()}
+            if len(values) == 1:
+                rows.append((key, (values.pop(),)))
+            else:
+                differing += [(f"{label} / {key}", (facts.get(key, "none"),)) for label, facts in facts_by_run.items()]
+        differing.sort(key=lambda row: list(facts_by_run).index(row[0].rpartition(" / ")[0]))
+        return Table("runs", "What was run", ("value",), (*rows, *differing), judges=())
+
+
+def load_runs(workspace: Workspace, folders: Sequence[Path], judge: str | None) -> list[ExportedRun]:
+    """Load the runs in ``folders``, with the labels of ``judge``; None stands for the first run's first judge."""
+    stores = [RunStore.read(folder) for folder in folders]
+    try:
+        labels, names = run_labels(stores), unique_labels([folder.name for folder in folders])
+        judge_id = resolve_judge(stores, judge)
+        return [
+            ExportedRun(
+                name,
+                label,
+                known_spec(spec := store.meta("spec")),
+                known_identity(store.meta("identity"), spec),
+                store.engines(),
+                store.meta("created"),
+                judge_id,
+                judged_records(store, judge),
+                workspace.build_of(store),
+                ExcludedInstances.load(store),
+            )
+            for name, label, store in zip(names, labels, stores, strict=True)
+        ]
+    finally:
+        for store in stores:
+            store.close()
+
+
+def headline_metrics(export: Export, run: ExportedRun) -> dict[str, Estimate]:
+    """Return a run's metrics for other tools: the cells of its rows in the main table, by name.
+
+    For a run without a value there, such as one of open questions alone, they come from the first table in which it has one,
+    with the table's name as a prefix. With several rows, each row's own name is a prefix too: "Context-Memory / OAR / ER".
+    """
+    for table in export.tables:
+        metrics: dict[str, Estimate] = {}
+        for row, cells in table.rows:
+            if row == run.label or row.startswith(f"{run.label} / "):
+                place = [
+                    *([table.name] if table is not export.main else []),
+                    *row.removeprefix(run.label).split(" / ")[1:],
+                ]
+                for column, cell in zip(table.columns, cells, strict=True):
+                    if isinstance(cell, Estimate) and cell.value is not None:
+                        metrics[" / ".join((*place, column))] = cell
+        if metrics:
+            return metrics
+    return {}
+
+
+def is_right(benchmark: Benchmark, run: ExportedRun, record: Record) -> bool | None:
+    """Return whether an answer's label is right under its condition; None if no table counts it.
+
+    An answer with nothing to label counts as the benchmark's tables count it.
+    """
+    outcome, label_metrics = record.outcome(run.judge), benchmark.label_metrics()
+    label = record.verdicts[run.judge].label if outcome == "labelled" else None
+    if outcome == "unparsed" and label_metrics is not None:
+        label = label_metrics.unparsed
+    return None if label is None else benchmark.correct(record.instance.condition, label)
+
+
+def media_of(record: Record) -> list[Media]:
+    """Return the media of a record's prompt, in order."""
+    return [part for part in record.instance.parts if isinstance(part, Media)]
+
+
+def benchmark_of(runs: Sequence[ExportedRun]) -> Benchmark:
+    """Return the benchmark of the runs."""
+    return get_benchmark(runs[0].spec["benchmark"])
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_words(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_words, value))
+    return "" if value is None else clean(str(value))
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("rashomon")
+    except PackageNotFoundError:
+        return "unknown"

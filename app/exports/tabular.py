@@ -1,0 +1,137 @@
+"""Export of tables and samples to CSV, Markdown, JSON, JSON lines and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from app.exports.export_input import Export, ExportedRun, Files
+from app.report.render import cell_text, to_csv, to_json, to_markdown
+from app.report.samples import sample_to_json, sample_to_row
+from app.text.escape import spreadsheet_cell
+from benchmarks.vocabulary import Cell, Estimate, Table, canonical_json
+
+
+def to_csv_files(export: Export) -> Files:
+    """Return ``NAME.csv`` for each table, ``runs.csv``, and ``samples.csv`` for each run."""
+    files: Files = {f"{table.name}.csv": to_csv(table) for table in (*export.tables, export.runs_table())}
+    for prefix, run in export.prefixed():
+        files[f"{prefix}samples.csv"] = _samples_csv(run, canonical=export.options.canonical)
+    return files
+
+
+def to_markdown_files(export: Export) -> Files:
+    """Return ``tables.md``: every table, and a description of the runs."""
+    return {"tables.md": "\n".join(to_markdown(table) for table in (*export.tables, export.runs_table()))}
+
+
+def to_json_files(export: Export) -> Files:
+    """Return ``results.json`` with the runs and all tables, and ``samples.jsonl`` for each run, exactly as stored."""
+    runs = [run_to_json(run, canonical=export.options.canonical) for run in export.runs]
+    results = {"runs": runs, "tables": [to_json(table) for table in export.tables]}
+    files: Files = {"results.json": json.dumps(results, indent=2, sort_keys=True, ensure_ascii=False) + "\n"}
+    for prefix, run in export.prefixed():
+        rows = (
+            sample_to_json(record, canonical=export.options.canonical, remarks=export.benchmark.remarks(record))
+            for record in run.records
+        )
+        files[f"{prefix}samples.jsonl"] = "".join(
+            json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n" for row in rows
+        )
+    return files
+
+
+def to_parquet_files(export: Export) -> Files:
+    """Return ``tables.parquet``, a row for each cell, and ``samples.parquet``, a row for each answer of all runs.
+
+    The files' metadata describe the runs, as JSON under ``rashomon``.
+    """
+    metadata = canonical_json([run_to_json(run, canonical=export.options.canonical) for run in export.runs])
+    cells = [
+        {"table": table.name, "row": label, "column": column, **_cell(cell, table)}
+        for table in export.tables
+        for label, cells in table.rows
+        for column, cell in zip(table.columns, cells, strict=True)
+    ]
+    rows = [
+        {"run": run.name, "model": run.label, **_row(run, sample_to_json(record, canonical=export.options.canonical))}
+        for run in export.runs
+        for record in run.records
+    ]
+    return {"tables.parquet": _parquet(cells, metadata), "samples.parquet": _parquet(rows, metadata)}
+
+
+def run_to_json(run: ExportedRun, *, canonical: bool) -> dict[str, Any]:
+    """Describe a run as JSON: its spec, its identity, the judge, and the counts of outcomes."""
+    description: dict[str, Any] = {
+        "name": run.name,
+        "spec": dict(run.spec),
+        "identity": dict(run.identity),
+        "judge": run.judge,
+        "outcomes": dict(sorted(run.outcomes.items())),
+        "excluded": run.excluded.to_json(),
+        "versions": run.versions,
+    }
+    if canonical:
+        del description["spec"]["data"]
+    else:
+        description |= {"created": run.created, "engines": list(run.engines)}
+    return description
+
+
+def _samples_csv(run: ExportedRun, *, canonical: bool) -> str:
+    rows = [sample_to_row(record, run.judge, canonical=canonical) for record in run.records]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        values = (row.get(column) for column in columns)
+        writer.writerow([spreadsheet_cell(v) if isinstance(v, str) else v for v in values])
+    return out.getvalue()
+
+
+def _cell(cell: Cell, table: Table) -> dict[str, Any]:
+    text = cell_text(cell, table.percent)
+    if isinstance(cell, Estimate):
+        unknown = cell.value is not None and not cell.n  # a published value
+        n = None if unknown else cell.n
+        values = (cell.value, cell.low, cell.high, cell.sd, n, cell.reason)
+    else:
+        values = (float(cell) if isinstance(cell, int) else None, None, None, None, None, "")
+    return {**dict(zip(("value", "low", "high", "sd", "n", "reason"), values, strict=True)), "text": text}
+
+
+def _row(run: ExportedRun, row: dict[str, Any]) -> dict[str, Any]:
+    verdict_of_judge = row["verdicts"].get(run.judge, {})
+    pairs = {
+        key: [{"name": name, "value": value} for name, value in row[key].items()] for key in ("strata", "references")
+    }
+    verdicts = [{"judge": judge, **verdict} for judge, verdict in row["verdicts"].items()]
+    label = {"judge": run.judge, "label": verdict_of_judge.get("label"), "status": verdict_of_judge.get("status")}
+    return {**row, **pairs, "verdicts": verdicts, **label}
+
+
+def _parquet(rows: list[dict[str, Any]], metadata: str) -> bytes:
+    import pyarrow
+    from pyarrow import parquet
+
+    # pyarrow's schema inference misses a column that is absent from the first rows.
+    columns = dict.fromkeys(key for row in rows for key in row)
+    table = pyarrow.table({key: [_storable(row.get(key)) for row in rows] for key in columns})
+    table = table.replace_schema_metadata({"rashomon": metadata.encode("utf-8", "backslashreplace")})
+    out = io.BytesIO()
+    parquet.write_table(table, out, compression="zstd")
+    return out.getvalue()
+
+
+def _storable(value: Any) -> Any:
+    """Return ``value`` with lone surrogates, which UTF-8 cannot encode, as visible escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {key: _storable(item) for key, item in value.items()}
+    return [_storable(item) for item in value] if isinstance(value, list) else value

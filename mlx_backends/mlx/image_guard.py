@@ -1,0 +1,43 @@
+"""Guard of a model's image features: they must reach every image position of the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any
+
+from mlx_backends.sight_check import ImageFeaturesError
+
+_PIXELS = ("pixel_values", "pixel_values_videos")
+
+
+def guard_image_features(model: Any, image_tokens: Set[int]) -> None:
+    """Make ``model.get_input_embeddings`` raise ImageFeaturesError where the encoder's output is missing at an image's position.
+
+    Such a position has the embedding of its placeholder token, or a value that is not finite. ``image_tokens`` are the
+    ids of the placeholder tokens. A model that keeps image features apart from its embeddings is left as it is.
+    """
+    embed = model.get_input_embeddings
+
+    def guarded(input_ids: Any = None, pixel_values: Any = None, **others: Any) -> Any:
+        has_pixels = pixel_values is not None or any(others.get(name) is not None for name in _PIXELS)
+        placeholders = sorted(image_tokens) if has_pixels and input_ids is not None else []
+        # The text's embeddings come first, because a model may keep the positions of its last call.
+        texts = embed(input_ids) if placeholders else None
+        output = embed(input_ids, pixel_values, **others)
+        if texts is not None:
+            _check(input_ids, texts.inputs_embeds, output.inputs_embeds, placeholders)
+        return output
+
+    model.get_input_embeddings = guarded
+
+
+def _check(input_ids: Any, texts: Any, merged: Any, placeholders: list[int]) -> None:
+    import mlx.core as mx
+
+    if merged.shape != texts.shape:
+        return
+    is_image = (input_ids[..., None] == mx.array(placeholders)).any(axis=-1)
+    reached = (merged != texts).any(axis=-1) & mx.isfinite(merged).all(axis=-1)
+    total, missing = (int(count) for count in (is_image.sum(), (is_image & ~reached).sum()))
+    if missing:
+        raise ImageFeaturesError(f"its image features reach {total - missing} of {total} image positions of a prompt.")

@@ -1,0 +1,214 @@
+"""Sight check: a model's next token must depend on each image of its prompt, and be the same when asked twice.
+
+It runs before a worker's first answer, on a request with one image and on one with several. Each image is replaced by
+its inverted mirror image, a single one by a blank image too, of the same size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Media, Message, Part, Request
+
+if TYPE_CHECKING:
+    from mlx_backends.base import Backend, MediaPath
+    from mlx_backends.core.probe import Probe
+
+MAX_NOISE = 1e-3
+"""Greatest change of a logprob when a request is repeated, as a share of the range of the likeliest tokens' logprobs.
+
+Rounding stays below it; a model that reads beyond its tensors, as DeepSeek-VL2 in mlx-vlm 0.7.10, changes by about 1.
+"""
+
+_FORCED = (0,)
+"""One forced token: its logits are those right after the prompt."""
+
+
+class ImageFeaturesError(ModelError):
+    """Image features that do not reach every image position of a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class SightCheck:
+    """Result of the sight check.
+
+    ``requests`` and ``images`` were checked. The greatest change of a logprob, in nats: ``repeated`` when a request was
+    repeated, ``changed`` the smallest one over the images, each replaced by another. ``problem`` says in a clause what is
+    wrong; it is empty where nothing is.
+    """
+
+    requests: int
+    images: int
+    repeated: float
+    changed: float
+    problem: str = ""
+
+
+class ReplaceableMedia:
+    """A :data:`MediaPath` whose media can be joined by temporary images."""
+
+    def __init__(self, media: MediaPath) -> None:
+        self._media = media
+        self._added: dict[str, Path] = {}
+
+    def __call__(self, medium: Media) -> Path:
+        return self._added.get(medium.name) or self._media(medium)
+
+    @contextmanager
+    def temporary(self) -> Iterator[Callable[[Any], Media]]:
+        """Yield a function that adds a picture until the context ends, and returns its :class:`Media`."""
+        with tempfile.TemporaryDirectory(prefix="rashomon-sight-") as folder:
+
+            def add(picture: Any) -> Media:
+                path = Path(folder) / "picture.png"
+                picture.save(path)
+                medium = Media(hashlib.sha256(path.read_bytes()).hexdigest(), ".png")
+                self._added[medium.name] = path.rename(path.with_name(medium.name))
+                return medium
+
+            try:
+                yield add
+            finally:
+                self._added.clear()
+
+
+def check_sight(
+    backend: Backend, media: ReplaceableMedia, selected: Sequence[Request], stop: Callable[[], bool] = lambda: False
+) -> SightCheck | None:
+    """Return the result of a loaded ``backend`` for the :func:`sight_requests` ``selected``.
+
+    None if there are none, if none can be prepared (each becomes an error in its turn), or if ``stop`` returns True meanwhile.
+    ``media`` is the function with which the backend was loaded.
+    """
+    result = SightCheck(len(selected), 0, 0.0, 0.0)
+    for request in (replace(request, form=None) for request in selected):
+        try:
+            backend.probe(request, ())
+        except Exception:
+            continue
+        try:
+            for step in _check_request(backend, media, request):
+                if stop():
+                    return None
+                result = _combined(result, step)
+                if result.problem:
+                    return result
+        except ImageFeaturesError as error:
+            return replace(result, problem=str(error).rstrip("."))
+    return result if result.images else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    repeated: float = 0.0
+    changed: float | None = None
+    problem: str = ""
+
+
+def _combined(result: SightCheck, step: _Step) -> SightCheck:
+    repeated = max(result.repeated, step.repeated)
+    if step.changed is None:
+        return replace(result, repeated=repeated, problem=step.problem)
+    smallest = min(result.changed, step.changed) if result.images else step.changed
+    return replace(result, images=result.images + 1, repeated=repeated, changed=smallest, problem=step.problem)
+
+
+def _check_request(backend: Backend, media: ReplaceableMedia, request: Request) -> Iterator[_Step]:
+    """Yield the result of repeating a request, then that of replacing each of its images."""
+    images = _images(request)
+    first = backend.probe(request, _FORCED)
+    noise = _change(first, backend.probe(request, _FORCED))
+    if noise > MAX_NOISE * _range(first):
+        yield _Step(noise, problem=f"its logits change by {noise:.3g} when the same request is repeated")
+    yield _Step(noise)
+    rows, place = backend.image_rows(request), -1.0
+    for number, image in enumerate(images):
+        which = f"image {number + 1} of {len(images)}" if len(images) > 1 else "the image"
+        with media.temporary() as add:
+            pictures = _variants(media(image), image)[: 2 if len(images) == 1 else 1]
+            variants = [_with_image(request, number, add(picture)) for picture in pictures]
+            change = max(_change(first, backend.probe(variant, _FORCED)) for variant in variants)
+            last_place, place = place, _place_of_change(rows, backend.image_rows(variants[0]), place + 1)
+        if place < 0:
+            yield _Step(noise, change, f"its image features stay the same when {which} is replaced")
+        elif change <= noise:
+            yield _Step(noise, change, f"its logits stay the same when {which} is replaced")
+        elif place <= last_place:
+            yield _Step(noise, change, f"{which} is read in the place of an earlier one")
+        yield _Step(noise, change)
+
+
+def _images(request: Request) -> list[Media]:
+    parts = (part for message in request.messages for part in message.parts)
+    return [part for part in parts if isinstance(part, Media) and part.modality == "image"]
+
+
+def sight_requests(requests: Sequence[Request]) -> list[Request]:
+    """Return the requests to check: the first with one image, and the one with the fewest of several different images."""
+    single = next((request for request in requests if len(_images(request)) == 1), None)
+    several = [request for request in requests if len(set(_images(request))) == len(_images(request)) > 1]
+    fewest = min(several, key=lambda request: len(_images(request)), default=None)
+    return [request for request in (single, fewest) if request is not None]
+
+
+def _variants(path: Path, image: Media) -> tuple[Any, Any]:
+    """Return the inverted mirror image of an image and a blank one, both of its size and without marks."""
+    from PIL import Image, ImageOps
+
+    from benchmarks.media import load_image, read_media
+
+    picture = load_image(read_media(path, image), None, ())
+    inverted = ImageOps.invert(ImageOps.mirror(picture.convert("RGB")))
+    grey = 96 if picture.convert("L").getextrema() == (160, 160) else 160
+    return inverted, Image.new("RGB", picture.size, (grey, grey, grey))
+
+
+def _with_image(request: Request, number: int, image: Media) -> Request:
+    """Return ``request`` with its image ``number`` replaced by ``image``, marks included."""
+    messages, index = [], 0
+    for message in request.messages:
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, Media) and part.modality == "image":
+                parts.append(replace(image, marks=part.marks) if index == number else part)
+                index += 1
+            else:
+                parts.append(part)
+        messages.append(Message(message.role, tuple(parts)))
+    return replace(request, messages=tuple(messages))
+
+
+def _change(first: Probe, second: Probe) -> float:
+    """Return the greatest change of a logprob among the likeliest tokens of two probes."""
+    before, after = dict(first.top[0]), dict(second.top[0])
+    common = before.keys() & after.keys()
+    floor = min(*before.values(), *after.values())
+    changes = [abs(before[token] - after[token]) for token in common]
+    changes += [abs(value - floor) for top in (before, after) for token, value in top.items() if token not in common]
+    return max(changes)
+
+
+def _range(probe: Probe) -> float:
+    logprobs = [logprob for _, logprob in probe.top[0]]
+    return max(logprobs) - min(logprobs)
+
+
+def _place_of_change(before: Any | None, after: Any | None, unknown: float) -> float:
+    """Return the mean image position at which the model's input changed, weighted by the change.
+
+    ``unknown`` if the engine does not show its input; negative if nothing changed.
+    """
+    import numpy as np
+
+    if before is None or after is None or before.shape != after.shape:
+        return unknown
+    changes = np.abs(before - after).mean(axis=-1)
+    total = changes.sum()
+    return float((changes * np.arange(len(changes))).sum() / total) if total > 0 else -1.0

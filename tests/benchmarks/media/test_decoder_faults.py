@@ -1,0 +1,41 @@
+"""Decoders that do not work here: an error of its own kind, never a damaged medium."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from benchmarks.errors import DecoderError, MediaError
+from benchmarks.media.decoder import run_decoder
+from benchmarks.media.video import load_frames, probe_clip
+from tests.support.media import video
+
+
+def test_a_changed_function_of_the_library_is_no_damaged_video(monkeypatch: pytest.MonkeyPatch) -> None:
+    import av
+
+    clip = video()
+    monkeypatch.setattr(av, "open", lambda file, mode="r": None)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        probe_clip(io.BytesIO(clip))
+    monkeypatch.delattr(av, "open")
+    with pytest.raises(AttributeError):
+        probe_clip(io.BytesIO(clip))
+
+
+def test_a_truncated_video_is_still_damaged() -> None:
+    with pytest.raises(MediaError, match="truncated"):
+        probe_clip(io.BytesIO(video()[:400]))
+
+
+def test_what_the_child_raises_is_named_and_the_next_request_works() -> None:
+    with pytest.raises(DecoderError, match="KeyError: 'hologram'"):
+        list(run_decoder("hologram", "the hologram", b"bytes"))
+    assert len(load_frames(video(), 3)) == 3
+
+
+def test_metadata_that_are_not_utf8_do_no_harm() -> None:
+    clip = video(kind="matroska", metadata={"title": "plain title"}).replace(b"plain title", b"\xff\xfe\xfdn title")
+    assert b"\xff\xfe\xfd" in clip
+    assert len(load_frames(clip, 3)) == 3

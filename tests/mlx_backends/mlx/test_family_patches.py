@@ -1,0 +1,132 @@
+"""Faults of mlx-vlm in single families: each is there without its patch, and gone with it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx import nn
+from mlx_vlm.models.cache import make_prompt_cache
+
+from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Text
+from mlx_backends.mlx import load as loading
+from mlx_backends.models import model_types
+from mlx_backends.registry import describe, load_backend
+from tests.support import tiny_models
+from tests.support.model_matrix import SEEN, Subject
+
+PATCHES = ("fastvlm_several_images", "gemma3_image_attention", "internvl_gelu")
+
+
+def loaded(family: str, folder: Path) -> Any:
+    return loading.load(tiny_models.FAMILIES[family](folder / family))[0]
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_a_patch_still_finds_its_fault(name: str) -> None:
+    assert import_module(f"mlx_backends.mlx.patches.{name}").apply_patch(), "delete the patch"
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_a_token_of_gemma_3s_image_sees_the_whole_image(
+    patched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loaded("gemma3", tmp_path)
+    text = model.language_model.model
+    if not patched:
+        monkeypatch.setattr(type(text), "__call__", inspect.unwrap(type(text).__call__))
+    image = text.image_token = model.config.image_token_index
+    ids = mx.array([[5, 6, *[image] * 4, 7, 8, *[image] * 4, 9]])
+    embeddings = np.random.default_rng(0).standard_normal((1, ids.shape[1], 64)).astype(np.float32)
+
+    def hidden(changed: int) -> Any:
+        other = embeddings.copy()
+        other[:, changed] += 1
+        cache = make_prompt_cache(model.language_model)
+        return np.array(text(ids, mx.array(other), cache=cache))[0]
+
+    first, last, behind, next_image = hidden(2), hidden(5), hidden(7), hidden(8)
+    base = hidden(ids.shape[1] - 1)
+    assert (np.abs(last[2] - base[2]).max() > 1e-3) == patched
+    assert np.abs(first[5] - base[5]).max() > 1e-3
+    assert np.abs(behind[:7] - base[:7]).max() < 1e-6  # text stays causal
+    assert np.abs(next_image[:8] - base[:8]).max() < 1e-6  # and no image sees the next one
+
+
+def test_gemma_3_reads_a_cached_prefix_as_a_whole_prompt(tmp_path: Path) -> None:
+    model = loaded("gemma3", tmp_path)
+    text = model.language_model.model
+    image = text.image_token = model.config.image_token_index
+    ids = mx.array([[*range(10, 40), *[image] * 4, 7, 8, *[image] * 4, 9]])
+    embeddings = mx.random.normal((1, ids.shape[1], 64), key=mx.random.key(0))
+    whole = np.array(text(ids, mx.array(embeddings), cache=make_prompt_cache(model.language_model)))[0]
+    cache = make_prompt_cache(model.language_model)
+    parts = [text(ids[:, a:b], embeddings[:, a:b], cache=cache) for a, b in [(0, 36), (36, 40), (40, 41)]]
+    np.testing.assert_allclose(np.concatenate([np.array(part)[0] for part in parts]), whole, atol=2e-4)
+
+
+def test_a_prompt_of_gemma_3_with_an_image_begins_with_one_bos_token(tmp_path: Path) -> None:
+    subject = Subject("gemma3", tmp_path)
+    probe = subject.backend.probe(subject._asked(subject.noise(1), Text("Why?")), [])
+    bos = subject.backend._tokenizer.bos_token_id
+    subject.close()
+    assert probe.token_ids[0] == bos
+    assert probe.token_ids.count(bos) == 1
+
+
+@pytest.fixture
+def fastvlm(tmp_path: Path) -> Iterator[Any]:
+    with import_module("tests.support.tiny_models.fastvlm").shrunk():
+        yield loaded("fastvlm", tmp_path)
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_fastvlm_keeps_texts_between_images_in_place(
+    fastvlm: Any, patched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    combine = type(fastvlm).prepare_inputs_for_multimodal
+    monkeypatch.setattr(type(fastvlm), "prepare_inputs_for_multimodal", combine if patched else inspect.unwrap(combine))
+    images = mx.stack([mx.full((2, 64), 100.0), mx.full((2, 64), 200.0), mx.full((2, 64), 300.0)])
+    ids = mx.array([[5, -200, 6, 7, -200, 8, 9, -200, 10]])
+    mixed = np.array(fastvlm.prepare_inputs_for_multimodal(images, ids, mx.ones(ids.shape, mx.int32)))[0]
+    texts = np.array(fastvlm.language_model.model.embed_tokens(mx.array([5, 6, 7, 8, 9, 10])))
+    one, two, three = (np.array(image) for image in images)
+    expected = np.concatenate([texts[:1], one, texts[1:3], two, texts[3:5], three, texts[5:]])
+    assert (mixed.shape == expected.shape and np.array_equal(mixed, expected)) == patched
+
+
+def test_internvl_takes_the_exact_gelu(tmp_path: Path) -> None:
+    model = loaded("internvl", tmp_path)
+    values = mx.linspace(-3, 3, 101)
+    parts = [module for _, module in model.named_modules() if isinstance(module, nn.GELU)]
+    assert len(parts) == 3  # of two layers and the projector
+    assert all(mx.array_equal(part(values), nn.gelu(values)) for part in parts)
+
+
+def test_granite_vision_is_refused_as_long_as_it_sees_one_image_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_models.granite_vision(tmp_path / "granite")
+    with pytest.raises(ModelError, match="granite_vision"):
+        load_backend(str(folder), lambda medium: tmp_path / medium.name)
+    monkeypatch.setattr(model_types, "REFUSED", {})
+    monkeypatch.setattr(loading, "REFUSED", {})
+    monkeypatch.setitem(tiny_models.FAMILIES, "granite_vision", lambda _: folder)
+    subject = Subject("granite_vision", tmp_path / "subject")
+    a, b, c = map(subject.noise, range(3))
+    logits, other = (subject._logits(subject._asked(a, Text(" and "), image, Text(" Which?"))) for image in (b, c))
+    subject.close()
+    assert subject._change(logits, other) < SEEN, "it sees the second image now: have it run"
+
+
+def test_repairs_that_change_answers_are_part_of_the_engine(tmp_path: Path) -> None:
+    repaired = describe(str(tiny_models.gemma3(tmp_path / "gemma3")))
+    assert repaired.versions["patches"] == "gemma3_image_attention,one_bos"
+    assert "patches" not in describe(str(tiny_models.lfm2_vl(tmp_path / "lfm2_vl"))).versions

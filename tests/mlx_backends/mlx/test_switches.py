@@ -1,0 +1,32 @@
+"""The switches for Macs: what they read, and that they change no answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlx_backends.mlx import switches
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", True), ("true", True), ("0", False), (" OFF ", False)])
+def test_a_switch_is_on_unless_it_says_off(value: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(switches.SERIAL_IMAGES, value)
+    assert switches.is_on(switches.SERIAL_IMAGES) is expected
+
+
+def test_full_fp32_leaves_what_the_user_says() -> None:
+    assert switches.with_full_fp32({"A": "b"}) == {"A": "b", "MLX_ENABLE_TF32": "0"}
+    assert switches.with_full_fp32({"MLX_ENABLE_TF32": "1"}) == {"MLX_ENABLE_TF32": "1"}
+
+
+def test_the_precision_of_fp32_is_a_fact_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLX_ENABLE_TF32", raising=False)
+    assert switches.float_facts("mlx-vlm", "cpu") == switches.float_facts("openai", "remote") == {}
+    assert switches.float_facts("mlx-vlm", "metal") == {"environment": {"MLX_ENABLE_TF32": "not set"}}
+    monkeypatch.setenv("MLX_ENABLE_TF32", "0")
+    assert switches.float_facts("mlx-lm", "cuda") == {"environment": {"MLX_ENABLE_TF32": "0"}}
+
+
+def test_a_function_that_fails_inline_is_a_failed_future() -> None:
+    executor = switches.InlineExecutor()
+    assert executor.submit(pow, 2, exp=3).result() == 8
+    assert isinstance(executor.submit(int, "x").exception(), ValueError)

@@ -1,0 +1,59 @@
+"""Types of models that mlx-vlm has, by its files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mlx_backends.models.catalog import catalog_models
+from mlx_backends.models.discovery import cached_models
+from mlx_backends.models.model_types import REFUSED, type_problem
+
+
+@pytest.mark.parametrize("kind", ["qwen3_5", "gemma3", "llava_qwen2", "SmolVLM", "lfm2-vl"])
+def test_a_known_type_has_no_problem(kind: str) -> None:
+    assert type_problem({"model_type": kind}) is None
+
+
+def test_an_unknown_type_is_named_with_the_nearest(tmp_path: Path) -> None:
+    problem = type_problem({"model_type": "gemma3_vl"})
+    assert problem is not None
+    assert "'gemma3_vl'" in problem
+    assert "'gemma3'" in problem
+
+
+@pytest.mark.parametrize("kind", [None, 7, "", "quaggle"])
+def test_a_type_like_no_other_is_named_alone(kind: object) -> None:
+    problem = type_problem({"model_type": kind})
+    assert problem is not None
+    assert "nearest" not in problem
+
+
+@pytest.mark.parametrize("kind", ["moondream1", "moondream2", *REFUSED])
+def test_a_refused_type_has_its_reason(kind: str) -> None:
+    problem = type_problem({"model_type": kind})
+    assert problem is not None
+    assert "refused" in problem
+
+
+def test_a_cached_model_of_an_unknown_type_has_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    commit = "0" * 40
+    folder = tmp_path / "models--org--new" / "snapshots" / commit
+    folder.mkdir(parents=True)
+    (tmp_path / "models--org--new" / "refs").mkdir()
+    (tmp_path / "models--org--new" / "refs" / "main").write_text(commit)
+    (folder / "config.json").write_text(json.dumps({"model_type": "gemma3_vl", "vision_config": {"a": 1}}))
+    for name in ("tokenizer.json", "preprocessor_config.json"):
+        (folder / name).write_text("{}")
+    header = b"{}      "
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    (model,) = cached_models()
+    assert "'gemma3'" in (model.problem or "")
+
+
+def test_a_model_of_no_paper_is_unverified() -> None:
+    assert all(model.benchmarks or model.unverified for model in catalog_models())
+    assert not any(model.benchmarks and model.unverified for model in catalog_models())

@@ -1,0 +1,84 @@
+"""Tiny random models of the real architectures, with the real layouts of image tokens and processors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.support.tiny_models.base import TEXTS
+from tests.support.tiny_models.deepseek_vl_v2 import build as deepseek_vl_v2
+from tests.support.tiny_models.fastvlm import build as fastvlm
+from tests.support.tiny_models.gemma3 import build as gemma3
+from tests.support.tiny_models.gemma3n import build as gemma3n
+from tests.support.tiny_models.gemma4 import build as gemma4
+from tests.support.tiny_models.glm4v import build as glm4v
+from tests.support.tiny_models.granite_vision import build as granite_vision
+from tests.support.tiny_models.idefics3 import build as idefics3
+from tests.support.tiny_models.internvl import build as internvl
+from tests.support.tiny_models.internvl_chat import build as internvl_chat
+from tests.support.tiny_models.lfm2_vl import build as lfm2_vl
+from tests.support.tiny_models.llava import build as llava
+from tests.support.tiny_models.mistral3 import build as mistral3
+from tests.support.tiny_models.paligemma import build as paligemma
+from tests.support.tiny_models.phi3_v import build as phi3_v
+from tests.support.tiny_models.pixtral import build as pixtral
+from tests.support.tiny_models.qwen2_5_vl import build as qwen2_5_vl
+from tests.support.tiny_models.qwen2_vl import build as qwen2_vl
+from tests.support.tiny_models.qwen3_5 import build as qwen3_5
+from tests.support.tiny_models.qwen3_vl import build as qwen3_vl
+from tests.support.tiny_models.qwen3_vl_moe import build as qwen3_vl_moe
+from tests.support.tiny_models.smolvlm import build as smolvlm
+
+__all__ = [
+    "FAMILIES",
+    "TEXTS",
+    "deepseek_vl_v2",
+    "fastvlm",
+    "gemma3",
+    "gemma3n",
+    "gemma4",
+    "glm4v",
+    "granite_vision",
+    "idefics3",
+    "internvl",
+    "internvl_chat",
+    "lfm2_vl",
+    "llava",
+    "mistral3",
+    "paligemma",
+    "phi3_v",
+    "pixtral",
+    "qwen2_5_vl",
+    "qwen2_vl",
+    "qwen3_5",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "smolvlm",
+]
+
+FAMILIES: Mapping[str, Callable[[Path], Path]] = {
+    # of CMC-Bench's paper and of assets/models.json
+    "deepseek_vl_v2": deepseek_vl_v2,
+    "gemma3n": gemma3n,
+    "internvl_chat": internvl_chat,
+    "lfm2_vl": lfm2_vl,
+    "llava": llava,
+    "phi3_v": phi3_v,
+    "qwen2_5_vl": qwen2_5_vl,
+    "qwen2_vl": qwen2_vl,
+    "qwen3_vl": qwen3_vl,
+    "qwen3_vl_moe": qwen3_vl_moe,
+    # others
+    "fastvlm": fastvlm,
+    "gemma3": gemma3,
+    "gemma4": gemma4,
+    "glm4v": glm4v,
+    "idefics3": idefics3,
+    "internvl": internvl,
+    "mistral3": mistral3,
+    "paligemma": paligemma,
+    "pixtral": pixtral,
+    "qwen3_5": qwen3_5,
+    "smolvlm": smolvlm,
+}
+"""The function that builds a tiny model of each family in a folder."""
