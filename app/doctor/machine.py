@@ -12,7 +12,7 @@ from app.store.workspace import Workspace
 from app.system.mac import PANIC_FOLDER, load_warnings, recent_panics
 from app.system.requirements import hidden_problem, machine_problem, macos_version
 from app.text.escape import size
-from mlx_backends.mlx.switches import NO_WIRED_LIMIT, SERIAL_IMAGES
+from mlx_backends.mlx.metal.switches import NO_WIRED_LIMIT, SERIAL_IMAGES
 from mlx_backends.pytorch import spec
 
 _SECONDS = 60

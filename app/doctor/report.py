@@ -26,7 +26,7 @@ from app.system.mac import load_warnings, recent_panics
 from app.text.escape import clean
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
-from mlx_backends.mlx.switches import NO_WIRED_LIMIT, SERIAL_IMAGES, TF32, is_on
+from mlx_backends.mlx.metal.switches import NO_WIRED_LIMIT, SERIAL_IMAGES, TF32, is_on
 from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.host import host_info
 from mlx_backends.models.memory_estimate import memory_fit

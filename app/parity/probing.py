@@ -18,7 +18,7 @@ from app.system.logs import Log
 from benchmarks.errors import RashomonError, StoreError
 from mlx_backends import remote
 from mlx_backends.imported import IMPORTED
-from mlx_backends.mlx.switches import with_full_fp32
+from mlx_backends.mlx.metal.switches import with_full_fp32
 from mlx_backends.policy import PREFIX
 from mlx_backends.registry import describe
 

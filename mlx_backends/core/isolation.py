@@ -8,7 +8,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from benchmarks.errors import ModelError
-from mlx_backends.core.template_process import bound_templates
+from mlx_backends.core.prompts.template_process import bound_templates
 
 
 @contextmanager

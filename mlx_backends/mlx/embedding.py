@@ -11,7 +11,7 @@ from benchmarks.errors import ModelError
 from benchmarks.text_model import Embedder
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
-from mlx_backends.mlx.fault_recovery import FaultRecovery
+from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
 from mlx_backends.models.discovery import ModelInfo, inspect, resolve
 from mlx_backends.models.memory_estimate import device_info, memory_fit
 from mlx_backends.models.tokenizer_limits import check_tokenizer

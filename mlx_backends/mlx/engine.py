@@ -33,9 +33,9 @@ class MLXEngine(Engine):
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         """Load ``model``. Raises ModelError for one that cannot be loaded, or does not fit in memory without ``force``."""
         model_info = inspect(resolve(model))
-        from mlx_backends.mlx.fault_recovery import FaultRecovery
         from mlx_backends.mlx.load import check_supported, check_text_supported
-        from mlx_backends.mlx.memory_limits import MemoryLimits
+        from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
+        from mlx_backends.mlx.metal.memory_limits import MemoryLimits
         from mlx_backends.models.memory_estimate import device_info
 
         has_vision = model_info.engine == "mlx-vlm"

@@ -27,10 +27,10 @@ from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
-from mlx_backends.core.text_prompt import TextPrompter
-from mlx_backends.mlx.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
+from mlx_backends.core.prompts.text_prompt import TextPrompter
 from mlx_backends.mlx.lm_batch import TextRow, make_rows
-from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
+from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
+from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
 
 WIDTH = 8
 """Requests answered in a batch, by a model that is proven to answer them as it does alone."""

@@ -12,8 +12,8 @@ from typing import Any
 from benchmarks.vocabulary import Request
 from mlx_backends.base import MediaPath
 from mlx_backends.core.audio_video import AudioVideoReader, MediaKey, SampledAudio, SampledVideo
-from mlx_backends.core.chat_prompt import Prompt, Prompter
 from mlx_backends.core.images import KeyedImage, ProcessedImages, keyed_image
+from mlx_backends.core.prompts.chat_prompt import Prompt, Prompter
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 _TEXT = frozenset({"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_token_index"})

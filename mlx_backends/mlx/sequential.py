@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.vocabulary import Form, Likelihood, Request
-from mlx_backends.mlx.fault_recovery import dropping
+from mlx_backends.mlx.metal.fault_recovery import dropping
 from mlx_backends.mlx.preprocess import Preprocessor
 
 Stream = Generator[Any, None, None]

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.vocabulary import Message, Request, Text
 from mlx_backends.core.batch_invariance import AnsweringMode, ForcedAnswer, LogitsRecorder, ReferenceAnswer
-from mlx_backends.mlx.fault_recovery import raising_root_cause, settle
+from mlx_backends.mlx.metal.fault_recovery import raising_root_cause, settle
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 

@@ -28,9 +28,9 @@ from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import score_options
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
-from mlx_backends.mlx.fault_recovery import FaultRecovery, root_cause, settle
 from mlx_backends.mlx.image_guard import guard_image_features
-from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
+from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, root_cause, settle
+from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing

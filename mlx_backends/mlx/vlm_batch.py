@@ -20,7 +20,7 @@ from mlx_vlm.models.cache import KVCache, make_prompt_cache
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import FinishReason
 from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.mlx.fault_recovery import dropping, root_cause
+from mlx_backends.mlx.metal.fault_recovery import dropping, root_cause
 from mlx_backends.mlx.patches.qwen3_vl_deepstack import apply_patch
 from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, branch_points
 from mlx_backends.mlx.preprocess import PreparedInputs

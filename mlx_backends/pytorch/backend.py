@@ -29,7 +29,7 @@ from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import score_options
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
-from mlx_backends.mlx.memory_limits import out_of_memory
+from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.models import memory_estimate
 from mlx_backends.pytorch.batch import TorchBatch, TorchRow, make_sampler, peak_memory
 from mlx_backends.pytorch.preprocess import TorchInputs, TorchPreprocessor

@@ -8,8 +8,8 @@ from typing import Any
 
 from benchmarks.vocabulary import Request
 from mlx_backends.base import MediaPath
-from mlx_backends.core.chat_prompt import Prompter
 from mlx_backends.core.images import keyed_image
+from mlx_backends.core.prompts.chat_prompt import Prompter
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 _OWN_MARKERS = frozenset({"gemma3", "gemma3n", "gemma4", "gemma4_unified", "laguna"})  # as mlx-vlm lists them

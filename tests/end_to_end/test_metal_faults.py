@@ -82,7 +82,7 @@ def check(home: Path, work: Callable[[Rashomon], None], faults: int, gap: tuple[
     ("how", "faults", "examples", "gap"),
     [
         pytest.param(("--exact",), 6, 6, ALONE, id="exact", marks=pytest.mark.slow),
-        pytest.param((), 4, 8, BATCHED, id="batched"),
+        pytest.param((), 4, 8, BATCHED, id="batched", marks=pytest.mark.slow),
         pytest.param(("--exact",), 300, 100, ALONE, id="exact-many", marks=pytest.mark.slow),
         pytest.param((), 75, 110, BATCHED, id="batched-many", marks=pytest.mark.slow),
     ],

@@ -31,7 +31,7 @@ def loaded(code: str, *arguments: str) -> set[str]:
         "models.discovery",
         "models.memory_estimate",
         "models.weights",
-        "core.chat_prompt",
+        "core.prompts.chat_prompt",
         "mlx.vlm",
         "mlx.lm",
         "mlx.lm_batch",

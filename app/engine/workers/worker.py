@@ -47,7 +47,7 @@ from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
 from mlx_backends.core.batch_invariance import BatchInvariance, select_requests
 from mlx_backends.core.metal_faults import DeviceLostError, MetalFault, metal_fault
-from mlx_backends.mlx.switches import float_facts
+from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
@@ -378,7 +378,7 @@ def main() -> None:
         code, message = error.exit_code, str(error)
     except Exception as error:
         from mlx_backends.core.error_text import one_line
-        from mlx_backends.mlx.memory_limits import out_of_memory
+        from mlx_backends.mlx.metal.memory_limits import out_of_memory
 
         report_exception(error)
         if memory := out_of_memory(error):

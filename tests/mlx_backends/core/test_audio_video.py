@@ -18,7 +18,7 @@ from benchmarks.media.audio import load_sound
 from benchmarks.media.video import Clip
 from benchmarks.vocabulary import Decoding, Media, Message, Modality, Request, Text
 from mlx_backends.core.audio_video import MAX_FRAMES, AudioVideoReader
-from mlx_backends.core.chat_prompt import PromptError
+from mlx_backends.core.prompts.chat_prompt import PromptError
 from mlx_backends.mlx import vlm_batch
 from mlx_backends.mlx.preprocess import Preprocessor, shared_prefix_length
 from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend

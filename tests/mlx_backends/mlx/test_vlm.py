@@ -362,7 +362,7 @@ def test_interrupt_while_answering_frees_the_model(model: Backend, monkeypatch: 
 
     request = request_of(Text("Hello."))
     with monkeypatch.context() as patch:
-        patch.setattr("mlx_backends.core.chat_prompt.Prompter.prompt", interrupt)
+        patch.setattr("mlx_backends.core.prompts.chat_prompt.Prompter.prompt", interrupt)
         model.submit(request)
         with pytest.raises(KeyboardInterrupt):
             model.step()

@@ -14,8 +14,8 @@ import pytest
 from benchmarks.vocabulary import Choice, Likelihood, Request, Text
 from mlx_backends.base import Backend
 from mlx_backends.core.metal_faults import DeviceLostError
-from mlx_backends.mlx import fault_recovery
-from mlx_backends.mlx.fault_recovery import FaultRecovery, dropping, quieten, root_cause, settle
+from mlx_backends.mlx.metal import fault_recovery
+from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, dropping, quieten, root_cause, settle
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.metal_injector import failure

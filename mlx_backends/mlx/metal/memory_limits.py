@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from mlx_backends.mlx.switches import NO_WIRED_LIMIT, is_on, leave_wired_limit
+from mlx_backends.mlx.metal.switches import NO_WIRED_LIMIT, is_on, leave_wired_limit
 from mlx_backends.models import memory_estimate
 from mlx_backends.models.memory_estimate import memory_fit, working_set
 

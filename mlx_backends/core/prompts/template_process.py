@@ -1,4 +1,4 @@
-"""``python -m mlx_backends.core.template_process``: the child process that renders chat templates, under limits.
+"""``python -m mlx_backends.core.prompts.template_process``: the child process that renders chat templates, under limits.
 
 A template is a program by the model's author. The sandbox keeps it from files and code, but not from endless loops or endless
 text, so templates are rendered apart; nothing of them is compiled in this program's own processes.
@@ -109,7 +109,9 @@ def _names(source: str | None) -> frozenset[str]:
 
 @cache
 def _renderer() -> BoundedProcess:
-    return BoundedProcess(__name__ if __name__ != "__main__" else "mlx_backends.core.template_process", MAX_SECONDS)
+    return BoundedProcess(
+        __name__ if __name__ != "__main__" else "mlx_backends.core.prompts.template_process", MAX_SECONDS
+    )
 
 
 def _prepare(request: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlx_backends.mlx import switches
+from mlx_backends.mlx.metal import switches
 
 
 @pytest.mark.parametrize(("value", "expected"), [("1", True), ("true", True), ("0", False), (" OFF ", False)])

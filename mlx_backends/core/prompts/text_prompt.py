@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from benchmarks.vocabulary import Media, Message
-from mlx_backends.core.chat_prompt import Prompter, PromptError, Turn
+from mlx_backends.core.prompts.chat_prompt import Prompter, PromptError, Turn
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Media, Message, Modality, Text
-from mlx_backends.core.chat_template import prompt_utils
-from mlx_backends.core.template_process import TemplateLimitError
+from mlx_backends.core.prompts.chat_template import prompt_utils
+from mlx_backends.core.prompts.template_process import TemplateLimitError
 
 Piece = str | Media
 Turn = tuple[str, tuple[Piece, ...]]
