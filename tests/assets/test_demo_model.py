@@ -19,7 +19,7 @@ from assets.demo.recipe.scenes import IMAGE_TRUSTED
 from benchmarks.cmc_bench.prompts import parts
 from benchmarks.media import load_image, read_media
 from benchmarks.vocabulary import Instance, Message
-from mlx_backends.core.chat_prompt import Prompter
+from mlx_backends.core.prompts.chat_prompt import Prompter
 from mlx_backends.mlx.load import load
 from tests.support.demo import BF16, DEMO, ENOUGH, FOUR_BIT, HeldOutSet, image, moved, with_image
 
