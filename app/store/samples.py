@@ -226,10 +226,14 @@ def _overridden_sql(generation: str) -> str:
 
 
 def _contains_sql(word: str, name: str, values: dict[str, Any]) -> str:
-    """Return SQL that tests if ``word`` occurs. SQLite folds only A to Z; other letters are folded in Python, more slowly."""
+    """Return SQL that tests if ``word`` occurs. SQLite folds only A to Z; other letters are folded in Python, more slowly.
+
+    SQLite's functions end a text at its first NUL, so U+FFFD stands for NUL, as in the table ``sample``.
+    """
+    word = word.replace("\0", "\ufffd")
     if word.isascii():
         values[name] = word.lower()
-        template = f"instr(lower({{}}), :{name})"
+        template = f"instr(lower(replace({{}}, char(0), char(65533))), :{name})"
     else:
         values[name] = word.casefold()
         template = f"folded_has(CAST({{}} AS BLOB), :{name})"
@@ -238,7 +242,7 @@ def _contains_sql(word: str, name: str, values: dict[str, Any]) -> str:
 
 
 def _folded_has(text: bytes, word: str) -> bool:
-    return word in text.decode("utf-8", "replace").casefold()
+    return word in text.decode("utf-8", "replace").replace("\0", "\ufffd").casefold()
 
 
 def _list_sql(words: Sequence[str], name: str, values: dict[str, Any]) -> str:

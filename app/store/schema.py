@@ -14,11 +14,11 @@ NO_DIGESTS = 6
 UNDIGESTED = "digests since"
 """The meta key, in a run of an earlier version, of the number of answers it had when digests were computed."""
 
-LIST_SAMPLES = """
-    INSERT INTO sample SELECT ordinal, id, json_extract(body, '$.group'), condition, json_extract(body, '$.question'),
-     json_extract(body, '$.strata') FROM instance
+LIST_SAMPLES = r"""
+    INSERT INTO sample SELECT ordinal, id, json_extract(text, '$.group'), condition, json_extract(text, '$.question'),
+     json_extract(text, '$.strata') FROM (SELECT *, replace(body, '\u0000', '\ufffd') AS text FROM instance)
 """
-"""The statement that fills the table ``sample`` from ``instance``."""
+"""The statement that fills the table ``sample`` from ``instance``. SQLite would cut a text of JSON at its first NUL."""
 
 MIGRATIONS: tuple[str, ...] = (
     """

@@ -98,7 +98,9 @@ def fate(record: Record, judges: Sequence[str]) -> tuple[str, str | None]:
 
 def has(text: str, word: str) -> bool:
     folded: Callable[[str], str] = (
-        (lambda string: re.sub("[A-Z]", lambda match: match[0].lower(), string)) if word.isascii() else str.casefold
+        (lambda string: re.sub("[A-Z]", lambda match: match[0].lower(), string))
+        if word.isascii() and "\0" not in word
+        else str.casefold
     )
     return folded(word) in folded(text)
 
@@ -182,6 +184,15 @@ def test_samples_are_read_while_a_run_is_written(tmp_path: Path) -> None:
             with RunStore.read(folder) as reader:
                 assert len(reader.sample_ordinals(SampleFilter(outcomes=("pending",)))) == 20  # no judge has been
                 assert len(reader.sample_ordinals(SampleFilter(words=("x",)))) == ordinal + 1
+
+
+@pytest.mark.parametrize(("word", "expected"), [("b", [0]), ("A", [0]), ("a\0b", [0]), ("\0", [0]), ("a b", []), ("é", [0])])
+def test_text_after_a_nul_is_searched(tmp_path: Path, word: str, expected: list[int]) -> None:
+    instance = Instance("0", "0", "plain", "a\0b é", (Text("a\0b é"),), {}, {})
+    with create(tmp_path / "r", [instance]):
+        pass
+    with RunStore.read(tmp_path / "r") as store:
+        assert store.sample_ordinals(SampleFilter(words=(word,))) == expected
 
 
 # --- what is typed ---------------------------------------------------------------------------------
