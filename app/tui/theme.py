@@ -52,6 +52,7 @@ STATES = {
     "paused": Appearance("‖", "paused", PARTIAL),
     "interrupted": Appearance("¦", "interrupted", WRONG),
     "partial": Appearance("◒", "partial", PARTIAL),
+    "stopped": Appearance("■", "stopped", PARTIAL),
     "done": Appearance("✓", "done", RIGHT),
     "failed": Appearance("✗", "failed", WRONG),
     "unreadable": Appearance("?", "unreadable", WRONG),

@@ -17,7 +17,7 @@ from app.store.workspace import RunSummary, Summaries, Workspace
 POLL_SECONDS = 0.25
 ACTIVE_STATES = ("queued", "loading", "running", "judging", "paused")
 """The states of a run on which a process works."""
-RESUMABLE_STATES = ("planned", "interrupted", "partial", "failed")
+RESUMABLE_STATES = ("planned", "interrupted", "partial", "stopped", "failed")
 """The states of an unfinished run on which no process works."""
 
 

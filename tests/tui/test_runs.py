@@ -41,7 +41,8 @@ def every_state(stage: Stage) -> None:
             Generation(f"{i.id}#0", "", "error", error="refused") if "text-only" in i.id else failing(i)
         ),
     )
-    (stage.run("k-damaged") / "run.sqlite").write_bytes(b"this is no database" * 300)
+    stage.run("k-stopped", state="stopped", note="every condition's 95% interval is 0.34 wide or less", done=12)
+    (stage.run("l-damaged") / "run.sqlite").write_bytes(b"this is no database" * 300)
 
 
 @pytest.mark.parametrize("size", BOTH)

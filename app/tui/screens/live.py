@@ -288,6 +288,7 @@ def _situation(run: WatchedRun) -> str:
         "paused": "paused, model still in memory; R resumes, x stops",
         "interrupted": f"interrupted{reason}; R resumes it",
         "partial": "some conditions are done; R runs the rest",
+        "stopped": f"stopped early{reason}; R answers the rest",
         "failed": f"failed{reason} R resumes it",
         "done": "done",
     }

@@ -297,9 +297,9 @@ class RunsScreen(RashomonScreen):
 
 
 def _resumable(runs: Sequence[WatchedRun]) -> list[WatchedRun]:
-    """Return the runs to offer for resuming, except planned ones that may be waiting for an active run."""
-    any_active = any(run.active for run in runs)
-    return [run for run in runs if run.resumable and not (any_active and run.summary.state == "planned")]
+    """Return the runs to offer for resuming: not those stopped as was wanted, nor planned ones that may wait for an active run."""
+    kept = {"stopped", "planned"} if any(run.active for run in runs) else {"stopped"}
+    return [run for run in runs if run.resumable and run.summary.state not in kept]
 
 
 def _delete(trash: Trash, folders: Sequence[Path]) -> tuple[list[str], list[str]]:
