@@ -186,7 +186,9 @@ def test_samples_are_read_while_a_run_is_written(tmp_path: Path) -> None:
                 assert len(reader.sample_ordinals(SampleFilter(words=("x",)))) == ordinal + 1
 
 
-@pytest.mark.parametrize(("word", "expected"), [("b", [0]), ("A", [0]), ("a\0b", [0]), ("\0", [0]), ("a b", []), ("é", [0])])
+@pytest.mark.parametrize(
+    ("word", "expected"), [("b", [0]), ("A", [0]), ("a\0b", [0]), ("\0", [0]), ("a b", []), ("é", [0])]
+)
 def test_text_after_a_nul_is_searched(tmp_path: Path, word: str, expected: list[int]) -> None:
     instance = Instance("0", "0", "plain", "a\0b é", (Text("a\0b é"),), {}, {})
     with create(tmp_path / "r", [instance]):
