@@ -7,7 +7,8 @@ PYTHONS = $(shell for v in 3.11 3.12 3.13 3.14; do \
 	for p in python$$v /opt/homebrew/bin/python$$v /Library/Frameworks/Python.framework/Versions/$$v/bin/python$$v \
 	"$$HOME"/.pyenv/versions/$$v.*/bin/python$$v; do "$$p" -c '' 2>/dev/null && { echo "$$p"; break; }; done; done; true)
 BIN := .venv/bin
-PIP := -m pip install --quiet --disable-pip-version-check --prefer-binary
+# Bytecode is compiled when it is first imported, which saves most of a minute.
+PIP := -m pip install --quiet --no-compile --disable-pip-version-check --prefer-binary
 # `make demo EDITABLE=` installs a copy, for folders where iCloud hides what an editable installation needs.
 EDITABLE ?= -e
 FAST := -n 2 --dist loadfile -m "not slow"

@@ -36,7 +36,11 @@ def model(request: pytest.FixtureRequest) -> Path:
 
 @pytest.mark.parametrize(
     ("condition", "label", "least"),
-    [("image-only", "IMAGE", 0.8), ("text-only", "TEXT", 0.95), ("aligned", "BOTH", 0.9)],
+    [
+        ("image-only", "IMAGE", 0.8),
+        pytest.param("text-only", "TEXT", 0.95, marks=pytest.mark.slow),
+        ("aligned", "BOTH", 0.9),
+    ],
 )
 def test_model_reads_charts_and_passages(
     model: Path, charts: HeldOutSet, condition: str, label: str, least: float
@@ -159,6 +163,7 @@ def test_accuracy_drops_to_chance_with_another_chart(charts: HeldOutSet) -> None
     assert charts.shares(FOUR_BIT, swapped)["IMAGE"] <= 0.15
 
 
+@pytest.mark.slow
 def test_wrong_normalisation_lowers_accuracy(charts: HeldOutSet, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(BF16, model)

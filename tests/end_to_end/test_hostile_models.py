@@ -194,6 +194,7 @@ def test_a_template_runs_no_code_in_a_processor_without_a_sandbox(tmp_path: Path
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_with_a_pattern_in_its_name_loads(home: Path, tmp_path: Path) -> None:
     for source in ("vlm", "lm"):
         folder = make(home / source, tmp_path / f"{source} [4-bit] *", lambda folder: None)

@@ -121,6 +121,7 @@ def test_killed_while_answering(
     same_export(rashomon, home)
 
 
+@pytest.mark.slow
 def test_killed_while_judging(home: Path, tmp_path: Path) -> None:
     chance = random.Random(8)
     rashomon = fresh(home, tmp_path).ordered(judge_seconds=0.1)

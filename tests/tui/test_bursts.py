@@ -253,7 +253,7 @@ def prepared(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t
 def test_no_burst_does_what_no_painted_dialog_asked(
     name: str, stage: Stage, prepared: tuple[Path, ...], seen: Seen
 ) -> None:
-    try_bursts(stage, seen, name, 20, prepared)
+    try_bursts(stage, seen, name, 8, prepared)
 
 
 @pytest.mark.slow

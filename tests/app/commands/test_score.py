@@ -47,6 +47,7 @@ def answers(rashomon: Rashomon, run: str) -> dict[str, tuple[str, tuple[float, .
     return values
 
 
+@pytest.mark.slow
 def test_the_likeliest_option_is_the_answer_and_all_scores_are_kept(rashomon: Rashomon) -> None:
     batch(rashomon, "./tiny", "--score", "likelihood", *CHOICES, "--name", "scored")
     result = answers(rashomon, "scored")

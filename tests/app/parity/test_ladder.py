@@ -65,6 +65,7 @@ def test_a_rung_that_is_not_there_is_said(models: Path) -> None:
     assert reasons["MLX 4-bit"] == ""
 
 
+@pytest.mark.slow
 def test_the_ladder_tells_at_which_step_the_difference_enters(
     models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

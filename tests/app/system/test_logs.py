@@ -113,7 +113,7 @@ def test_ten_megabytes_are_read_to_the_last_line(tmp_path: Path) -> None:
     assert [line.split(" ")[3] for line in lines] == [*map(str, range(10_000)), "and"]
 
 
-@pytest.mark.parametrize(("patience", "lost"), [(0.2, True), (60.0, False)])
+@pytest.mark.parametrize(("patience", "lost"), [(0.2, True), pytest.param(60.0, False, marks=pytest.mark.slow)])
 def test_a_stopped_reader_holds_nobody_up_for_ever(tmp_path: Path, patience: float, lost: bool) -> None:
     """A worker continues while its parent is stopped, as by Ctrl-Z."""
     reader = f"""

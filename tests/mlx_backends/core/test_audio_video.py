@@ -350,6 +350,7 @@ def mixed(files: Files) -> list[Request]:
     return requests
 
 
+@pytest.mark.slow
 def test_batched_and_shared_videos_equal_sequential(qwen: VLMBackend, files: Files) -> None:
     qwen.use_sequential_mode()
     requests = mixed(files)

@@ -79,6 +79,7 @@ def test_tiny_pictures_cannot_be_read(charts: HeldOutSet, loaded: Backend) -> No
     assert right(instances, run(loaded, small)) <= 0.3
 
 
+@pytest.mark.slow
 def test_both_precisions_read_the_same_charts(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only", 12)
     full = charts.load(BF16)

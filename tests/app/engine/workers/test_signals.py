@@ -72,7 +72,7 @@ def test_a_worker_whose_parent_was_killed_ends_in_order(rashomon: Rashomon) -> N
     rashomon.run("resume", "x", "--display", "none")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_worker_that_hangs_in_a_library_is_killed_some_time_after_the_first_signal(
     rashomon: Rashomon, number: signal.Signals
 ) -> None:
