@@ -100,7 +100,7 @@ def test_filter_mark_and_open_by_keys(stage: Stage) -> None:
         await pilot.press("slash", *"qwen")
         await until(pilot, lambda: table.row_count == 1)
         await pilot.press("enter", "space", "escape")
-        await until(pilot, lambda: table.row_count == 11)
+        await until(pilot, lambda: table.row_count == 12)
         assert table.marks == {"d-running"}
         await pilot.press("slash", *"xyzzy")
         await until(pilot, lambda: "no run matches" in screen_text(app))
