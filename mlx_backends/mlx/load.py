@@ -71,6 +71,13 @@ def load(path: Path) -> tuple[Any, Any]:
             # Without the explicit False, mlx-vlm's own processors turn it on.
             with _without_glob_characters(path) as place:
                 model, processor = load_vlm(place, trust_remote_code=False)
+    except ImportError as error:
+        if "torchvision" not in str(error).lower():
+            raise ModelError(f"{model_name(path)} could not be loaded: {one_line(error)}") from error
+        raise ModelError(
+            f"the image processor of {model_name(path)} needs torchvision, which is not installed; choose a model whose "
+            "processor does without, or run `pip install torchvision`."
+        ) from error
     except Exception as error:  # a malformed folder can make these libraries raise anything
         raise ModelError(f"{model_name(path)} could not be loaded: {one_line(error)}") from error
     return model, processor

@@ -10,6 +10,7 @@ import socket
 import struct
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,10 +20,12 @@ from hypothesis import strategies as st
 
 from benchmarks.errors import ModelError, SpecError
 from benchmarks.vocabulary import Media, Text
+from mlx_backends.base import no_media
 from mlx_backends.models.discovery import cached_models, hub_cache, inspect, resolve
 from mlx_backends.models.weights import stored_dtype, weight_files, weights_digest
 from mlx_backends.registry import describe, load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
+from tests.support.tiny_models import FAMILIES
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -297,6 +300,15 @@ def no_processor(folder: Path) -> None:
     """mlx-vlm would load it, and show it images of another size."""
     (folder / "preprocessor_config.json").unlink()
     (folder / "processor_config.json").unlink(missing_ok=True)
+
+
+@pytest.mark.skipif(find_spec("torchvision") is not None, reason="torchvision is installed")
+def test_a_processor_that_needs_torchvision_is_named(tmp_path: Path) -> None:
+    folder = FAMILIES["llava"](tmp_path / "llava")
+    path = folder / "preprocessor_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"image_processor_type": "Llama4ImageProcessorFast"}))
+    with pytest.raises(ModelError, match="torchvision"):
+        load_backend(str(folder), no_media)
 
 
 @pytest.mark.parametrize(
