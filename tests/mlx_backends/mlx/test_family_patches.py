@@ -22,7 +22,7 @@ from mlx_backends.registry import describe, load_backend
 from tests.support import tiny_models
 from tests.support.model_matrix import SEEN, Subject
 
-PATCHES = ("fastvlm_several_images", "gemma3_image_attention", "internvl_gelu")
+PATCHES = ("fastvlm_several_images", "gemma3_image_attention", "internvl_gelu", "minicpmv4_6_gelu")
 
 
 def loaded(family: str, folder: Path) -> Any:
@@ -108,6 +108,35 @@ def test_internvl_takes_the_exact_gelu(tmp_path: Path) -> None:
     parts = [module for _, module in model.named_modules() if isinstance(module, nn.GELU)]
     assert len(parts) == 3  # of two layers and the projector
     assert all(mx.array_equal(part(values), nn.gelu(values)) for part in parts)
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_minicpm_v_takes_the_exact_gelu_in_its_merger(
+    patched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not patched:
+        block: Any = import_module("mlx_vlm.models.minicpmv4_6.minicpmv4_6").MergerBlock
+        monkeypatch.setattr(block, "__init__", inspect.unwrap(block.__init__))
+        monkeypatch.setattr(loading, "apply_patches", lambda _: None)
+    model = loaded("minicpmv4_6", tmp_path)
+    values = mx.linspace(-3, 3, 101)
+    exact = [mx.array_equal(block.act(values), nn.gelu(values)).item() for block in model.merger.mlp]
+    assert exact == [patched]
+
+
+def test_minicpm_v_reads_no_parentheses_and_every_slice_of_an_image(tmp_path: Path) -> None:
+    subject = Subject("minicpmv4_6", tmp_path)
+    requests = [
+        subject._asked(*[subject.noise(n, *size) for n, size in enumerate(sizes)], Text("Why?"))
+        for sizes in ([(64, 64)], [(300, 150)], [(300, 150), (64, 64)])
+    ]
+    probes = [subject.backend.probe(request, []) for request in requests]
+    prompts = [subject.backend._tokenizer.decode(probe.token_ids) for probe in probes]
+    subject.close()
+    assert [prompt.count("<slice>") for prompt in prompts] == [0, 3, 3]
+    assert [prompt.count("<image>") for prompt in prompts] == [1, 1, 2]
+    assert not any("(" in prompt for prompt in prompts)
+    assert all(len(probe.pixels) == 1 for probe in probes)  # of all slices, which have several sizes
 
 
 def test_granite_vision_is_refused_as_long_as_it_sees_one_image_only(

@@ -18,6 +18,7 @@ from tests.support.tiny_models.internvl import build as internvl
 from tests.support.tiny_models.internvl_chat import build as internvl_chat
 from tests.support.tiny_models.lfm2_vl import build as lfm2_vl
 from tests.support.tiny_models.llava import build as llava
+from tests.support.tiny_models.minicpmv4_6 import build as minicpmv4_6
 from tests.support.tiny_models.mistral3 import build as mistral3
 from tests.support.tiny_models.paligemma import build as paligemma
 from tests.support.tiny_models.phi3_v import build as phi3_v
@@ -44,6 +45,7 @@ __all__ = [
     "internvl_chat",
     "lfm2_vl",
     "llava",
+    "minicpmv4_6",
     "mistral3",
     "paligemma",
     "phi3_v",
@@ -75,6 +77,7 @@ FAMILIES: Mapping[str, Callable[[Path], Path]] = {
     "glm4v": glm4v,
     "idefics3": idefics3,
     "internvl": internvl,
+    "minicpmv4_6": minicpmv4_6,
     "mistral3": mistral3,
     "paligemma": paligemma,
     "pixtral": pixtral,
