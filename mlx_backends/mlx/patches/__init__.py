@@ -13,6 +13,7 @@ PATCHES: Mapping[str, tuple[str, ...]] = {
     "internvl": ("internvl_gelu",),
     "internvl_chat": ("internvl_gelu",),
     "llava": ("llava_image_arguments",),
+    "llava_onevision": ("llava_onevision_several_images",),
     "minicpmv4_6": ("minicpmv4_6_gelu",),
     "phi3_v": ("phi3_v_dropped_tokens", "phi3_v_tile_order", "phi3_v_proportions"),
 }

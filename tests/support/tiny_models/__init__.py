@@ -18,6 +18,7 @@ from tests.support.tiny_models.internvl import build as internvl
 from tests.support.tiny_models.internvl_chat import build as internvl_chat
 from tests.support.tiny_models.lfm2_vl import build as lfm2_vl
 from tests.support.tiny_models.llava import build as llava
+from tests.support.tiny_models.llava_onevision import build as llava_onevision
 from tests.support.tiny_models.minicpmv4_6 import build as minicpmv4_6
 from tests.support.tiny_models.mistral3 import build as mistral3
 from tests.support.tiny_models.paligemma import build as paligemma
@@ -45,6 +46,7 @@ __all__ = [
     "internvl_chat",
     "lfm2_vl",
     "llava",
+    "llava_onevision",
     "minicpmv4_6",
     "mistral3",
     "paligemma",
@@ -77,6 +79,7 @@ FAMILIES: Mapping[str, Callable[[Path], Path]] = {
     "glm4v": glm4v,
     "idefics3": idefics3,
     "internvl": internvl,
+    "llava_onevision": llava_onevision,
     "minicpmv4_6": minicpmv4_6,
     "mistral3": mistral3,
     "paligemma": paligemma,
