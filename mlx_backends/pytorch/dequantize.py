@@ -168,7 +168,7 @@ def _by_plain_name(names: Iterable[str]) -> dict[tuple[bool, str], str]:
         parts = name.split(".")
         start = next((number for number, part in enumerate(parts) if part not in _WRAPPERS), len(parts) - 1)
         is_vision = parts[start] in _VISION_PARTS or any(part.startswith("vis") for part in parts[:start])
-        plain = is_vision, ".".join(parts[start:])
+        plain = is_vision, ".".join(parts[start:]).replace("in_proj.", "in_proj_")
         if plain in plain_names:
             raise _conversion_error(f"{name!r} and {plain_names[plain]!r} would be one weight")
         plain_names[plain] = name

@@ -10,6 +10,7 @@ PATCHES: Mapping[str, tuple[str, ...]] = {
     "fastvlm": ("fastvlm_several_images",),
     "gemma3": ("gemma3_image_attention",),
     "gemma3n": ("gemma3n_embeddings", "gemma3n_shared_positions"),
+    "granite4_vision": ("granite4_vision_several_images", "granite4_vision_layers", "granite4_vision_gelu"),
     "internvl": ("internvl_gelu",),
     "internvl_chat": ("internvl_gelu",),
     "llava": ("llava_image_arguments",),

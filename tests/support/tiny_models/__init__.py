@@ -12,6 +12,7 @@ from tests.support.tiny_models.gemma3 import build as gemma3
 from tests.support.tiny_models.gemma3n import build as gemma3n
 from tests.support.tiny_models.gemma4 import build as gemma4
 from tests.support.tiny_models.glm4v import build as glm4v
+from tests.support.tiny_models.granite4_vision import build as granite4_vision
 from tests.support.tiny_models.granite_vision import build as granite_vision
 from tests.support.tiny_models.idefics3 import build as idefics3
 from tests.support.tiny_models.internvl import build as internvl
@@ -40,6 +41,7 @@ __all__ = [
     "gemma3n",
     "gemma4",
     "glm4v",
+    "granite4_vision",
     "granite_vision",
     "idefics3",
     "internvl",
@@ -77,6 +79,7 @@ FAMILIES: Mapping[str, Callable[[Path], Path]] = {
     "gemma3": gemma3,
     "gemma4": gemma4,
     "glm4v": glm4v,
+    "granite4_vision": granite4_vision,
     "idefics3": idefics3,
     "internvl": internvl,
     "llava_onevision": llava_onevision,
