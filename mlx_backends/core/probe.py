@@ -16,6 +16,8 @@ TOP_TOKENS = 20
 """Number of most likely tokens recorded for each position."""
 
 _PIXELS, _GRID = "pixel_values", "image_grid_thw"
+_SLICE_SIZES = "tgt_sizes"
+"""MiniCPM-V's sizes of slices, each of which mlx-vlm lays out as a row of patches, (channels, patch, patches * patch)."""
 
 PixelStats = tuple[float, float, float]
 """Mean, standard deviation and greatest absolute value of an image's processed pixel values."""
@@ -95,6 +97,10 @@ def split_pixels(tensors: Mapping[str, Any], count: int) -> list[Any]:
 
     if tensors.get(_PIXELS) is None:
         return []
+    if tensors.get(_SLICE_SIZES) is not None and tensors[_PIXELS] and tensors[_PIXELS][0]:
+        # transformers has the patches of all slices in one row
+        pixels = np.concatenate([_array(part) for part in tensors[_PIXELS][0]], axis=-1)
+        return [pixels] if count == 1 else [pixels[None]]
     if isinstance(tensors[_PIXELS], list) and len(tensors[_PIXELS]) == count:  # of different sizes
         return [_array(pixels) for pixels in tensors[_PIXELS]]
     pixels, grid = _array(tensors[_PIXELS]), tensors.get(_GRID)

@@ -223,6 +223,11 @@ class VLMBackend(Backend):
             output = self._model.get_input_embeddings(ids, pixels, mask=tensors.pop("attention_mask", None), **tensors)
         is_image = np.isin(np.array(ids)[0], sorted(self._preprocessor.image_tokens()))
         rows = np.array(output.inputs_embeds.astype(mx.float32))[0]
+        layers = getattr(output, "per_layer_inputs", None)
+        if (
+            layers is not None and not rows[is_image].any()
+        ):  # Granite Vision 4's features are in the layers' inputs alone
+            rows = np.array(layers.astype(mx.float32))[0].reshape(len(rows), -1)
         return rows[is_image] if len(rows) == len(is_image) and is_image.any() else None
 
     def close(self) -> None:

@@ -13,7 +13,10 @@ from typing import Any
 
 REFUSED: Mapping[str, str] = {
     "granite_vision": "mlx-vlm shows it only the first image of a prompt and leaves out the text between images",
+    "molmo": "mlx-vlm puts its image before the whole prompt, and makes several prompts of several images",
+    "molmo2": "mlx-vlm lets an image's tokens see only those before them, and the model was trained to see all of them",
     "moondream2": "mlx-vlm takes its tokenizer from moondream/starmie-v1, another repository, and fetches it while loading",
+    "moondream3": "mlx-vlm puts its one image before the whole prompt, in the place of tokens that also begin a text",
 }
 """Types that mlx-vlm has and that are not run, each with the reason."""
 

@@ -16,6 +16,9 @@ from benchmarks.untrusted.safe_json import parse_json
 from mlx_backends.models.weights import weight_files
 
 _WRAPPERS = frozenset({"model", "language_model", "text_model", "vision_tower", "visual", "vision_model"})
+_VISION_PARTS = frozenset({"vit_merger"})
+"""Parts that one library keeps in the image encoder, and the other beside it."""
+
 _OFFSET_TYPES = ("qwen3_5", "minicpmv4_6")
 """Beginnings of model types whose norms are stored by MLX as what they multiply by, and by PyTorch as that less one."""
 
@@ -164,7 +167,8 @@ def _by_plain_name(names: Iterable[str]) -> dict[tuple[bool, str], str]:
     for name in names:
         parts = name.split(".")
         start = next((number for number, part in enumerate(parts) if part not in _WRAPPERS), len(parts) - 1)
-        plain = any(part.startswith("vis") for part in parts[:start]), ".".join(parts[start:])
+        is_vision = parts[start] in _VISION_PARTS or any(part.startswith("vis") for part in parts[:start])
+        plain = is_vision, ".".join(parts[start:]).replace("in_proj.", "in_proj_")
         if plain in plain_names:
             raise _conversion_error(f"{name!r} and {plain_names[plain]!r} would be one weight")
         plain_names[plain] = name

@@ -179,3 +179,4 @@ class _NoVideo(dict[str, Any]):
 
     model_input_names: tuple[str, ...] = ()
     merge_size = temporal_patch_size = 2
+    slice_mode, downsample_mode = False, ""

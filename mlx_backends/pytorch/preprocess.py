@@ -13,6 +13,8 @@ from mlx_backends.core.prompts.chat_prompt import Prompter
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 _OWN_MARKERS = frozenset({"gemma3", "gemma3n", "gemma4", "gemma4_unified", "laguna"})  # as mlx-vlm lists them
+_IMAGES_BY_PROMPT = frozenset({"llava_onevision"})
+"""Types whose processor takes an image by itself for the only one of its prompt, and cuts it into tiles."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +55,8 @@ class TorchPreprocessor:
         special = not has_bos and not (self._kind in _OWN_MARKERS and self._processor.chat_template is not None)
         settings = {"add_special_tokens": special, "return_tensors": "pt"}
         if images:
-            processed = self._processor(images=images, text=[prompt.text], **settings)
+            batch = [images] if self._kind in _IMAGES_BY_PROMPT else images
+            processed = self._processor(images=batch, text=[prompt.text], **settings)
         else:
             processed = self._tokenizer([prompt.text], **settings)
         tensors = {name: value for name, value in processed.items() if value is not None}

@@ -10,6 +10,9 @@ from types import ModuleType
 
 from benchmarks.errors import ModelError
 
+_NO_PARENTHESES = ("minicpmv4_6",)
+"""Types for which mlx-vlm 0.7.10 writes each image's placeholder in parentheses that its processor leaves in the prompt."""
+
 
 @cache
 def prompt_utils() -> ModuleType:
@@ -27,4 +30,7 @@ def prompt_utils() -> ModuleType:
     assert spec.loader is not None
     module = sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(module)
+    for kind in _NO_PARENTHESES:
+        if getattr(module.MODEL_CONFIG.get(kind), "name", "") == "IMAGE_TOKEN_WRAPPED":
+            module.MODEL_CONFIG[kind] = module.MessageFormat.LIST_WITH_IMAGE
     return module

@@ -10,9 +10,12 @@ PATCHES: Mapping[str, tuple[str, ...]] = {
     "fastvlm": ("fastvlm_several_images",),
     "gemma3": ("gemma3_image_attention",),
     "gemma3n": ("gemma3n_embeddings", "gemma3n_shared_positions"),
+    "granite4_vision": ("granite4_vision_several_images", "granite4_vision_layers", "granite4_vision_gelu"),
     "internvl": ("internvl_gelu",),
     "internvl_chat": ("internvl_gelu",),
     "llava": ("llava_image_arguments",),
+    "llava_onevision": ("llava_onevision_several_images",),
+    "minicpmv4_6": ("minicpmv4_6_gelu",),
     "phi3_v": ("phi3_v_dropped_tokens", "phi3_v_tile_order", "phi3_v_proportions"),
 }
 """The modules with patches for a type of model; each has a function ``apply_patch``."""

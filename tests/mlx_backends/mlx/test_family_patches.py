@@ -22,7 +22,15 @@ from mlx_backends.registry import describe, load_backend
 from tests.support import tiny_models
 from tests.support.model_matrix import SEEN, Subject
 
-PATCHES = ("fastvlm_several_images", "gemma3_image_attention", "internvl_gelu")
+PATCHES = (
+    "fastvlm_several_images",
+    "gemma3_image_attention",
+    "granite4_vision_gelu",
+    "granite4_vision_layers",
+    "granite4_vision_several_images",
+    "internvl_gelu",
+    "minicpmv4_6_gelu",
+)
 
 
 def loaded(family: str, folder: Path) -> Any:
@@ -108,6 +116,94 @@ def test_internvl_takes_the_exact_gelu(tmp_path: Path) -> None:
     parts = [module for _, module in model.named_modules() if isinstance(module, nn.GELU)]
     assert len(parts) == 3  # of two layers and the projector
     assert all(mx.array_equal(part(values), nn.gelu(values)) for part in parts)
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_minicpm_v_takes_the_exact_gelu_in_its_merger(
+    patched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not patched:
+        block: Any = import_module("mlx_vlm.models.minicpmv4_6.minicpmv4_6").MergerBlock
+        monkeypatch.setattr(block, "__init__", inspect.unwrap(block.__init__))
+        monkeypatch.setattr(loading, "apply_patches", lambda _: None)
+    model = loaded("minicpmv4_6", tmp_path)
+    values = mx.linspace(-3, 3, 101)
+    exact = [mx.array_equal(block.act(values), nn.gelu(values)).item() for block in model.merger.mlp]
+    assert exact == [patched]
+
+
+def test_minicpm_v_reads_no_parentheses_and_every_slice_of_an_image(tmp_path: Path) -> None:
+    subject = Subject("minicpmv4_6", tmp_path)
+    requests = [
+        subject._asked(*[subject.noise(n, *size) for n, size in enumerate(sizes)], Text("Why?"))
+        for sizes in ([(64, 64)], [(300, 150)], [(300, 150), (64, 64)])
+    ]
+    probes = [subject.backend.probe(request, []) for request in requests]
+    prompts = [subject.backend._tokenizer.decode(probe.token_ids) for probe in probes]
+    subject.close()
+    assert [prompt.count("<slice>") for prompt in prompts] == [0, 3, 3]
+    assert [prompt.count("<image>") for prompt in prompts] == [1, 1, 2]
+    assert not any("(" in prompt for prompt in prompts)
+    assert all(len(probe.pixels) == 1 for probe in probes)  # of all slices, which have several sizes
+
+
+GRANITE = ("granite4_vision.Model", "language.Granite", "vision.MLP")
+
+
+@pytest.fixture
+def unpatched_granite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo the patches of Granite Vision 4 for a test, which applies those that it needs."""
+    for name in GRANITE:
+        module, owner = name.split(".")
+        holder = getattr(import_module(f"mlx_vlm.models.granite4_vision.{module}"), owner)
+        for attribute in ("__init__", "__call__", "get_input_embeddings", "_pack_and_unpad_image_features"):
+            if hasattr(holder, attribute):
+                monkeypatch.setattr(holder, attribute, inspect.unwrap(getattr(holder, attribute)))
+
+
+def granite(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> Subject:
+    """Return a tiny Granite Vision 4, with the patches of these names alone."""
+    monkeypatch.setattr(loading, "apply_patches", lambda _: None)
+    for name in names:
+        import_module(f"mlx_backends.mlx.patches.granite4_vision_{name}").apply_patch()
+    return Subject("granite4_vision", folder)
+
+
+@pytest.mark.usefixtures("unpatched_granite")
+@pytest.mark.parametrize(("names", "seen"), [((), False), (("several_images",), True)])
+def test_granite_vision_4_sees_each_of_several_images(
+    names: tuple[str, ...], seen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = granite(tmp_path, monkeypatch, *names)
+    result = subject.three_images()
+    subject.close()
+    assert (result == "yes") == seen
+
+
+@pytest.mark.usefixtures("unpatched_granite")
+@pytest.mark.parametrize("patched", [True, False])
+def test_granite_vision_4_reads_images_in_batches_and_behind_a_prefix(
+    patched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = granite(tmp_path, monkeypatch, "several_images", *["layers"] * patched)
+    results = [subject.measure("batch of 4"), subject.measure("prefix reuse")]
+    rows = [subject.backend.image_rows(subject._asked(subject.noise(n), Text("Why?"))) for n in (1, 2)]
+    subject.close()
+    assert (results == ["yes", "yes"]) == patched
+    assert bool(np.any(rows[0] != rows[1])) == patched  # which the sight check compares
+
+
+@pytest.mark.usefixtures("unpatched_granite")
+@pytest.mark.parametrize("patched", [True, False])
+def test_granite_vision_4_takes_the_gelu_by_tanh(
+    patched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = granite(tmp_path, monkeypatch, *["gelu"] * patched)
+    values = mx.linspace(-3, 3, 101)
+    layers = subject.backend._model.vision_tower.vision_model.encoder.layers
+    exact = [mx.array_equal(layer.mlp.activation_fn(values), nn.gelu_approx(values)).item() for layer in layers]
+    subject.close()
+    assert exact == [patched] * 4
 
 
 def test_granite_vision_is_refused_as_long_as_it_sees_one_image_only(

@@ -24,6 +24,7 @@ PATCHED = {
     "gemma3n_embeddings": "gemma3n.gemma3n.Model.get_input_embeddings",
     "gemma3n_shared_positions": "gemma3n.language.Gemma3nAttention.__call__",
     "llava_image_arguments": "llava.processing_llava.LlavaProcessor.__call__",
+    "llava_onevision_several_images": "llava_onevision.processing_llava_onevision.LlavaOnevisionProcessor.__call__",
     "phi3_v_dropped_tokens": "phi3_v.processing_phi3_v.Phi3VProcessor._convert_images_texts_to_inputs",
     "phi3_v_proportions": "phi3_v.processing_phi3_v._hd_transform",
     "phi3_v_tile_order": "phi3_v.vision.VisionModel.__call__",
@@ -104,6 +105,26 @@ def test_deepseek_vl2_rotates_neighbouring_dimensions() -> None:
     assert np.abs(np.array(holder(config).rope(mx.array(vectors))) - expected).max() > 0.1
     apply("deepseek_vl_v2_positions")
     assert np.abs(np.array(holder(config).rope(mx.array(vectors))) - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_llava_onevision_sees_each_of_several_images_once(patched: bool, tmp_path: Path) -> None:
+    from mlx_vlm import load as load_vlm
+
+    loaded: Any = load_vlm(str(tiny_models.llava_onevision(tmp_path / "model")))
+    model, processor = loaded
+    if patched:
+        apply("llava_onevision_several_images")
+
+    def image_tokens(*images: Any) -> int:
+        inputs = dict(processor(images=list(images), text=["<image>" * len(images) + "Why?"]))
+        assert mx.isfinite(model.get_input_embeddings(**inputs).inputs_embeds).all()
+        return int((inputs["input_ids"] == model.config.image_token_index).sum())
+
+    small, wide = noise(64, 64), noise(120, 40)
+    assert image_tokens(small) > 40  # nine patches of the whole, its tiles, and newlines
+    assert (image_tokens(small, wide) == 2 * (9 + 1)) == patched
+    assert (image_tokens(small, wide) == image_tokens(small) + image_tokens(wide)) != patched
 
 
 def gemma3n(folder: Path) -> tuple[Any, Any]:

@@ -12,12 +12,15 @@ from tests.support.tiny_models.gemma3 import build as gemma3
 from tests.support.tiny_models.gemma3n import build as gemma3n
 from tests.support.tiny_models.gemma4 import build as gemma4
 from tests.support.tiny_models.glm4v import build as glm4v
+from tests.support.tiny_models.granite4_vision import build as granite4_vision
 from tests.support.tiny_models.granite_vision import build as granite_vision
 from tests.support.tiny_models.idefics3 import build as idefics3
 from tests.support.tiny_models.internvl import build as internvl
 from tests.support.tiny_models.internvl_chat import build as internvl_chat
 from tests.support.tiny_models.lfm2_vl import build as lfm2_vl
 from tests.support.tiny_models.llava import build as llava
+from tests.support.tiny_models.llava_onevision import build as llava_onevision
+from tests.support.tiny_models.minicpmv4_6 import build as minicpmv4_6
 from tests.support.tiny_models.mistral3 import build as mistral3
 from tests.support.tiny_models.paligemma import build as paligemma
 from tests.support.tiny_models.phi3_v import build as phi3_v
@@ -38,12 +41,15 @@ __all__ = [
     "gemma3n",
     "gemma4",
     "glm4v",
+    "granite4_vision",
     "granite_vision",
     "idefics3",
     "internvl",
     "internvl_chat",
     "lfm2_vl",
     "llava",
+    "llava_onevision",
+    "minicpmv4_6",
     "mistral3",
     "paligemma",
     "phi3_v",
@@ -73,8 +79,11 @@ FAMILIES: Mapping[str, Callable[[Path], Path]] = {
     "gemma3": gemma3,
     "gemma4": gemma4,
     "glm4v": glm4v,
+    "granite4_vision": granite4_vision,
     "idefics3": idefics3,
     "internvl": internvl,
+    "llava_onevision": llava_onevision,
+    "minicpmv4_6": minicpmv4_6,
     "mistral3": mistral3,
     "paligemma": paligemma,
     "pixtral": pixtral,
