@@ -243,17 +243,17 @@ def with_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> d
 
     Models and judges that are folders below the current one become absolute.
     """
-    merged = dict(values)
+    merged_values = dict(values)
     models = {key: _models(overrides.get(key), Path()) for key in ("model", "judge")}
     for key, value in {**overrides, **models}.items():
         if value is None:
             continue
         section = next((name for name, model in SECTIONS.items() if key in model.model_fields), None)
         if section is None:
-            merged[key] = value
-        elif isinstance(merged.get(section, {}), dict):
-            merged[section] = {**merged.get(section, {}), key: value}
-    return merged
+            merged_values[key] = value
+        elif isinstance(merged_values.get(section, {}), dict):
+            merged_values[section] = {**merged_values.get(section, {}), key: value}
+    return merged_values
 
 
 def _models(value: Any, base: Path) -> Any:

@@ -64,8 +64,8 @@ def agreement_tables(
     for run, records in runs.items():
         views = _views(records, conditions)
         for a, b in combinations(judges, 2):
-            for view, chosen in views.items():
-                label_pairs = count_label_pairs(chosen, a, b, labels)
+            for view, view_records in views.items():
+                label_pairs = count_label_pairs(view_records, a, b, labels)
                 agreement.append((f"{run} / {a}, {b} / {view}", _agreement_cells(label_pairs, resamples, seed)))
                 if view == ALL_CONDITIONS:
                     prefix = f"{run} / {a}, {b}"
@@ -155,8 +155,8 @@ def _estimate_agreement(counts: Array, resamples: int, seed: int) -> tuple[Estim
     agreed = estimate(float(raw_agreement(totals)), raw_agreement(draws), n, reason=_NO_SHARED_LABELS)
     if agreed.value in (0.0, 1.0):
         # The bootstrap has no spread at 0 and 1, however few the examples.
-        wide = wilson(len(counts) * int(agreed.value), len(counts))
-        agreed = replace(agreed, low=wide.low, high=wide.high)
+        interval = wilson(len(counts) * int(agreed.value), len(counts))
+        agreed = replace(agreed, low=interval.low, high=interval.high)
     kappa = estimate(
         float(cohen_kappa(totals)),
         cohen_kappa(draws),
@@ -220,8 +220,8 @@ def _fleiss_table(
 ) -> Table:
     rows: list[_Row] = []
     for run, records in runs.items():
-        for view, chosen in _views(records, conditions).items():
-            sums = fleiss_group_sums(chosen, judges, labels)
+        for view, view_records in _views(records, conditions).items():
+            sums = fleiss_group_sums(view_records, judges, labels)
             totals, draws = sums.sum(0), resample(sums, resamples, seed)
             n = int(totals[1])
             reason = (

@@ -36,8 +36,8 @@ class OwnAnswer(FunctionJudge):
         condition, references = record.instance.condition, record.instance.references
         if condition in DETECTION_CONDITIONS:
             word, rule = read_yes_no(structured_answer(answer))
-            right = word is not None and word.capitalize() in references.get(ANSWER, ())
-            return Verdict(self.id, "labelled", "CORRECT" if right else "WRONG", f"{word or 'neither'}: {rule}")
+            is_right = word is not None and word.capitalize() in references.get(ANSWER, ())
+            return Verdict(self.id, "labelled", "CORRECT" if is_right else "WRONG", f"{word or 'neither'}: {rule}")
         if condition in ORIGINAL_CONDITIONS:
             own_text, why = chosen_letter(answer) if form_of(condition) == "mc" else (answer, "its words")
             return self._unparsed(why) if own_text is None else Verdict(self.id, "labelled", "ORIGINAL", why)

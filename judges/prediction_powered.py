@@ -144,7 +144,7 @@ def correct(
     without human labels are drawn separately, so that every resample has as many labelled examples as the data.
     """
     totals = _Totals.of(sums.sum(0))
-    drawn = _Totals.of(_draws(sums, resamples, seed))
+    resampled_totals = _Totals.of(_draws(sums, resamples, seed))
     estimates: dict[str, CorrectedEstimates] = {}
     for name, metric in metrics.of.items():
         needed = needed_conditions(metric, metrics)
@@ -154,9 +154,9 @@ def correct(
         no_judge = f"the judge has labelled no answer under {', '.join(unjudged)}" if unjudged else ""
         no_people = f"people looked at fewer than {fewest} answers under {', '.join(unseen)}" if unseen else ""
         estimates[name] = CorrectedEstimates(
-            _estimate(metric, totals.by_judge, drawn.by_judge, int(totals.by_judge[needed].sum()), no_judge),
-            _estimate(metric, totals.rectified(), drawn.rectified(), n, no_judge or no_people),
-            _estimate(metric, totals.by_people, drawn.by_people, n, no_people),
+            _estimate(metric, totals.by_judge, resampled_totals.by_judge, int(totals.by_judge[needed].sum()), no_judge),
+            _estimate(metric, totals.rectified(), resampled_totals.rectified(), n, no_judge or no_people),
+            _estimate(metric, totals.by_people, resampled_totals.by_people, n, no_people),
         )
     return estimates
 
@@ -290,8 +290,8 @@ def _sums(records: Sequence[Record], judge: str, human: str, metrics: LabelMetri
         )
         group = groups.setdefault(record.instance.group, len(groups))
         coded.append((group, condition[record.instance.condition], by_judge, by_people))
-    group_of, condition_of, judged, labelled = np.array(coded, dtype=np.int64).reshape(-1, 4).T
-    return correction_sums(group_of, condition_of, judged, labelled, (len(groups), len(condition), len(code)))
+    group_of, condition_of, judge_codes, label_codes = np.array(coded, dtype=np.int64).reshape(-1, 4).T
+    return correction_sums(group_of, condition_of, judge_codes, label_codes, (len(groups), len(condition), len(code)))
 
 
 def _label_code(record: Record, judge: str, code: Mapping[str, int]) -> int:

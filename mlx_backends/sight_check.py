@@ -152,10 +152,12 @@ def _images(request: Request) -> list[Media]:
 
 def sight_requests(requests: Sequence[Request]) -> list[Request]:
     """Return the requests to check: the first with one image, and the one with the fewest of several different images."""
-    single = next((request for request in requests if len(_images(request)) == 1), None)
-    several = [request for request in requests if len(set(_images(request))) == len(_images(request)) > 1]
-    fewest = min(several, key=lambda request: len(_images(request)), default=None)
-    return [request for request in (single, fewest) if request is not None]
+    single_image_request = next((request for request in requests if len(_images(request)) == 1), None)
+    several_image_requests = [
+        request for request in requests if len(set(_images(request))) == len(_images(request)) > 1
+    ]
+    smallest_request = min(several_image_requests, key=lambda request: len(_images(request)), default=None)
+    return [request for request in (single_image_request, smallest_request) if request is not None]
 
 
 def _variants(path: Path, image: Media) -> tuple[Any, Any]:
@@ -188,10 +190,12 @@ def _with_image(request: Request, number: int, image: Media) -> Request:
 def _change(first: Probe, second: Probe) -> float:
     """Return the greatest change of a logprob among the likeliest tokens of two probes."""
     before, after = dict(first.top[0]), dict(second.top[0])
-    common = before.keys() & after.keys()
+    common_tokens = before.keys() & after.keys()
     floor = min(*before.values(), *after.values())
-    changes = [abs(before[token] - after[token]) for token in common]
-    changes += [abs(value - floor) for top in (before, after) for token, value in top.items() if token not in common]
+    changes = [abs(before[token] - after[token]) for token in common_tokens]
+    changes += [
+        abs(value - floor) for top in (before, after) for token, value in top.items() if token not in common_tokens
+    ]
     return max(changes)
 
 

@@ -25,13 +25,13 @@ def restrict_to_sample(
     restricted: dict[str, list[Record]] = {}
     outside_count = 0
     for run, records in runs.items():
-        labelled = {record.instance.id for record in records if person in record.verdicts}
+        labelled_ids = {record.instance.id for record in records if person in record.verdicts}
         in_sample: set[str] = set()
         for instance in drawn[run]:
-            if instance not in labelled:
+            if instance not in labelled_ids:
                 break
             in_sample.add(instance)
-        outside_count += len(labelled - in_sample)
+        outside_count += len(labelled_ids - in_sample)
         restricted[run] = [
             record
             if record.instance.id in in_sample or person not in record.verdicts

@@ -79,16 +79,16 @@ def draw_sample(store: RunStore, judge: str, n: int | None = None, seed: int | N
         )
     by_id = {record.instance.id: record for record in store.records()}
     # A sample only grows, so that no label drops out of it.
-    now = {"n": max(n or stored_sample["n"], len(stored_sample.get("sample", ()))), "seed": stored_sample["seed"]}
-    order = draw_ids(by_id.values(), len(by_id), now["seed"], stratify_by=benchmark.stratum)
-    sample_ids = order[: now["n"]]
+    settings = {"n": max(n or stored_sample["n"], len(stored_sample.get("sample", ()))), "seed": stored_sample["seed"]}
+    order = draw_ids(by_id.values(), len(by_id), settings["seed"], stratify_by=benchmark.stratum)
+    sample_ids = order[: settings["n"]]
     if not sample_ids:
         raise SpecError(f"{store.folder.name} has no answers to label.")
-    store.set_meta(f"labelling {judge}", {**now, "sample": sample_ids})
+    store.set_meta(f"labelling {judge}", {**settings, "sample": sample_ids})
     answers = {instance: answer[0] for instance in sample_ids if (answer := store.answer_of(instance))}
     advice = sample_size_advice(benchmark, [by_id[instance].instance.condition for instance in order], len(sample_ids))
     return LabellingTask(
-        benchmark, judge, now["seed"], tuple(by_id[instance] for instance in sample_ids), answers, advice
+        benchmark, judge, settings["seed"], tuple(by_id[instance] for instance in sample_ids), answers, advice
     )
 
 
@@ -100,15 +100,15 @@ def sample_size_advice(benchmark: Benchmark, conditions: Sequence[str], n: int) 
     label_metrics = benchmark.label_metrics()
     if label_metrics is None:
         return ""
-    total, drawn = Counter(conditions), Counter(conditions[:n])
+    total, sample_counts = Counter(conditions), Counter(conditions[:n])
     needed = [condition for condition in label_metrics.conditions if total[condition]]
-    fewest = min((drawn[condition] for condition in needed), default=0)
-    if fewest >= MIN_LABELS:
+    smallest_count = min((sample_counts[condition] for condition in needed), default=0)
+    if smallest_count >= MIN_LABELS:
         return f"{n} labels are enough to correct the metrics: each condition has at least {MIN_LABELS}."
     # The conditions are not named, because labelling is blind to them.
-    sufficient = [condition for condition in needed if drawn[condition] >= MIN_LABELS]
+    sufficient = [condition for condition in needed if sample_counts[condition] >= MIN_LABELS]
     metrics = "not every metric" if sufficient else "no metric"
-    advice = f"{n} labels correct {metrics}: each condition needs {MIN_LABELS}, and one has {fewest}."
+    advice = f"{n} labels correct {metrics}: each condition needs {MIN_LABELS}, and one has {smallest_count}."
     possible = [condition for condition in needed if total[condition] >= MIN_LABELS]
     if possible and (number := _sufficient_size(conditions, possible)) > n:
         advice += f" {number} labels are enough: --n {number}."

@@ -111,24 +111,24 @@ def resume(
     if not (conditions or repeat or retry_errors) and is_paused(folder) and unpause(folder):
         print_message(f"{folder.name}: no longer paused; process {worker_pid(folder)} resumes it.", options.display)
         return 0
-    planned = plan_resume(workspace, folder, data=data, accept_engine=options.accept_engine)
+    plan = plan_resume(workspace, folder, data=data, accept_engine=options.accept_engine)
     known = [p.condition for p in read_summary(folder).progress]
     for condition in conditions:
         if condition not in known:
             raise SpecError(f"{folder.name} has no condition {condition!r}; {did_you_mean(condition, known)}")
-    _check_until_width(options.until_width, planned.spec, folder)
+    _check_until_width(options.until_width, plan.spec, folder)
     repeats = repeat or retry_errors
     if repeats:
-        names: tuple[str, ...] = (planned.spec.model, *planned.spec.judge)
+        names: tuple[str, ...] = (plan.spec.model, *plan.spec.judge)
     else:
         with RunStore.read(folder) as store:
-            names = _models_needed(store, planned.spec, conditions)
+            names = _models_needed(store, plan.spec, conditions)
     confirm_addresses(names, options.allowed)
-    check_all_ready(names, planned.spec.api.remote_options(workspace.replies))
+    check_all_ready(names, plan.spec.api.remote_options(workspace.replies))
     if repeats:
-        count = _discard_answers(planned, conditions, errors_only=not repeat)
+        count = _discard_answers(plan, conditions, errors_only=not repeat)
         print_message(f"{folder.name}: {count} instances will be answered again.", options.display)
-    return execute_runs(workspace, [planned], display, options, conditions=conditions)
+    return execute_runs(workspace, [plan], display, options, conditions=conditions)
 
 
 def _discard_answers(run: PlannedRun, conditions: Sequence[str], *, errors_only: bool) -> int:

@@ -115,7 +115,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
     with ExitStack() as stack:
         options = _build_options(stack, workspace, arguments, models, remote_options, folder)
         try:
-            built = benchmark.build(sources, folder, options)
+            new_build = benchmark.build(sources, folder, options)
         except AnotherBuildError as error:
             if not dependent_runs:
                 raise
@@ -133,12 +133,12 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
             raise kind(
                 f"cannot build {folder}: {error.strerror}; nothing was written. Fix that and build again."
             ) from error
-    orphaned_runs = dependent_runs if built.digest != old_digest else []
+    orphaned_runs = dependent_runs if new_build.digest != old_digest else []
     if arguments.as_json:
-        result = {"path": str(built.path), "digest": built.digest, "manifest": built.manifest}
+        result = {"path": str(new_build.path), "digest": new_build.digest, "manifest": new_build.manifest}
         print(json.dumps(result | ({"runs of the replaced build": orphaned_runs} if orphaned_runs else {}), indent=2))
         return 0
-    _print_build(built, benchmark, by_row=rows is not None, every=arguments.every)
+    _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every)
     if orphaned_runs:
         print(
             f"  replaced the build {old_digest[:12]}: {clean(_runs_text(orphaned_runs))} made from it. Their media are gone, and "
@@ -203,9 +203,9 @@ def training(
     """Write a build's training files and print their numbers of rows."""
     benchmark = get_benchmark(name)
     folder = typed_path(out)
-    opened = Build.open(typed_path(data) if data else workspace.build_folder(name))
+    source_build = Build.open(typed_path(data) if data else workspace.build_folder(name))
     try:
-        rows = benchmark.write_training(opened, folder, seed=seed, validation_share=validation_share)
+        rows = benchmark.write_training(source_build, folder, seed=seed, validation_share=validation_share)
     except OSError as error:
         raise StoreError(f"cannot write {folder}: {error.strerror}; name another folder with --out.") from error
     print(f"wrote {clean(str(folder))}: {', '.join(f'{count} rows for {part}' for part, count in rows.items())}")

@@ -114,14 +114,14 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
         )
     _print(f"1. {get_benchmark(benchmark).title} from data that ships with the project: {demo.content}")
     source, folder = demo.source
-    built = get_benchmark(benchmark).build([(source, str(folder))], home.build_folder(benchmark), BuildOptions())
-    rows = f"{built.manifest['instances']} rows in {clean(str(built.path))}"
+    demo_build = get_benchmark(benchmark).build([(source, str(folder))], home.build_folder(benchmark), BuildOptions())
+    rows = f"{demo_build.manifest['instances']} rows in {clean(str(demo_build.path))}"
     _print(f"   {rows}; the runs use {demo.examples} examples of them")
     baselines = "and baselines that ignore the input" if demo.policies else "without baselines: none applies here"
     _print(f"2. A tiny model (assets/demo/card.md), in full precision and in 4-bit, {baselines}.")
     _print(f"   {demo.training}")
     models = [*(f"policy:{policy}" for policy in demo.policies), *(str(ASSETS / "demo" / model) for model in MODELS)]
-    planned = []
+    plans = []
     for name, model in zip((*demo.policies, *MODELS), models, strict=True):
         (spec,) = BatchSpec(
             benchmark=benchmark,
@@ -131,10 +131,10 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
             conditions=demo.conditions,
             decoding=DecodingSpec(max_tokens=24, temperature=0.0),
         ).runs()
-        planned.append(plan_run(home, check_spec(home, spec)))
+        plans.append(plan_run(home, check_spec(home, spec)))
     judge = get_benchmark(benchmark).judges[0]
     _print(f"3. They answer, and the judge `{judge}` labels the answers\n")
-    code = execute_runs(home, planned, progress, ExecutionOptions(display=display), demo=True)
+    code = execute_runs(home, plans, progress, ExecutionOptions(display=display), demo=True)
     script = Path(sys.argv[0]).absolute()
     command = _short(script) if script.name == "rashomon" else f"{_short(Path(sys.executable))} -m app.main"
     rashomon = "rashomon" if shutil.which("rashomon") else command

@@ -151,7 +151,7 @@ def _fill(store: RunStore, imported: Sequence[ImportedAnswer], benchmark: Benchm
 def _read_jsonl(path: Path, instances: Sequence[Instance]) -> Iterator[ImportedAnswer]:
     """Yield the answers in a JSON-lines file of objects with an id and an answer. Raises SourceError naming the line."""
     known = {instance.id: instance for instance in instances}
-    answered: set[str] = set()
+    answered_ids: set[str] = set()
     for number, row in read_json_lines(path):
         where = f"{path.name}, line {number}"
         if not isinstance(row, dict):
@@ -161,9 +161,9 @@ def _read_jsonl(path: Path, instances: Sequence[Instance]) -> Iterator[ImportedA
             raise SourceError(
                 f"{where}: the build has no instance {identifier[:80]!r}; check that --data names the right build."
             )
-        if identifier in answered:
+        if identifier in answered_ids:
             raise SourceError(f"{where}: instance {identifier!r} has a second answer; keep only one.")
-        answered.add(identifier)
+        answered_ids.add(identifier)
         yield ImportedAnswer(known[identifier], answer)
 
 

@@ -82,10 +82,10 @@ def judge(
             failed += failures
             calls, prompt, completion = store.judge_usage(judge.id)
             usage = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
-            labelled = sum(count.labelled for count in counts)
+            label_count = sum(count.labelled for count in counts)
             unparsed = sum(count.unparsed for count in counts)
             print_message(
-                f"{judge.id}: {labelled} labelled, {unparsed} unparsed, {failures} failed{usage}", options.display
+                f"{judge.id}: {label_count} labelled, {unparsed} unparsed, {failures} failed{usage}", options.display
             )
     return code or (1 if failed else 0)
 

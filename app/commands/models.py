@@ -20,8 +20,8 @@ def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bo
     """Fetch ``model`` after printing the plan; return the exit code."""
     if model.count("/") != 1:
         known = [entry.id for entry in catalog_models()]
-        near = [name for name in known if name.partition("/")[2].casefold().startswith(model.casefold())]
-        hint = f"write org/name, for example {(near or known)[0]}; `rashomon models` lists more."
+        similar_names = [name for name in known if name.partition("/")[2].casefold().startswith(model.casefold())]
+        hint = f"write org/name, for example {(similar_names or known)[0]}; `rashomon models` lists more."
         raise ModelError(f"{model!r} is not a Hub id; {hint}")
     check_online()
     with spinner(f"listing the files of {model}"):

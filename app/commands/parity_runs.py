@@ -90,17 +90,17 @@ def answer_runs(
     specs = load_spec(None, {**values, "model": list(models)}).runs()
     confirm_addresses([name for spec in specs for name in (spec.model, *spec.judge)], options.allowed)
     checked = [check_spec(workspace, spec) for spec in specs]
-    planned = [plan_run(workspace, run) for run in checked]
+    plans = [plan_run(workspace, run) for run in checked]
     # The display shows the progress; the runs' results are not printed.
     execution = ExecutionOptions(display="none", force=options.force)
-    code = execute_runs(workspace, planned, make_display(options.display), execution)
+    code = execute_runs(workspace, plans, make_display(options.display), execution)
     if code == INTERRUPTED:
         return None
-    for run in planned:
+    for run in plans:
         with RunStore.read(run.folder) as store:
             if next(store.pending(), None) is not None:
                 raise StoreError(f"{run.name} is not finished; `rashomon resume {run.name}` resumes it.")
-    return [run.folder for run in planned]
+    return [run.folder for run in plans]
 
 
 def candidate_builds(workspace: Workspace, folders: Sequence[Path], data: Path | None) -> list[Path]:

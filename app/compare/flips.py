@@ -37,9 +37,9 @@ def flips_table(pairs: Sequence[RunPair], views: RunViews) -> Table:
 
 def used_labels(flips: Sequence[Mapping[tuple[str, str], int]], benchmark: Benchmark) -> list[str]:
     """Return the labels and failure outcomes that occur in any of ``flips``, in the benchmark's order."""
-    used = {label for counts in flips for cell in counts for label in cell}
+    present_labels = {label for counts in flips for cell in counts for label in cell}
     order = [*benchmark.labels, *(outcome for outcome in OUTCOMES if outcome != "labelled")]
-    return [label for label in order if label in used] + sorted(used - set(order))
+    return [label for label in order if label in present_labels] + sorted(present_labels - set(order))
 
 
 def flipped_table(pairs: Sequence[RunPair], cells: Sequence[tuple[str, str]] = ()) -> Table:

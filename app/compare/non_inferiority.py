@@ -73,8 +73,8 @@ class TargetShares:
     @cached_property
     def hit(self) -> NDArray[np.bool_]:
         """The mask of answers that count in favour of their run, of shape (answers, runs)."""
-        counted: NDArray[np.bool_] = self.metric.hits[self.condition[:, None], self.label]
-        return counted ^ self.metric.lower_is_better
+        hit_cells: NDArray[np.bool_] = self.metric.hits[self.condition[:, None], self.label]
+        return hit_cells ^ self.metric.lower_is_better
 
     @property
     def groups(self) -> int:

@@ -111,16 +111,16 @@ class RunPair:
         """
         totals, draws = self.counts.sum(0), self.draws
         hits = share_labels(metric, self.label_metrics)
-        counted = contributing_labels(metric, self.label_metrics)
+        counted_labels = contributing_labels(metric, self.label_metrics)
         _, condition, before, after = self.coded.T
-        n = int((counted[condition, before] | counted[condition, after]).sum())
+        n = int((counted_labels[condition, before] | counted_labels[condition, after]).sum())
         reason = NO_LABELS if self.shared else NO_PAIR
         values, replicates = np.asarray(metric(totals)), np.asarray(metric(draws))
         first, second, difference = (
             estimate(float(value), samples, int(count), reason=reason)
             for value, samples, count in (
-                (values[0], replicates[:, 0], totals[0][counted].sum()),
-                (values[1], replicates[:, 1], totals[1][counted].sum()),
+                (values[0], replicates[:, 0], totals[0][counted_labels].sum()),
+                (values[1], replicates[:, 1], totals[1][counted_labels].sum()),
                 (values[1] - values[0], replicates[:, 1] - replicates[:, 0], n),
             )
         )
@@ -148,8 +148,8 @@ class RunPair:
         """
         by_run = (self.counts * hits).sum((2, 3))
         sizes = self.counts[:, 0][:, hits.any(1)].sum((1, 2))
-        answered = sizes > 0
-        return (by_run[:, 1] - by_run[:, 0])[answered], sizes[answered]
+        has_answers = sizes > 0
+        return (by_run[:, 1] - by_run[:, 0])[has_answers], sizes[has_answers]
 
     def flips(self) -> Counter[tuple[str, str]]:
         """Return the number of shared instances by their outcomes in the first and the second run."""

@@ -37,11 +37,11 @@ def published_table(ours: Sequence[Table], views: RunViews, rows: Sequence[str],
     models = dict.fromkeys(_split_row(cell["row"])[0] for cell in published if "ours" in cell)
     if not models:
         raise SpecError(f"the paper of {views.benchmark.name} has no row to compare with.")
-    chosen = [_find_row(row, list(models)) for row in rows]
+    chosen_rows = [_find_row(row, list(models)) for row in rows]
     selected = set(columns) & {column for table in ours for column in table.columns}
     table_rows: list[tuple[str, tuple[Cell, ...]]] = []
     for table in ours:
-        for row in chosen:
+        for row in chosen_rows:
             for run in views.runs:
                 groups = _count_groups(run)
                 table_rows += [
@@ -50,14 +50,16 @@ def published_table(ours: Sequence[Table], views: RunViews, rows: Sequence[str],
                         table, run.label, row, theirs[table.name], selected
                     )
                 ]
-    empty = [] if table_rows else [f"No value of these runs is in a table where the paper has {', '.join(chosen)}."]
+    empty = (
+        [] if table_rows else [f"No value of these runs is in a table where the paper has {', '.join(chosen_rows)}."]
+    )
     notes = (
         *empty,
         "difference: ours less the paper's, of all answers of each, with the 95% interval for independent samples (Newcombe "
         "1998), computed from our interval and the paper's: the score interval by its n, as if its answers were independent, or "
         "its printed deviation. There is no interval where the paper gives neither (n is then empty), or the metric is no share "
         "of answers. inside ours: whether our 95% interval contains the paper's value; this ignores the paper's own spread.",
-        *comparability(views, chosen),
+        *comparability(views, chosen_rows),
     )
     return Table("published", f"Beside {views.benchmark.paper}", _COLUMNS, tuple(table_rows), notes)
 
@@ -73,14 +75,16 @@ def paper_columns(ours: Sequence[Table], views: RunViews, rows: Sequence[str]) -
 
     In percent where the tables are, without the differences.
     """
-    chosen = [_find_row(row, paper_models(ours, views.benchmark.name)) for row in rows]
+    chosen_rows = [_find_row(row, paper_models(ours, views.benchmark.name)) for row in rows]
     runs = [run.label for run in views.runs]
     values: dict[str, dict[str, Cell]] = {}
     for table in ours:
         own_rows = dict(table.rows)
         for name, cells in published_rows(table, views.benchmark.name):
             spelling, rest = _split_row(name)
-            model = next((choice for choice in chosen if normalised_name(choice) == normalised_name(spelling)), None)
+            model = next(
+                (choice for choice in chosen_rows if normalised_name(choice) == normalised_name(spelling)), None
+            )
             for i, column in enumerate(table.columns):
                 if model is not None and cells[i] is not None:
                     row = values.setdefault(_PART.join(part for part in (table.name, rest, column) if part), {})
@@ -88,11 +92,11 @@ def paper_columns(ours: Sequence[Table], views: RunViews, rows: Sequence[str]) -
                     for run in runs:
                         label = f"{run}{_PART}{rest}" if rest else run
                         row[run] = own_rows[label][i] if label in own_rows else None
-    columns = (*runs, *(f"{row} (paper)" for row in chosen))
-    filled = tuple((label, tuple(row.get(key) for key in (*runs, *chosen))) for label, row in values.items())
+    columns = (*runs, *(f"{row} (paper)" for row in chosen_rows))
+    filled = tuple((label, tuple(row.get(key) for key in (*runs, *chosen_rows))) for label, row in values.items())
     percent = bool(ours) and all(table.percent for table in ours if published_rows(table, views.benchmark.name))
     return Table(
-        "paper", f"Beside {views.benchmark.paper}", columns, filled, tuple(comparability(views, chosen)), percent
+        "paper", f"Beside {views.benchmark.paper}", columns, filled, tuple(comparability(views, chosen_rows)), percent
     )
 
 
@@ -206,6 +210,6 @@ def _paper_interval(paper: Estimate, *, is_share: bool) -> Estimate:
         score = wilson(round(paper.value * paper.n), paper.n)
         return Estimate(paper.value, score.low, score.high, paper.n)
     if paper.sd is not None:
-        half = NormalDist().inv_cdf(0.975) * paper.sd
-        return Estimate(paper.value, paper.value - half, paper.value + half, paper.n)
+        half_width = NormalDist().inv_cdf(0.975) * paper.sd
+        return Estimate(paper.value, paper.value - half_width, paper.value + half_width, paper.n)
     return paper

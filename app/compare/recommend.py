@@ -182,12 +182,16 @@ def _advice(evidence: _Evidence) -> list[str]:
         sentence = unread_sentence(source, accuracies, len(evidence.readings))
         (first if len(failing) == len(evidence.readings) else last).append(sentence)
     decision = evidence.decision
-    chosen = {run for run in (decision.least_memory, decision.smallest_on_disk, decision.fastest) if run is not None}
-    chosen = chosen or set(decision.holds)
+    recommended_runs = {
+        run for run in (decision.least_memory, decision.smallest_on_disk, decision.fastest) if run is not None
+    }
+    recommended_runs = recommended_runs or set(decision.holds)
     if evidence.floors and not any(floor.beats for floor in evidence.floors):
         first.append(none_beats_sentence(evidence.floors, len(evidence.readings)))
     else:
-        last = [floor_sentence(floor) for run in sorted(chosen) if (floor := evidence.floor(run)) is not None] + last
+        last = [
+            floor_sentence(floor) for run in sorted(recommended_runs) if (floor := evidence.floor(run)) is not None
+        ] + last
     choice = _choice(evidence)
     if first and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
@@ -239,8 +243,8 @@ def _named(shares: TargetShares, index: int) -> str:
 
 
 def _as_fast(shares: TargetShares, index: int, fastest: int) -> bool:
-    seconds, least = (shares.views.runs[i].cost.seconds_per_answer or 0.0 for i in (index, fastest))
-    return seconds <= (1 + _SAME_TIME) * least
+    seconds, least_seconds = (shares.views.runs[i].cost.seconds_per_answer or 0.0 for i in (index, fastest))
+    return seconds <= (1 + _SAME_TIME) * least_seconds
 
 
 def _size(decision: Decision, index: int) -> str:
@@ -249,8 +253,10 @@ def _size(decision: Decision, index: int) -> str:
     if decision.least_memory is None:
         return _on_disk(runs[index])
     peaks = [peak for i in decision.holds if (peak := runs[i].cost.peak_memory) is not None]
-    most = f"; up to {_bytes(max(peaks))} for the others" if max(peaks) > (runs[index].cost.peak_memory or 0) else ""
-    return f"{_bytes(runs[index].cost.peak_memory or 0)} at its measured peak{most}"
+    peak_note = (
+        f"; up to {_bytes(max(peaks))} for the others" if max(peaks) > (runs[index].cost.peak_memory or 0) else ""
+    )
+    return f"{_bytes(runs[index].cost.peak_memory or 0)} at its measured peak{peak_note}"
 
 
 def _on_disk(run: RunView) -> str:
@@ -271,8 +277,8 @@ def _speed(shares: TargetShares, index: int) -> str:
 def _behaviour(decision: Decision) -> list[str]:
     """Return how the recommended runs behave against the best; where that is the only one, how the others do."""
     best = decision.basis.best
-    chosen = (decision.least_memory, decision.smallest_on_disk, decision.fastest)
-    recommended = {run for run in chosen if run is not None and run != best}
+    recommended_runs = (decision.least_memory, decision.smallest_on_disk, decision.fastest)
+    recommended = {run for run in recommended_runs if run is not None and run != best}
     others = recommended or {run for run in range(len(decision.basis.views.runs)) if run != best}
     return [line for run in sorted(others) for line in _behaviour_of(decision.basis, run)]
 
@@ -400,14 +406,14 @@ def _unmeasured(decision: Decision) -> list[str]:
         return []
     runs = [decision.basis.views.runs[i] for i in decision.holds]
     lines = []
-    for cost, least, values in (
+    for cost, minimum, values in (
         ("Peak memory", "needs the least memory", [run.cost.peak_memory for run in runs]),
         ("The size on disk", "is the smallest on disk", [run.weights_bytes for run in runs]),
         ("The time per answer", "is the fastest", [run.cost.seconds_per_answer for run in runs]),
     ):
         missing = [run.label for run, value in zip(runs, values, strict=True) if value is None]
         if missing:
-            lines.append(f"{cost} was not measured for {join_names(missing)}, so it is unknown which run {least}.")
+            lines.append(f"{cost} was not measured for {join_names(missing)}, so it is unknown which run {minimum}.")
     return lines
 
 
@@ -474,6 +480,6 @@ def _metric_note(shares: TargetShares) -> str:
     """Return the metric's name with its definition."""
     if shares.metric.name != ACCURACY:
         return f"{shares.metric.name}: as in the tables"
-    used = sorted(set(shares.condition.tolist()))
+    condition_indexes = sorted(set(shares.condition.tolist()))
     conditions = shares.views.label_metrics.conditions
-    return f"accuracy: the share of right labels under {', '.join(conditions[i] for i in used)} together"
+    return f"accuracy: the share of right labels under {', '.join(conditions[i] for i in condition_indexes)} together"

@@ -139,9 +139,9 @@ def load_views(folders: Sequence[Path], *, judge: str | None = None) -> RunViews
 
 def reject_duplicates(folders: Sequence[Path]) -> None:
     """Raise SpecError where a run is named twice: it would be compared with itself, and count as two."""
-    twice = [folder.name for folder, count in Counter(folder.resolve() for folder in folders).items() if count > 1]
-    if twice:
-        raise SpecError(f"{twice[0]} is named twice; compare it with another run.")
+    duplicates = [folder.name for folder, count in Counter(folder.resolve() for folder in folders).items() if count > 1]
+    if duplicates:
+        raise SpecError(f"{duplicates[0]} is named twice; compare it with another run.")
 
 
 def label_metrics_of(benchmark: Benchmark) -> LabelMetrics:

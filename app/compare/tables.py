@@ -169,9 +169,9 @@ def coverage_warnings(views: RunViews) -> list[str]:
             )
         elif unlabelled := unlabelled_outcomes(run, views.label_metrics.labels):
             outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(unlabelled.items()))
-            counted = " (unparsed ones count)" if views.label_metrics.unparsed and unlabelled["unparsed"] else ""
+            count_note = " (unparsed ones count)" if views.label_metrics.unparsed and unlabelled["unparsed"] else ""
             share = f"{sum(unlabelled.values())} of its {len(run.answers)} instances have no label"
-            messages.append(f"{run.label} is {run.state}: {share}: {outcomes}{counted}.")
+            messages.append(f"{run.label} is {run.state}: {share}: {outcomes}{count_note}.")
     first = views.runs[0]
     for run in views.runs[1:]:
         shared = sum(instance in first.answers for instance in run.answers)

@@ -32,17 +32,17 @@ _NETWORK_FILESYSTEMS = (
 def workspace(workspace: Workspace) -> CheckResult:
     """Check that the workspace is writable, has free space and is on a disk that is safe for a database."""
     try:
-        free = _free(workspace.path)
+        free_bytes = _free(workspace.path)
     except OSError as error:
         message = f"{workspace.path}: {error.strerror}"
         return CheckResult("workspace", False, message, "choose another with --workspace or RASHOMON_WORKSPACE.")
-    message = f"{workspace.path}, {free / 1e9:.1f} GB free, {len(workspace.run_names())} runs"
+    message = f"{workspace.path}, {free_bytes / 1e9:.1f} GB free, {len(workspace.run_names())} runs"
     if warning := workspace.warning():
         return CheckResult("workspace", True, message, warning)
     if kind := network_filesystem(workspace.path):
         fix = f"it is on a network disk ({kind}), where file locks may fail; choose a local folder with --workspace."
         return CheckResult("workspace", True, message, fix)
-    if free < _LOW_DISK_BYTES:
+    if free_bytes < _LOW_DISK_BYTES:
         return CheckResult("workspace", True, message, "free some disk space; models and media need gigabytes.")
     return CheckResult("workspace", True, message)
 
@@ -53,12 +53,12 @@ def cache(workspace: Workspace) -> CheckResult:
 
     folder = hub_cache()
     try:
-        free = _free(folder)
+        free_bytes = _free(folder)
     except OSError as error:
         message = f"{folder}: {error.strerror}"
         return CheckResult("cache", True, message, "models cannot be fetched; set HF_HOME to a writable folder.")
-    message = f"{folder}, {free / 1e9:.1f} GB free"
-    if free < _LOW_DISK_BYTES:
+    message = f"{folder}, {free_bytes / 1e9:.1f} GB free"
+    if free_bytes < _LOW_DISK_BYTES:
         return CheckResult(
             "cache",
             True,

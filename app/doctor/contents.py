@@ -26,8 +26,12 @@ def models(workspace: Workspace) -> CheckResult:
             message,
             f"`rashomon models get {_SUGGESTED_MODEL}` fetches one; `rashomon demo` needs none.",
         )
-    bad = [model for model in cached if model.problem is not None]
-    fix = f"{len(bad)} more cannot run; {bad[0].name}: {bad[0].problem}" if bad else ""
+    unusable_models = [model for model in cached if model.problem is not None]
+    fix = (
+        f"{len(unusable_models)} more cannot run; {unusable_models[0].name}: {unusable_models[0].problem}"
+        if unusable_models
+        else ""
+    )
     return CheckResult("models", True, message, fix)
 
 
@@ -37,8 +41,8 @@ def data(workspace: Workspace) -> CheckResult:
     from app.fetch.recipes import RECIPES
     from benchmarks.build import Build
 
-    built: list[str] = []
-    ready: list[str] = []
+    built_names: list[str] = []
+    ready_names: list[str] = []
     partial: list[str] = []
     none: list[str] = []
     for name in benchmark_names():
@@ -50,18 +54,25 @@ def data(workspace: Workspace) -> CheckResult:
                 return CheckResult(
                     "data", False, str(error), f"`{workspace.command()} build {name} ...  --replace` builds it again."
                 )
-            built.append(name)
+            built_names.append(name)
             continue
         state = manifest.fetch_state(workspace.source_folder(name)) if name in RECIPES else "none"
-        {"fetched": ready, "begun": partial, "none": none}[state].append(name)
-    names_by_state = (("built", built), ("fetched", ready), ("partly fetched", partial), ("not fetched", none))
+        {"fetched": ready_names, "begun": partial, "none": none}[state].append(name)
+    names_by_state = (
+        ("built", built_names),
+        ("fetched", ready_names),
+        ("partly fetched", partial),
+        ("not fetched", none),
+    )
     message = "; ".join(f"{state}: {', '.join(names)}" for state, names in names_by_state if names)
     command = workspace.command()
     if partial:
         return CheckResult("data", True, message, f"`{command} data get {partial[0]}` resumes fetching.")
-    if ready:
-        return CheckResult("data", True, message, f"`{command} build {ready[0]}` builds it from the fetched data.")
-    if not built:
+    if ready_names:
+        return CheckResult(
+            "data", True, message, f"`{command} build {ready_names[0]}` builds it from the fetched data."
+        )
+    if not built_names:
         return CheckResult(
             "data",
             True,

@@ -125,7 +125,7 @@ def _speed(backend: Backend, image: Media, repeats: int) -> dict[str, Any]:
     for answer in answers:
         if answer.error is not None:
             raise RuntimeError(answer.error)
-    read = sum(answer.prompt_tokens or 0 for answer in answers)
+    prompt_tokens = sum(answer.prompt_tokens or 0 for answer in answers)
     tokens = sum(max(0, (answer.completion_tokens or 0) - 1) for answer in answers)
     reading, decoding = (
         sum(answer.prefill_s or 0 for answer in answers),
@@ -133,7 +133,7 @@ def _speed(backend: Backend, image: Media, repeats: int) -> dict[str, Any]:
     )
     return {
         "prompt_tokens": answers[0].prompt_tokens,
-        "prefill": read / reading if reading else None,
+        "prefill": prompt_tokens / reading if reading else None,
         "decode": tokens / decoding if decoding else None,
         "peak_memory": max(answer.peak_memory or 0 for answer in answers),
     }

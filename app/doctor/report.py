@@ -148,11 +148,11 @@ def _measurements() -> Mapping[str, Any] | str:
         except subprocess.TimeoutExpired:
             return f"none: not done in {_MEASURE_SECONDS} s"
     try:
-        measured = json.loads(done.stdout.splitlines()[-1])
+        measurements = json.loads(done.stdout.splitlines()[-1])
     except (IndexError, ValueError):
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return f"none: the process ended with {done.returncode}: {last}"
-    return measured if isinstance(measured, dict) else "none"
+    return measurements if isinstance(measurements, dict) else "none"
 
 
 def _measured(measured: Mapping[str, Any] | str) -> Iterator[str]:

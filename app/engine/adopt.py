@@ -233,16 +233,16 @@ def _same_build(workspace: Workspace, spec: RunSpec, digest: Any) -> Path | None
 
 def _new_name(workspace: Workspace, old: str, name: str | None) -> str:
     """Return an unused run name: ``name``, or else the old one, with "-adopted" if that is taken."""
-    taken = set(workspace.run_names())
+    taken_names = set(workspace.run_names())
     if name is None:
         base = re.sub(r"[^A-Za-z0-9._-]+", "-", old).lstrip("._-")[:64] or "run"
-        numbered = (f"{base}-adopted{number}" for number in ("", *range(2, len(taken) + 3)))
-        return next(candidate for candidate in (base, *numbered) if candidate not in taken)
+        numbered = (f"{base}-adopted{number}" for number in ("", *range(2, len(taken_names) + 3)))
+        return next(candidate for candidate in (base, *numbered) if candidate not in taken_names)
     try:
         TypeAdapter(RunName).validate_python(name)
     except ValidationError as error:
         raise SpecError("--name takes at most 80 letters, digits, '.', '_' and '-'.") from error
-    if name in taken:
+    if name in taken_names:
         raise StoreError(f"there is a run {name} already; give another --name.")
     return name
 

@@ -96,10 +96,10 @@ def judge_answers(
                     conclude(case, verdict)
             verdicts.commit_if_due()
     except DeviceLostError as error:
-        if (lost := in_flight.get(error.request_id or "")) is not None:
-            key = [judge.id, lost.generation]
+        if (lost_request := in_flight.get(error.request_id or "")) is not None:
+            key = [judge.id, lost_request.generation]
             if key in store.meta(_LOST, []):
-                conclude(lost, Verdict(judge.id, "judge-failed", reason=f"the judge gave no reply: {error}"))
+                conclude(lost_request, Verdict(judge.id, "judge-failed", reason=f"the judge gave no reply: {error}"))
             else:
                 store.change_meta(_LOST, lambda known: [*(known or []), key])
         raise

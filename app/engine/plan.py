@@ -216,34 +216,34 @@ def check_identity(
     ``resuming`` selects advice for a run that is resumed by name, for which another name would be no remedy.
     """
     recorded: dict[str, Any] = store.meta("identity")
-    changed = differences(recorded, identity)
-    engine = [difference for difference in changed if difference.startswith((_VERSION, _DEVICE))]
+    changes = differences(recorded, identity)
+    engine = [difference for difference in changes if difference.startswith((_VERSION, _DEVICE))]
     if accept_engine:
-        changed = [difference for difference in changed if difference not in engine]
-    if changed:
-        if changed == engine:
+        changes = [difference for difference in changes if difference not in engine]
+    if changes:
+        if changes == engine:
             advice = "add --accept-engine to continue anyway"
         elif not resuming:
             advice = "give the new run another --name"
-        elif all(change.startswith(_DATA) for change in changed):
+        elif all(change.startswith(_DATA) for change in changes):
             advice = "rebuild the former data in another folder, and name that with --data"
         else:
             advice = "restore the former settings, or start a new run with `rashomon --batch`"
-        raise SpecError(f"{folder.name} cannot be resumed as the same run: {'; '.join(changed)}; {advice}.")
+        raise SpecError(f"{folder.name} cannot be resumed as the same run: {'; '.join(changes)}; {advice}.")
 
 
 def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Sequence[Instance]:
     """Return the build's instances that the spec selects, in the build's order. Raises SpecError if there are none."""
-    chosen = select_instances(spec, benchmark, list(benchmark.instances(build, spec.prompt_set)))
-    repeated = [name for name, count in Counter(instance.id for instance in chosen).items() if count > 1]
+    selection = select_instances(spec, benchmark, list(benchmark.instances(build, spec.prompt_set)))
+    repeated = [name for name, count in Counter(instance.id for instance in selection).items() if count > 1]
     if repeated:
         raise SourceError(f"{build.path} holds the id {repeated[0]!r} more than once; build it again.")
-    return chosen
+    return selection
 
 
 def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Sequence[Instance]) -> Sequence[Instance]:
     """Return those of a build's instances that the spec selects. Raises SpecError if there are none."""
-    chosen = select(
+    selection = select(
         instances,
         limit=spec.limit,
         conditions=spec.conditions or None,
@@ -251,9 +251,9 @@ def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Sequence[In
         stratify_by=benchmark.stratum,
         seed=spec.seed,
     )
-    if not chosen:
+    if not selection:
         raise SpecError("these conditions, strata and limit select no instance; widen them.")
-    return chosen
+    return selection
 
 
 def create_run(
@@ -288,15 +288,15 @@ def create_run(
     for stale in workspace.runs_folder.glob(".planning-*"):
         if not _is_alive(stale.name.split("-")[1]):
             shutil.rmtree(stale, ignore_errors=True)
-    hidden: Path | None = None
+    hidden_path: Path | None = None
     no_room = f"there is no room for a new run in {workspace.runs_folder}; free some space."
     try:
-        hidden = workspace.runs_folder / f".planning-{os.getpid()}-{secrets.token_hex(4)}"
-        hidden.mkdir()
-        with RunStore.create(hidden, meta, instances, benchmark.basis) as store:
+        hidden_path = workspace.runs_folder / f".planning-{os.getpid()}-{secrets.token_hex(4)}"
+        hidden_path.mkdir()
+        with RunStore.create(hidden_path, meta, instances, benchmark.basis) as store:
             fill(store)
-        replace_file(hidden, _SPEC, tomli_w.dumps(without_none(spec.model_dump(mode="json"))).encode("utf-8"))
-        os.rename(hidden, folder)
+        replace_file(hidden_path, _SPEC, tomli_w.dumps(without_none(spec.model_dump(mode="json"))).encode("utf-8"))
+        os.rename(hidden_path, folder)
     except StoreFullError as error:
         raise StoreFullError(no_room) from error
     except OSError as error:
@@ -310,8 +310,8 @@ def create_run(
             f"cannot write in {workspace.runs_folder}: {error.strerror}; name another --workspace."
         ) from error
     finally:
-        if hidden is not None:
-            shutil.rmtree(hidden, ignore_errors=True)
+        if hidden_path is not None:
+            shutil.rmtree(hidden_path, ignore_errors=True)
 
 
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:

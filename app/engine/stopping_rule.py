@@ -137,9 +137,9 @@ def accuracies(
         if not position.done:
             unfinished.add(condition)
         status, label = labels.get(position.ordinal, (None, None))
-        counted = label if status == "labelled" else unparsed_label if status == "unparsed" else None
-        if counted is not None:
-            hits[condition][group] += benchmark.correct(condition, counted)
+        counted_label = label if status == "labelled" else unparsed_label if status == "unparsed" else None
+        if counted_label is not None:
+            hits[condition][group] += benchmark.correct(condition, counted_label)
             sizes[condition][group] += 1
     return {
         condition: clustered_wilson(list(hits[condition].values()), list(sizes[condition].values()))

@@ -99,8 +99,8 @@ class LocalModelSlot:
 
     def _unload(self) -> None:
         if self._loaded is not None:
-            loaded, self._loaded = self._loaded, None
-            loaded[1].close()
+            model, self._loaded = self._loaded, None
+            model[1].close()
 
 
 class LocalEmbedder(Embedder):

@@ -121,7 +121,7 @@ def _stats(export: Export, run: ExportedRun) -> dict[str, Any]:
 
 def _sample(export: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
     instance = record.instance
-    stored = sample_to_json(record, canonical=export.options.canonical)
+    sample = sample_to_json(record, canonical=export.options.canonical)
     model = str(run.spec["model"])
     prompt = {"role": "user", "content": _content(record, export.thumbnails)}
     answers = [
@@ -153,7 +153,7 @@ def _sample(export: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
             "outcome": record.outcome(run.judge),
             "strata": dict(instance.strata),
             "media": [media.name for media in media_of(record)],
-            **{key: stored[key] for key in ("question", "references", "steps", "verdicts")},
+            **{key: sample[key] for key in ("question", "references", "steps", "verdicts")},
         },
         "model_usage": {model: _usage(record.generations)},
     }  # fmt: skip

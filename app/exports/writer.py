@@ -43,5 +43,5 @@ def write_files(folder: Path, files: Files) -> tuple[tuple[str, int], ...]:
 
 def written_message(folder: Path, names: Iterable[str]) -> str:
     """Return a one-line message on the files written."""
-    written = sorted({clean(name.partition("/")[0] + "/" * ("/" in name)) for name in names})
-    return f"wrote {clean(str(folder))}: {', '.join(written)}"
+    written_names = sorted({clean(name.partition("/")[0] + "/" * ("/" in name)) for name in names})
+    return f"wrote {clean(str(folder))}: {', '.join(written_names)}"

@@ -56,7 +56,7 @@ def _costs(comparison: Comparison, width: str) -> Iterator[tuple[str, str, Figur
         return Point(run.label, 0.0, value)
 
     memory = {run.label: run.cost.peak_memory / _GB for run in runs.runs if run.cost.peak_memory}
-    seconds = {run.label: spent for run in runs.runs if (spent := run.cost.seconds_per_answer)}
+    seconds = {run.label: seconds_spent for run in runs.runs if (seconds_spent := run.cost.seconds_per_answer)}
     for name, axis, values in (
         ("memory", "peak memory, GB", memory),
         ("speed", "seconds per answer", seconds),

@@ -44,12 +44,12 @@ class Point:
 
 def stacked(groups: Sequence[tuple[str, Sequence[Bar]]], segments: Sequence[str], *, title: str, width: str) -> Figure:
     """Draw horizontal bars of shares in groups, each under its heading (CMC-Bench's Figure 3, CLASH's 6 and 7)."""
-    wide = inches(width)
+    width_inches = inches(width)
     headed = any(name for name, _ in groups)
     lines = sum(len(bars) + headed for _, bars in groups)
     with styled():
         # Title, scale and legend take about 0.9 inches.
-        figure = _figure(wide, 0.9 + _BAR * lines)
+        figure = _figure(width_inches, 0.9 + _BAR * lines)
         axes = figure.subplots()
         at, ticks, names = 0.0, list[float](), list[str]()
         for heading, bars in groups:
@@ -57,9 +57,9 @@ def stacked(groups: Sequence[tuple[str, Sequence[Bar]]], segments: Sequence[str]
                 axes.text(0.0, at, label(heading, 60), va="center", ha="left", fontweight="bold", fontsize=6.5)
                 at += 1
             for bar in bars:
-                _stack(axes, at, bar.shares, wide)
+                _stack(axes, at, bar.shares, width_inches)
                 ticks.append(at)
-                names.append(label(bar.name, _room(wide)))
+                names.append(label(bar.name, _room(width_inches)))
                 at += 1
         axes.set_yticks(ticks, names, fontsize=6, linespacing=0.9)
         axes.set_ylim(at - 0.4, -0.6)
@@ -67,8 +67,8 @@ def stacked(groups: Sequence[tuple[str, Sequence[Bar]]], segments: Sequence[str]
         _percent(axes.xaxis)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        _legend(figure, _patches(segments), wide)
-        figure.suptitle(_title(title, wide))
+        _legend(figure, _patches(segments), width_inches)
+        figure.suptitle(_title(title, width_inches))
     return figure
 
 
@@ -79,10 +79,10 @@ def bars(
 
     The whisker is the interval, or one standard deviation if only that is known.
     """
-    wide = inches(width)
+    width_inches = inches(width)
     room = 0.84 / max(1, len(series))
     with styled():
-        figure = _figure(wide, 2.0 + 0.12 * -(-len(series) // (2 if wide < 5 else 4)))
+        figure = _figure(width_inches, 2.0 + 0.12 * -(-len(series) // (2 if width_inches < 5 else 4)))
         axes = figure.subplots()
         for number, (_, values) in enumerate(series):
             kind = ink(number)
@@ -101,11 +101,11 @@ def bars(
                 _whisker(axes, x, value)
             for x in sorted(set(places) - {x for x, _ in known}):
                 axes.text(x, 0.01, "n/a", rotation=90, ha="center", va="bottom", fontsize=5.5)
-        _columns(axes, categories, wide)
+        _columns(axes, categories, width_inches)
         axes.set_ylim(0, _top([value for _, values in series for value in values]))
         _percent(axes.yaxis)
-        _legend(figure, _patches([name for name, _ in series]), wide)
-        figure.suptitle(_title(title, wide))
+        _legend(figure, _patches([name for name, _ in series]), width_inches)
+        figure.suptitle(_title(title, width_inches))
     return figure
 
 
@@ -127,9 +127,9 @@ def heat(
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    wide = inches(width)
+    width_inches = inches(width)
     with styled():
-        figure = _figure(wide, 0.75 + 0.24 * len(rows) + (0.15 if across else 0))
+        figure = _figure(width_inches, 0.75 + 0.24 * len(rows) + (0.15 if across else 0))
         axes = figure.subplots()
         known = [value for _, values in rows for value in values if value is not None]
         top = max([1, *known] if counts else [1.0])
@@ -137,7 +137,7 @@ def heat(
         best = [
             max((v for _, values in rows if (v := values[i]) is not None), default=None) for i in range(len(columns))
         ]
-        size = 6.5 if wide / max(1, len(columns)) > 0.35 else 5.2  # "100*" in its cell
+        size = 6.5 if width_inches / max(1, len(columns)) > 0.35 else 5.2  # "100*" in its cell
         for y, (_, values) in enumerate(rows):
             for x, value in enumerate(values):
                 # The square root makes small counts visible next to large ones.
@@ -150,13 +150,15 @@ def heat(
                 axes.text(x, y, text, ha="center", va="center", color=colour, fontsize=size)
         axes.set_xlim(-0.5, len(columns) - 0.5)
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        _columns(axes, columns, wide)
-        axes.set_yticks(range(len(rows)), [label(name, _room(wide)) for name, _ in rows], fontsize=6, linespacing=0.9)
+        _columns(axes, columns, width_inches)
+        axes.set_yticks(
+            range(len(rows)), [label(name, _room(width_inches)) for name, _ in rows], fontsize=6, linespacing=0.9
+        )
         axes.tick_params(length=0)
         axes.set_xlabel(label(across, 60))
         axes.set_ylabel(label(down, 40))
         axes.spines[:].set_visible(False)
-        figure.suptitle(_title(title if counts else f"{title}, %", wide))
+        figure.suptitle(_title(title if counts else f"{title}, %", width_inches))
     return figure
 
 
@@ -170,10 +172,10 @@ def flips(
 
 def scatter(points: Sequence[Point], *, x: str, y: str, title: str, width: str) -> Figure:
     """Draw each run as a marker with its interval: ``y`` against ``x``, such as quality against memory. n/a is skipped."""
-    wide = inches(width)
+    width_inches = inches(width)
     known = [(number, point) for number, point in enumerate(points) if point.y.value is not None]
     with styled():
-        figure = _figure(wide, 2.1 + 0.12 * -(-len(known) // (2 if wide < 5 else 4)))
+        figure = _figure(width_inches, 2.1 + 0.12 * -(-len(known) // (2 if width_inches < 5 else 4)))
         axes = figure.subplots()
         for number, point in known:
             assert point.y.value is not None
@@ -196,8 +198,8 @@ def scatter(points: Sequence[Point], *, x: str, y: str, title: str, width: str) 
         axes.set_xlabel(label(x, 50))
         axes.set_ylabel(label(y, 40))
         _percent(axes.yaxis)
-        _legend(figure, axes.get_legend_handles_labels()[0], wide)
-        figure.suptitle(_title(title, wide))
+        _legend(figure, axes.get_legend_handles_labels()[0], width_inches)
+        figure.suptitle(_title(title, width_inches))
     return figure
 
 

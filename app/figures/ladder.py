@@ -22,11 +22,11 @@ def draw_ladder(ladder: Ladder, *, width: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import PercentFormatter
 
-    wide = inches(width)
+    width_inches = inches(width)
     rungs = [i for i, rung in enumerate(ladder.rungs) if not rung.side_branch]
     steps = [step for step in ladder.steps if not step.side_branch]
     with styled():
-        figure = Figure(figsize=(wide, 4.8))
+        figure = Figure(figsize=(width_inches, 4.8))
         above, middle, below = figure.subplots(3, 1)
         for place, i in enumerate(rungs):
             value = ladder.accuracies[i]

@@ -45,11 +45,11 @@ def draw_quality_and_memory(main: Table, column: str, peaks: Mapping[str, int], 
 
 def _grouped(table: Table) -> Sequence[tuple[str, Sequence[Bar]]]:
     """Group the rows by the part of their label after the run; a single run forms a single group."""
-    split = [(*_split_label(label), [_estimate(cell).value for cell in cells]) for label, cells in table.rows]
-    if len({run for run, _, _ in split}) == 1:
-        return [("", [Bar(name or run, shares) for run, name, shares in split])]
+    split_rows = [(*_split_label(label), [_estimate(cell).value for cell in cells]) for label, cells in table.rows]
+    if len({run for run, _, _ in split_rows}) == 1:
+        return [("", [Bar(name or run, shares) for run, name, shares in split_rows])]
     groups: dict[str, list[Bar]] = {}
-    for run, name, shares in split:
+    for run, name, shares in split_rows:
         groups.setdefault(name, []).append(Bar(run, shares))
     return list(groups.items())
 

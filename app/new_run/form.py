@@ -74,10 +74,10 @@ def prepare_job(workspace: Workspace, spec: BatchSpec) -> tuple[Path, list[Path]
     Raises a RashomonError if a run cannot be planned; then none is.
     """
     checked = check_runs(workspace, spec)
-    planned = [plan_run(workspace, run) for run in checked]
-    file = workspace.path / "jobs" / f"{planned[0].name}.toml"
+    plans = [plan_run(workspace, run) for run in checked]
+    file = workspace.path / "jobs" / f"{plans[0].name}.toml"
     save_spec(spec, file, replace=True)
-    return file, [run.folder for run in planned]
+    return file, [run.folder for run in plans]
 
 
 # --- the spec in other forms ----------------------------------------------------------------------------
@@ -106,10 +106,10 @@ def _options(spec: BatchSpec) -> Iterator[str]:
         if value is True:
             yield option
         elif key == "strata":
-            for name, chosen in value.items():
+            for name, choice in value.items():
                 if "=" in name:
                     raise SpecError(f"a command line cannot hold the stratum {name!r}; save the spec as a file.")
-                yield from _option(option, f"{name}={','.join(map(_escaped, chosen))}")
+                yield from _option(option, f"{name}={','.join(map(_escaped, choice))}")
         elif key == "conditions":
             yield from _option(option, ",".join(map(_escaped, value)))
         else:

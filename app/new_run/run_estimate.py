@@ -163,16 +163,16 @@ def measured_speed(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:
         key=lambda run: (sum(run.spec.get(key) == values[key] for key in compared), run.created or 0), reverse=True
     )
     for run in runs:
-        answered = run.done - sum(p.errors for p in run.progress)
+        answer_count = run.done - sum(p.errors for p in run.progress)
         seconds = sum(p.seconds for p in run.progress)
         if not seconds:
             try:
                 with RunStore.read(workspace.runs_folder / run.name) as store:
-                    answered, seconds = store.answer_gaps()
+                    answer_count, seconds = store.answer_gaps()
             except RashomonError:
                 continue
-        if seconds > 0 and answered > 0:
-            return MeasuredSpeed(run.name, seconds / answered, answered)
+        if seconds > 0 and answer_count > 0:
+            return MeasuredSpeed(run.name, seconds / answer_count, answer_count)
     return None
 
 

@@ -20,14 +20,14 @@ def batching_finding(
 ) -> list[StageFinding]:
     """Return the stage's finding over both runs, naming those whose sequential answers differ."""
     summaries, causes = [], []
-    for name, (run, stored) in (("A", a), ("B", b)):
-        if stored is None or run.spec.decoding.temperature:
+    for name, (run, stored_probes) in (("A", a), ("B", b)):
+        if stored_probes is None or run.spec.decoding.temperature:
             continue
-        if stored.alone:
-            differing, count, first = _compare_sequential(run, stored, instances)
+        if stored_probes.alone:
+            differing, count, first = _compare_sequential(run, stored_probes, instances)
             source = f"{name}'s server gives sequentially"
         else:
-            replayed = replay(_forced_probes(run, stored, instances), _noise(run))
+            replayed = replay(_forced_probes(run, stored_probes, instances), _noise(run))
             differing, count, first = replayed.other, replayed.answers, replayed.first
             source = f"{name} gives sequentially"
             if replayed.other:
@@ -57,9 +57,11 @@ def _forced_probes(run: RunOutputs, stored: StoredProbes, instances: Sequence[st
 
 def _noise(run: RunOutputs) -> float:
     """Return the largest lead of another token that rounding explains, from the run's own measurements where it has any."""
-    measured = max((float(canary.get("noise", 0)) for canary in run.canaries), default=0.0)
+    measured_noise = max((float(canary.get("noise", 0)) for canary in run.canaries), default=0.0)
     return (
-        max(_MULTIPLE * measured, ROUNDING_NOISE["fp32"]) if measured else _MULTIPLE * rounding_noise(run.quantisation)
+        max(_MULTIPLE * measured_noise, ROUNDING_NOISE["fp32"])
+        if measured_noise
+        else _MULTIPLE * rounding_noise(run.quantisation)
     )
 
 

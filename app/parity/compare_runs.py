@@ -55,9 +55,9 @@ class LabelEffect:
     def sentence(self) -> str:
         if not self.labelled:
             return "no answer is labelled in both"
-        same = round((self.same_labels.value or 0) * self.labelled)
+        same_count = round((self.same_labels.value or 0) * self.labelled)
         kappa = "" if self.kappa.value is None else f" (kappa {self.kappa.value:.2f})"
-        agreement = f"{same} of {self.labelled} labels are the same{kappa}"
+        agreement = f"{same_count} of {self.labelled} labels are the same{kappa}"
         accuracy_a, accuracy_b = (estimate.value for estimate in self.accuracies)
         if accuracy_a is None or accuracy_b is None or self.difference.value is None:
             return agreement
@@ -132,10 +132,10 @@ def store_probes(folder: Path, options: ProbeOptions) -> str:
     result = probe_run(known, forced_answers(run, run, instances), options)
     if result.stored is None:
         raise ModelError(result.why)
-    refused = list(result.stored.refused.values())
-    less = f" ({left_out_sentence(refused, len(result.stored.digests))})" if refused else ""
+    refusals = list(result.stored.refused.values())
+    less = f" ({left_out_sentence(refusals, len(result.stored.digests))})" if refusals else ""
     return (
-        f"{len(result.stored.digests) - len(refused)} requests of {folder.name} were probed{less}; the probes are in "
+        f"{len(result.stored.digests) - len(refusals)} requests of {folder.name} were probed{less}; the probes are in "
         f"{Path(*probe_location(folder), FOLDER)}. Copy the run's folder to compare it on a machine without its model."
     )
 
@@ -153,7 +153,7 @@ def build_report(
     pair = RunPair(views.runs[0], views.runs[1], views.label_metrics, RESAMPLES, views.seed)
     effect = label_effect(pair, views)
     numerics, model_findings = _model_findings(a, b, result_a, result_b, instances)
-    refused = {i: reason for i in instances if (reason := _refused(i, (a, result_a), (b, result_b)))}
+    refusals = {i: reason for i in instances if (reason := _refused(i, (a, result_a), (b, result_b)))}
     findings = (request_finding(a, b), *model_findings, decoding_finding(a, b), judge_finding(a, b))
     consequence = f"{answers.sentence()}; {effect.sentence()}."
     return ParityReport(
@@ -163,10 +163,10 @@ def build_report(
         findings,
         answers,
         numerics,
-        tuple(i for i in instances if i not in refused),
+        tuple(i for i in instances if i not in refusals),
         (
             *(f"{name}: {result.why}" for name, result in (("A", result_a), ("B", result_b)) if result.why),
-            *([left_out_sentence(list(refused.values()), len(instances))] if refused else []),
+            *([left_out_sentence(list(refusals.values()), len(instances))] if refusals else []),
         ),
         views,
         pair,
@@ -178,12 +178,12 @@ def build_report(
 def _refused(instance: str, *probed: tuple[RunOutputs, ProbeResult]) -> RefusedRequest | None:
     """Return why a model was not probed on an instance; None where both were."""
     for run, result in probed:
-        request, stored = run.request(instance).id, result.stored
-        if stored is None:
+        request, stored_probes = run.request(instance).id, result.stored
+        if stored_probes is None:
             continue
-        if request in stored.refused:
-            return stored.refused[request]
-        if request not in stored.alone and stored.any_probe(request) is None:
+        if request in stored_probes.refused:
+            return stored_probes.refused[request]
+        if request not in stored_probes.alone and stored_probes.any_probe(request) is None:
             return RefusedRequest("its model was not probed on them")
     return None
 

@@ -53,8 +53,8 @@ def prompt_difference(a: str, b: str) -> str:
         # The shared prefix may reach into the turn that is missing in the other prompt, up to its role.
         if not other.strip() and extra.strip():
             before = a[:start]
-            opened = before[max(before.rfind("<"), before.rfind("\n"), 0) :]
-            if _SYSTEM.search(opened + extra) or _SYSTEM.search(extra):
+            open_tag = before[max(before.rfind("<"), before.rfind("\n"), 0) :]
+            if _SYSTEM.search(open_tag + extra) or _SYSTEM.search(extra):
                 return f"the system prompt is missing in {name} ({_short(_body(extra))})"
             return f"{name} lacks {_short(extra)}, {_where(a, b)}"
     only_a, only_b = _extend_to_words(a, start, end), _extend_to_words(b, start, end)

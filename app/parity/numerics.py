@@ -62,11 +62,11 @@ def compare_numerics(pairs: Iterable[tuple[Probe, Probe]]) -> Numerics | None:
         for top_a, top_b in zip(a.top, b.top, strict=True):
             logprobs_a, logprobs_b = dict(top_a), dict(top_b)
             # A token that is not among B's twenty is less likely than the last of them, so this is a lower bound.
-            least = top_b[-1][1]
-            differences = [logprobs_b.get(token, least) - p for token, p in top_a[:TOP_LOGITS]]
+            least_logprob = top_b[-1][1]
+            differences = [logprobs_b.get(token, least_logprob) - p for token, p in top_a[:TOP_LOGITS]]
             mean = sum(differences) / len(differences)
             shifts += [abs(difference - mean) for difference in differences]
-            divergences.append(max(0.0, sum(exp(p) * (p - logprobs_b.get(token, least)) for token, p in top_a)))
+            divergences.append(max(0.0, sum(exp(p) * (p - logprobs_b.get(token, least_logprob)) for token, p in top_a)))
             positions += 1
             if top_a[0][0] == top_b[0][0]:
                 same_count += 1

@@ -54,9 +54,9 @@ def load_outputs(folder: Path) -> RunOutputs:
     """
     with RunStore.read(folder) as store:
         spec = parse(RunSpec, store.meta("spec"), str(folder))
-        judged = {judge for p in store.progress() for judge in p.judged}
+        judge_names = {judge for p in store.progress() for judge in p.judged}
         records = {record.instance.id: record for record in store.records()}
-        judge = newest(spec.judge[0], sorted(judged))
+        judge = newest(spec.judge[0], sorted(judge_names))
         return RunOutputs(folder, spec, store.meta("identity", {}), records, judge, store.meta("canary", []))
 
 

@@ -131,8 +131,8 @@ def _load(folder: Path, prefix: str) -> StoredProbes | None:
         body = parse_json(read_bytes(folder, f"{prefix}{FOLDER}/{_TEXTS}", limit=_LARGEST))
         with open_read(folder, f"{prefix}{FOLDER}/{_PIXELS}") as stream, np.load(stream, allow_pickle=False) as arrays:
             probes = tuple(_probe(number, row, arrays) for number, row in enumerate(body.pop("probes")))
-        refused = {request: RefusedRequest(**reason) for request, reason in body.pop("refused").items()}
-        return StoredProbes(**body, probes=probes, refused=refused)
+        refusals = {request: RefusedRequest(**reason) for request, reason in body.pop("refused").items()}
+        return StoredProbes(**body, probes=probes, refused=refusals)
     except UnsafeFileError:
         raise
     except Exception:  # on hostile bytes a decoder can raise anything
@@ -146,10 +146,10 @@ def _probe(number: int, row: dict[str, Any], arrays: Any) -> Probe:
         prompt=str(row["prompt"]),
         token_ids=tuple(map(int, row["token_ids"])),
         pixels=tuple(map(str, row["pixels"])),
-        pixel_stats=tuple((float(m), float(s), float(most)) for m, s, most in row["pixel_stats"]),
+        pixel_stats=tuple((float(m), float(s), float(maximum)) for m, s, maximum in row["pixel_stats"]),
         pixel_values=None if count is None else tuple(arrays[f"{number}/{image}"] for image in range(count)),
         forced=tuple(map(int, row["forced"])),
-        top=tuple(tuple((int(token), float(p)) for token, p in likely) for likely in row["top"]),
+        top=tuple(tuple((int(token), float(p)) for token, p in likely_tokens) for likely_tokens in row["top"]),
         logprobs=tuple(map(float, row["logprobs"])),
     )
 

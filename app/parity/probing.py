@@ -78,9 +78,9 @@ def choose_instances(a: RunWithProbes, b: RunWithProbes, count: int, differing: 
     """
     records_a, records_b = a[0].records, b[0].records
     shared = [i for i, record in records_a.items() if record.answer and i in records_b and records_b[i].answer]
-    for run, stored in (a, b):
-        if stored is not None and unavailable_reason(run):
-            shared = [i for i in shared if stored.digests.get((request := run.request(i)).id) == request.digest]
+    for run, stored_probes in (a, b):
+        if stored_probes is not None and unavailable_reason(run):
+            shared = [i for i in shared if stored_probes.digests.get((request := run.request(i)).id) == request.digest]
     differing = [i for i in differing if i in set(shared)]
     first = _spread(differing, min(len(differing), count // 2))
     rest = [i for i in shared if i not in set(first)]
@@ -89,17 +89,17 @@ def choose_instances(a: RunWithProbes, b: RunWithProbes, count: int, differing: 
 
 def probe_run(known: RunWithProbes, answers: ForcedAnswers, options: ProbeOptions) -> ProbeResult:
     """Probe the model of a run on the instances in ``answers``, unless its stored probes cover them."""
-    run, stored = known
+    run, stored_probes = known
     model = run.spec.model
     unavailable = unavailable_reason(run)
-    if stored is not None and (unavailable or _covers(stored, run, answers)):
-        return ProbeResult(stored)
+    if stored_probes is not None and (unavailable or _covers(stored_probes, run, answers)):
+        return ProbeResult(stored_probes)
     if unavailable:
         return ProbeResult(None, unavailable)
     options.report(f"probing {Path(model).name or model} with {len(answers)} requests of {run.folder.name}")
     message = _run(ProbeOrder(run.folder, model, tuple(options.builds), answers, PIXEL_REQUESTS, options.force))
     if message:
-        return ProbeResult(stored, "" if stored else message)
+        return ProbeResult(stored_probes, "" if stored_probes else message)
     return ProbeResult(probe_store.load(run.folder))
 
 
@@ -132,9 +132,9 @@ def _covers(stored: StoredProbes, run: RunOutputs, answers: ForcedAnswers) -> bo
         request = run.request(instance)
         if stored.digests.get(request.id) != request.digest:
             return False
-        if (refused := stored.refused.get(request.id)) is not None and refused.lost:
+        if (refusal := stored.refused.get(request.id)) is not None and refusal.lost:
             return False  # the file may be back
-        if request.id in stored.alone or refused is not None:
+        if request.id in stored.alone or refusal is not None:
             continue
         if any(stored.forced_probe(request.id, forced) is None for forced in forced_answers or ((),)):
             return False

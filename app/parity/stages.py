@@ -41,8 +41,8 @@ def count_finding(stage: Stage, causes: Iterable[str], noun: str) -> StageFindin
     """Return the finding of a stage that is compared case by case; ``causes`` has an empty text for each equal case."""
     cases = list(causes)
     differing = Counter(cause for cause in cases if cause)
-    same = len(cases) - differing.total()
-    summary = f"{same} of {len(cases)} {noun} are the same"
+    same_count = len(cases) - differing.total()
+    summary = f"{same_count} of {len(cases)} {noun} are the same"
     if not differing:
         return StageFinding(stage, "same" if cases else "unknown", summary if cases else f"no {noun} to compare")
     (cause, count), *others = differing.most_common()

@@ -43,7 +43,7 @@ def agreement_table(report: ParityReport) -> Table:
     changes = changes_table([report.pair], report.views) if report.pair.shared else None
     for label, cells in changes.rows if changes else ():
         condition = label.rpartition(" / ")[2]
-        answered = [
+        answered_instances = [
             instance
             for instance, record in report.a.records.items()
             if instance in report.b.records
@@ -51,8 +51,8 @@ def agreement_table(report: ParityReport) -> Table:
             and record.answer
             and report.b.records[instance].answer
         ]
-        same = sum(instance not in differing for instance in answered)
-        rows.append((condition, (len(answered), same, cells[1], cells[2], cells[3])))
+        same_count = sum(instance not in differing for instance in answered_instances)
+        rows.append((condition, (len(answered_instances), same_count, cells[1], cells[2], cells[3])))
     columns = ("answered", "same answer", "labelled", "same label", "kappa")
     note = "In both runs; intervals: 95%, percentile bootstrap over examples; kappa: Cohen's."
     return Table("agreement", "Agreement of answers and labels", columns, tuple(rows), (note,))

@@ -89,8 +89,8 @@ def run_order(order: ProbeOrder) -> None:
                     order.run, StoredProbes(engine, digests=digests, alone=answer_sequentially(backend, requests))
                 )
                 return
-            probes, refused = _probes(backend, requests, order)
-            probe_store.save(order.run, StoredProbes(engine, probes, digests, refused=refused))
+            probes, refusals = _probes(backend, requests, order)
+            probe_store.save(order.run, StoredProbes(engine, probes, digests, refused=refusals))
         finally:
             backend.close()
     finally:
@@ -113,7 +113,7 @@ def _probes(
     backend: Backend, requests: Sequence[Request], order: ProbeOrder
 ) -> tuple[list[Probe], dict[str, RefusedRequest]]:
     probes: list[Probe] = []
-    refused: dict[str, RefusedRequest] = {}
+    refusals: dict[str, RefusedRequest] = {}
     with_pixels = 0
     for number, request in enumerate(requests):
         _report(f"{number + 1} of {len(requests)}")
@@ -126,10 +126,10 @@ def _probes(
                 keep = False
         except (MediaError, ModelError) as error:
             lost = isinstance(error, MediaError) and error.reason == MISSING
-            refused[request.id] = RefusedRequest(str(error), lost)
-    if refused and not probes:
-        raise ModelError(next(iter(refused.values())).why)
-    return probes, refused
+            refusals[request.id] = RefusedRequest(str(error), lost)
+    if refusals and not probes:
+        raise ModelError(next(iter(refusals.values())).why)
+    return probes, refusals
 
 
 def _report(line: str) -> None:

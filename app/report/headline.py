@@ -23,25 +23,25 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     labels: Counter[str] = Counter()
     groups: dict[str, list[int]] = {}
     conditions: dict[str, None] = {}
-    alone: list[tuple[str, bool]] = []
+    single_source_hits: list[tuple[str, bool]] = []
     missing: Counter[str] = Counter()
     metrics = benchmark.label_metrics()
     # An answer that a sibling is judged by is neither right nor wrong, and nor is that sibling's.
     bases = {benchmark.basis(condition) for condition in benchmark.conditions}
     judged_alone = {name for name in benchmark.conditions if benchmark.basis(name) is None and name not in bases}
-    counted = judged_alone.intersection(benchmark.conditions if metrics is None else metrics.conditions)
+    counted_conditions = judged_alone.intersection(benchmark.conditions if metrics is None else metrics.conditions)
     for record in records:
         instance, outcome = record.instance, record.outcome(judge)
         if outcome != "labelled":
             missing[outcome] += 1
             continue
         label_name = str(record.verdicts[judge].label)
-        right = benchmark.correct(instance.condition, label_name)
-        alone.append((benchmark.single_source(instance), right))
-        if instance.condition in counted:
+        is_correct = benchmark.correct(instance.condition, label_name)
+        single_source_hits.append((benchmark.single_source(instance), is_correct))
+        if instance.condition in counted_conditions:
             conditions[instance.condition] = None
             hits = groups.setdefault(instance.group, [0, 0])
-            hits[0] += right
+            hits[0] += is_correct
             hits[1] += 1
         if instance.condition in benchmark.conflicts:
             labels[label_name] += 1
@@ -49,10 +49,12 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     if groups:
         share = clustered_wilson([hit for hit, _ in groups.values()], [size for _, size in groups.values()])
         hits_in_all, n = sum(hit for hit, _ in groups.values()), share.n
-        under = join_names([condition for condition in benchmark.conditions if condition in conditions])
-        single = ", each with one label" if benchmark.counts_flags else ""
+        condition_names = join_names([condition for condition in benchmark.conditions if condition in conditions])
+        label_note = ", each with one label" if benchmark.counts_flags else ""
         interval = f"{share.value:.1%}, {share.low:.1%} to {share.high:.1%}"
-        sentences.append(f"{label} is right on {hits_in_all} of {n} answers{single} ({interval}), under {under}.")
+        sentences.append(
+            f"{label} is right on {hits_in_all} of {n} answers{label_note} ({interval}), under {condition_names}."
+        )
     behaviours = [(count, name) for name, count in labels.items() if name in benchmark.behaviours]
     if behaviours:
         count, name = max(behaviours, key=lambda pair: pair[0])
@@ -60,7 +62,7 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
         sentences.append(
             f"Under conflict it {benchmark.behaviours[name]} in {count} of {total} answers ({count / total:.0%})."
         )
-    by_source = source_accuracies(alone)
+    by_source = source_accuracies(single_source_hits)
     if by_source:
         listing = ", ".join(
             f"with the {source} alone {reading.right} of {reading.n}" for source, reading in by_source.items()

@@ -23,8 +23,8 @@ def present_judges(stores: Sequence[RunStore]) -> list[str]:
             judge
             for store in stores
             for p in store.progress()
-            for judge, judged in p.judged.items()
-            if judged.labelled or judged.unparsed or judged.failed
+            for judge, judge_counts in p.judged.items()
+            if judge_counts.labelled or judge_counts.unparsed or judge_counts.failed
         }
     )
 
@@ -79,9 +79,9 @@ def count_overrides(stores: Sequence[RunStore]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for store in stores:
         for p in store.progress():
-            for judge, judged in p.judged.items():
-                if judge.startswith(OVERRIDE) and judged.labelled:
-                    counts[judge] = counts.get(judge, 0) + judged.labelled
+            for judge, judge_counts in p.judged.items():
+                if judge.startswith(OVERRIDE) and judge_counts.labelled:
+                    counts[judge] = counts.get(judge, 0) + judge_counts.labelled
     return counts
 
 

@@ -114,18 +114,18 @@ def _pages(table: Table) -> list[list[tuple[str, tuple[Cell, ...]]]]:
     prose = _prose(table)
     width = _ACROSS * _prose_share(table, prose) / max(1, sum(prose))
     pages: list[list[tuple[str, tuple[Cell, ...]]]] = [[]]
-    used = 0
+    used_width = 0
     for row in table.rows:
         label, cells = row
         words = [math.ceil(len(latex(cell)) / width) for cell in cells if isinstance(cell, str)]
         lines = 1 + (len(cells) > _WIDE)
         if any(prose):
             lines = max([*words, 1 + int(len(label) / (_ACROSS * _LABEL))])
-        if pages[-1] and used + lines > _LONG:
+        if pages[-1] and used_width + lines > _LONG:
             pages.append([])
-            used = 0
+            used_width = 0
         pages[-1].append(row)
-        used += lines
+        used_width += lines
     return pages
 
 

@@ -68,16 +68,16 @@ def print_table(table: Table, console: Console | None = None) -> None:
 
 def _parts(table: Table, width: int) -> list[list[int]]:
     parts: list[list[int]] = [[]]
-    used = 0
+    used_width = 0
     for i, column in enumerate(table.columns):
         lines = [line for _, cells in table.rows for line in terminal_cell(cells[i], table.percent).splitlines()]
         # Prose is wrapped, so its column may be narrow.
-        wide = max(map(len, [clean(column), *lines])) if not _is_prose(table, i) else min(12, width)
-        if parts[-1] and used + wide + 1 > width:
+        column_width = max(map(len, [clean(column), *lines])) if not _is_prose(table, i) else min(12, width)
+        if parts[-1] and used_width + column_width + 1 > width:
             parts.append([])
-            used = 0
+            used_width = 0
         parts[-1].append(i)
-        used += wide + 1
+        used_width += column_width + 1
     return parts
 
 
@@ -127,18 +127,18 @@ def to_csv(table: Table) -> str:
 
     Values are fractions, even if the table is printed in percent.
     """
-    wide = [any(isinstance(cells[i], Estimate) for _, cells in table.rows) for i in range(len(table.columns))]
+    has_intervals = [any(isinstance(cells[i], Estimate) for _, cells in table.rows) for i in range(len(table.columns))]
     has_sd = any(isinstance(cell, Estimate) and cell.sd is not None for _, cells in table.rows for cell in cells)
     parts = ("", " low", " high", " n", " sd") if has_sd else ("", " low", " high", " n")
     header = ["row"]
-    for column, estimated in zip(table.columns, wide, strict=True):
+    for column, estimated in zip(table.columns, has_intervals, strict=True):
         header += [column + part for part in parts] if estimated else [column]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(spreadsheet_cell(name) for name in header)
     for label, cells in table.rows:
         row: list[Any] = [spreadsheet_cell(label)]
-        for cell, estimated in zip(cells, wide, strict=True):
+        for cell, estimated in zip(cells, has_intervals, strict=True):
             if isinstance(cell, Estimate):
                 unknown = cell.value is not None and not cell.n  # a published value
                 row += [cell.value, cell.low, cell.high, None if unknown else cell.n, cell.sd][: len(parts)]

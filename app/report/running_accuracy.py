@@ -31,19 +31,19 @@ def _accuracy(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimat
     for p in progress:
         judge = newest(run.spec["judge"][0], p.judged)
         counts.append(JudgedCounts() if judge is None else p.judged[judge])
-    return wilson(sum(judged.correct for judged in counts), sum(judged.labelled for judged in counts))
+    return wilson(sum(count.correct for count in counts), sum(count.labelled for count in counts))
 
 
 def judging_progress(run: RunSummary) -> list[str]:
     """Return the progress of each judge that is behind the answers; people are skipped, as they label what they choose."""
     counts: dict[str, int] = {}
-    answered: dict[str, int] = {}
+    answered_counts: dict[str, int] = {}
     for p in run.progress:
-        for judge, judged in p.judged.items():
-            counts[judge] = counts.get(judge, 0) + judged.labelled + judged.unparsed + judged.failed
-            answered[judge] = answered.get(judge, 0) + p.done - p.errors
+        for judge, judge_counts in p.judged.items():
+            counts[judge] = counts.get(judge, 0) + judge_counts.labelled + judge_counts.unparsed + judge_counts.failed
+            answered_counts[judge] = answered_counts.get(judge, 0) + p.done - p.errors
     return [
-        f"{count}/{answered[judge]} judged by {clean(judge)}"
+        f"{count}/{answered_counts[judge]} judged by {clean(judge)}"
         for judge, count in counts.items()
-        if count < answered[judge] and not judge.startswith((HUMAN, OVERRIDE))
+        if count < answered_counts[judge] and not judge.startswith((HUMAN, OVERRIDE))
     ]

@@ -273,10 +273,10 @@ def add_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequenc
     if not rows:
         return table
     examples = {run: _examples(records) for run, records in runs.items()}
-    distinct = dict.fromkeys(examples.values())
+    distinct_examples = dict.fromkeys(examples.values())
     basis = (
-        f"the rows above on {next(iter(distinct))}"
-        if len(distinct) == 1
+        f"the rows above on {next(iter(distinct_examples))}"
+        if len(distinct_examples) == 1
         else "; ".join(f"{run} on {counts}" for run, counts in examples.items())
     )
     note = f"Rows marked (paper) rest on {benchmark.paper_rows}; {basis}."

@@ -252,8 +252,10 @@ class Database:
 
     def _tallies(self) -> dict[str, Tally]:
         """Return the expected number of rows of each table, with the sums of their digests."""
-        stored = tallies(self._rows("SELECT name, rows, total FROM tally")) if self._has_digests else {}
-        return stored | {table: merge(stored.get(table, EMPTY), change) for table, change in self._changes.items()}
+        stored_tallies = tallies(self._rows("SELECT name, rows, total FROM tally")) if self._has_digests else {}
+        return stored_tallies | {
+            table: merge(stored_tallies.get(table, EMPTY), change) for table, change in self._changes.items()
+        }
 
     def _whole(self, table: str) -> list[Row]:
         """Read all rows of a small table. Raises DamagedError if any is damaged or missing."""
@@ -321,9 +323,10 @@ class Database:
         self._changes[table] = add(self._changes.get(table, EMPTY), digest, by)
 
     def _write_tallies(self) -> None:
-        stored = self._tallies()
+        stored_tallies = self._tallies()
         self._db.executemany(
-            "INSERT OR REPLACE INTO tally VALUES (?, ?, ?)", [(table, *stored[table]) for table in self._changes]
+            "INSERT OR REPLACE INTO tally VALUES (?, ?, ?)",
+            [(table, *stored_tallies[table]) for table in self._changes],
         )
         self._changes = {}
 

@@ -70,17 +70,17 @@ class RunStore(Samples):
 
     def progress(self) -> list[ConditionProgress]:
         """Return the progress of each condition, in the benchmark's order. Raises DamagedError."""
-        judged: dict[str, dict[str, JudgedCounts]] = defaultdict(dict)
+        judge_counts: dict[str, dict[str, JudgedCounts]] = defaultdict(dict)
         with self._snapshot():
             for row in sorted(self._whole("judged"), key=lambda row: str(row["judge"])):
                 counts = self._parsed("judged", row, stored_values.counts)
                 condition, judge = counts.pop("condition"), counts.pop("judge")
                 if any(counts.values()):  # all zero once every verdict was retracted
-                    judged[condition][judge] = JudgedCounts(**counts)
+                    judge_counts[condition][judge] = JudgedCounts(**counts)
             rows = [self._parsed("progress", row, stored_values.counts) for row in self._whole("progress")]
             order = self.meta("conditions", [])
         rows.sort(key=lambda row: order.index(row["condition"]) if row["condition"] in order else len(order))
-        return [ConditionProgress(**row, judged=judged[row["condition"]]) for row in rows]
+        return [ConditionProgress(**row, judged=judge_counts[row["condition"]]) for row in rows]
 
     def version(self) -> tuple[int, ...]:
         """Return numbers that change whenever an answer or a verdict is added or set aside."""
@@ -214,8 +214,8 @@ class RunStore(Samples):
         With ``errors_only``, only failed answers. Answers set aside stay in the store but are no longer accepted; verdicts that
         rest on one of them are set aside too. Return the number of instances to be asked again.
         """
-        answered = "EXISTS (SELECT 1 FROM generation g WHERE g.instance = i.ordinal AND g.accepted)"
-        where, values = answered, list(conditions)
+        answered_sql = "EXISTS (SELECT 1 FROM generation g WHERE g.instance = i.ordinal AND g.accepted)"
+        where, values = answered_sql, list(conditions)
         if conditions:
             where += f" AND i.condition IN ({', '.join('?' * len(conditions))})"
         if errors_only:
@@ -224,18 +224,18 @@ class RunStore(Samples):
                 " WHERE e.instance = i.ordinal AND e.accepted AND e.finish_reason = 'error')"
             )
         with self._transaction():
-            chosen = self._ids(f"SELECT ordinal FROM instance i WHERE {where}", values)
+            chosen_ids = self._ids(f"SELECT ordinal FROM instance i WHERE {where}", values)
             self._db.execute("CREATE TEMP TABLE chosen (ordinal INTEGER PRIMARY KEY)")
-            self._db.executemany("INSERT INTO chosen VALUES (?)", ((ordinal,) for ordinal in chosen))
-            counted = (
+            self._db.executemany("INSERT INTO chosen VALUES (?)", ((ordinal,) for ordinal in chosen_ids))
+            counted_sql = (
                 "FROM verdict v JOIN generation g ON g.id = v.generation JOIN instance i ON i.ordinal = g.instance"
                 " WHERE v.accepted AND g.accepted AND"
             )
             for (digest,) in self._rows(
-                f"SELECT v.digest {counted} i.ordinal IN chosen AND (i.basis IS NULL OR i.basis NOT IN chosen)"
+                f"SELECT v.digest {counted_sql} i.ordinal IN chosen AND (i.basis IS NULL OR i.basis NOT IN chosen)"
             ):
                 self._count("verdict", digest, -1)
-            judged_by_these = self._ids(f"SELECT v.id {counted} i.basis IN chosen")
+            judged_by_these = self._ids(f"SELECT v.id {counted_sql} i.basis IN chosen")
             answers = self._ids("SELECT id FROM generation WHERE accepted AND instance IN chosen")
             done = self._ids("SELECT ordinal FROM instance WHERE done AND ordinal IN chosen")
             self._db.execute("DROP TABLE chosen")
@@ -243,14 +243,14 @@ class RunStore(Samples):
             self._change("generation", answers, accepted=0, counted=(True, False))
             self._change("instance", done, done=0)
             self._recount()
-        return len(chosen)
+        return len(chosen_ids)
 
     def _recount(self) -> None:
         counters = self._counters()
-        progress, judged = self.counted()
+        progress, judge_counts = self.counted()
         for condition, row in progress.items():
             counters.of(condition).update(row)
-        counters.judged = judged
+        counters.judged = judge_counts
         self._write_counters(counters)
 
     def counted(self) -> tuple[dict[str, Row], dict[tuple[str, str], Row]]:
@@ -267,14 +267,14 @@ class RunStore(Samples):
                 " FROM instance i LEFT JOIN generation g ON g.instance = i.ordinal AND g.accepted GROUP BY 1"
             )
         }
-        right = self.meta("correct", {})
+        correct_labels = self.meta("correct", {})
         counters = Counters(self.folder)
         for condition, judge, status, label, count in self._rows(
             "SELECT i.condition, v.judge, v.status, v.label, count(*) FROM verdict v"
             " JOIN generation g ON g.id = v.generation AND g.accepted JOIN instance i ON i.ordinal = g.instance"
             " WHERE v.accepted GROUP BY 1, 2, 3, 4"
         ):
-            counters.add(condition, judge, status, label in right.get(condition, ()), count)
+            counters.add(condition, judge, status, label in correct_labels.get(condition, ()), count)
         return progress, counters.judged
 
     # --- reading ---------------------------------------------------------------------------------

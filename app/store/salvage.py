@@ -126,27 +126,27 @@ class Salvage(RunStore):
 
     def find_missing(self, report: Report, tables: Iterable[str] = COUNTED) -> None:
         """Report those of the tables that have not all the rows that were written."""
-        stored = self._tallies()
+        stored_tallies = self._tallies()
         for table in tables:
             try:
                 ((count, total),) = self._rows(
                     f"SELECT count(*), coalesce(digest_sum(r.digest), 0) FROM {COUNTED[table]}"
                 )
-                self._compare({table: (count, total)}, stored)
+                self._compare({table: (count, total)}, stored_tallies)
             except StoreError as error:
                 report(error)
 
     def find_wrong_counters(self, report: Report) -> None:
         """Report counters that do not match the rows, and samples that do not match their instances."""
         try:
-            progress, judged = self.counted()
+            progress, judge_counts = self.counted()
             counters = self._counters()
             for condition in {**progress, **counters.progress}:
-                counted, stored = (_rounded(rows.get(condition)) for rows in (progress, counters.progress))
-                if counted != stored:
+                counted_rows, stored_rows = (_rounded(rows.get(condition)) for rows in (progress, counters.progress))
+                if counted_rows != stored_rows:
                     report(DamagedError(self.folder, f"table progress, row {condition!r:.60}", "its counts are wrong"))
-            for key in {**judged, **counters.judged}:
-                if judged.get(key) != counters.judged.get(key):
+            for key in {**judge_counts, **counters.judged}:
+                if judge_counts.get(key) != counters.judged.get(key):
                     report(DamagedError(self.folder, f"table judged, row {key!r:.60}", "its counts are wrong"))
             if self._rows(
                 "SELECT 1 FROM instance i LEFT JOIN sample s ON s.ordinal = i.ordinal AND s.id = i.id"

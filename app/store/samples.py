@@ -178,7 +178,7 @@ class Samples(Verdicts):
 
     def _outcome_sql(self, criteria: SampleFilter, values: dict[str, Any]) -> str:
         if not criteria.judges:
-            judged = "'pending'"
+            judged_sql = "'pending'"
         else:
             right_labels: dict[str, Sequence[str]] = self.meta("correct", {})
             pairs = [(condition, label) for condition, labels in right_labels.items() for label in labels]
@@ -186,15 +186,17 @@ class Samples(Verdicts):
             for number, (condition, label) in enumerate(pairs):
                 values[f"right_c{number}"], values[f"right_l{number}"] = condition, label
                 places.append(f"(:right_c{number}, :right_l{number})")
-            right = (
+            right_sql = (
                 f"(s.condition, {_verdict_sql(criteria, 'label')}) IN (VALUES {', '.join(places)})" if places else "0"
             )
             status = _verdict_sql(criteria, "status")
-            judged = (
+            judged_sql = (
                 f"CASE WHEN {status} IS NULL THEN 'pending' WHEN {status} != 'labelled' THEN {status}"
-                f" WHEN {right} THEN 'right' ELSE 'wrong' END"
+                f" WHEN {right_sql} THEN 'right' ELSE 'wrong' END"
             )
-        return f"CASE WHEN g.id IS NULL THEN 'pending' WHEN g.finish_reason = 'error' THEN 'error' ELSE {judged} END"
+        return (
+            f"CASE WHEN g.id IS NULL THEN 'pending' WHEN g.finish_reason = 'error' THEN 'error' ELSE {judged_sql} END"
+        )
 
     def _register_folding(self) -> None:
         self._db.create_function("folded_has", 2, _folded_has, deterministic=True)

@@ -108,7 +108,7 @@ class Tail:
         counts = [p.judged[judge] for p in progress if judge in p.judged]
         total = sum(count.labelled + count.unparsed + count.failed for count in counts)
         self._add(store, judge)
-        if sum(sum(counted.values()) for counted in self._labels.values()) != total:
+        if sum(sum(label_counts.values()) for label_counts in self._labels.values()) != total:
             # Some verdicts were set aside meanwhile, so count all again.
             self._last = 0
             self._labels.clear()

@@ -107,15 +107,15 @@ class Trash:
     def _own_folder(self) -> Path:
         """Return the folder of this trash; it is created under its lock."""
         if self._lock is None:
-            half = self._folder.with_name(f"{_HALF}{self._folder.name}")
+            partial_path = self._folder.with_name(f"{_HALF}{self._folder.name}")
             try:
                 make_folder(self._runs, FOLDER)
-                half.mkdir()
-                lock = FileLock(half / _LOCK)
+                partial_path.mkdir()
+                lock = FileLock(partial_path / _LOCK)
                 lock.acquire(f"process {os.getpid()}")
-                half.rename(self._folder)
+                partial_path.rename(self._folder)
             except OSError as error:
-                raise StoreError(f"cannot write {half.parent}: {error.strerror}; make it writable.") from error
+                raise StoreError(f"cannot write {partial_path.parent}: {error.strerror}; make it writable.") from error
             self._lock = lock
         return self._folder
 

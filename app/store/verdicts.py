@@ -183,14 +183,16 @@ class Verdicts(Database):
     def _set_aside(self, conditions: Mapping[int, str], counters: Counters, *, counts: bool = True) -> None:
         """Set aside verdicts, given as ids with the condition of their answer; ``counts`` tells if they counted so far."""
         ids = list(conditions)
-        right: dict[str, list[str]] = self.meta("correct", {}) if ids else {}
+        correct_labels: dict[str, list[str]] = self.meta("correct", {}) if ids else {}
         for start in range(0, len(ids), PAGE):
             page = ids[start : start + PAGE]
             for row in self._stored("verdict", f"WHERE r.id IN ({', '.join('?' * len(page))})", page):
                 self._write("verdict", {**row, "accepted": 0}, row, counted=(counts, False))
                 condition = conditions[row["id"]]
                 if counts:
-                    counters.add(condition, row["judge"], row["status"], row["label"] in right.get(condition, ()), -1)
+                    counters.add(
+                        condition, row["judge"], row["status"], row["label"] in correct_labels.get(condition, ()), -1
+                    )
 
     def judge_usage(self, judge: str) -> tuple[int, int, int]:
         """Return the calls, prompt tokens and completion tokens of ``judge``, including verdicts set aside."""

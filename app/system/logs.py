@@ -140,8 +140,8 @@ class _PatientStderr(io.RawIOBase):
             while rest and select.select([], [2], [], self._wait)[1]:
                 self._wait = _PATIENCE
                 if self._dropped:
-                    lost, self._dropped = self._dropped, 0
-                    os.write(2, f"\n{lost} bytes were dropped because they were not read in time\n".encode())
+                    lost_count, self._dropped = self._dropped, 0
+                    os.write(2, f"\n{lost_count} bytes were dropped because they were not read in time\n".encode())
                     continue
                 rest = rest[os.write(2, rest[: select.PIPE_BUF]) :]
             if rest:

@@ -93,9 +93,9 @@ def recent_panics(folder: Path = PANIC_FOLDER) -> Sequence[Panic]:
     with suppress(OSError):
         for file in folder.glob("*.panic"):
             with suppress(OSError):
-                changed = file.stat().st_mtime
-                if changed >= since:
-                    panics.append((changed, Panic(file.name, date.fromtimestamp(changed))))
+                change_time = file.stat().st_mtime
+                if change_time >= since:
+                    panics.append((change_time, Panic(file.name, date.fromtimestamp(change_time))))
     return [panic for _, panic in sorted(panics, key=lambda entry: -entry[0])]
 
 

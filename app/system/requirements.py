@@ -79,11 +79,11 @@ def hidden_path_files() -> list[Path]:
 
 def hidden_problem() -> str:
     """Return what to do about hidden ``.pth`` files; "" where there are none."""
-    hidden = hidden_path_files()
-    if not hidden:
+    hidden_files = hidden_path_files()
+    if not hidden_files:
         return ""
     return (
-        f"{hidden[0]} is hidden, so Python ignores it and cannot import Rashomon; iCloud does that in Desktop and "
+        f"{hidden_files[0]} is hidden, so Python ignores it and cannot import Rashomon; iCloud does that in Desktop and "
         "Documents: move the folder elsewhere, or delete .venv and install a copy with `make demo EDITABLE=`."
     )
 

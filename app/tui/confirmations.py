@@ -49,7 +49,9 @@ def confirm_adoption(screen: BackgroundScreen, folder: Path) -> None:
             screen.in_thread(lambda: adopt(app.workspace, received, data=received.local_build), report, group="adopt")
 
     def report(adopted: AdoptedRun) -> None:
-        damaged = f"; {len(adopted.left_out)} damaged items were left out" if adopted.left_out else ""
-        app.toast(f"{adopted.folder.name}: {adopted.answers} answers and {adopted.verdicts} verdicts adopted{damaged}")
+        damage_note = f"; {len(adopted.left_out)} damaged items were left out" if adopted.left_out else ""
+        app.toast(
+            f"{adopted.folder.name}: {adopted.answers} answers and {adopted.verdicts} verdicts adopted{damage_note}"
+        )
 
     screen.in_thread(lambda: read_received_run(app.workspace, folder), show, group="adopt")

@@ -23,25 +23,25 @@ _INDISTINGUISHABLE = {
 def keymap(settings: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the valid keys by command id, and one sentence for each invalid entry."""
     commands = {command.id: command for command in COMMANDS}
-    valid: dict[str, str] = {}
+    valid_keys: dict[str, str] = {}
     problems = []
     for name, keys in settings.items():
         names = [key.strip() for key in keys.split(",")]
         unknown = [key for key in names if not _KEY.fullmatch(key)]
-        same = [key for key in names if key in _INDISTINGUISHABLE]
+        same_keys = [key for key in names if key in _INDISTINGUISHABLE]
         if name not in commands:
             problems.append(f"keys: no command {name!r}; {did_you_mean(name, commands)}")
         elif unknown:
             problems.append(f"keys: {name} = {keys!r}: {unknown[0]!r} is not a key; write keys like ctrl+r, f5 or x.")
-        elif same:
+        elif same_keys:
             problems.append(
-                f"keys: {name} = {keys!r}: a terminal cannot distinguish {same[0]} from {_INDISTINGUISHABLE[same[0]]}."
+                f"keys: {name} = {keys!r}: a terminal cannot distinguish {same_keys[0]} from {_INDISTINGUISHABLE[same_keys[0]]}."
             )
-        elif other := _conflict(commands[name], names, {**{c.id: c.keys for c in COMMANDS}, **valid}):
+        elif other := _conflict(commands[name], names, {**{c.id: c.keys for c in COMMANDS}, **valid_keys}):
             problems.append(f"keys: {name} = {keys!r}: the key already belongs to {other}.")
         else:
-            valid[name] = ",".join(names)
-    return valid, problems
+            valid_keys[name] = ",".join(names)
+    return valid_keys, problems
 
 
 def _conflict(command: Command, keys: list[str], current: Mapping[str, str]) -> str | None:

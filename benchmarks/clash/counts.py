@@ -80,12 +80,12 @@ def instance_arrays(records: Sequence[Record]) -> InstanceArrays:
 def tally(records: Sequence[Record], instances: InstanceArrays, judge: str) -> ClashCounts:
     """Return the labels of ``judge`` for ``records``, whose instances are ``of``."""
     outcomes = [record.outcome(judge) for record in records]
-    read = [
+    readings = [
         _read(record, record.verdicts[judge]) if outcome == "labelled" else (0, _INCORRECT)
         for record, outcome in zip(records, outcomes, strict=True)
     ]
     outcome = np.array([OUTCOMES.index(name) for name in outcomes], dtype=np.int64)
-    sets, label = np.array(read, dtype=np.int64).reshape(-1, 2).T
+    sets, label = np.array(readings, dtype=np.int64).reshape(-1, 2).T
     flags = (sets[:, None] >> np.arange(len(LABELS)) & 1).astype(np.bool_)
     flags[:, _INCORRECT] |= ~flags[:, :_INCORRECT].any(1)
     return ClashCounts(judge, instances, outcome, flags & (outcome < _COUNTED_OUTCOMES)[:, None], label)

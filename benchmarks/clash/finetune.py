@@ -71,16 +71,16 @@ def write_training(build: Build, out: Path, seed: int, validation_share: float =
             raise SourceError(f"{out} is not empty; name a new folder.")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(parents=True)
-        for name, chosen in parts.items():
+        for name, chosen_rows in parts.items():
             with (new / f"{name}.jsonl").open("w", encoding="utf-8") as lines:
-                for row in training_rows(chosen, seed, image=lambda media: _path(build, media)):
+                for row in training_rows(chosen_rows, seed, image=lambda media: _path(build, media)):
                     lines.write(json.dumps(row, ensure_ascii=False) + "\n")
         os.replace(new, out)
     except OSError as error:
         raise SourceError(f"cannot write the training set to {out}: {error.strerror}; name another folder.") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
-    return {name: len(chosen) for name, chosen in parts.items()}
+    return {name: len(chosen_rows) for name, chosen_rows in parts.items()}
 
 
 def _path(build: Build, media: Media) -> str:

@@ -61,8 +61,12 @@ class TableRun:
 
     def select_judge(self, judge: str, *conditions: str) -> str:
         """Return the judge to use for these conditions: ``judge``, or ``strict`` if only that one has labels there."""
-        strict = self.newest_version("strict")
-        return strict if self._has_labels(strict, conditions) and not self._has_labels(judge, conditions) else judge
+        strict_judge = self.newest_version("strict")
+        return (
+            strict_judge
+            if self._has_labels(strict_judge, conditions) and not self._has_labels(judge, conditions)
+            else judge
+        )
 
     def select(self, *conditions: str, spatial: bool = False) -> Mask:
         """Return a mask of the records under these conditions, spatial or not; shape (records,)."""
@@ -99,11 +103,11 @@ class TableBuilder:
         self, counts: ClashCounts, where: Mask, columns: Iterable[LabelRate], flags: Mask | None = None
     ) -> tuple[Estimate, ...]:
         """Return the metrics of :meth:`add`, with bootstrap deviation and 95% interval over samples."""
-        used = self._used.setdefault(id(counts), (counts, np.zeros_like(where)))[1]
-        used |= where
+        used_counts = self._used.setdefault(id(counts), (counts, np.zeros_like(where)))[1]
+        used_counts |= where
         instances, selected = counts.instances, where & counts.counted
-        answered = np.ones((int(selected.sum()), 1), dtype=np.bool_)
-        marks = np.hstack([(counts.flags if flags is None else flags)[selected], answered])
+        answered_mask = np.ones((int(selected.sum()), 1), dtype=np.bool_)
+        marks = np.hstack([(counts.flags if flags is None else flags)[selected], answered_mask])
         per_example = counts_per_example(instances.example[selected], instances.condition[selected], marks)
         totals, draws = per_example.sum(0).astype(np.float64), resample(per_example, self._resamples, self._seed)
         conditions = {CONDITIONS[i] for i in set(instances.condition[where].tolist())}
@@ -148,16 +152,22 @@ class TableBuilder:
     def _missing(self) -> list[str]:
         by_judge: dict[str, Counter[str]] = {}
         for counts, where in self._used.values():
-            counted = by_judge.setdefault(counts.judge, Counter())
+            missing_counts = by_judge.setdefault(counts.judge, Counter())
             for outcome, n in zip(OUTCOMES, np.bincount(counts.outcome[where], minlength=len(OUTCOMES)), strict=True):
-                counted[outcome] += int(n)
+                missing_counts[outcome] += int(n)
         notes = []
-        for judge, counted in by_judge.items():
+        for judge, missing_counts in by_judge.items():
             author = f" by {judge}" if len(by_judge) > 1 else ""
-            if counted["unparsed"]:
-                notes.append(f"Counted as Incorrect{author}, as in the paper: empty answers ({counted['unparsed']:,}).")
-            if any(counted[outcome] for outcome in _LEFT_OUT):
-                parts = (f"{words} ({counted[outcome]:,})" for outcome, words in _LEFT_OUT.items() if counted[outcome])
+            if missing_counts["unparsed"]:
+                notes.append(
+                    f"Counted as Incorrect{author}, as in the paper: empty answers ({missing_counts['unparsed']:,})."
+                )
+            if any(missing_counts[outcome] for outcome in _LEFT_OUT):
+                parts = (
+                    f"{words} ({missing_counts[outcome]:,})"
+                    for outcome, words in _LEFT_OUT.items()
+                    if missing_counts[outcome]
+                )
                 notes.append(f"Left out{author}: {', '.join(parts)}.")
         return notes
 

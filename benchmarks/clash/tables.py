@@ -217,9 +217,9 @@ def _exclusive(runs: Runs, judge: str, builder: TableBuilder) -> Table:
             continue
         counts = builder.judge_labels(label, run, run.select_judge(judge, _OPEN))
         for name, flags in (("every match", counts.flags), ("one label", counts.exclusive_flags)):
-            several = int((flags[where].sum(1) > 1).sum())
+            several_count = int((flags[where].sum(1) > 1).sum())
             cells = builder.cells(counts, where, columns.values(), flags)
-            builder.rows.append((f"{label} / {name}", (*cells, several)))
+            builder.rows.append((f"{label} / {name}", (*cells, several_count)))
     notes = (
         "Every match: as counted by the published code and Table 10. One label: conflict before image before text, as the text "
         "describes four mutually exclusive categories (Appendix A.2). Several: answers in more than one column.",

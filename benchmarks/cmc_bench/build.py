@@ -56,9 +56,9 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         constructed = construct(usable, seed=options.seed, per_type=options.per_stratum)
         gathered.skipped.extend(constructed.left_out)
         for example in constructed.all:
-            right, wrong = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
-            gathered.loaders |= {right: example.right.row.image, wrong: example.donor.row.image}
-            gathered.drafts.extend(draft_instances(example, right, wrong))
+            right_image, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
+            gathered.loaders |= {right_image: example.right.row.image, wrong_image: example.donor.row.image}
+            gathered.drafts.extend(draft_instances(example, right_image, wrong_image))
         if not gathered.drafts:
             raise NothingUsableError(f"the rows of the sources yield no example ({_most_common(gathered.skipped)}).")
         flagged = _flagged(gathered.drafts, options.seed)

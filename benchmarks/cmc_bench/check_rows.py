@@ -58,8 +58,8 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     left_out |= {skipped.row: skipped for skipped in constructed.left_out}
     examples = {example.right.row.row: example for example in constructed.all}
     media: dict[Media, Loader] = {}
-    near = NearFiles(file.parent)
-    rows = [_row(where, left_out.get(where), examples.get(where), media, options, near) for where in order]
+    near_files = NearFiles(file.parent)
+    rows = [_row(where, left_out.get(where), examples.get(where), media, options, near_files) for where in order]
     unused = unused_columns(file)
     remarks = [f"nothing is read from the column{'s'[: len(unused) > 1]} {', '.join(unused)}"] if unused else []
     kinds = Counter(example.right.type for example in examples.values())
@@ -93,16 +93,16 @@ def _row(
 ) -> RowCheck:
     if left_out is not None:
         # A reason that names its own fix has it after a semicolon.
-        wrong, _, fix = left_out.reason.partition("; ")
-        return RowCheck(where, False, wrong, _fix(_FIXES.get(left_out.reason, fix), left_out, near))
+        problem, _, fix = left_out.reason.partition("; ")
+        return RowCheck(where, False, problem, _fix(_FIXES.get(left_out.reason, fix), left_out, near))
     if example is None:
         quota_message = f"not needed: its type has {options.per_stratum} examples already"
         return RowCheck(where, True, quota_message, "add --per-stratum with a larger number to use it")
-    right, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
-    media |= {right: example.right.row.image, wrong_image: example.donor.row.image}
+    right_image, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
+    media |= {right_image: example.right.row.image, wrong_image: example.donor.row.image}
     summary = f"{example.right.type}: {example.right.row.answer} against {example.value}; wrong image of {example.donor.row.row}"
     paper_drafts = (
-        draft for draft in draft_instances(example, right, wrong_image) if draft.condition in PAPER_CONDITIONS
+        draft for draft in draft_instances(example, right_image, wrong_image) if draft.condition in PAPER_CONDITIONS
     )
     previews = tuple(instance_from_row(draft.to_row(), "paper") for draft in paper_drafts)
     return RowCheck(where, True, " ".join(summary.split()), "", previews)

@@ -64,27 +64,27 @@ def read_released(place: str) -> Iterator[tuple[list[InstanceDraft], Mapping[Med
     """
     read_rows = []
     for raw in _raw_rows(place):
-        read = raw if isinstance(raw, SkippedRow) else _read(raw)
-        if isinstance(read, SkippedRow):
-            yield read
+        parsed_row = raw if isinstance(raw, SkippedRow) else _read(raw)
+        if isinstance(parsed_row, SkippedRow):
+            yield parsed_row
         else:
-            read_rows.append(read)
+            read_rows.append(parsed_row)
     owners: dict[Media, str] = {}
-    for read in read_rows:
-        if CORRECT_SOURCES[read.condition] in ("both", "image"):
-            owners.setdefault(read.media, read.gold)
+    for parsed_row in read_rows:
+        if CORRECT_SOURCES[parsed_row.condition] in ("both", "image"):
+            owners.setdefault(parsed_row.media, parsed_row.gold)
     examples: defaultdict[str, dict[str, InstanceDraft]] = defaultdict(dict)
     loaders: defaultdict[str, dict[Media, Loader]] = defaultdict(dict)
-    for read in read_rows:
+    for parsed_row in read_rows:
         try:
-            draft = _draft(read, owners)
-            if read.condition in examples[read.group]:
+            draft = _draft(parsed_row, owners)
+            if parsed_row.condition in examples[parsed_row.group]:
                 raise RowProblem("repeated: the example has another row of this condition")
         except RowProblem as problem:
-            yield SkippedRow(_NAME, read.raw.where, str(problem))
+            yield SkippedRow(_NAME, parsed_row.raw.where, str(problem))
             continue
-        examples[read.group][read.condition] = draft
-        loaders[read.group][read.media] = read.load
+        examples[parsed_row.group][parsed_row.condition] = draft
+        loaders[parsed_row.group][parsed_row.media] = parsed_row.load
     for group, by_condition in examples.items():
         ordered = [by_condition[c] for c in PAPER_CONDITIONS if c in by_condition]
         if ordered:

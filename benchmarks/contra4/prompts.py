@@ -59,11 +59,11 @@ def _caption_baseline(question: str, captions: Sequence[str]) -> str:
 
 def _joined(pieces: Sequence[Part | str]) -> tuple[Part, ...]:
     """Return the pieces with adjacent texts merged."""
-    merged: list[Part] = []
+    merged_parts: list[Part] = []
     for piece in pieces:
         part = Text(piece) if isinstance(piece, str) else piece
-        if merged and isinstance(part, Text) and isinstance(merged[-1], Text):
-            merged[-1] = Text(merged[-1].text + part.text)
+        if merged_parts and isinstance(part, Text) and isinstance(merged_parts[-1], Text):
+            merged_parts[-1] = Text(merged_parts[-1].text + part.text)
         else:
-            merged.append(part)
-    return tuple(merged)
+            merged_parts.append(part)
+    return tuple(merged_parts)

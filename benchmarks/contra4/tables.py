@@ -112,10 +112,10 @@ def _rows(runs: Runs, judge: str, columns: _Columns, cell: CellSelector, resampl
         readings = {"": outcome_by_judge(judge), " (official)": official_outcome}
         if judge.partition("@")[0] == _OFFICIAL:
             readings = {" (official)": official_outcome}
-        counted = {suffix: tally(records, cells, cell, read) for suffix, read in readings.items()}
-        for condition in next(iter(counted.values())).conditions if cells else ():
+        counts = {suffix: tally(records, cells, cell, reader) for suffix, reader in readings.items()}
+        for condition in next(iter(counts.values())).conditions if cells else ():
             label = run if condition == "media" else f"{run} / {condition}"
-            for suffix, run_counts in counted.items():
+            for suffix, run_counts in counts.items():
                 estimates = run_counts.accuracies(condition, tuple(columns.values()), resamples, seed)
                 rows.append((f"{label}{suffix}", estimates))
     return rows
@@ -151,9 +151,9 @@ def _captions(runs: Runs, resamples: int, seed: int) -> Table:
 
 def _mean(pairs: Sequence[tuple[str, ...]], modality: str, resamples: int, seed: int) -> Estimate:
     scores = [meteor(predicted, gold) for kind, predicted, gold in pairs if kind == modality]
-    counted: NDArray[np.float64] = np.array([[score, 1.0] for score in scores]).reshape(-1, 2)
-    drawn, total = resample(counted, resamples, seed), counted.sum(0)
-    means = ratio(drawn[:, 0], drawn[:, 1])
+    score_counts: NDArray[np.float64] = np.array([[score, 1.0] for score in scores]).reshape(-1, 2)
+    resampled_sums, total = resample(score_counts, resamples, seed), score_counts.sum(0)
+    means = ratio(resampled_sums[:, 0], resampled_sums[:, 1])
     return estimate(float(ratio(total[0], total[1])), means, len(scores), reason="no caption of it was predicted")
 
 

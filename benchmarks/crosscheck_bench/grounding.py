@@ -53,7 +53,7 @@ def find_named_marks(reasoning: str, frames: Sequence[Sequence[Mark]], sizes: Se
         if (label := _words(mark.label).strip()) and _contains_label(label, text)
     }
     unmatched: dict[str, None] = {}
-    for written, box in _coordinates(reasoning):
+    for written_coordinates, box in _coordinates(reasoning):
         hits = {
             (i, j)
             for i, marks in enumerate(frames)
@@ -65,7 +65,7 @@ def find_named_marks(reasoning: str, frames: Sequence[Sequence[Mark]], sizes: Se
         }
         named |= hits
         if not hits:
-            unmatched[written] = None
+            unmatched[written_coordinates] = None
     marks_of_frames = tuple(tuple(m for j, m in enumerate(marks) if (i, j) in named) for i, marks in enumerate(frames))
     return Grounding(marks_of_frames, tuple(unmatched))
 

@@ -91,8 +91,10 @@ INTERVENTIONS: Mapping[str, TaskMean] = {
 
 def accuracy(counts: Array) -> Array:
     """Return the share of correct answers, shape (..., conditions, tasks); nan where there is no answer."""
-    right, answers = counts[..., 0], counts[..., 1]
-    shares: Array = np.divide(right, answers, out=np.full(np.shape(answers), np.nan), where=np.asarray(answers) > 0)
+    right_counts, answers = counts[..., 0], counts[..., 1]
+    shares: Array = np.divide(
+        right_counts, answers, out=np.full(np.shape(answers), np.nan), where=np.asarray(answers) > 0
+    )
     return shares
 
 

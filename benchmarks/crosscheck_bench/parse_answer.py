@@ -124,8 +124,8 @@ def _letter(text: str, options: Sequence[str]) -> str | None:
     match = _LETTER.match(text)
     if match is None or match[1].upper() not in letters:
         return None
-    letter, closed, after = match[1].upper(), match[2], match[3]
-    if closed or not after or not after.isalnum():
+    letter, closing_mark, after = match[1].upper(), match[2], match[3]
+    if closing_mark or not after or not after.isalnum():
         return letter
     # A letter before a word counts in "B because ...", but not in "A red shoe" or "I think".
     rest = text[match.start(3) :]

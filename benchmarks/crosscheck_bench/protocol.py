@@ -71,11 +71,11 @@ def _describe_marks(frames: Sequence[tuple[Mark, ...]]) -> str:
 
 def _with_marks(instance: Instance, named: Sequence[tuple[Mark, ...]]) -> tuple[Part, ...]:
     """Return the instance's parts, keeping on each frame only its own marks and those in ``named``."""
-    own = iter([count for *_, count in _parse_frames(instance)])
-    chosen = iter(named)
+    mark_counts = iter([count for *_, count in _parse_frames(instance)])
+    chosen_marks = iter(named)
 
     def marked(frame: Media) -> Media:
-        first, also = next(own, 0), next(chosen, ())
+        first, also = next(mark_counts, 0), next(chosen_marks, ())
         return replace(frame, marks=tuple(m for i, m in enumerate(frame.marks) if i < first or m in also))
 
     return tuple(marked(part) if isinstance(part, Media) else part for part in instance.parts)

@@ -130,12 +130,12 @@ def _row_label(run: str, condition: str) -> str:
 
 
 def _cell(mean: TaskMean, is_prompted: NDArray[np.bool_], totals: NDArray[np.int64], column: int) -> Estimate:
-    right, answers = (dict(zip(TASK_KEYS, totals[column, :, i].tolist(), strict=True)) for i in range(2))
+    right_counts, answers = (dict(zip(TASK_KEYS, totals[column, :, i].tolist(), strict=True)) for i in range(2))
     if reason := _undefined_reason(mean, np.logical_or.reduce(is_prompted[:, column]).tolist(), totals[column, :, 1]):
         return Estimate(None, n=sum(answers[task] for task in mean.needs), reason=reason)
-    estimate = macro_average([right[task] for task in mean.tasks], [answers[task] for task in mean.tasks])
+    estimate = macro_average([right_counts[task] for task in mean.tasks], [answers[task] for task in mean.tasks])
     if mean.less:
-        estimate = independent_difference(estimate, wilson(right[mean.less], answers[mean.less]))
+        estimate = independent_difference(estimate, wilson(right_counts[mean.less], answers[mean.less]))
     return replace(estimate, value=float(mean(accuracy(totals.astype(float))[column])))
 
 
@@ -209,10 +209,22 @@ def _interleaved(runs: Runs) -> Table:
         first = [r for r in records_cot if r.generations and r.generations[0].finish_reason != "error"]
         groundings = [grounding(record.instance, record.generations[0].text) for record in first]
         if records_cot:
-            answered = sum(len(r.generations) > 1 and r.generations[1].finish_reason != "error" for r in first)
-            drawn = sum(bool(grounded.count) for grounded in groundings)
+            answered_count = sum(len(r.generations) > 1 and r.generations[1].finish_reason != "error" for r in first)
+            drawn_count = sum(bool(grounded.count) for grounded in groundings)
             unmatched = sum(len(grounded.unmatched) for grounded in groundings)
-            rows.append((run, (len(records_cot), len(first), answered, drawn, len(groundings) - drawn, unmatched)))
+            rows.append(
+                (
+                    run,
+                    (
+                        len(records_cot),
+                        len(first),
+                        answered_count,
+                        drawn_count,
+                        len(groundings) - drawn_count,
+                        unmatched,
+                    ),
+                )
+            )
     notes = (
         "Whether stage 1 named boxes of its sample, by label or by coordinates; where it named none, stage 2 shows the frames "
         "without boxes. `rashomon show RUN --sample ID` says which.",
@@ -236,11 +248,11 @@ def _exact_match(runs: Runs) -> Table:
         "extracted": match_final_answer,
     }
     for run, records in runs.items():
-        closed = [record for record in records if record.instance.strata.get("form") != "open"]
-        read = {name: count_answers(closed, _outcome_reader(rule)) for name, rule in rules.items()}
-        for condition in read["printed"].conditions if closed else ():
+        closed_records = [record for record in records if record.instance.strata.get("form") != "open"]
+        rule_counts = {name: count_answers(closed_records, _outcome_reader(rule)) for name, rule in rules.items()}
+        for condition in rule_counts["printed"].conditions if closed_records else ():
             at = CONDITIONS.index(condition)
-            for name, counts in read.items():
+            for name, counts in rule_counts.items():
                 totals = counts.counts.sum(0)
                 tasks = (_cell(MAIN[key], counts.present, totals, at) for key in TASK_KEYS)
                 rows.append((f"{_row_label(run, condition)} / {name}", (_pooled(totals, at), *tasks)))
@@ -263,8 +275,8 @@ def _outcome_reader(rule: Callable[[Record], LabelAndReason]) -> Callable[[Recor
 
 
 def _pooled(totals: NDArray[np.int64], at: int) -> Estimate:
-    right, answers = totals[at].sum(0).tolist()
-    return wilson(right, answers) if answers else Estimate(None, reason="no closed question is answered")
+    right_count, answers = totals[at].sum(0).tolist()
+    return wilson(right_count, answers) if answers else Estimate(None, reason="no closed question is answered")
 
 
 def _open_note(runs: Runs, judge: str) -> list[str]:

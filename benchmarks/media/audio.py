@@ -94,13 +94,13 @@ def decode_blocks(file: IO[bytes], rate: int) -> Iterator[int | NDArray[np.float
     """Yield an upper bound of the number of samples, then the samples, as in :func:`load_sound`, in this process."""
     import soxr
 
-    with _opened(file) as (opened, sound):
+    with _opened(file) as (sound_file, sound):
         yield _at_most(sound.seconds, rate)
         resampled = None if sound.rate == rate else soxr.ResampleStream(sound.rate, rate, 1, dtype="float32")
         # Resampling turns a few samples at a low rate into many.
         size = max(1, min(_BLOCK, _BLOCK * sound.rate // rate, _BLOCK * 2 // sound.channels))
         samples_read = 0
-        while len(block := opened.read(size, dtype="float32", always_2d=True)):
+        while len(block := sound_file.read(size, dtype="float32", always_2d=True)):
             samples_read += len(block)
             if not np.isfinite(block).all():
                 raise MediaError(NAME, DAMAGED)
@@ -131,15 +131,15 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Sound]]:
         raise MediaError(NAME, DAMAGED)
     file.seek(0)
     try:
-        with soundfile.SoundFile(file) as opened:
-            sound = Sound(opened.frames, opened.samplerate, opened.channels)
+        with soundfile.SoundFile(file) as sound_file:
+            sound = Sound(sound_file.frames, sound_file.samplerate, sound_file.channels)
             if not LOWEST_RATE <= sound.rate <= HIGHEST_RATE or not 0 < sound.channels <= MOST_CHANNELS:
                 raise MediaError(NAME, TOO_FINE)
             if sound.frames <= 0:
                 raise MediaError(NAME, SILENT)
             if sound.seconds > LONGEST_SOUND or sound.frames * sound.channels > MOST_SAMPLES:
                 raise MediaError(NAME, TOO_LONG)
-            yield opened, sound
+            yield sound_file, sound
     except (MediaError, MemoryError):
         raise
     # A decoder can raise anything for hostile bytes.

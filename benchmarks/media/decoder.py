@@ -16,21 +16,21 @@ TOO_MUCH_TIME = f"takes more than {SECONDS:.0f} seconds to be read; make it smal
 
 def run_decoder(task: str, name: str, data: bytes, **request: Any) -> Iterator[Message]:
     """Yield the child's messages for a task on a medium, which errors call ``name``. Raises MediaError, DecoderError."""
-    refused = ""
+    refusal = ""
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.flush()
         try:
             for fields, payload in _decoder().ask({"task": task, **request}, file):
-                refused = refused or fields.get("error", "")
-                if not refused:
+                refusal = refusal or fields.get("error", "")
+                if not refusal:
                     yield fields, payload
         except LimitError as error:
             raise MediaError(name, TOO_MUCH_TIME if error.limit == "time" else TOO_MUCH_MEMORY) from error
         except ChildError as error:
             raise DecoderError(name, str(error)) from error
-    if refused:
-        raise MediaError(name, refused)
+    if refusal:
+        raise MediaError(name, refusal)
 
 
 @cache

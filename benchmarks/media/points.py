@@ -235,8 +235,8 @@ def _parsed(data: bytes, kind: str) -> Shape:
         if not clouds:
             return Shape(np.zeros((0, 3)))
         cloud_colours = [rgb for _, rgb in clouds if rgb is not None]
-        merged = np.concatenate([positions for positions, _ in clouds])
-        return Shape(merged, None, np.concatenate(cloud_colours) if len(cloud_colours) == len(clouds) else None)
+        merged_points = np.concatenate([positions for positions, _ in clouds])
+        return Shape(merged_points, None, np.concatenate(cloud_colours) if len(cloud_colours) == len(clouds) else None)
     coloured = any(rgb is not None for rgb in colours)
     filled = [np.full((len(f), 3), 200, np.uint8) if c is None else c for f, c in zip(faces, colours, strict=True)]
     return Shape(np.concatenate(points), np.concatenate(faces), np.concatenate(filled) if coloured else None)

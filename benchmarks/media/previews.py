@@ -160,5 +160,5 @@ def _waveform(sound: np.ndarray[tuple[int, ...], np.dtype[np.float32]], side: in
     peaks = np.array([np.abs(sound[a:b]).max(initial=0.0) for a, b in itertools.pairwise(edges)])
     amplitude = np.maximum(peaks / (float(peaks.max()) or 1.0) * (height // 2), 0.5)
     distance = np.abs(np.arange(height)[:, None] - (height - 1) / 2)
-    drawn = np.where((distance <= amplitude)[..., None], np.array([40, 90, 160]), 255)
-    return Image.fromarray(drawn.astype(np.uint8))
+    image = np.where((distance <= amplitude)[..., None], np.array([40, 90, 160]), 255)
+    return Image.fromarray(image.astype(np.uint8))

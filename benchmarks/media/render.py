@@ -58,8 +58,8 @@ def views(shape: Shape, names: tuple[str, ...] = VIEWS, size: int = SIZE) -> lis
     grid, pixels = _on_grid(shape), size * _SCALE
     images = []
     for name in names:
-        drawn = _view(grid, shape, _VIEWS[name], pixels)
-        block_sums = drawn.reshape(size, _SCALE, size, _SCALE, 3).astype(np.int64).sum((1, 3))
+        drawn_view = _view(grid, shape, _VIEWS[name], pixels)
+        block_sums = drawn_view.reshape(size, _SCALE, size, _SCALE, 3).astype(np.int64).sum((1, 3))
         image = Image.fromarray(((block_sums + 2) // _SCALE**2).astype(np.uint8))
         font = ImageFont.load_default_imagefont()  # Pillow's bitmap font, the only one that is equal everywhere
         ImageDraw.Draw(image).text((5, 4), name, fill=(90, 90, 90), font=font)
@@ -69,11 +69,16 @@ def views(shape: Shape, names: tuple[str, ...] = VIEWS, size: int = SIZE) -> lis
 
 def _on_grid(shape: Shape) -> NDArray[np.int64]:
     """Return the points on a grid: their bounding box is centred at 0, and its circumscribed sphere has radius ``_GRID``."""
-    used = shape.points if shape.faces is None else shape.points[np.unique(shape.faces)]
-    low, high = used.min(0), used.max(0)
-    half = (high - low) / 2
-    radius = float(np.sqrt(half[0] * half[0] + half[1] * half[1] + half[2] * half[2])) or 1.0
-    moved = np.clip((shape.points - (low + half)) / radius, -1.0, 1.0)
+    used_points = shape.points if shape.faces is None else shape.points[np.unique(shape.faces)]
+    low, high = used_points.min(0), used_points.max(0)
+    half_extent = (high - low) / 2
+    radius = (
+        float(
+            np.sqrt(half_extent[0] * half_extent[0] + half_extent[1] * half_extent[1] + half_extent[2] * half_extent[2])
+        )
+        or 1.0
+    )
+    moved = np.clip((shape.points - (low + half_extent)) / radius, -1.0, 1.0)
     grid: NDArray[np.int64] = np.rint(moved * _GRID).astype(np.int64)
     return grid
 
@@ -84,9 +89,9 @@ def _view(
     right, up, near = (
         (grid[:, 0] * row[0] + grid[:, 1] * row[1] + grid[:, 2] * row[2]) // _ONE for row in map(list, rows)
     )
-    half = pixels // 2 - _MARGIN
-    x = pixels // 2 + right * half // _GRID
-    y = pixels // 2 - up * half // _GRID
+    half_size = pixels // 2 - _MARGIN
+    x = pixels // 2 + right * half_size // _GRID
+    y = pixels // 2 - up * half_size // _GRID
     rotated = np.stack([right, up, near], 1)
     if shape.faces is None:
         return _draw_points(x, y, near, shape.colours, pixels)
@@ -123,9 +128,9 @@ def _draw_faces(
     face = np.where(buffer >= 0, buffer % len(faces), 0)
     base = np.full((len(faces), 3), _GREY, np.int64) if colours is None else colours.astype(np.int64)
     lit = base * _brightness(_normals(rotated, faces))[:, None] // 256
-    drawn = np.where((buffer >= 0)[:, None], lit[face], _BACKGROUND).reshape(pixels, pixels, 3)
+    image = np.where((buffer >= 0)[:, None], lit[face], _BACKGROUND).reshape(pixels, pixels, 3)
     depths = np.where(buffer >= 0, buffer // len(faces), 0).reshape(pixels, pixels)
-    return _outlined(drawn, depths).astype(np.uint8)
+    return _outlined(image, depths).astype(np.uint8)
 
 
 def _draw_points(
@@ -160,8 +165,8 @@ def _draw_points(
         base = np.stack([value * 9 // 10, value * 9 // 10, value], 1)
     else:
         base = colours[point].astype(np.int64)
-    drawn = np.where(visible[:, None], base * light[:, None] // 255, _BACKGROUND)
-    return np.clip(drawn, 0, 255).reshape(pixels, pixels, 3).astype(np.uint8)
+    image = np.where(visible[:, None], base * light[:, None] // 255, _BACKGROUND)
+    return np.clip(image, 0, 255).reshape(pixels, pixels, 3).astype(np.uint8)
 
 
 def _chunks(sizes: NDArray[np.int64]) -> list[slice]:

@@ -45,13 +45,13 @@ def draw_marks(image: PILImage, marks: Sequence[Mark], width: int, height: int) 
     boxes = [_scaled(mark.box, across, down, image.size) for mark in marks]
     for number, box in enumerate(boxes):
         _outline(draw, box, line, _COLOURS[number % len(_COLOURS)])
-    taken: list[Box] = []
+    taken_boxes: list[Box] = []
     for number, (mark, box) in enumerate(zip(marks, boxes, strict=True)):
         text, font, size = _fitted(draw, mark.label, max(_SMALLEST_FONT, round(mean / 28)), line, image.size)
         if 2 * size[0] * size[1] > image.width * image.height:
             continue
-        plate = _place(box, size, image.size, taken, boxes)
-        taken.append(plate)
+        plate = _place(box, size, image.size, taken_boxes, boxes)
+        taken_boxes.append(plate)
         draw.rectangle(plate, fill=_COLOURS[number % len(_COLOURS)], outline=_BLACK)
         left, top, *_ = draw.textbbox((0, 0), text, font=font)
         draw.text((plate[0] + line + 1 - left, plate[1] + line + 1 - top), text, fill=_BLACK, font=font)
@@ -107,7 +107,7 @@ def _place(box: Box, size: tuple[int, int], image: tuple[int, int], taken: Seque
 def _places(box: Box, size: tuple[int, int], image: tuple[int, int]) -> Iterator[Box]:
     """Yield places for a label inside the image: above, below, beside and inside the box, then anywhere."""
     (wide, high), (x0, y0, x1, y1) = size, box
-    near = [
+    near_places = [
         *((x0, y0 - high), (x1 - wide + 1, y0 - high), (x0, y1 + 1), (x1 - wide + 1, y1 + 1)),
         *((x1 + 1, y0), (x0 - wide, y0), (x1 + 1, y1 - high + 1), (x0 - wide, y1 - high + 1)),
         *((x0, y0), (x1 - wide + 1, y0), (x0, y1 - high + 1), (x1 - wide + 1, y1 - high + 1)),
@@ -115,7 +115,7 @@ def _places(box: Box, size: tuple[int, int], image: tuple[int, int]) -> Iterator
     right, bottom = image[0] - wide, image[1] - high
     steps = [(right * i // _GRID, bottom * j // _GRID) for i in range(_GRID + 1) for j in range(_GRID + 1)]
     steps.sort(key=lambda at: abs(at[0] - x0) + abs(at[1] - y0))
-    for x, y in (*near, *steps):
+    for x, y in (*near_places, *steps):
         x, y = min(max(x, 0), right), min(max(y, 0), bottom)
         yield x, y, x + wide - 1, y + high - 1
 

@@ -143,11 +143,11 @@ def _conflict_outcome(record: Record, judge: str) -> str:
         return NO_OWN_ANSWER
     if record.basis.finish_reason == "error":
         return OWN_ANSWER_ERROR
-    own, _ = own_answer(record)
-    if own is None:
+    own_label, _ = own_answer(record)
+    if own_label is None:
         return OWN_ANSWER_UNPARSED
     instance = record.instance
-    if is_counter(own, instance.condition, instance.references, question_and_subject(record)):
+    if is_counter(own_label, instance.condition, instance.references, question_and_subject(record)):
         return ALREADY_COUNTER
     outcome = record.outcome(judge)
     return _known_label(record, judge, CONFLICT_LABELS) if outcome == "labelled" else outcome

@@ -106,5 +106,5 @@ def _references(example: Example, condition: str) -> Mapping[str, tuple[str, ...
 
 def _agreement(condition: str) -> Mapping[str, tuple[str, ...]]:
     """Return whether the document agrees with the image and with itself, and so the right answer."""
-    right = "Yes" if condition.endswith("non-conflict") else "No"
-    return {IMAGE: (right,), TEXT: ("Yes",), ANSWER: (right,)}
+    right_answer = "Yes" if condition.endswith("non-conflict") else "No"
+    return {IMAGE: (right_answer,), TEXT: ("Yes",), ANSWER: (right_answer,)}

@@ -65,8 +65,10 @@ def detection_columns(counts: Array) -> Array:
     coarse = np.stack([by_dataset(accuracy[..., 0, :], once), by_dataset(accuracy[..., 1, :])], axis=-1)
     averages = coarse.mean(-1)
     by_dataset_columns = np.concatenate([coarse, averages[..., None]], axis=-1).reshape(*coarse.shape[:-2], 9)
-    fine = accuracy[..., 2:, :][..., _FACTS].mean(-1)
-    return np.concatenate([by_dataset_columns, average(averages)[..., None], fine, fine.mean(-1)[..., None]], axis=-1)
+    fine_grained = accuracy[..., 2:, :][..., _FACTS].mean(-1)
+    return np.concatenate(
+        [by_dataset_columns, average(averages)[..., None], fine_grained, fine_grained.mean(-1)[..., None]], axis=-1
+    )
 
 
 def detection_answers(counts: Array) -> Array:
@@ -74,6 +76,6 @@ def detection_answers(counts: Array) -> Array:
     answers = counts.sum(-1)
     types = [[ROW_TYPES.index("ER")], _FACTS, [ROW_TYPES.index("VS")]]
     coarse = np.array([[answers[place, kinds].sum() for place in (0, 1)] for kinds in types])
-    fine = answers[2:, _FACTS].sum(-1)
+    fine_grained = answers[2:, _FACTS].sum(-1)
     by_dataset_columns = np.concatenate([coarse, coarse.sum(-1, keepdims=True)], axis=-1).reshape(9)
-    return np.concatenate([by_dataset_columns, [coarse.sum()], fine, [fine.sum()]])
+    return np.concatenate([by_dataset_columns, [coarse.sum()], fine_grained, [fine_grained.sum()]])

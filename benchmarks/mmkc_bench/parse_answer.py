@@ -99,8 +99,8 @@ def own_answer(record: Record) -> ParsedAnswer:
         return None, "the original setting's answer is empty"
     if form_of(record.instance.condition) == "open":
         return text, "its words"
-    own, rule = chosen_letter(text)
-    return own, rule if own else f"the original setting's answer has {rule}"
+    own_letter, rule = chosen_letter(text)
+    return own_letter, rule if own_letter else f"the original setting's answer has {rule}"
 
 
 def is_counter(own: str, condition: str, references: References, question: str) -> bool:
@@ -117,12 +117,12 @@ def label_answer(answer: str, own: str, condition: str, references: References, 
     """
     if form_of(condition) == "open":
         return _open_label(structured_answer(answer), structured_answer(own), references.get(TEXT, ()), question)
-    chosen, rule = chosen_letter(answer)
-    if chosen is None:
+    chosen_option, rule = chosen_letter(answer)
+    if chosen_option is None:
         return None, rule
-    if chosen == own:
+    if chosen_option == own:
         return "ORIGINAL", rule
-    return "COUNTER" if chosen in references.get(letter_key(TEXT), ()) else "IRRELEVANT", rule
+    return "COUNTER" if chosen_option in references.get(letter_key(TEXT), ()) else "IRRELEVANT", rule
 
 
 def _open_label(answer: str, own: str, counters: Sequence[str], question: str) -> ParsedAnswer:
@@ -132,14 +132,14 @@ def _open_label(answer: str, own: str, counters: Sequence[str], question: str) -
         if same_value(answer, counter):
             return "COUNTER", f"the same as {counter[:40]!r}"
     own = _own_assertion(own, question)
-    is_own, taken = False, []
+    is_own, taken_values = False, []
     for text in (remove_rejected(answer), remove_reported(remove_rejected(answer))):
         is_own = overlaps(text, own) or same_content(text, own, question)
-        taken = [counter for counter in counters if _gives_value(text, counter, question)]
-        if is_own != bool(taken):
+        taken_values = [counter for counter in counters if _gives_value(text, counter, question)]
+        if is_own != bool(taken_values):
             break
-    if is_own and taken:
-        fullest = {more_complete_value(text, own, counter, question) for counter in taken}
+    if is_own and taken_values:
+        fullest = {more_complete_value(text, own, counter, question) for counter in taken_values}
         if fullest == {own}:
             return "ORIGINAL", "has the words of the model's own answer"
         if len(fullest) == 1 and (value := fullest.pop()) is not None:
@@ -147,8 +147,8 @@ def _open_label(answer: str, own: str, counters: Sequence[str], question: str) -
         return "IRRELEVANT", "has the words of the model's own answer and of another"
     if is_own:
         return "ORIGINAL", "gives what the model's own answer gives, or a part of it"
-    if taken:
-        return "COUNTER", f"has the words of {taken[0][:40]!r}, or some of them alone"
+    if taken_values:
+        return "COUNTER", f"has the words of {taken_values[0][:40]!r}, or some of them alone"
     return "IRRELEVANT", "neither the model's own answer nor one that is shown"
 
 

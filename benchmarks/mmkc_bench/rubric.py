@@ -31,8 +31,8 @@ class MMKCRubric(Rubric):
     conditions = tuple(condition for condition in CONFLICT_CONDITIONS if condition.endswith("-open"))
 
     def label_by_rule(self, record: Record) -> tuple[str | None, str] | None:
-        own, why = own_answer(record)
-        return (None, why) if own is None else None
+        own_label, why = own_answer(record)
+        return (None, why) if own_label is None else None
 
     def prompt(self, record: Record) -> str:
         assert record.answer is not None

@@ -191,8 +191,10 @@ def _left_out_table(readings: Sequence[_Reading], judge: str) -> Table:
         for condition in CONFLICT_CONDITIONS:
             outcomes = Counter(answer.outcome for answer in reading.answers if answer.condition == condition)
             if outcomes:
-                counted = sum(outcomes[kind] for kind in CONFLICT_LABELS)
-                rows.append((f"{reading.row} / {condition}", (counted, *(outcomes[why] for why in EXCLUSION_REASONS))))
+                conflict_count = sum(outcomes[kind] for kind in CONFLICT_LABELS)
+                rows.append(
+                    (f"{reading.row} / {condition}", (conflict_count, *(outcomes[why] for why in EXCLUSION_REASONS)))
+                )
     note = (
         "Own answer: the model's answer without conflict. Already the counter answer: it is what the evidence says, so that "
         "keeping to it and taking the evidence's cannot be told apart."
@@ -214,8 +216,8 @@ def _left_out_notes(readings: Sequence[_Reading], conditions: Sequence[str]) -> 
 
 
 def _judges(readings: Sequence[_Reading], judge: str) -> tuple[str, ...] | None:
-    used = tuple(dict.fromkeys(reading.judge for reading in readings if reading.judge is not None))
-    return None if set(used) <= {judge} else used
+    judge_names = tuple(dict.fromkeys(reading.judge for reading in readings if reading.judge is not None))
+    return None if set(judge_names) <= {judge} else judge_names
 
 
 def _judge_for(records: Sequence[Record], judge: str, conditions: Sequence[str]) -> str:

@@ -100,8 +100,8 @@ def recall(counts: Counts) -> Counts:
 
 def f1(counts: Counts) -> Counts:
     """Return the harmonic mean of precision and recall; 0 if no yes is correct."""
-    wrong = counts[..., 1, 0] + counts[..., 0, 1] + counts[..., 0, 2]
-    return _ratio(2 * counts[..., 0, 0], 2 * counts[..., 0, 0] + wrong)
+    wrong_count = counts[..., 1, 0] + counts[..., 0, 1] + counts[..., 0, 2]
+    return _ratio(2 * counts[..., 0, 0], 2 * counts[..., 0, 0] + wrong_count)
 
 
 def yes_ratio(counts: Counts) -> Counts:

@@ -69,15 +69,15 @@ class NearFiles:
         return ""
 
     def _match(self, name: str, names: Sequence[str]) -> str | None:
-        if (same := _same(name, names)) is not None:
-            return same
+        if (same_name := _same(name, names)) is not None:
+            return same_name
         if self._guesses >= _GUESSES:
             return None
         self._guesses += 1
         # Names that differ in a number are two files of a series, not a typing error.
-        plain = {_plain(other): other for other in names if _numbers(other) == _numbers(name)}
-        close = get_close_matches(_plain(name), plain, n=1, cutoff=_MIN_SIMILARITY)
-        return plain[close[0]] if close else None
+        plain_names = {_plain(other): other for other in names if _numbers(other) == _numbers(name)}
+        close = get_close_matches(_plain(name), plain_names, n=1, cutoff=_MIN_SIMILARITY)
+        return plain_names[close[0]] if close else None
 
 
 def _same(name: str, names: Sequence[str]) -> str | None:

@@ -41,20 +41,20 @@ def parquet_rows(file: Path, name: str) -> Iterator[tuple[int, dict[str, Any] | 
         reader = _idle.pop()  # each file that is read concurrently has its own child
     except IndexError:
         reader = BoundedProcess("benchmarks.rows.parquet_rows", memory=MEMORY, renewed=True)
-    refused = ""
+    refusal = ""
     try:
         with open_source(file) as stream, closing(reader.ask({}, stream)) as messages:
             for number, (fields, payload) in enumerate(messages, 1):
-                refused = fields.get("error", "")
-                if not refused:
+                refusal = fields.get("error", "")
+                if not refusal:
                     yield number, _decoded(fields["row"], payload) if "row" in fields else RowProblem(LONG_ROW)
     except LimitError as error:
         amount = "1 GB of memory" if error.limit == "memory" else f"{SECONDS:.0f} seconds for a few rows"
-        refused = f"needs more than {amount}; save it again in smaller groups of rows."
+        refusal = f"needs more than {amount}; save it again in smaller groups of rows."
     finally:
         _idle.append(reader)
-    if refused:
-        raise SourceError(f"{name} {refused}")
+    if refusal:
+        raise SourceError(f"{name} {refusal}")
 
 
 def _decoded(value: Any, payload: bytes) -> Any:

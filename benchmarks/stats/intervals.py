@@ -48,8 +48,8 @@ def _score(p: float, effective: float, answers: int, confidence: float) -> Estim
     """Return the proportion ``p`` with the score interval of a sample of ``effective`` size; n is ``answers``."""
     n, z = effective, NormalDist().inv_cdf((1 + confidence) / 2)
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return Estimate(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), answers)
+    half_width = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return Estimate(p, min(p, max(0.0, centre - half_width)), max(p, min(1.0, centre + half_width)), answers)
 
 
 def macro_average(hits: Sequence[int], sizes: Sequence[int], confidence: float = 0.95) -> Estimate:

@@ -121,8 +121,8 @@ class Difference:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the two-sided interval, within [-1, 1]."""
-        half = _NORMAL.inv_cdf((1 + confidence) / 2) * self.error
-        return max(-1.0, self.centre - half), min(1.0, self.centre + half)
+        half_width = _NORMAL.inv_cdf((1 + confidence) / 2) * self.error
+        return max(-1.0, self.centre - half_width), min(1.0, self.centre + half_width)
 
     def non_inferiority_p(self, margin: float) -> float:
         """Return the one-sided p of the null hypothesis that the true difference is at most -``margin``."""
@@ -168,11 +168,11 @@ def share_labels(metric: Callable[[Any], Any], metrics: LabelMetrics) -> NDArray
     incremented = counts + np.eye(shape[0] * shape[1]).reshape(-1, *shape)
     value = float(metric(counts))
     hits = (np.asarray(metric(incremented)) - value > _SLACK).reshape(shape)
-    used = (np.abs(np.asarray(metric(incremented)) - value) > _SLACK).reshape(shape).any(1)
-    if not hits.any() or not np.array_equal(hits.any(1), used):
+    used_labels = (np.abs(np.asarray(metric(incremented)) - value) > _SLACK).reshape(shape).any(1)
+    if not hits.any() or not np.array_equal(hits.any(1), used_labels):
         return None
     trials = random.integers(1, 60, (8, *shape)).astype(float)
-    shares = (trials * hits).sum((1, 2)) / trials[:, used].sum((1, 2))
+    shares = (trials * hits).sum((1, 2)) / trials[:, used_labels].sum((1, 2))
     return hits if np.allclose(np.asarray(metric(trials)), shares, atol=_SLACK, rtol=0) else None
 
 
@@ -197,19 +197,19 @@ def hypothesis_numbers(names: Sequence[str], metrics: LabelMetrics) -> list[int]
 
     shape = (len(metrics.conditions), len(metrics.labels))
     counts = np.random.default_rng(0).integers(1, 60, (8, 2, *shape)).astype(float)
-    distinct: list[Array] = []
+    distinct_arrays: list[Array] = []
     numbers: list[int] = []
     for name in names:
         values = np.asarray(metrics.of[name](counts), float)
         difference: Array = values[:, 1] - values[:, 0]
-        equal = (
+        is_equal = (
             i
-            for i, other in enumerate(distinct)
+            for i, other in enumerate(distinct_arrays)
             if any(np.allclose(difference, sign * other, atol=_SLACK, rtol=0) for sign in (1, -1))
         )
-        number = next(equal, len(distinct))
-        if number == len(distinct):
-            distinct.append(difference)
+        number = next(is_equal, len(distinct_arrays))
+        if number == len(distinct_arrays):
+            distinct_arrays.append(difference)
         numbers.append(number)
     return numbers
 

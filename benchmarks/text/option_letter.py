@@ -85,12 +85,16 @@ def marked_letter(reply: str, letters: str) -> LetterChoice | None:
 
 def _announced(text: str, letters: str) -> LetterChoice | None:
     """Return the last letter that is announced or called correct, or the several letters."""
-    right = {mark[1] for mark in _affirmed(_CALLED_RIGHT, text)}
+    affirmed_letters = {mark[1] for mark in _affirmed(_CALLED_RIGHT, text)}
     marks = [(mark.end(), mark[1] or mark[2]) for mark in _affirmed(_ANNOUNCED, text)]
     last = max(marks, default=(-1, ""))
     for mark in _affirmed(_CALLED_RIGHT, text):
         if mark.start() > last[0]:
-            return _several(right) if len(right) > 1 else _among(mark[1], letters, "the letter that is called right")
+            return (
+                _several(affirmed_letters)
+                if len(affirmed_letters) > 1
+                else _among(mark[1], letters, "the letter that is called right")
+            )
     if not last[1]:
         return None
     more = _AND.match(text, last[0])

@@ -244,12 +244,12 @@ class CommitmentReader:
         for name, speaker in speakers.items():
             if speaker:
                 events.append(self._reported(index, name, speaker, single=len(speakers) == 1))
-        plain = frozenset(n for n, speaker in speakers.items() if not speaker)
-        if plain and clause.lead in cues.CONCEDING and len(self.clauses) > 1:
-            events.append(Event(index, "report", plain, REPORTED, "", self._cue(index)))
-        elif plain:
-            strength, alone = self._strength(index, [m for m, n in standing if n in plain])
-            events.append(Event(index, "commit", plain, strength, "", self._cue(index), alone))
+        plain_indexes = frozenset(n for n, speaker in speakers.items() if not speaker)
+        if plain_indexes and clause.lead in cues.CONCEDING and len(self.clauses) > 1:
+            events.append(Event(index, "report", plain_indexes, REPORTED, "", self._cue(index)))
+        elif plain_indexes:
+            strength, alone = self._strength(index, [m for m, n in standing if n in plain_indexes])
+            events.append(Event(index, "commit", plain_indexes, strength, "", self._cue(index), alone))
         return events
 
     def _reported(self, index: int, name: str, speaker: str, *, single: bool) -> Event:
@@ -343,19 +343,19 @@ class CommitmentReader:
         nouns = find_sources(text)
         if not nouns or _CONDITION.search(text):
             return []
-        chosen = ""
+        choice = ""
         verbs = [m.end() for m in _CHOOSING.finditer(text)]
         by_verb = next(
             (m for m in nouns for v in verbs if v < m.start() and len(text[v : m.start()].split()) <= 3), None
         )
         trusted, distrusted = _TRUSTED.search(text, nouns[0].end()), _DISTRUSTED.search(text, nouns[0].end())
         if by_verb and not _NEGATION.search(text[: by_verb.start()]):
-            chosen = source_of(by_verb)
+            choice = source_of(by_verb)
         elif trusted and not _NEGATION.search(text):
-            chosen = source_of(nouns[0])
+            choice = source_of(nouns[0])
         elif distrusted and len({source_of(m) for m in nouns}) == 1:
-            chosen = "text" if source_of(nouns[0]) == "image" else "image"
-        return [Event(index, "choice", strength=ECHOED, speaker=chosen, cue=self._cue(index))] if chosen else []
+            choice = "text" if source_of(nouns[0]) == "image" else "image"
+        return [Event(index, "choice", strength=ECHOED, speaker=choice, cue=self._cue(index))] if choice else []
 
     def _implied(self) -> list[Event]:
         """Return the yes or no that sentences without either amount to."""

@@ -133,11 +133,11 @@ def _label_reports(events: Sequence[Event]) -> tuple[str, str]:
         return "ABSTAIN", "gives each value on a condition only"
     if _has_contrast(reports) and len({n for e in reports for n in e.values}) > 1:
         return "ABSTAIN", "sets the sources against each other and chooses neither"
-    chosen = [e for e in events if e.kind == "choice"]
-    if chosen and not named:
+    choices = [e for e in events if e.kind == "choice"]
+    if choices and not named:
         return _LABEL_OF.get(
-            chosen[-1].speaker, "NEITHER"
-        ), f"chooses a source and names no value: {_excerpt(chosen[-1])}"
+            choices[-1].speaker, "NEITHER"
+        ), f"chooses a source and names no value: {_excerpt(choices[-1])}"
     last = max((e.index for e in reports), default=-1)
     if any(d.index >= last for d in doubts) or (doubts and len(named) > 1):
         return "ABSTAIN", f"doubts or names a conflict, and commits to nothing: {_excerpt(doubts[-1])}"

@@ -322,8 +322,8 @@ class Reference:
         stems = frozenset(t.stem for t in present)
         cover = self.coverage(stems)
         rival = max((o.coverage(stems) for o in others), default=0.0)
-        least = _FUZZY_COVER if len(self.content) > _FUZZY_LEAST else 1.0
-        if cover < least or cover - rival < _FUZZY_LEAD:
+        least_cover = _FUZZY_COVER if len(self.content) > _FUZZY_LEAST else 1.0
+        if cover < least_cover or cover - rival < _FUZZY_LEAD:
             return []
         size, new = len(frozenset(self.content)), len(extra - self.question.content)
         if new and cover < 1 and (_is_near_copy(cover, size, new) or cover * size / (size + new) < _FUZZY_PRECISE):

@@ -37,13 +37,13 @@ def is_retracted(words: ClauseWords, start: int, end: int, *, numeric: bool) -> 
     """Return whether the context of the mention from ``start`` to ``end`` prevents it from being a commitment."""
     text = words.clause.masked
     before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
-    near = before[-_NEARER:]
-    if _negated(near) or _REPLACED.match(after) or _rejected(after[:_NEARER]) or _compared(near, numeric):
+    near_text = before[-_NEARER:]
+    if _negated(near_text) or _REPLACED.match(after) or _rejected(after[:_NEARER]) or _compared(near_text, numeric):
         return True
     if not numeric:
         if words.clause.lead in ("who", "whose") and _OF_A_PERSON.match(text[:start]):
             return True
-        return _BEATEN.search(near) is not None or _LESSER.match(after) is not None
+        return _BEATEN.search(near_text) is not None or _LESSER.match(after) is not None
     quantity = next((q for q in words.quantities if q.start == start), None)
     return _operand(quantity, before, after) or _in_range(quantity, before, after)
 

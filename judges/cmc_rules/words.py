@@ -140,8 +140,8 @@ def stem(word: str) -> str:
     word = word.removesuffix("'s")
     if not word.isascii():
         word = "".join(c for c in unicodedata.normalize("NFKD", word) if unicodedata.category(c) != "Mn")
-    for ending, becomes, least in _RULES:
-        if word.endswith(ending) and len(word) - len(ending) >= least:
+    for ending, becomes, least_measure in _RULES:
+        if word.endswith(ending) and len(word) - len(ending) >= least_measure:
             return word[: len(word) - len(ending)] + becomes
     return word
 

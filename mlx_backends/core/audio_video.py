@@ -157,8 +157,8 @@ def _max_seconds(extractor: Any, rate: int) -> float | None:
     """Return the length in seconds to which a feature extractor silently truncates audio, read from its own defaults."""
     try:
         parameters = inspect.signature(extractor.__call__).parameters
-        truncates, most = parameters["truncation"].default, parameters["max_length"].default
+        truncates, max_length = parameters["truncation"].default, parameters["max_length"].default
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    most = most or getattr(extractor, "n_samples", None)
-    return most / rate if truncates is True and isinstance(most, int) and most > 0 else None
+    max_length = max_length or getattr(extractor, "n_samples", None)
+    return max_length / rate if truncates is True and isinstance(max_length, int) and max_length > 0 else None

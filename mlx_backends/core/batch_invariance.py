@@ -120,17 +120,17 @@ def check_batch_invariance(
 
     token_count = sum(len(case.tokens) for case in cases)
     deviation = float(np.median([case.logits.std(axis=-1).mean() for case in cases]))
-    noise = measured = 0.0
+    noise = measured_change = 0.0
     failed: dict[str, str] = {}
     try:
         noise = max(_largest_shift(case.logits, logits) for case, logits in zip(cases, padded(cases), strict=False))
     except Exception as error:
         if metal_fault(error) is not None:
             raise
-        measured, reason = float("inf"), one_line(error)
+        measured_change, reason = float("inf"), one_line(error)
     else:
-        measured, reason = noise, f"padding alone moves its logits by {noise:.3g} of a spread of {deviation:.3g}"
-    if measured > MAX_NOISE_SHARE * deviation:
+        measured_change, reason = noise, f"padding alone moves its logits by {noise:.3g} of a spread of {deviation:.3g}"
+    if measured_change > MAX_NOISE_SHARE * deviation:
         return BatchInvariance(SEQUENTIAL, len(cases), token_count, noise, dict.fromkeys(modes, reason))
     for name, mode in modes.items():
         try:

@@ -13,7 +13,7 @@ class Detokenizer:
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
-        special = {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
+        special = {token for token, added_token in tokenizer.added_tokens_decoder.items() if added_token.special}
         special.update(tokenizer.all_special_ids)
         self._skipped = special - {tokenizer.convert_tokens_to_ids(tag) for tag in _THINK_TAGS}
 

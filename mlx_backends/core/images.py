@@ -154,7 +154,7 @@ def _joined(parts: Sequence[Any]) -> Any:
     """Return what the processor makes of several images, from what it makes of each: in the first one's type."""
     import numpy as np
 
-    joined = parts[0]
+    joined_parts = parts[0]
     for name in _GRIDDED:
-        joined[name] = np.concatenate([part[name] for part in parts])
-    return joined
+        joined_parts[name] = np.concatenate([part[name] for part in parts])
+    return joined_parts

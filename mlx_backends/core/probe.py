@@ -74,7 +74,10 @@ def build_probe(
         tuple((float(i.mean()), float(i.std()), float(np.abs(i).max(initial=0))) for i in images),
         tuple(images) if keep else None,
         tuple(map(int, forced)),
-        tuple(tuple((int(t), float(row[t])) for t in likely) for row, likely in zip(logprobs, order, strict=True)),
+        tuple(
+            tuple((int(t), float(row[t])) for t in likely_tokens)
+            for row, likely_tokens in zip(logprobs, order, strict=True)
+        ),
         tuple(float(row[token]) for row, token in zip(logprobs, forced, strict=True)),
     )
 

@@ -57,11 +57,11 @@ def _load(model: ModelInfo, media: MediaPath, width: int | None) -> Backend:
 
     has_vision = model.engine == "mlx-vlm"
     info = _describe(model)
-    loaded = (load if has_vision else load_text)(model.path)
+    loaded_model = (load if has_vision else load_text)(model.path)
     try:
         if has_vision:
-            return VLMBackend(info, media, *loaded, width=width and max(1, width // QUEUE_FACTOR))
-        return LMBackend(info, *loaded, width=width)
+            return VLMBackend(info, media, *loaded_model, width=width and max(1, width // QUEUE_FACTOR))
+        return LMBackend(info, *loaded_model, width=width)
     except Exception as error:  # a processor or template unlike any other
         raise ModelError(f"{model.name} was loaded but cannot be asked: {one_line(error)}") from error
 

@@ -267,17 +267,17 @@ class LMBackend(Backend):
         Raises DeviceLostError where the GPU does not compute any more, or fails again on the only row.
         """
         requests = [work.request for work in self._started]
-        alone = requests[0].id if len(requests) == 1 else None
+        only_id = requests[0].id if len(requests) == 1 else None
         self._started = []
         memory, fault = out_of_memory(error), metal_fault(error)
-        self._restart(max(1, self.capacity // 2) if memory and alone is None else None)
-        if alone is not None and fault is None and (not memory or alone in self._repeated):
+        self._restart(max(1, self.capacity // 2) if memory and only_id is None else None)
+        if only_id is not None and fault is None and (not memory or only_id in self._repeated):
             return [_failed(requests[0], error)]
         if memory or fault is not None:
-            if (not self._recovery.recover(error) or alone in self._repeated) and fault is not None:
-                raise DeviceLostError(error, alone) from error
-            if alone is not None:
-                self._repeated.add(alone)
+            if (not self._recovery.recover(error) or only_id in self._repeated) and fault is not None:
+                raise DeviceLostError(error, only_id) from error
+            if only_id is not None:
+                self._repeated.add(only_id)
         self._retried.update(request.id for request in requests)
         self._waiting = requests + self._waiting
         return []

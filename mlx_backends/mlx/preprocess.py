@@ -81,8 +81,8 @@ class Preprocessor:
         prompt = self._prompter.prompt(request.messages)
         keyed_images = self._keyed_images(prompt, request)
         others = self._audio_and_videos(prompt, request, keep=True)
-        with self._processed_images.showing(keyed_images) as opened:
-            tensors = self._process(prompt, opened, others)
+        with self._processed_images.showing(keyed_images) as opened_images:
+            tensors = self._process(prompt, opened_images, others)
         mx.eval(
             [value for value in tensors.values() if isinstance(value, mx.array)]
         )  # MLX's streams are a thread's own
@@ -317,5 +317,7 @@ def shared_prefix_length(content: Any, other: Any) -> int:
 
 def count_distinct_tokens(prompts: Sequence[Any]) -> int:
     """Return the number of distinct tokens of prompts, given by their ``content``: the nodes of their prefix tree."""
-    ordered = sorted(prompts, key=lambda prompt: prompt.tolist())
-    return sum(map(len, ordered)) - sum(shared_prefix_length(prompt, other) for prompt, other in pairwise(ordered))
+    ordered_prompts = sorted(prompts, key=lambda prompt: prompt.tolist())
+    return sum(map(len, ordered_prompts)) - sum(
+        shared_prefix_length(prompt, other) for prompt, other in pairwise(ordered_prompts)
+    )

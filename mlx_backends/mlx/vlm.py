@@ -77,9 +77,9 @@ class VLMBackend(Backend):
         self._model = model
         self._processor = processor
         self._tokenizer = getattr(processor, "tokenizer", processor)
-        own = copy.deepcopy(self._tokenizer)  # a tokenizer is not thread-safe, and a thread prepares requests
-        self._detokenizer = Detokenizer(own)
-        self._constrainer = Constrainer(own, _ends(self._tokenizer, model.config))
+        own_tokenizer = copy.deepcopy(self._tokenizer)  # a tokenizer is not thread-safe, and a thread prepares requests
+        self._detokenizer = Detokenizer(own_tokenizer)
+        self._constrainer = Constrainer(own_tokenizer, _ends(self._tokenizer, model.config))
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
             self._preprocessor = Preprocessor(processor, model.config, media)

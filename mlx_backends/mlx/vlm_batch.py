@@ -233,11 +233,11 @@ class VLMRows:
         for row, length in zip(rows, lengths, strict=True):
             pieces.append(_padded(self._piece(row, row.read, row.last), length, longest))
             ids.append([*row.inputs.ids[0, row.read : row.last].tolist(), *[0] * (longest - length)])
-        embeddings, joined = ar._merge_prefill_prompt_kwargs(pieces, ids)
+        embeddings, joined_kwargs = ar._merge_prefill_prompt_kwargs(pieces, ids)
         cache = _merged([row.cache for row in rows])
         for entry in cache:
             entry.prepare(right_padding=[longest - length for length in lengths], lengths=lengths)
-        self._forward(mx.array(ids), cache, {"inputs_embeds": embeddings, **joined})
+        self._forward(mx.array(ids), cache, {"inputs_embeds": embeddings, **joined_kwargs})
         for entry in cache:
             entry.finalize()
         for number, row in enumerate(rows):
@@ -292,14 +292,14 @@ class VLMRows:
         """Replace BatchGenerator's own start of rows by one with caches that hold all but the last tokens."""
         uids, ids, limits, prompt_kwargs, processors, thinking = map(list, zip(*sequences, strict=True))
         rows = [self._live[uid] for uid in uids]
-        embeddings, joined = ar._merge_prefill_prompt_kwargs(prompt_kwargs, ids)
+        embeddings, joined_kwargs = ar._merge_prefill_prompt_kwargs(prompt_kwargs, ids)
         batch = ar.PromptProcessingBatch(
             model=self._language_model,
             uids=uids,
             input_ids=ids,
             max_tokens=limits,
             inputs_embeds=embeddings,
-            prompt_kwargs=joined,
+            prompt_kwargs=joined_kwargs,
             logits_processors=processors,
             thinking_budget_criteria=thinking,
             prefill_step_size=None,

@@ -173,7 +173,7 @@ def _quantisation(config: Mapping[str, Any], files: Sequence[Path]) -> str | Non
         method = settings.get("quant_method")
         return method if isinstance(method, str) else stored_dtype(files)
     layers = [layer.get("bits") for layer in settings.values() if isinstance(layer, dict)]
-    bits = sorted({settings["bits"], *(own for own in layers if isinstance(own, int))})
+    bits = sorted({settings["bits"], *(layer_bits for layer_bits in layers if isinstance(layer_bits, int))})
     group = f" g{settings['group_size']}" if isinstance(settings.get("group_size"), int) else ""
     mode = settings.get("mode", "affine")
     kind = f" {mode}" if isinstance(mode, str) and mode != "affine" else ""

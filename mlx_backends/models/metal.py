@@ -53,12 +53,12 @@ def metal_working_set() -> int | None:
     if sys.platform != "darwin":
         return None
     key = _machine_key()
-    stored = _read(key)
-    if stored is None:
-        stored = _ask()
-        if stored is not None:
-            _write(key, stored)
-    return stored or None
+    stored_value = _read(key)
+    if stored_value is None:
+        stored_value = _ask()
+        if stored_value is not None:
+            _write(key, stored_value)
+    return stored_value or None
 
 
 def _ask() -> int | None:
@@ -100,10 +100,10 @@ def _file() -> Path:
 def _read(key: str) -> int | None:
     file = _file()
     try:
-        stored = parse_json(read_bytes(file.parent, file.name, limit=_MAX_BYTES))
+        stored_value = parse_json(read_bytes(file.parent, file.name, limit=_MAX_BYTES))
     except (OSError, OutsideJSONError, UnsafeFileError):
         return None
-    match stored:
+    match stored_value:
         case {"machine": machine, "bytes": int(value)} if machine == key and value >= 0:
             return value
     return None

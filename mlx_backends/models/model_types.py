@@ -35,8 +35,8 @@ def type_problem(config: Mapping[str, Any]) -> str | None:
         return f"is of type {declared!r}, which is refused: {REFUSED[kind]}. Choose another model."
     if kind in types:
         return None
-    near = difflib.get_close_matches(kind, sorted(types), n=1, cutoff=0.5)
-    nearest = f"the nearest type that it knows is {near[0]!r}; " if near else ""
+    near_types = difflib.get_close_matches(kind, sorted(types), n=1, cutoff=0.5)
+    nearest = f"the nearest type that it knows is {near_types[0]!r}; " if near_types else ""
     return (
         f"is of type {declared!r}, which this version of mlx-vlm does not know; "
         f"{nearest}update mlx-vlm or choose another model."

@@ -31,8 +31,8 @@ def cache_bytes(config: Any, tokens: int) -> int | None:
     text = _text(config)
     layers, heads = _number(text, "num_hidden_layers"), _number(text, "num_attention_heads")
     kv_heads = _number(text, "num_key_value_heads") or heads
-    hidden = _number(text, "hidden_size")
-    size = _number(text, "head_dim") or (hidden // heads if hidden and heads else None)
+    hidden_size = _number(text, "hidden_size")
+    size = _number(text, "head_dim") or (hidden_size // heads if hidden_size and heads else None)
     if not layers or not kv_heads or not size:
         return None
     window = _number(text, "sliding_window")
@@ -84,8 +84,8 @@ def _layers(text: Any, count: int) -> list[str]:
     """Return the kind of attention of each layer that holds a cache of its own."""
     kinds = _value(text, "layer_types")
     if isinstance(kinds, list | tuple):
-        own = kinds[: len(kinds) - (_number(text, "num_kv_shared_layers") or 0)]
-        return [kind for kind in own if kind in (*_FULL, *_SLIDING)]
+        own_kinds = kinds[: len(kinds) - (_number(text, "num_kv_shared_layers") or 0)]
+        return [kind for kind in own_kinds if kind in (*_FULL, *_SLIDING)]
     pattern = _number(text, "sliding_window_pattern") or _number(text, "_sliding_window_pattern")
     if pattern and _number(text, "sliding_window"):
         return [_FULL[0] if (layer + 1) % pattern == 0 else _SLIDING[0] for layer in range(count)]

@@ -131,10 +131,10 @@ class _DigestCache:
 
         self._file = user_cache_path("rashomon") / "weights.json"
         try:
-            stored = parse_json(read_bytes(self._file.parent, self._file.name, limit=_LARGEST_CACHE))
+            stored_digests = parse_json(read_bytes(self._file.parent, self._file.name, limit=_LARGEST_CACHE))
         except (OSError, OutsideJSONError, UnsafeFileError):
-            stored = None
-        self._digests: dict[str, Any] = stored if isinstance(stored, dict) else {}
+            stored_digests = None
+        self._digests: dict[str, Any] = stored_digests if isinstance(stored_digests, dict) else {}
         self._changed = False
 
     def digest(self, file: Path) -> str:

@@ -149,11 +149,11 @@ class TorchBatch:
     def _after(self, tokens: Any, *_: Any, **__: Any) -> Any:
         import torch
 
-        chosen = tokens[:, -1].tolist()
+        chosen_tokens = tokens[:, -1].tolist()
         now = perf_counter()
         live = [row for row in self.rows if not row.finished and not row.dropped]
         share, self._since = (now - self._since) / max(1, len(live)), now
-        for row, token in zip(self.rows, chosen, strict=True):
+        for row, token in zip(self.rows, chosen_tokens, strict=True):
             if row not in live:
                 continue
             row.append(token, self._ends)
@@ -201,5 +201,5 @@ def peak_memory(device: str) -> int | None:
         return int(torch.mps.driver_allocated_memory())
     import resource
 
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(most if sys.platform == "darwin" else most * 1024)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak if sys.platform == "darwin" else peak * 1024)

@@ -62,18 +62,18 @@ def convert_weights(path: Path, config: Mapping[str, Any], shapes: Mapping[str, 
     times number plus bias, in the type of the scales); the channels of convolutions, which MLX keeps last, move to their place.
     Raises ModelError for any other quantisation and for names or shapes that do not match.
     """
-    stored = _dequantised(_stored(path), mlx_quantisation(config))
+    stored_tensors = _dequantised(_stored(path), mlx_quantisation(config))
     targets = _by_plain_name(shapes)
     weights: dict[str, Any] = {}
-    for plain, name in _by_plain_name(stored).items():
-        if plain not in targets:
+    for plain_name, name in _by_plain_name(stored_tensors).items():
+        if plain_name not in targets:
             raise _conversion_error(f"the PyTorch model has no weight like {name!r}")
-        value, shape = stored[name], tuple(shapes[targets[plain]])
+        value, shape = stored_tensors[name], tuple(shapes[targets[plain_name]])
         if value.ndim > 2 and tuple(value.movedim(-1, 1).shape) == shape:
             value = value.movedim(-1, 1).contiguous()
         if tuple(value.shape) != shape:
             raise _conversion_error(f"{name!r} has the shape {tuple(value.shape)}, and PyTorch wants {shape}")
-        weights[targets[plain]] = value - 1 if _is_offset_norm(plain, config) else value
+        weights[targets[plain_name]] = value - 1 if _is_offset_norm(plain_name, config) else value
     return weights
 
 
@@ -130,9 +130,13 @@ def _dequantised(stored: dict[str, Any], settings: Mapping[str, Any]) -> dict[st
 
 
 def _layer(base: str, stored: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
-    own = settings.get(base)
-    merged = {**settings, **own} if isinstance(own, Mapping) else settings
-    bits, size, mode = merged.get("bits"), merged.get("group_size"), merged.get("mode", "affine")
+    own_settings = settings.get(base)
+    merged_settings = {**settings, **own_settings} if isinstance(own_settings, Mapping) else settings
+    bits, size, mode = (
+        merged_settings.get("bits"),
+        merged_settings.get("group_size"),
+        merged_settings.get("mode", "affine"),
+    )
     weight, scales = stored[f"{base}.weight"], stored[f"{base}.scales"]
     if mode != "affine" or f"{base}.biases" not in stored:
         raise ModelError(
@@ -168,10 +172,10 @@ def _by_plain_name(names: Iterable[str]) -> dict[tuple[bool, str], str]:
         parts = name.split(".")
         start = next((number for number, part in enumerate(parts) if part not in _WRAPPERS), len(parts) - 1)
         is_vision = parts[start] in _VISION_PARTS or any(part.startswith("vis") for part in parts[:start])
-        plain = is_vision, ".".join(parts[start:]).replace("in_proj.", "in_proj_")
-        if plain in plain_names:
-            raise _conversion_error(f"{name!r} and {plain_names[plain]!r} would be one weight")
-        plain_names[plain] = name
+        plain_name = is_vision, ".".join(parts[start:]).replace("in_proj.", "in_proj_")
+        if plain_name in plain_names:
+            raise _conversion_error(f"{name!r} and {plain_names[plain_name]!r} would be one weight")
+        plain_names[plain_name] = name
     return plain_names
 
 

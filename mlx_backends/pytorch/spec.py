@@ -105,8 +105,12 @@ def _described(parsed: TorchModelName) -> tuple[EngineInfo, ModelInfo]:
         raise ModelError(
             f"{model_info.name} is a text-only model, and cuda: takes vision-language models; name it without cuda:."
         )
-    stored = model_info.quantisation
-    computed = f"{stored} in {parsed.precision}" if parsed.precision and parsed.precision != "nf4" else stored
+    stored_quantisation = model_info.quantisation
+    computed = (
+        f"{stored_quantisation} in {parsed.precision}"
+        if parsed.precision and parsed.precision != "nf4"
+        else stored_quantisation
+    )
     return (
         EngineInfo(
             engine=ENGINE,

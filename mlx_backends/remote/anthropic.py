@@ -87,7 +87,7 @@ class AnthropicProvider(Provider):
             dig(usage, name) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         ]
         prompt = token_count(prompt_counts[0])
-        used = (
+        used_tokens = (
             None if prompt is None else prompt + sum(token_count(cached) or 0 for cached in prompt_counts[1:]),
             token_count(dig(usage, "output_tokens")),
         )
@@ -98,12 +98,12 @@ class AnthropicProvider(Provider):
         text = "".join(piece for piece in texts if isinstance(piece, str))
         reason = dig(response, "stop_reason")
         if reason == "refusal":
-            raise PermanentError(REFUSED, *used)
+            raise PermanentError(REFUSED, *used_tokens)
         if reason in ("max_tokens", "model_context_window_exceeded"):
-            return Reply(text, "length", *used)
+            return Reply(text, "length", *used_tokens)
         if not text:
-            raise TransientError("the reply holds no text", *used)
-        return Reply(text, "stop", *used)
+            raise TransientError("the reply holds no text", *used_tokens)
+        return Reply(text, "stop", *used_tokens)
 
 
 def _image(png: bytes) -> dict[str, Any]:

@@ -98,14 +98,14 @@ def redact(text: str) -> str:
 
     For errors and logs: a server's or library's message may quote a key in whole or in part.
     """
-    hidden = bytearray(len(text))
+    hidden_mask = bytearray(len(text))
     for form in _forms(_known()):
         piece = min(_PIECE, len(form))
         pieces = {form[i : i + piece] for i in range(len(form) - piece + 1)}
         for i in range(len(text) - piece + 1):
             if text[i : i + piece] in pieces:
-                hidden[i : i + piece] = b"\1" * piece
-    return _starred(text, hidden)
+                hidden_mask[i : i + piece] = b"\1" * piece
+    return _starred(text, hidden_mask)
 
 
 def mask_keys(text: str) -> str:

@@ -139,14 +139,14 @@ class Budget:
 
     def exceeded(self, needed: RequestSize) -> BudgetError:
         """Return the error that names the ceiling which keeps a call that may use ``needed`` from starting."""
-        used, options = self._used, self._options
-        cost = self.cost(used.prompt, used.completion)
-        spent = f"{used.prompt:,} prompt and {used.completion:,} completion tokens are used"
-        spent += "" if cost is None else f", at a cost of {cost:.4f}"
-        total = used.prompt + used.completion + math.ceil(needed.prompt * self._ratio) + needed.completion
+        used_tokens, options = self._used, self._options
+        cost = self.cost(used_tokens.prompt, used_tokens.completion)
+        spent_note = f"{used_tokens.prompt:,} prompt and {used_tokens.completion:,} completion tokens are used"
+        spent_note += "" if cost is None else f", at a cost of {cost:.4f}"
+        total = used_tokens.prompt + used_tokens.completion + math.ceil(needed.prompt * self._ratio) + needed.completion
         tokens = options.max_tokens is not None and total > options.max_tokens
         ceiling = f"{options.max_tokens:,} tokens" if tokens else f"a cost of {options.max_cost}"
         return BudgetError(
-            f"{spent}, and the next call could exceed the ceiling of {ceiling}; all answers are kept, "
+            f"{spent_note}, and the next call could exceed the ceiling of {ceiling}; all answers are kept, "
             "and the same command with a higher ceiling resumes."
         )

@@ -91,12 +91,15 @@ class GeminiProvider(Provider):
 
     def _read(self, response: dict[str, Any]) -> Reply:
         usage = dig(response, "usageMetadata")
-        written = [token_count(dig(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
+        written_counts = [token_count(dig(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
         prompt = token_count(dig(usage, "promptTokenCount"))
         # A response stopped before its first token omits their count.
-        used = prompt, (sum(tokens or 0 for tokens in written) if prompt is not None or any(written) else None)
+        used_tokens = (
+            prompt,
+            (sum(tokens or 0 for tokens in written_counts) if prompt is not None or any(written_counts) else None),
+        )
         if dig(response, "promptFeedback", "blockReason"):
-            raise PermanentError(REFUSED, *used)
+            raise PermanentError(REFUSED, *used_tokens)
         pieces = dig(response, "candidates", 0, "content", "parts")
         reason = dig(response, "candidates", 0, "finishReason")
         texts = (
@@ -104,12 +107,12 @@ class GeminiProvider(Provider):
         )
         text = "".join(piece for piece in texts if isinstance(piece, str))
         if reason == "MAX_TOKENS":
-            return Reply(text, "length", *used)
+            return Reply(text, "length", *used_tokens)
         if isinstance(reason, str) and reason not in _NORMAL_REASONS:
-            raise PermanentError(REFUSED, *used)
+            raise PermanentError(REFUSED, *used_tokens)
         if not text:
-            raise TransientError("the reply holds no text", *used)
-        return Reply(text, "stop", *used)
+            raise TransientError("the reply holds no text", *used_tokens)
+        return Reply(text, "stop", *used_tokens)
 
 
 def _form(form: Form | Likelihood | None) -> dict[str, Any]:

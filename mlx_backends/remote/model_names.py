@@ -95,9 +95,9 @@ def parse(model: str) -> RemoteModelName:
         if not re.fullmatch(r"[A-Za-z0-9.-]{1,40}", version):
             raise SpecError("OPENAI_API_VERSION is not an API version; set it to one like 2024-02-15-preview.")
         return RemoteModelName(engine, _model(engine, rest), base, _server(base), version)
-    own, variable = _PROVIDERS[engine]
-    base = check_url(os.environ.get(variable, "").strip() or own, variable)
-    elsewhere = urlsplit(base).hostname != urlsplit(own).hostname
+    own_url, variable = _PROVIDERS[engine]
+    base = check_url(os.environ.get(variable, "").strip() or own_url, variable)
+    elsewhere = urlsplit(base).hostname != urlsplit(own_url).hostname
     encrypted = base.startswith("https:") and urlsplit(base).port in (None, 443)
     return RemoteModelName(
         engine, _model(engine, rest), base, _server(base) if elsewhere else None, own=encrypted and not elsewhere

@@ -109,7 +109,7 @@ class OpenAIProvider(Provider):
         return str(raw.http_response.text)
 
     def _read(self, response: dict[str, Any]) -> Reply:
-        used = (
+        used_tokens = (
             token_count(dig(response, "usage", "prompt_tokens")),
             token_count(dig(response, "usage", "completion_tokens")),
         )
@@ -118,15 +118,15 @@ class OpenAIProvider(Provider):
         if isinstance(content, list):
             content = "".join(text for part in content if isinstance(text := dig(part, "text"), str))
         if reason == "content_filter":
-            raise PermanentError(REFUSED, *used)
+            raise PermanentError(REFUSED, *used_tokens)
         refusal = dig(message, "refusal")
         if isinstance(refusal, str) and refusal and not content:
-            raise PermanentError(f"the provider refused: {refusal}", *used)
+            raise PermanentError(f"the provider refused: {refusal}", *used_tokens)
         if reason == "length":
-            return Reply(content if isinstance(content, str) else "", "length", *used)
+            return Reply(content if isinstance(content, str) else "", "length", *used_tokens)
         if not isinstance(content, str) or not content:
-            raise TransientError("the reply holds no text", *used)
-        return Reply(content, "stop", *used)
+            raise TransientError("the reply holds no text", *used_tokens)
+        return Reply(content, "stop", *used_tokens)
 
 
 def _endpoint_key(address: str) -> str:

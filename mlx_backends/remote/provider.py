@@ -209,9 +209,9 @@ def classify_error(status: int, headers: Mapping[str, str], text: str) -> Transi
         return PermanentError(f"HTTP {status}: the server redirects elsewhere; name its actual address.")
     transient = status in (408, 409, 425, 429) or status >= 500
     if not transient or "insufficient_quota" in codes:
-        refused = PermanentError(reason)
-        refused.refuses_key = status in (401, 403) or "API_KEY_INVALID" in _details(error, "reason")
-        return refused
+        refusal = PermanentError(reason)
+        refusal.refuses_key = status in (401, 403) or "API_KEY_INVALID" in _details(error, "reason")
+        return refusal
     failed = TransientError(reason)
     failed.overloaded = status in (429, 503, 529)
     failed.retry_after = retry_after(headers, error)

@@ -103,17 +103,17 @@ class Supervisor:
     def run(self, jobs: Sequence[Job]) -> int:
         """Run ``jobs``; return the highest of their exit codes, or 130 if interrupted."""
         before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-        worst = 0
+        worst_code = 0
         try:
             with keep_awake(), self.display:
                 for job in jobs:
                     if not self.interrupted:
-                        worst = max(worst, self._run_job(job))
+                        worst_code = max(worst_code, self._run_job(job))
         finally:
             self._end_worker()
             for number, handler in before.items():
                 signal.signal(number, handler)
-        return INTERRUPTED if self.interrupted else worst
+        return INTERRUPTED if self.interrupted else worst_code
 
     def _run_job(self, job: Job) -> int:
         """Run workers until one ends without a cause for a restart, or restarts are used up; return the exit code."""
@@ -245,5 +245,5 @@ def _write(job: Job, text: str) -> None:
 def _count_results(job: Job) -> int:
     """Count the answers and verdicts in the runs of a job, without errors."""
     progress = [p for folder in job.runs for p in read_summary(folder).progress]
-    judged = [count for p in progress for count in p.judged.values()]
-    return sum(p.done - p.errors for p in progress) + sum(count.labelled + count.unparsed for count in judged)
+    judge_counts = [count for p in progress for count in p.judged.values()]
+    return sum(p.done - p.errors for p in progress) + sum(count.labelled + count.unparsed for count in judge_counts)

@@ -62,10 +62,12 @@ class Ladder:
             f"From {overall.start} to {overall.end}, {overall.changed} of {answers.shared} answers change; {effect}."
         ]
         for step in self.steps:
-            early = [cause for cause in root_causes(step.parity.findings) if cause.stage not in ("numerics", "judge")]
+            early_causes = [
+                cause for cause in root_causes(step.parity.findings) if cause.stage not in ("numerics", "judge")
+            ]
             sentences += [
                 f"From {step.start} to {step.end} there is an earlier difference, at {STAGES[finding.stage]}: {finding.cause}."
-                for finding in early
+                for finding in early_causes
             ]
         if len(path) > 1:
             sentences.append(_largest_step_sentence(path))

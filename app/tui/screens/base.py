@@ -112,11 +112,11 @@ class RashomonScreen(Screen[Any]):
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state not in (WorkerState.SUCCESS, WorkerState.ERROR, WorkerState.CANCELLED):
             return
-        then = self._then.pop(event.worker, None)
-        if then is None:
+        callback = self._then.pop(event.worker, None)
+        if callback is None:
             return
         if event.state == WorkerState.SUCCESS:
-            then(event.worker.result)
+            callback(event.worker.result)
         elif event.state == WorkerState.ERROR and event.worker.error is not None:
             self.rashomon.show_error(event.worker.error)
 

@@ -146,10 +146,12 @@ class CompareScreen(ResultsScreen):
         self.pair %= len(pairs)
         pair = pairs[self.pair]
         flips = pair.flips()
-        changed = sum(n for (was, now), n in flips.items() if was != now)
+        change_count = sum(n for (was, now), n in flips.items() if was != now)
         position = f"   (run {self.pair + 1} of {len(pairs)}; b shows the next)" if len(pairs) > 1 else ""
         names = literal(pair.first.label, "bold") + Content(" → ") + literal(pair.second.label, "bold")
-        count = f": labels differ on {changed} of {len(pair.shared)} shared instances. Enter lists a cell.{position}"
+        count = (
+            f": labels differ on {change_count} of {len(pair.shared)} shared instances. Enter lists a cell.{position}"
+        )
         self.query_one("#pair", Static).update(names + Content(count))
         labels = [label for label in table.columns[:-1] if any(label in cell for cell in flips)]
         self.query_one(Matrix).show(labels, flips)

@@ -52,15 +52,15 @@ class HelpScreen(Dialog[None]):
         lines = [literal(_purpose(self._below), newlines=True)]
         if self._typing:
             lines.append(Content("You are typing: letters and ? go into the field. Tab leaves it."))
-        taken: set[str] = set()
+        taken_keys: set[str] = set()
         for scope in dict.fromkeys((*self._scopes, EVERYWHERE)):
-            commands = [(command, self._keys(command, taken)) for command in commands_of(scope)]
+            commands = [(command, self._keys(command, taken_keys)) for command in commands_of(scope)]
             lines += [Content(""), Content.styled(_NAMES.get(scope, "on this screen"), "bold")]
             for command, keys in commands:
                 title = self._below.describe(command)
                 if keys and title is not None:
                     lines += _entry(keys, title, command.description)
-            taken.update(key for command, _ in commands for key in keys_of(command, self._below.rashomon.keys))
+            taken_keys.update(key for command, _ in commands for key in keys_of(command, self._below.rashomon.keys))
         return Content("\n").join(lines)
 
     def _keys(self, command: Command, taken: Collection[str]) -> str:

@@ -313,9 +313,11 @@ def _judges(summary: RunSummary) -> list[str]:
     """Return one line for each judge, with its counts of labelled, waiting, unparsed and failed answers."""
     totals: dict[str, list[int]] = {}
     for p in summary.progress:
-        for judge, judged in p.judged.items():
+        for judge, judge_counts in p.judged.items():
             sums = totals.setdefault(judge, [0, 0, 0, 0])
-            for place, count in enumerate((judged.labelled, judged.unparsed, judged.failed, p.done - p.errors)):
+            for place, count in enumerate(
+                (judge_counts.labelled, judge_counts.unparsed, judge_counts.failed, p.done - p.errors)
+            ):
                 sums[place] += count
     lines = []
     for judge, (labelled, unparsed, failed, answered) in totals.items():

@@ -200,9 +200,9 @@ class NewRunScreen(RashomonScreen):
 
     def _offer_benchmarks(self, choices: list[BenchmarkChoice]) -> None:
         self._benchmarks = {choice.name: choice for choice in choices}
-        built = next((choice.name for choice in choices if choice.build is not None), choices[0].name)
-        self._table("benchmarks").offer(benchmark_options(choices), choose=[built])
-        self._table("benchmarks").cursor = list(self._benchmarks).index(built)
+        built_name = next((choice.name for choice in choices if choice.build is not None), choices[0].name)
+        self._table("benchmarks").offer(benchmark_options(choices), choose=[built_name])
+        self._table("benchmarks").cursor = list(self._benchmarks).index(built_name)
         self._benchmark_chosen()
 
     def _offer_models(self, choices: list[ModelChoice]) -> None:

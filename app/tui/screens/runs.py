@@ -298,8 +298,8 @@ class RunsScreen(RashomonScreen):
 
 def _resumable(runs: Sequence[WatchedRun]) -> list[WatchedRun]:
     """Return the runs to offer for resuming: not those stopped as wanted, nor planned ones that may wait for an active run."""
-    kept = {"stopped", "planned"} if any(run.active for run in runs) else {"stopped"}
-    return [run for run in runs if run.resumable and run.summary.state not in kept]
+    excluded_states = {"stopped", "planned"} if any(run.active for run in runs) else {"stopped"}
+    return [run for run in runs if run.resumable and run.summary.state not in excluded_states]
 
 
 def _delete(trash: Trash, folders: Sequence[Path]) -> tuple[list[str], list[str]]:

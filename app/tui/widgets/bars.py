@@ -24,13 +24,13 @@ def label_bar(counts: Mapping[str, int], labels: Sequence[str], width: int) -> P
     present = [(label, counts[label]) for label in order if counts.get(label)]
     total = sum(count for _, count in present)
     parts: Parts = []
-    used = cumulative = 0
+    used_width = cumulative = 0
     for label, count in present:
         cumulative += count
-        cells = round(width * cumulative / total) - used
+        cells = round(width * cumulative / total) - used_width
         appearance = label_appearance(labels, label)
         parts.append((appearance.glyph * cells, appearance.colour))
-        used += cells
+        used_width += cells
     return parts or [("┄" * width, DIM)]
 
 

@@ -63,24 +63,24 @@ class Matrix(Widget, can_focus=True):
         return min(label, _WIDEST), min(_WIDEST, max(6, *(cell_len(name) for name in names)))
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        label, wide = self._widths()
-        return label + (len(self._words) + 1) * (wide + 1)
+        label, column_width = self._widths()
+        return label + (len(self._words) + 1) * (column_width + 1)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self._words) + 2
 
     def render(self) -> Text:
-        label, wide = self._widths()
+        label, column_width = self._widths()
         text = Text(no_wrap=True)
         text.append(set_cell_size("from \\ to", label), DIM)
         for word in (*self._words, ALL):
-            text.append(" " + _right(sanitize(word, limit=wide), wide), DIM)
+            text.append(" " + _right(sanitize(word, limit=column_width), column_width), DIM)
         for i, was in enumerate((*self._words, None)):
             text.append("\n" + set_cell_size(sanitize(was or ALL, limit=label), label), DIM)
             for j, now in enumerate((*self._words, None)):
                 count = self.count(was, now)
                 text.append(" ")
-                text.append(_right(str(count) if count else "·", wide), self._style(i, j, count))
+                text.append(_right(str(count) if count else "·", column_width), self._style(i, j, count))
         return text
 
     def _style(self, i: int, j: int, count: int) -> Style:
@@ -104,11 +104,11 @@ class Matrix(Widget, can_focus=True):
         self._into_view()
 
     def _into_view(self) -> None:
-        label, wide = self._widths()
+        label, column_width = self._widths()
         i, j = self._place
         if isinstance(self.parent, Widget):
             # The region includes the row below and the cell to the right, so that the next move stays in view.
-            cell = Region(label + j * (wide + 1), i, 2 * (wide + 1), 3)
+            cell = Region(label + j * (column_width + 1), i, 2 * (column_width + 1), 3)
             self.parent.scroll_to_region(cell, animate=False, force=True)
 
     def action_select(self) -> None:

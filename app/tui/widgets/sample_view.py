@@ -165,12 +165,12 @@ def _generation(generation: Generation, expanded: bool, limit: int) -> Iterator[
         return
     visible = visible_answer(generation.text)
     yield literal(visible, limit=limit, newlines=True) if visible else Content.styled("(empty)", "#909090")
-    hidden = len(generation.text.strip()) - len(visible)
-    if hidden > 0 and expanded:
+    hidden_characters = len(generation.text.strip()) - len(visible)
+    if hidden_characters > 0 and expanded:
         yield Content.styled("with its reasoning:", "#909090")
         yield literal(generation.text, "#909090", limit=limit, newlines=True)
-    elif hidden > 0:
-        yield Content.styled(f"({hidden:,} characters of reasoning hidden; t shows them)", "#909090")
+    elif hidden_characters > 0:
+        yield Content.styled(f"({hidden_characters:,} characters of reasoning hidden; t shows them)", "#909090")
     facts = [] if generation.completion_tokens is None else [f"{generation.completion_tokens} tokens"]
     if generation.prefill_s is not None or generation.decode_s is not None:
         facts.append(f"{(generation.prefill_s or 0) + (generation.decode_s or 0):.1f} s")

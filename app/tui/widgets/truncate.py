@@ -14,9 +14,9 @@ def fit(parts: Sequence[tuple[str, Style]], width: int, right: bool, style: Styl
 
     A text that is too long gets an ellipsis; the part after it takes the share ``tail`` of the cells (0 omits the end).
     """
-    used = sum(cell_len(text) for text, _ in parts)
-    if used <= width:
-        gap = [Segment(" " * (width - used), style)] if width > used else []
+    used_width = sum(cell_len(text) for text, _ in parts)
+    if used_width <= width:
+        gap = [Segment(" " * (width - used_width), style)] if width > used_width else []
         segments = [Segment(text, part_style) for text, part_style in parts]
         return [*gap, *segments] if right else [*segments, *gap]
     tail_cells = int((width - 1) * tail)
@@ -53,5 +53,5 @@ def _last_cells(text: str, cells: int) -> str:
 
 def elide_middle(text: str, limit: int) -> str:
     """Return ``text``, without its middle if it has more than ``limit`` characters."""
-    half = limit // 2
-    return text if len(text) <= limit else f"{text[:half]}…{text[-half:]}"
+    half_width = limit // 2
+    return text if len(text) <= limit else f"{text[:half_width]}…{text[-half_width:]}"

@@ -136,14 +136,16 @@ class VirtualTable(ScrollView, can_focus=True):
             columns: New columns; None keeps them.
         """
         before = self.cursor_key
-        drawn = self._drawn() if count and (count, columns or self.columns) == (self._count, self.columns) else None
+        drawn_lines = (
+            self._drawn() if count and (count, columns or self.columns) == (self._count, self.columns) else None
+        )
         if columns is not None:
             self.columns = tuple(columns)
         self._count, self._page, self._keys, self._threaded = count, page, keys, threaded
         self._generation += 1
         self._pages.clear()
-        if drawn is not None and not threaded:
-            self._redraw(drawn)
+        if drawn_lines is not None and not threaded:
+            self._redraw(drawn_lines)
         else:
             self._strips.clear()
             self.refresh()
@@ -248,9 +250,9 @@ class VirtualTable(ScrollView, can_focus=True):
     # --- drawing ---------------------------------------------------------------------------------
 
     def _widths(self) -> list[int]:
-        fixed = sum(column.width for column in self.columns) + max(0, len(self.columns) - 1) + 1
+        fixed_width = sum(column.width for column in self.columns) + max(0, len(self.columns) - 1) + 1
         flexible = [column for column in self.columns if column.width == 0]
-        share = (self._width - fixed) // len(flexible) if flexible else 0
+        share = (self._width - fixed_width) // len(flexible) if flexible else 0
         return [column.width or max(column.min_width, share) for column in self.columns]
 
     def _full_width(self) -> int:
@@ -301,7 +303,7 @@ class VirtualTable(ScrollView, can_focus=True):
             cell: Cell = cells[number] if number < len(cells) else ""
             parts = [(cell, "")] if isinstance(cell, str) else list(cell)
             segments += fit(
-                [(_visible_text(text, column, width), style + self._parsed(own)) for text, own in parts],
+                [(_visible_text(text, column, width), style + self._parsed(own_style)) for text, own_style in parts],
                 width,
                 column.right,
                 style,

@@ -30,9 +30,9 @@ class RejectedCaption(Exception):
     """A caption that gives no sample: the check's name, the reason, and what was written and replied so far."""
 
     def __init__(self, check: str, reason: str, draft: CaptionDraft | None = None, reply: str = "") -> None:
-        written = f"; written: {canonical_json(asdict(draft))}" if draft else ""
+        draft_note = f"; written: {canonical_json(asdict(draft))}" if draft else ""
         replied = f"; reply: {canonical_json(reply[:_SHOWN])}" if reply else ""
-        super().__init__(f"{check}: {reason}{written}{replied}")
+        super().__init__(f"{check}: {reason}{draft_note}{replied}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,11 @@ class CaptionDialogue:
         problem, reply = "", Generation("", "", "error")
         for attempt in range(ATTEMPTS):
             # A greedy reply is the same under any seed, so a repeated request samples.
-            again = replace(self._decoding, seed=self._decoding.seed + attempt, temperature=_WARMER if attempt else 0.0)
+            next_decoding = replace(
+                self._decoding, seed=self._decoding.seed + attempt, temperature=_WARMER if attempt else 0.0
+            )
             message = Message("user", (Text(text),))
-            reply = yield ModelRequest(who, Request(self._name, next(self._steps), (message,), again, form))
+            reply = yield ModelRequest(who, Request(self._name, next(self._steps), (message,), next_decoding, form))
             if reply.finish_reason == "error":
                 raise RejectedCaption("error", f"the {who} gave no reply ({reply.error})", draft)
             try:

@@ -104,8 +104,8 @@ def _steps(seed: int) -> Callable[[Caption, Collection[str]], CaptionSteps]:
             "conflicting_caption": draft.conflicting_caption,
             "question": draft.question,
         }
-        read = _answered(draft)
-        draft = yield from dialogue.ask("writer", add_inputs(ANSWERS, **inputs), _ANSWERS_FORM, read, draft)
+        parsed_draft = _answered(draft)
+        draft = yield from dialogue.ask("writer", add_inputs(ANSWERS, **inputs), _ANSWERS_FORM, parsed_draft, draft)
         run_checks(ANSWER_CHECKS, draft)
         for final in FINAL_CHECKS:
             yield from dialogue.check(final, draft)

@@ -78,8 +78,8 @@ def same_remainder(first: Sequence[str], second: Sequence[str], *, number: bool)
     first_words, second_words = ([word for word in rest if word not in ARTICLES] for rest in (first, second))
     if len(first_words) != len(second_words):
         return False
-    alike = singular if number else _agreeing
-    return all(a == b or alike(a) == alike(b) for a, b in zip(first_words, second_words, strict=True))
+    is_alike = singular if number else _agreeing
+    return all(a == b or is_alike(a) == is_alike(b) for a, b in zip(first_words, second_words, strict=True))
 
 
 def singular(word: str) -> str:

@@ -75,15 +75,15 @@ def construct(candidates: Iterable[Candidate], *, seed: int, per_type: int) -> C
     unused: dict[ConflictType, int] = {}
     for kind in TYPES:
         waiting = _by_subject([c for c in all_candidates if c.type == kind], seed)
-        chosen: list[ConstructedExample] = []
-        while waiting and len(chosen) < per_type:
-            for subject in list(waiting)[: per_type - len(chosen)]:
+        chosen_examples: list[ConstructedExample] = []
+        while waiting and len(chosen_examples) < per_type:
+            for subject in list(waiting)[: per_type - len(chosen_examples)]:
                 example = _first(waiting[subject], pairing, left_out)
                 if example is None:
                     del waiting[subject]
                 else:
-                    chosen.append(example)
-        examples[kind] = chosen
+                    chosen_examples.append(example)
+        examples[kind] = chosen_examples
         unused[kind] = sum(len(queue) for queue in waiting.values())
     return ConstructedExamples(examples, left_out, unused)
 
@@ -98,10 +98,10 @@ def _by_subject(candidates: Iterable[Candidate], seed: int) -> dict[str, deque[C
 def _first(queue: deque[Candidate], pairing: _Pairing, left_out: list[SkippedRow]) -> ConstructedExample | None:
     while queue:
         candidate = queue.popleft()
-        paired = pairing.example(candidate)
-        if isinstance(paired, ConstructedExample):
-            return paired
-        left_out.append(SkippedRow(candidate.row.source, candidate.row.row, paired))
+        pair = pairing.example(candidate)
+        if isinstance(pair, ConstructedExample):
+            return pair
+        left_out.append(SkippedRow(candidate.row.source, candidate.row.row, pair))
     return None
 
 
@@ -178,7 +178,7 @@ class _Pairing:
                     yield other.row.answer
 
     def _donor(self, candidate: Candidate, value: str) -> Candidate | None:
-        taken = (candidate.row.answer, value)
+        taken_values = (candidate.row.answer, value)
         for pool in (self._pools[key] for key in _image_pools(candidate)):
             refused: set[str] = set()
             if pool.pictures == 1:
@@ -186,7 +186,7 @@ class _Pairing:
             for other in pool.walk(self._seed, "image", candidate.id):
                 if other.normal in refused:
                     continue
-                if any(same_value(other.row.answer, answer) for answer in taken):
+                if any(same_value(other.row.answer, answer) for answer in taken_values):
                     refused.add(other.normal)
                     if len(refused) == pool.normals:
                         break

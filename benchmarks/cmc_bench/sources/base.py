@@ -45,8 +45,8 @@ class SourceRow:
     @property
     def content(self) -> tuple[str, ...]:
         """The content that distinguishes rows with the same image; optional fields are included only if present."""
-        own = (self.passage, self.conflict)
-        return (self.question, self.answer, *(own if any(own) else ()))
+        own_texts = (self.passage, self.conflict)
+        return (self.question, self.answer, *(own_texts if any(own_texts) else ()))
 
 
 Reader = Callable[[str], Iterator[SourceRow | SkippedRow]]

@@ -62,8 +62,12 @@ def resolve_gold(answer: str, options: tuple[str, ...]) -> str:
     if answer == "?":
         raise RowProblem(UNKNOWN_ANSWER)
     if not options:
-        several = _literal(answer) if answer.startswith("[") else None
-        return text_field({"answer": several[0]}, "answer") if isinstance(several, list) and several else answer
+        answer_list = _literal(answer) if answer.startswith("[") else None
+        return (
+            text_field({"answer": answer_list[0]}, "answer")
+            if isinstance(answer_list, list) and answer_list
+            else answer
+        )
     if len(answer) == 1 and "A" <= answer.upper() <= "Z":
         place = ord(answer.upper()) - ord("A")
         if place < len(options):

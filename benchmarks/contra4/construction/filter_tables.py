@@ -111,24 +111,24 @@ def filter_tables(candidates: Sequence[Candidate], sheets: Sequence[Path] = ()) 
     counts = {name: {column: _count(candidates, name, *cell) for column, cell in _COLUMNS.items()} for name in ROWS}
     first, fifth = [], []
     for name in ROWS:
-        drawn = [check for check in checks if name in check.drawn_for]
-        wrong = [check for check in drawn if not check.right]
+        drawn_checks = [check for check in checks if name in check.drawn_for]
+        wrong_checks = [check for check in drawn_checks if not check.right]
         correct = [check for check in checks if NO_FILTER in check.drawn_for and check.right]
-        acc = _figure("Human Acc.", _share(drawn, lambda check: check.right))
+        acc = _figure("Human Acc.", _share(drawn_checks, lambda check: check.right))
         generated = {f"Generated / {n.rstrip('.')}": str(counts[name][f"Aggregated / {n}"]) for n in _NEGATIVES}
         first.append(
             {"Filter": name}
             | acc
-            | _figure("N/A", _share(drawn, lambda check: check.not_any))
-            | _figure("O/A", _share(drawn, lambda check: check.several))
+            | _figure("N/A", _share(drawn_checks, lambda check: check.not_any))
+            | _figure("O/A", _share(drawn_checks, lambda check: check.several))
             | generated
         )
         fifth.append(
             {"Filter": name}
             | acc
             | _figure("Recall", _share(correct, partial(_kept_by, name)))
-            | _figure("N/A", _share(wrong, lambda check: check.not_any))
-            | _figure("O/A", _share(wrong, lambda check: check.several))
+            | _figure("N/A", _share(wrong_checks, lambda check: check.not_any))
+            | _figure("O/A", _share(wrong_checks, lambda check: check.several))
             | {column: str(count) for column, count in counts[name].items()}
         )
     files = {"table-1.csv": _csv(first), "table-5.csv": _csv(fifth)}

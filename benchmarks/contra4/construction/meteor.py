@@ -95,9 +95,9 @@ def _stage(candidate: dict[int, str], reference: dict[int, str], before: Sequenc
         surplus = max(0, counts[word] - len(places[word]))  # occurrences of this word without a partner
         extended: list[_State] = []
         for state in states:
-            used = {j for _, j in state.pairs}
+            used_indexes = {j for _, j in state.pairs}
             after = state.pairs[-1][1] + 1 if state.pairs else 0
-            unused = sorted((j for j in places[word] if j not in used), key=lambda j: (abs(j - after), j))
+            unused = sorted((j for j in places[word] if j not in used_indexes), key=lambda j: (abs(j - after), j))
             for j in unused[:_OPTIONS]:
                 crossings = sum((i - a) * (j - b) < 0 for a, b in (*before, *state.pairs))
                 joins = bool(state.pairs) and state.pairs[-1] == (i - 1, j - 1)

@@ -91,9 +91,9 @@ class _Stratum:
 
     def wave(self) -> list[_Candidate]:
         """Return the next candidates; none if enough are accepted or tried, or no more can be drawn."""
-        most = max(_SMALLEST_WAVE, _DRAWN * self.target) - len(self.tried)
+        wave_size = max(_SMALLEST_WAVE, _DRAWN * self.target) - len(self.tried)
         missing = self.target - len(self.accepted)
-        size = min(max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * missing)), most)
+        size = min(max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * missing)), wave_size)
         return list(islice(self.drawn, size)) if missing > 0 else []
 
     def take(self, wave: Sequence[_Candidate]) -> None:
@@ -104,7 +104,7 @@ class _Stratum:
 
     def note(self, writer: BuildWriter) -> None:
         """Record every rejected candidate as skipped, with its step."""
-        accepted = {id(candidate) for candidate in self.accepted}
+        accepted_ids = {id(candidate) for candidate in self.accepted}
         for candidate in self.tried:
             if candidate.problem:
                 writer.add_skipped(CAPTIONED, candidate.name, candidate.problem)
@@ -112,7 +112,7 @@ class _Stratum:
                 writer.add_skipped(
                     CAPTIONED, candidate.name, f"round trip: passes {', '.join(candidate.filters) or 'no filter'}"
                 )
-            elif id(candidate) not in accepted:
+            elif id(candidate) not in accepted_ids:
                 writer.add_skipped(CAPTIONED, candidate.name, "enough: no more of this size and negatives are wanted")
 
 
@@ -129,10 +129,11 @@ def construct(
     models = _models(options)
     pool, files = read_pool(place, writer)
     embedder = options.embedder or WordCounts()
-    near = NearestCaptions(pool, embedder)
+    nearest_captions = NearestCaptions(pool, embedder)
     strata = [
         _Stratum(
-            _candidates(pool, size, kind, near if kind == "similar" else None, files, options), options.per_stratum
+            _candidates(pool, size, kind, nearest_captions if kind == "similar" else None, files, options),
+            options.per_stratum,
         )
         for size in SIZES
         for kind in ("random", "similar")
@@ -143,9 +144,9 @@ def construct(
             stratum.take(wave)
     for stratum in strata:
         stratum.note(writer)
-    accepted = [candidate for stratum in strata for candidate in stratum.accepted]
+    accepted_candidates = [candidate for stratum in strata for candidate in stratum.accepted]
     tried = [candidate for stratum in strata for candidate in stratum.tried]
-    if not accepted:
+    if not accepted_candidates:
         raise SourceError(f"no question about {place} passes {ACCEPTED_FILTER} ({_reasons(tried)}).")
     voted = [_row(candidate) for candidate in tried if candidate.votes]
     lines = "".join(canonical_json(row) + "\n" for row in voted)
@@ -159,7 +160,10 @@ def construct(
         "per_stratum": options.per_stratum,
     }
     return ConstructedQuestions(
-        [Contra4SourceRow(candidate.name, sample, candidate.files[0]) for candidate, sample in _balanced(accepted)],
+        [
+            Contra4SourceRow(candidate.name, sample, candidate.files[0])
+            for candidate, sample in _balanced(accepted_candidates)
+        ],
         report,
     )
 
@@ -301,11 +305,11 @@ def _balanced(accepted: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, Cont
 
     The other scenes keep their order. A sample of PUF is right in any order, so that nothing is lost.
     """
-    counted: Counter[tuple[int, str]] = Counter()
+    counts: Counter[tuple[int, str]] = Counter()
     for candidate in accepted:
         size = len(candidate.scenes)
-        target = counted[size, candidate.kind] % size
-        counted[size, candidate.kind] += 1
+        target = counts[size, candidate.kind] % size
+        counts[size, candidate.kind] += 1
         others = [scene for place, scene in enumerate(candidate.scenes) if place != candidate.answer]
         scenes = (*others[:target], candidate.scenes[candidate.answer], *others[target:])
         sample = Contra4Sample(

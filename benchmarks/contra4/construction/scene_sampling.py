@@ -78,17 +78,19 @@ def draw_scenes(pool: Pool, size: int, near: NearestCaptions | None, seed: int) 
     for group in cycle(groups):
         anchor = draw.choice(group)
         first = draw.choice(pool[anchor])
-        chosen = [first]
+        chosen_scenes = [first]
         for modality in group:
             if modality != anchor:
                 scenes = pool[modality]
-                chosen.append(scenes[draw.choice(near.nearest(first, modality))] if near else draw.choice(scenes))
-        draw.shuffle(chosen)
-        key = frozenset((scene.source, scene.name) for scene in chosen)
+                chosen_scenes.append(
+                    scenes[draw.choice(near.nearest(first, modality))] if near else draw.choice(scenes)
+                )
+        draw.shuffle(chosen_scenes)
+        key = frozenset((scene.source, scene.name) for scene in chosen_scenes)
         repeats = repeats + 1 if key in seen else 0
         if key not in seen:
             seen.add(key)
-            yield tuple(chosen)
+            yield tuple(chosen_scenes)
         if repeats >= _IN_VAIN:
             return
 

@@ -127,8 +127,8 @@ def remove_value(value: str, text: str) -> str | None:
     if match is None:
         return None
     before, after = text[: match.start()].rstrip(" ,"), text[match.end() :].lstrip(" ")
-    joined = before + after if after.startswith(",") and before else f"{before} {after.lstrip(', ')}"
-    return joined.strip(" ,") or None
+    joined_text = before + after if after.startswith(",") and before else f"{before} {after.lstrip(', ')}"
+    return joined_text.strip(" ,") or None
 
 
 def _search_value(value: str, text: str) -> re.Match[str] | None:
@@ -184,12 +184,12 @@ def _facts(product: Product, vocabulary: Mapping[str, Sequence[str]]) -> Iterabl
     for place, text in (("title", product.title), ("description", product.description)):
         for attribute, values in vocabulary.items():
             mentions = _find_mentions(values, text)
-            own = [value for value in mentions if value == listed.get(attribute)]
-            for value in own or mentions:
+            own_values = [value for value in mentions if value == listed.get(attribute)]
+            for value in own_values or mentions:
                 yield fact(place, "text", attribute, value)
-            if attribute == "brand" and own:
+            if attribute == "brand" and own_values:
                 for value in mentions:
-                    if value not in own:
+                    if value not in own_values:
                         yield fact(place, "text", "minor brand", value)
     for attribute, value in listed.items():
         yield fact("listing", "listing", attribute, value)

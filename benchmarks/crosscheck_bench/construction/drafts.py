@@ -99,8 +99,8 @@ def image_placeholders(count: int) -> str:
 def balance_strata(drafts: Iterable[QuestionDraft]) -> list[QuestionDraft]:
     """Return the drafts with the strata alternating and equally frequent; surplus drafts are dropped."""
     strata = _by_stratum(drafts)
-    fewest = min(map(len, strata.values()), default=0)
-    return [draft for turn in zip_longest(*(s[:fewest] for s in strata.values())) for draft in turn if draft]
+    smallest_size = min(map(len, strata.values()), default=0)
+    return [draft for turn in zip_longest(*(s[:smallest_size] for s in strata.values())) for draft in turn if draft]
 
 
 def interleave(*kinds: Sequence[T]) -> list[T]:

@@ -228,11 +228,11 @@ def _check_question(row: AuthoredQuestion) -> None:
         raise RefusedQuestion(f"question: it has {IMAGE_PLACEHOLDER} more or less often than the row has images")
     if row.task in OPTIONS and occurs_in(OPTIONS[row.task][LETTERS.index(row.answer)].rstrip("."), row.question):
         raise RefusedQuestion("leak: the question holds the answer")
-    right = derive_answer(row)
-    if right is None:
+    right_answer = derive_answer(row)
+    if right_answer is None:
         raise RefusedQuestion("answer: the cited facts decide no answer")
-    if right != row.answer:
-        raise RefusedQuestion(f"answer: by the cited facts it is {right}, the row says {row.answer}")
+    if right_answer != row.answer:
+        raise RefusedQuestion(f"answer: by the cited facts it is {right_answer}, the row says {row.answer}")
 
 
 # --- questions -----------------------------------------------------------------------------------

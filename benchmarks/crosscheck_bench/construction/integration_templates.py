@@ -92,12 +92,14 @@ def same_style(data: TemplateData, random: Random) -> list[QuestionDraft]:
     pairs: list[QuestionDraft] = []
     for product in data.products:
         views = shots(product, "product")
-        wrong = [p for p in data.other_products(product, random) if p.spu != product.spu and shots(p, "product")]
+        wrong_products = [
+            p for p in data.other_products(product, random) if p.spu != product.spu and shots(p, "product")
+        ]
         for view in views:
-            own = [shot for p in data.same_style(product) for shot in shots(p, "product") if shot != view]
-            if own and len(wrong) >= len(SPU_OPTIONS) - 1:
-                choices.append(_choice_draft(data, view, random.choice(own), wrong, random))
-            pairs += _pair_drafts(data, view, views, wrong, random)
+            own_shots = [shot for p in data.same_style(product) for shot in shots(p, "product") if shot != view]
+            if own_shots and len(wrong_products) >= len(SPU_OPTIONS) - 1:
+                choices.append(_choice_draft(data, view, random.choice(own_shots), wrong_products, random))
+            pairs += _pair_drafts(data, view, views, wrong_products, random)
     return interleave(
         rotate_answers(shuffle(choices, random), random, _place_match), balance_strata(shuffle(pairs, random))
     )
@@ -107,9 +109,12 @@ def _choice_draft(
     data: TemplateData, shot: Shot, match: Shot, wrong: Sequence[Product], random: Random
 ) -> QuestionDraft:
     n = len(SPU_OPTIONS) - 1
-    near = [p for p in wrong if p.category == shot.product.category][:n]
-    far = [p for p in wrong if p not in near]
-    others = [random.choice(shots(p, "product")) for p in (*near, *random.sample(far, n - len(near)))]
+    near_products = [p for p in wrong if p.category == shot.product.category][:n]
+    far_products = [p for p in wrong if p not in near_products]
+    others = [
+        random.choice(shots(p, "product"))
+        for p in (*near_products, *random.sample(far_products, n - len(near_products)))
+    ]
     clues = data.listing_facts(shot.product, "spu") + data.listing_facts(match.product, "spu")
     context = f"Here is a given image: {IMAGE_PLACEHOLDER} " + " ".join(
         f"{option} {IMAGE_PLACEHOLDER}" for option in SPU_OPTIONS
@@ -152,9 +157,9 @@ def same_sku(data: TemplateData, random: Random) -> list[QuestionDraft]:
             if not _comparable(data, product, other):
                 continue
             for left in shots(product, "product"):
-                for right in shots(other, "product"):
-                    if left.picture.pixels != right.picture.pixels:
-                        drafts += _sku_drafts(data, left, right)
+                for right_shot in shots(other, "product"):
+                    if left.picture.pixels != right_shot.picture.pixels:
+                        drafts += _sku_drafts(data, left, right_shot)
     return balance_strata(shuffle(drafts, random))
 
 

@@ -68,12 +68,12 @@ def logo_diff(data: TemplateData, random: Random) -> list[QuestionDraft]:
     for product in data.products:
         if product.brand and data.is_consistent(product, "brand"):
             marks.setdefault(product.brand, []).extend(shots(product, kind="logo"))
-    alike = {brand: [other for other in marks if _look_alike(brand, other)] for brand in marks}
+    similar_brands = {brand: [other for other in marks if _look_alike(brand, other)] for brand in marks}
     drafts: list[QuestionDraft] = []
-    for brand, own in marks.items():
+    for brand, own_marks in marks.items():
         others = [other for other in random_subset(list(marks), MAX_PAIRED + 1, random) if other != brand]
-        for authentic in own:
-            for other in dict.fromkeys((brand, *alike[brand], *others)):
+        for authentic in own_marks:
+            for other in dict.fromkeys((brand, *similar_brands[brand], *others)):
                 for reviewed in random_subset(marks[other], MAX_PAIRED, random):
                     if authentic.picture.pixels != reviewed.picture.pixels:
                         drafts.append(_logo_draft(data, authentic, reviewed))
@@ -197,9 +197,9 @@ def main_part_ocr(data: TemplateData, random: Random) -> list[QuestionDraft]:
     }
     for product in data.products:
         for shot in shots(product, "text"):
-            wrong = _misreadings(shot.picture.shows("text"), list(others), random)
-            if wrong:
-                printed.append(_ocr_draft(data, shot, wrong))
+            wrong_readings = _misreadings(shot.picture.shows("text"), list(others), random)
+            if wrong_readings:
+                printed.append(_ocr_draft(data, shot, wrong_readings))
         if product.brand and data.is_consistent(product, "brand"):
             region += [_region_draft(data, shot) for shot in shots(product, "brand", kind="logo")]
     return interleave(rotate_answers(shuffle(printed, random), random), shuffle(region, random))
@@ -215,9 +215,13 @@ def _misreadings(texts: Sequence[str], candidates: Sequence[str], random: Random
     letter = texts[0][: at + 1] + texts[0][at] + texts[0][at + 1 :]
     shorter = " ".join(words[:drop] + words[drop + 1 :])
     others = [other for other in random_subset(candidates, MAX_PAIRED, random) if other not in texts]
-    wrong = [letter, shorter, *random.sample(others, min(1, len(others)))]
-    distinct = {normalise(reading) for reading in (*wrong, *texts)}
-    return wrong if len(wrong) == OPTIONS - 1 and len(distinct) == len(wrong) + len(set(texts)) else []
+    wrong_readings = [letter, shorter, *random.sample(others, min(1, len(others)))]
+    distinct_readings = {normalise(reading) for reading in (*wrong_readings, *texts)}
+    return (
+        wrong_readings
+        if len(wrong_readings) == OPTIONS - 1 and len(distinct_readings) == len(wrong_readings) + len(set(texts))
+        else []
+    )
 
 
 def _ocr_draft(data: TemplateData, shot: Shot, wrong: Sequence[str]) -> QuestionDraft:
@@ -262,9 +266,9 @@ def _difference(data: TemplateData, slice_: Sequence[Shot], candidate: Shot) -> 
     kind = "another product of the category" if product.category == other.category else "another product"
     for attribute in ("product", *product.attributes):
         left = data.facts(product, attribute, *views)
-        right = data.facts(other, attribute, candidate.picture.view)
-        if left and right and not same_attribute_value(attribute, left[0].value, right[0].value):
-            return kind, (left[0], right[0])
+        other_facts = data.facts(other, attribute, candidate.picture.view)
+        if left and other_facts and not same_attribute_value(attribute, left[0].value, other_facts[0].value):
+            return kind, (left[0], other_facts[0])
     return None
 
 

@@ -71,13 +71,13 @@ def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Const
     )
     for name, why in (quality.left_out if quality else {}).items():
         _record_skipped([SkippedRow(SOURCE, f"{by_id[name][0].task} {name}", why)], writer)
-    accepted = [pair for name, pair in by_id.items() if quality is None or name not in quality.left_out]
-    accepted.sort(key=lambda pair: list(TASKS).index(pair[0].task))
-    samples = tuple(constructed for constructed, _ in accepted)
-    for _, draft in accepted:
+    accepted_pairs = [pair for name, pair in by_id.items() if quality is None or name not in quality.left_out]
+    accepted_pairs.sort(key=lambda pair: list(TASKS).index(pair[0].task))
+    samples = tuple(constructed for constructed, _ in accepted_pairs)
+    for _, draft in accepted_pairs:
         _store_pictures(draft, writer)
-    _write_companion_files(writer, data.graphs, accepted, select_for_review(samples, options.seed))
-    return ConstructedSamples(samples, _report(data.graphs, accepted, offered, quality, options))
+    _write_companion_files(writer, data.graphs, accepted_pairs, select_for_review(samples, options.seed))
+    return ConstructedSamples(samples, _report(data.graphs, accepted_pairs, offered, quality, options))
 
 
 def _drafts(
@@ -150,10 +150,10 @@ def _store_pictures(draft: QuestionDraft, writer: BuildWriter) -> None:
     for shot in draft.shots:
         media = shot.picture.media
         try:
-            stored = writer.add_media(shot.picture.load(), media.suffix)
+            stored_media = writer.add_media(shot.picture.load(), media.suffix)
         except MediaError as error:
             raise SourceError(f"{error} It was there when the products were read; build again.") from error
-        if stored != media:
+        if stored_media != media:
             raise SourceError(
                 f"the image {shot.picture.view!r} of {shot.product.id} changed while the products were read; build again."
             )

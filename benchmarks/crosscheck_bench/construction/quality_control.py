@@ -127,11 +127,11 @@ def select_for_review(samples: Iterable[CrossCheckSample], seed: int) -> list[Cr
     by_task: dict[str, list[CrossCheckSample]] = {}
     for sample in samples:
         by_task.setdefault(sample.task, []).append(sample)
-    chosen: list[CrossCheckSample] = []
+    chosen_samples: list[CrossCheckSample] = []
     for task in by_task.values():
         ranked = sorted(task, key=lambda sample: digest([seed, "review", sample.id]))
-        chosen += ranked[: max(1, math.ceil(REVIEW_SHARE * len(task)))]
-    return chosen
+        chosen_samples += ranked[: max(1, math.ceil(REVIEW_SHARE * len(task)))]
+    return chosen_samples
 
 
 def _exclusion_reason(

@@ -68,9 +68,11 @@ class TemplateData:
 
         All pairs of thousands of products would be millions.
         """
-        near = random_subset([p for p in self.by_category[product.category] if p != product], MAX_PAIRED, random)
-        far = random_subset(self.products, MAX_PAIRED + len(near) + 1, random)
-        return near + [p for p in far if p.category != product.category][:MAX_PAIRED]
+        near_products = random_subset(
+            [p for p in self.by_category[product.category] if p != product], MAX_PAIRED, random
+        )
+        far_products = random_subset(self.products, MAX_PAIRED + len(near_products) + 1, random)
+        return near_products + [p for p in far_products if p.category != product.category][:MAX_PAIRED]
 
     def is_consistent(self, product: Product, attribute: str) -> bool:
         """Return whether the product's modalities agree on an attribute."""
@@ -133,9 +135,9 @@ PlaceAnswer = Callable[[QuestionDraft, int, Random], QuestionDraft]
 
 def place_answer(draft: QuestionDraft, place: int, random: Random) -> QuestionDraft:
     """Return the draft with its correct option, the first one, moved to ``place`` and the others in random order."""
-    truth, *wrong = draft.options
-    random.shuffle(wrong)
-    return replace(draft, options=(*wrong[:place], truth, *wrong[place:]), answer=LETTERS[place])
+    truth, *wrong_options = draft.options
+    random.shuffle(wrong_options)
+    return replace(draft, options=(*wrong_options[:place], truth, *wrong_options[place:]), answer=LETTERS[place])
 
 
 def rotate_answers(

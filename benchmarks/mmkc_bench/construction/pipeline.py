@@ -125,10 +125,10 @@ def counter_answer(edit: str, kind: str, text: str, own: str, reply: str = "") -
     scope, edited = text, edit
     if kind in FACT_TYPES:
         before, after = split_sentences(text), split_sentences(edit)
-        changed = [place for place, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]]
-        if len(before) != len(after) or len(changed) != 1:
+        changed_places = [place for place, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]]
+        if len(before) != len(after) or len(changed_places) != 1:
             raise RejectedEdit("one-sentence", "the edit alters none or more than one sentence", reply)
-        scope, edited = before[changed[0]], after[changed[0]]
+        scope, edited = before[changed_places[0]], after[changed_places[0]]
     pieces = re.split(rf"(?<!\w){re.escape(own)}(?!\w)", scope)
     if len(pieces) < 2:
         raise RejectedEdit("answer-not-there", "the altered sentence does not have the answer", reply)
@@ -215,11 +215,11 @@ def _source_rows(
 
 def _published_fields(item: _Item, edits: _Edits) -> Fields:
     """Return an item as a row of the published data, with the three answers in words."""
-    common = {name: item.row.fields[name] for name in ("instance", "image_path")}
+    common_fields = {name: item.row.fields[name] for name in ("instance", "image_path")}
     answers = {f"mis_answer_{number}": answer for number, answer in enumerate(edits.answers, 1)}
     if item.kind not in FACT_TYPES:
         texts = {f"incorrect_description_{number}": text for number, text in enumerate(edits.texts, 1)}
-        return common | {
+        return common_fields | {
             "description": item.text,
             "mis_description": texts | answers,
             "open_query": item.question,
@@ -227,7 +227,7 @@ def _published_fields(item: _Item, edits: _Edits) -> Fields:
         }
     fact = FACT_TYPES[item.kind]
     texts = {f"mis_knowledge{number}": text for number, text in enumerate(edits.texts, 1)}
-    return common | {
+    return common_fields | {
         "knowledge": item.text,
         "mis_knowledge": {fact.edits: texts | answers},
         f"open_query_{fact.name}": item.question,
@@ -251,8 +251,8 @@ def _items(row: RawRow) -> list[_Item] | SkippedRow:
         kind = row.fields.get("kind")
         if kind not in ("ER", "VS"):
             raise RowProblem('the row has neither "answers" to facts nor a "kind", ER or VS')
-        text, own = _line(row.fields, "description"), _line(row.fields, "answer")
-        return [_item(row, kind, text, own, _line(row.fields, "open_query"))]
+        text, own_text = _line(row.fields, "description"), _line(row.fields, "answer")
+        return [_item(row, kind, text, own_text, _line(row.fields, "open_query"))]
     except RowProblem as problem:
         return SkippedRow(KNOWLEDGE, row.where, str(problem))
 

@@ -17,9 +17,11 @@ def split_sentences(text: str) -> list[str]:
 
 def altered_sentence(wrong: str, right: str) -> tuple[str, str]:
     """Return the only sentence of ``wrong`` that differs from ``right``, and its original; both empty unless exactly one does."""
-    edited, true = split_sentences(wrong), split_sentences(right)
-    if len(edited) == len(true):
-        differing_pairs = [(sentence, other) for sentence, other in zip(edited, true, strict=True) if sentence != other]
+    edited, true_sentences = split_sentences(wrong), split_sentences(right)
+    if len(edited) == len(true_sentences):
+        differing_pairs = [
+            (sentence, other) for sentence, other in zip(edited, true_sentences, strict=True) if sentence != other
+        ]
         if len(differing_pairs) == 1:
             return differing_pairs[0]
     return "", ""
@@ -32,7 +34,9 @@ def recover_true_text(edits: Iterable[tuple[str, str, str]]) -> str:
     the result is the text that more than half of the edits yield.
     """
     candidates = [
-        wrong.replace(counter, own) for wrong, counter, own in edits if counter and own and wrong.count(counter) == 1
+        wrong_text.replace(counter, own_text)
+        for wrong_text, counter, own_text in edits
+        if counter and own_text and wrong_text.count(counter) == 1
     ]
     text, votes = Counter(candidates).most_common(1)[0] if candidates else ("", 0)
     return text if 2 * votes > len(candidates) else ""

@@ -71,13 +71,13 @@ def add_options(
 
 
 def _with_options(example: Example, candidates: list[str], seed: int) -> Example | None:
-    taken = (example.own_answer, *example.counter_answers)
-    unrelated = options.choose_distractor(example.id, taken, candidates, seed)
+    taken_answers = (example.own_answer, *example.counter_answers)
+    unrelated = options.choose_distractor(example.id, taken_answers, candidates, seed)
     if not unrelated:
         return None
     places = options.option_order(example.id, seed)
     letters = {place: "ABCD"[at] for at, place in enumerate(places)}
-    answers = (*taken, unrelated)
+    answers = (*taken_answers, unrelated)
     return replace(
         example,
         mcq_query=options.format_query(example.open_query, [answers[place] for place in places]),

@@ -35,10 +35,10 @@ def parse_examples(fields: Fields, kinds: tuple[str, ...]) -> Iterator[Example |
 
 def _example(fields: Fields, kind: str) -> Example:
     edits, names = _texts(fields, kind)
-    wrong = (_text(edits, f"{names[0]}1"), _text(edits, f"{names[0]}2"))
-    if not all(wrong):
+    wrong_texts = (_text(edits, f"{names[0]}1"), _text(edits, f"{names[0]}2"))
+    if not all(wrong_texts):
         raise RowProblem(f"the row lacks one of its two wrong texts ({kind})")
-    if wrong[0] == wrong[1]:
+    if wrong_texts[0] == wrong_texts[1]:
         raise RowProblem(SAME_TEXTS)
     ending = f"_{FACT_TYPES[kind].name}" if kind in FACT_TYPES else ""
     open_query = _text(fields, f"open_query{ending}")
@@ -53,13 +53,15 @@ def _example(fields: Fields, kind: str) -> Example:
         _text(edits, f"mis_answer_{number}").strip() or options.get(letter, "")
         for number, letter in enumerate(letters, 1)
     )
-    right = _text(fields, names[1])
-    own_letter, own = _true_answer(fields, ending, options, letters, right)
-    if not mcq_query and not (own and all(counters)):
+    right_text = _text(fields, names[1])
+    own_letter, own_text = _true_answer(fields, ending, options, letters, right_text)
+    if not mcq_query and not (own_text and all(counters)):
         raise RowProblem(NO_OPTIONS)
-    if all(counters) and (same_value(*counters) or (own and any(same_value(own, counter) for counter in counters))):
+    if all(counters) and (
+        same_value(*counters) or (own_text and any(same_value(own_text, counter) for counter in counters))
+    ):
         raise RowProblem(SAME_ANSWERS)
-    right = right or _true_text(fields, kind)
+    right_text = right_text or _true_text(fields, kind)
     others = [letter for letter in LETTERS if letter not in (*letters, own_letter)]
     distractor_letter = others[0] if mcq_query and own_letter and len(others) == 1 else ""
     return Example(
@@ -69,15 +71,15 @@ def _example(fields: Fields, kind: str) -> Example:
         images=(),
         open_query=open_query,
         mcq_query=mcq_query,
-        wrong=wrong,
-        right=right,
-        own_answer=own,
+        wrong=wrong_texts,
+        right=right_text,
+        own_answer=own_text,
         counter_answers=(counters[0], counters[1]),
         distractor=options.get(distractor_letter, ""),
         own_letter=own_letter,
         counter_letters=letters if mcq_query else ("", ""),
         distractor_letter=distractor_letter,
-        sentences=altered_sentence(wrong[0], right) if right and kind in FACT_TYPES else ("", ""),
+        sentences=altered_sentence(wrong_texts[0], right_text) if right_text and kind in FACT_TYPES else ("", ""),
         constructed_options=not mcq_query,
         control=kind in _CONTROL,
     )
@@ -103,7 +105,7 @@ def _true_text(fields: Fields, kind: str) -> str:
     undone = []
     for sibling, fact in FACT_TYPES.items():
         if (sibling in LOGO_FACTS) == (kind in LOGO_FACTS):
-            own = _text(fields, f"open_groundtruth_{fact.name}") or _text(
+            own_text = _text(fields, f"open_groundtruth_{fact.name}") or _text(
                 fields, f"open_groundtruth_{fact.name.lower()}"
             )
             try:
@@ -111,7 +113,7 @@ def _true_text(fields: Fields, kind: str) -> str:
             except RowProblem:
                 continue
             undone += [
-                (_text(edits, f"{name}{n}"), _text(edits, f"mis_answer_{n}").strip(), own.strip()) for n in (1, 2)
+                (_text(edits, f"{name}{n}"), _text(edits, f"mis_answer_{n}").strip(), own_text.strip()) for n in (1, 2)
             ]
     return recover_true_text(undone)
 
@@ -123,16 +125,16 @@ def _true_answer(
     truths = {}
     for name in ("mcq_groundtruth", "open_groundtruth"):
         truths[name] = (_text(fields, f"{name}{ending}") or _text(fields, f"{name}{ending.lower()}")).strip()
-    letter, own = truths["mcq_groundtruth"], truths["open_groundtruth"]
+    letter, own_text = truths["mcq_groundtruth"], truths["open_groundtruth"]
     remaining = {option: words for option, words in options.items() if option not in counters}
     if letter not in remaining:
         fits = [
             option
             for option, words in remaining.items()
-            if (same_value(words, own) if own else occurs_in(words, right))
+            if (same_value(words, own_text) if own_text else occurs_in(words, right))
         ]
         letter = fits[0] if len(fits) == 1 else ""
-    return letter, own or remaining.get(letter, "")
+    return letter, own_text or remaining.get(letter, "")
 
 
 def _counter_letters(fields: Fields, kind: str) -> Pair:

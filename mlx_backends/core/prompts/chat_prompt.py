@@ -275,8 +275,8 @@ class Prompter:
 
 def _control_tokens(processor: Any, tokenizer: Any) -> set[str]:
     """Return the strings that ``processor`` or ``tokenizer`` read as something other than text."""
-    added = tokenizer.added_tokens_decoder.values()
-    tokens = {str(token) for token in added if token.special or _CONTROL_SHAPE.fullmatch(str(token))}
+    added_tokens = tokenizer.added_tokens_decoder.values()
+    tokens = {str(token) for token in added_tokens if token.special or _CONTROL_SHAPE.fullmatch(str(token))}
     tokens.update(tokenizer.all_special_tokens, _LITERALS)
     attributes = (getattr(owner, name, None) for owner in (processor, tokenizer) for name in _PROCESSOR_TOKENS)
     tokens.update(token for token in attributes if isinstance(token, str))

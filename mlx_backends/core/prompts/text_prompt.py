@@ -32,8 +32,8 @@ class TextPrompter(Prompter):
             raise PromptError(f"this model reads text only, and the request holds media of type {images[0].modality}.")
 
     def _declared(self, turns: Sequence[Turn]) -> str:
-        joined = [(role, "".join(piece for piece in pieces if isinstance(piece, str))) for role, pieces in turns]
-        return self._rendered([{"role": role, "content": text} for role, text in joined])
+        joined_turns = [(role, "".join(piece for piece in pieces if isinstance(piece, str))) for role, pieces in turns]
+        return self._rendered([{"role": role, "content": text} for role, text in joined_turns])
 
     def _plain_forms(self) -> Iterator[Callable[[Sequence[Turn]], str]]:
         def listed(turns: Sequence[Turn]) -> str:

@@ -43,7 +43,7 @@ def _patched(combine: Any) -> Any:
         for number, position in enumerate(images):
             pieces += [embed(input_ids[0, start:position]), image_features[number]]
             start = position + 1
-        joined = mx.concatenate([*pieces, embed(input_ids[0, start:])])
-        return joined[None, : self.config.tokenizer_model_max_length]
+        embeddings = mx.concatenate([*pieces, embed(input_ids[0, start:])])
+        return embeddings[None, : self.config.tokenizer_model_max_length]
 
     return prepare_inputs_for_multimodal

@@ -24,12 +24,12 @@ def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     model: Any = import_module("mlx_vlm.models.gemma3.gemma3").Model
     text: Any = import_module("mlx_vlm.models.gemma3.language").Gemma3Model
-    read = inspect.unwrap(text.__call__)
-    source = inspect.getsource(read)
+    original_call = inspect.unwrap(text.__call__)
+    source = inspect.getsource(original_call)
     if _FAULT not in source or any(word in source for word in _HANDLED):
         return False
-    if text.__call__ is read:
-        text.__call__ = _reading(read)
+    if text.__call__ is original_call:
+        text.__call__ = _reading(original_call)
         model.get_input_embeddings = _embedding(model.get_input_embeddings)
         model.chunked_prefill_policy = _has_no_image
     return True

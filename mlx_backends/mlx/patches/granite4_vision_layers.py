@@ -22,11 +22,14 @@ def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     text: Any = import_module("mlx_vlm.models.granite4_vision.language").Granite
     model: Any = import_module("mlx_vlm.models.granite4_vision.granite4_vision").Model
-    read = inspect.unwrap(text.__call__)
-    if _FAULT not in inspect.getsource(read):
+    original_call = inspect.unwrap(text.__call__)
+    if _FAULT not in inspect.getsource(original_call):
         return False
-    if text.__call__ is read:
-        text.__call__, model.get_input_embeddings = _patched(read), _patched_embeddings(model.get_input_embeddings)
+    if text.__call__ is original_call:
+        text.__call__, model.get_input_embeddings = (
+            _patched(original_call),
+            _patched_embeddings(model.get_input_embeddings),
+        )
     return True
 
 
@@ -40,17 +43,17 @@ def _patched(read: Any) -> Any:
         features = more.pop("per_layer_inputs", None)
         if features is None or inputs_embeds is None:
             return read(self, inputs, inputs_embeds, mask, cache, **more)
-        hidden, length = inputs_embeds * self.embedding_multiplier, inputs_embeds.shape[1]
+        hidden_states, length = inputs_embeds * self.embedding_multiplier, inputs_embeds.shape[1]
         cache = cache or [None] * len(self.layers)
         if features.shape[1] != length:  # they are a whole prompt's, of which this is a piece
             start = cache[0].offset
             features = features[:, start : start + length]
-        mask = create_attention_mask(hidden, cache[0]) if mask is None else mask
+        mask = create_attention_mask(hidden_states, cache[0]) if mask is None else mask
         for number, (layer, entry) in enumerate(zip(self.layers, cache, strict=True)):
             for index in (index for index, target in enumerate(self._deepstack_target_layers) if target == number):
-                hidden = hidden + features[:, :, index]
-            hidden = layer(hidden, mask, entry)
-        return self.norm(hidden)
+                hidden_states = hidden_states + features[:, :, index]
+            hidden_states = layer(hidden_states, mask, entry)
+        return self.norm(hidden_states)
 
     return call
 

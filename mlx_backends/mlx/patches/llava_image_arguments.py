@@ -32,12 +32,12 @@ def apply_patch() -> bool:
 def _patched(call: Any) -> Any:
     @wraps(call)
     def process(self: Any, images: Any = None, text: Any = None, **options: Any) -> Any:
-        own = self.image_processor
-        self.image_processor = _ImageArgumentsOnly(own)
+        own_processor = self.image_processor
+        self.image_processor = _ImageArgumentsOnly(own_processor)
         try:
             return call(self, images, text, **options)
         finally:
-            self.image_processor = own
+            self.image_processor = own_processor
 
     return process
 

@@ -52,8 +52,8 @@ def _patched_model(encode: Any) -> Any:
     def get_image_features(self: Any, pixel_values: Any, image_sizes: Any) -> Any:
         if pixel_values.ndim < 5 or pixel_values.shape[1] > 1:
             return encode(self, pixel_values, image_sizes)
-        *_, hidden = self.vision_tower(pixel_values[:, 0].transpose(0, 2, 3, 1), output_hidden_states=True)
-        features = self.multi_modal_projector(self._select_features(hidden))
+        *_, hidden_states = self.vision_tower(pixel_values[:, 0].transpose(0, 2, 3, 1), output_hidden_states=True)
+        features = self.multi_modal_projector(self._select_features(hidden_states))
         return mx.concatenate(self.pack_image_features([image[None] for image in features], image_sizes))
 
     return get_image_features

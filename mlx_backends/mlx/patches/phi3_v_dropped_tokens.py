@@ -33,12 +33,12 @@ def apply_patch() -> bool:
 def _patched(convert: Any) -> Any:
     @wraps(convert)
     def convert_whole(self: Any, *arguments: Any, **options: Any) -> Any:
-        own = self.tokenizer
-        self.tokenizer = _FirstTokenToDrop(own)
+        own_tokenizer = self.tokenizer
+        self.tokenizer = _FirstTokenToDrop(own_tokenizer)
         try:
             return convert(self, *arguments, **options)
         finally:
-            self.tokenizer = own
+            self.tokenizer = own_tokenizer
 
     return convert_whole
 

@@ -49,8 +49,8 @@ def _patched(merge: Merge) -> Merge:
             if without_features.get(_MASK) is None:
                 without_features[_MASK] = mx.zeros((1, len(tokens)), dtype=mx.bool_)
             rest.append(without_features)
-        embeddings, joined = merge(rest, ids)
-        joined[_FEATURES] = [mx.concatenate(list(layer), axis=0) for layer in zip(*features, strict=True)]
-        return embeddings, joined
+        embeddings, joined_kwargs = merge(rest, ids)
+        joined_kwargs[_FEATURES] = [mx.concatenate(list(layer), axis=0) for layer in zip(*features, strict=True)]
+        return embeddings, joined_kwargs
 
     return merge_rows
