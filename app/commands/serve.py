@@ -44,8 +44,15 @@ def serve(workspace: Workspace, *, host: str, port: int, images: str | None) -> 
     address = f"[{host}]" if ":" in host else host
     print(f"http://{address}:{port}/?token={admission.token}", flush=True)
     print("The link opens one session in one browser. Ctrl-C ends the server; runs continue.", flush=True)
+    sys.unraisablehook = _ignore_closed_loop
     server.serve()
     return 0
+
+
+def _ignore_closed_loop(event: sys.UnraisableHookArgs) -> None:
+    """Ignore that the pipes of a tab's process are closed only after Ctrl-C has closed the event loop; print the rest."""
+    if not (isinstance(event.exc_value, RuntimeError) and "loop is closed" in str(event.exc_value)):
+        sys.__unraisablehook__(event)
 
 
 class Admission:
@@ -107,9 +114,9 @@ def _server(command: str, host: str, port: int, admission: Admission) -> Any:
                     text="this page is served to one session. Open the link that `rashomon serve` printed; it works once. "
                     "Run `rashomon serve` again for a new link."
                 )
-            opened = _without_token(web.HTTPSeeOther("/"))
-            opened.set_cookie(admission.cookie, secret, path="/", httponly=True, samesite="Strict")
-            raise opened
+            redirect = _without_token(web.HTTPSeeOther("/"))
+            redirect.set_cookie(admission.cookie, secret, path="/", httponly=True, samesite="Strict")
+            raise redirect
         if token is not None:
             raise _without_token(web.HTTPSeeOther("/"))
         response = await handler(request)

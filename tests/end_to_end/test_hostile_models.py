@@ -169,7 +169,7 @@ def attempt():
     for render in (before.late, before.early, after.late, after.early):
         assert render("{{ x[0] }} {{ 1 + 1 }}", x=[5]) == ["5 2", "5 2"]
         try: render(evil, x=sys.argv[1])
-        except ValueError as error: print("refused")
+        except ValueError as error: sys.stdout.write("refused\\n")  # whole, also from two threads
 thread = threading.Thread(target=attempt)
 thread.start()
 attempt()

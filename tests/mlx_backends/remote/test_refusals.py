@@ -309,7 +309,7 @@ def test_key_refused_after_an_answer_fails_only_that_request() -> None:
 
 
 def test_early_refusal_fails_one_request_if_another_call_succeeds() -> None:
-    with FaultServer(fault=lambda number: "403" if number == 1 else None, latency=0.2) as server:
+    with FaultServer(fault=lambda number: "403" if number == 4 else None, latency=0.2) as server:
         backend = endpoint(server, concurrency=4)
         done = run(backend, [ask(number) for number in range(20)])
         backend.close()
