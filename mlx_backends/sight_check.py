@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Media, Message, Part, Request
+from mlx_backends.core.metal_faults import metal_fault
 
 if TYPE_CHECKING:
     from mlx_backends.base import Backend, MediaPath
@@ -91,7 +92,9 @@ def check_sight(
     for request in (replace(request, form=None) for request in selected):
         try:
             backend.probe(request, ())
-        except Exception:
+        except Exception as error:
+            if metal_fault(error) is not None:
+                raise
             continue
         try:
             for step in _check_request(backend, media, request):

@@ -44,14 +44,14 @@ def serve(workspace: Workspace, *, host: str, port: int, images: str | None) -> 
     address = f"[{host}]" if ":" in host else host
     print(f"http://{address}:{port}/?token={admission.token}", flush=True)
     print("The link opens one session in one browser. Ctrl-C ends the server; runs continue.", flush=True)
-    sys.unraisablehook = _ignore_closed_loop
+    sys.unraisablehook = _ignore_asyncio
     server.serve()
     return 0
 
 
-def _ignore_closed_loop(event: sys.UnraisableHookArgs) -> None:
-    """Ignore that the pipes of a tab's process are closed only after Ctrl-C has closed the event loop; print the rest."""
-    if not (isinstance(event.exc_value, RuntimeError) and "loop is closed" in str(event.exc_value)):
+def _ignore_asyncio(event: sys.UnraisableHookArgs) -> None:
+    """Ignore what asyncio says of loops and pipes that Ctrl-C left unfinished; print other errors of finalisers."""
+    if not str(getattr(event.object, "__module__", "")).startswith("asyncio."):
         sys.__unraisablehook__(event)
 
 

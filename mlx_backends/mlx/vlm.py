@@ -213,14 +213,17 @@ class VLMBackend(Backend):
         return build_probe(request, text, token_ids, split_pixels(tensors, image_count), forced, logits, keep=keep)
 
     def image_rows(self, request: Request) -> Any | None:
+        with redirect_stdout(sys.stderr):
+            return self._recovery.repeat(lambda: self._image_rows(request))
+
+    def _image_rows(self, request: Request) -> Any | None:
         import mlx.core as mx
         import numpy as np
 
-        with redirect_stdout(sys.stderr):
-            _, prepared = self._preprocessor.tensors(request)
-            tensors = {name: value for name, value in prepared.items() if value is not None}
-            ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
-            output = self._model.get_input_embeddings(ids, pixels, mask=tensors.pop("attention_mask", None), **tensors)
+        _, prepared = self._preprocessor.tensors(request)
+        tensors = {name: value for name, value in prepared.items() if value is not None}
+        ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
+        output = self._model.get_input_embeddings(ids, pixels, mask=tensors.pop("attention_mask", None), **tensors)
         is_image = np.isin(np.array(ids)[0], sorted(self._preprocessor.image_tokens()))
         rows = np.array(output.inputs_embeds.astype(mx.float32))[0]
         layers = getattr(output, "per_layer_inputs", None)

@@ -235,9 +235,13 @@ def batched(held: HeldOutSet, instances: Sequence[Instance], width: int) -> floa
 
 
 @pytest.mark.slow
-def test_mixed_up_deepstack_features_lower_accuracy(charts: HeldOutSet) -> None:
+def test_mixed_up_deepstack_features_lower_accuracy(charts: HeldOutSet, monkeypatch: pytest.MonkeyPatch) -> None:
     # mlx-vlm 0.7.10 gives every row of a batch the first row's deepstack features. Should this fail with another version,
     # the fault may be fixed: then batches of any width are right.
+    from mlx_vlm.generate import ar
+
+    merge = ar._merge_prefill_prompt_kwargs
+    monkeypatch.setattr(ar, "_merge_prefill_prompt_kwargs", getattr(merge, "__wrapped__", merge))  # not repaired
     instances = charts.under("image-only")
     assert batched(charts, instances, 1) >= 0.8
     assert batched(charts, instances, 8) <= 0.6

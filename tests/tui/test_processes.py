@@ -73,7 +73,7 @@ def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: P
         pid = worker_pid(folder)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        await until(pilot, lambda: "gone without a word" in screen_text(app) and "R Resume" in screen_text(app))
+        await until(pilot, lambda: "ended without a message" in screen_text(app) and "R Resume" in screen_text(app))
         await until(pilot, lambda: "is not restarted" in screen_text(app) or not app.processes.running_count())
         await until(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
         assert "SIGKILL" in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
@@ -103,7 +103,7 @@ def test_a_stopped_run_says_so_and_a_failed_command_is_reported(rashomon: Rashom
         await pilot.press("x", "y")
         await until(pilot, lambda: "¦ interrupted" in screen_text(app))
         await until(pilot, lambda: not app.processes.running_count())
-        assert "without a word" not in screen_text(app)
+        assert "without a message" not in screen_text(app)
 
     drive(app, script)
     assert read_summary(folder).state == "interrupted"
