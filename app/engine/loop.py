@@ -10,7 +10,7 @@ from itertools import islice
 
 from app.engine.group_commit import GroupCommit
 from app.engine.in_flight import InFlight
-from app.engine.request_order import PendingRequest, order_by_prefix
+from app.engine.request_order import PendingRequest, ordered_requests
 from app.store.data_types import NewAnswer, PendingInstance
 from app.store.run import RunStore
 from benchmarks.base import Benchmark
@@ -51,7 +51,7 @@ class AnswerLoop:
     paused: Stop = lambda: False
 
     def __post_init__(self) -> None:
-        self._waiting = order_by_prefix(_requests(self.store.pending(self.conditions, only=self.only), self.protocol))
+        self._waiting = ordered_requests(self.store, self.protocol, self.conditions, only=self.only)
         self._next_steps: deque[PendingRequest] = deque()  # of instances whose protocol has another step
         self._submitted: dict[str, PendingRequest] = {}
         self._finished = GroupCommit(self.store.commit)
@@ -139,15 +139,7 @@ def first_requests(
     store: RunStore, protocol: Protocol, conditions: Sequence[str], count: int, *, only: Sequence[int] | None = None
 ) -> list[PendingRequest]:
     """Return the first ``count`` requests that an :class:`AnswerLoop` would submit now; ``only`` restricts the ordinals."""
-    return list(islice(order_by_prefix(_requests(store.pending(conditions, only=only), protocol)), count))
-
-
-def _requests(instances: Iterable[PendingInstance], protocol: Protocol) -> Iterator[PendingRequest]:
-    for pending in instances:
-        request = protocol.next(pending.instance, pending.generations)
-        if request is None:
-            raise RuntimeError(f"{pending.instance.id} is pending, but its protocol has no request for it")
-        yield pending, request
+    return list(islice(ordered_requests(store, protocol, conditions, only=only), count))
 
 
 def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *, stop: Stop = lambda: False) -> int:

@@ -1,47 +1,70 @@
-"""Order of a run's requests: requests with a shared prefix are adjacent, so that an engine computes the prefix once."""
+"""Order of a run's requests: those that show the same image are adjacent, and among them those with a shared prefix.
+
+An engine then encodes each image once, and reads each prefix once, with caches that hold little more than one image's prompts.
+The order of a whole run takes a few bytes an instance; the requests themselves are read a window at a time. A request's place
+has no influence on its answer.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 from app.store.data_types import PendingInstance
+from app.store.run import RunStore
+from benchmarks.protocols import Protocol
 from benchmarks.vocabulary import Media, Request, canonical_json, part_to_json
 
 WINDOW = 256
-"""The number of requests that are held in memory and ordered at a time."""
+"""The number of requests that are read and ordered at a time, at least; all that show an image are in one window."""
+
+MOST = 4 * WINDOW
+"""The most requests of a window: those that show one image are divided if there are more."""
 
 PendingRequest = tuple[PendingInstance, Request]
 
 
-def order_by_prefix(requests: Iterable[PendingRequest]) -> Iterator[PendingRequest]:
-    """Yield ``requests`` with those that share a prefix adjacent, one window at a time.
+def ordered_requests(
+    store: RunStore, protocol: Protocol, conditions: Sequence[str] = (), *, only: Sequence[int] | None = None
+) -> Iterator[PendingRequest]:
+    """Yield the next request of each pending instance of ``conditions`` (all if empty), in the order above.
 
-    An example's siblings stay together, and so do examples with the same image; within those, requests are ordered by their
-    parts. A request's place has no influence on its answer.
+    ``only`` restricts the ordinals. The images stand in the order in which they come first in the run; an instance without one
+    stands where its example comes first.
     """
-    iterator = iter(requests)
-    while window := list(islice(iterator, WINDOW)):
-        yield from _ordered(window)
+    for window in _windows(*store.order_by_image(conditions, only=only)):
+        pending = store.pending(conditions, only=window)
+        yield from order_by_prefix(_requests(pending, protocol))
 
 
-def _ordered(window: Sequence[PendingRequest]) -> list[PendingRequest]:
-    images: dict[str, str] = {}
-    """The first image in the requests of each group."""
-    for pending, request in window:
-        for sha256 in _images(request)[:1]:
-            images.setdefault(pending.instance.group, f"image {sha256}")
+def order_by_prefix(requests: Iterable[PendingRequest]) -> list[PendingRequest]:
+    """Return ``requests`` with those that show the same image adjacent, and among these those with a shared prefix."""
     clusters: dict[str, int] = {}
     keys = []
-    for number, (pending, request) in enumerate(window):
-        group = pending.instance.group
-        cluster = clusters.setdefault(images.get(group, f"group {group}"), len(clusters))
-        keys.append((cluster, _prefix_key(request), number))
-    return [window[number] for *_, number in sorted(keys)]
+    waiting = list(requests)
+    for number, (pending, request) in enumerate(waiting):
+        images = [part.sha256 for message in request.messages for part in message.parts if isinstance(part, Media)]
+        cluster = f"image {images[0]}" if images else f"group {pending.instance.group}"
+        keys.append((clusters.setdefault(cluster, len(clusters)), _prefix_key(request), number))
+    return [waiting[number] for *_, number in sorted(keys)]
 
 
-def _images(request: Request) -> list[str]:
-    return [part.sha256 for message in request.messages for part in message.parts if isinstance(part, Media)]
+def _windows(ordinals: array[int], clusters: array[int]) -> Iterator[array[int]]:
+    """Yield the ordinals in windows of whole clusters, of ``WINDOW`` or a few more, and at most ``MOST``."""
+    start = 0
+    for end in range(1, len(ordinals) + 1):
+        is_cut = end == len(ordinals) or (end - start >= WINDOW and clusters[end] != clusters[end - 1])
+        if is_cut or end - start == MOST:
+            yield ordinals[start:end]
+            start = end
+
+
+def _requests(instances: Iterable[PendingInstance], protocol: Protocol) -> Iterator[PendingRequest]:
+    for pending in instances:
+        request = protocol.next(pending.instance, pending.generations)
+        if request is None:
+            raise RuntimeError(f"{pending.instance.id} is pending, but its protocol has no request for it")
+        yield pending, request
 
 
 def _prefix_key(request: Request) -> tuple[str, ...]:

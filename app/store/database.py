@@ -200,6 +200,15 @@ class Database:
             finally:
                 self._watch.stop()
 
+    def _streamed(self, sql: str, values: Sequence[Any]) -> Iterator[Any]:
+        """Yield the rows of a query that may be too many to hold; nothing else may be read meanwhile."""
+        with self._explained():
+            self._watch.start()
+            try:
+                yield from self._db.execute(sql, values)
+            finally:
+                self._watch.stop()
+
     # --- rows and their digests ------------------------------------------------------------------
 
     def _stored(

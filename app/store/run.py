@@ -25,6 +25,14 @@ from app.store.verdicts import Counters
 from benchmarks.vocabulary import Instance, Record, canonical_json, instance_to_json
 
 
+_IMAGE = '"sha256":"'
+_SHOWN = (
+    f"CASE instr(r.body, '{_IMAGE}') WHEN 0 THEN s.\"group\""
+    f" ELSE substr(r.body, instr(r.body, '{_IMAGE}') + {len(_IMAGE)}, 64) END"
+)
+"""The first image of an instance, or else its example. In a text, the quotation marks would be escaped."""
+
+
 class RunStore(Samples):
     """The store of a run, opened through :meth:`create`, :meth:`open` or :meth:`read`."""
 
@@ -96,12 +104,7 @@ class RunStore(Samples):
         self, conditions: Sequence[str] = (), *, only: Sequence[int] | None = None
     ) -> Iterator[PendingInstance]:
         """Yield the pending instances in order, reading a page at a time; ``only`` restricts them to these ordinals."""
-        last, restriction, values = -1, "", list[Any](conditions)
-        if conditions:
-            restriction = f" AND condition IN ({', '.join('?' * len(conditions))})"
-        if only is not None:
-            restriction += " AND ordinal IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps(list(only)))
+        last, (restriction, values) = -1, _restriction(conditions, only)
         while True:
             with self._snapshot():
                 where = f"WHERE NOT r.done AND r.ordinal > ?{restriction} ORDER BY r.ordinal LIMIT {PAGE}"
@@ -112,6 +115,26 @@ class RunStore(Samples):
             last = self._last(rows, last)
             for row in rows:
                 yield PendingInstance(row[0], self._instance(row), tuple(earlier.get(row[0], ())))
+
+    def order_by_image(
+        self, conditions: Sequence[str] = (), *, only: Sequence[int] | None = None
+    ) -> tuple[array[int], array[int]]:
+        """Return the ordinals of the pending instances with those that show the same image adjacent, and a number for each image.
+
+        The first image of an instance counts; instances without one are adjacent where they are of one example. ``only``
+        restricts the ordinals. Both arrays have an item of 4 bytes for each instance.
+        """
+        restriction, values = _restriction(conditions, only)
+        ordinals, clusters = array("I"), array("I")
+        for ordinal, first in self._streamed(
+            "SELECT ordinal, min(ordinal) OVER (PARTITION BY shown) AS first FROM"
+            f" (SELECT r.ordinal, {_SHOWN} AS shown FROM instance r JOIN sample s ON s.ordinal = r.ordinal"
+            f" WHERE NOT r.done{restriction}) ORDER BY first, ordinal",
+            values,
+        ):
+            ordinals.append(ordinal)
+            clusters.append(first)
+        return ordinals, clusters
 
     def positions(self) -> list[InstancePosition]:
         """Return the position of every instance, in order."""
@@ -316,3 +339,14 @@ class RunStore(Samples):
         """Return every engine that answered in this run. Raises DamagedError."""
         rows = sorted(self._whole("engine"), key=lambda row: row["id"])
         return [self._parsed("engine", row, lambda row: stored_values.engine_info(row["info"])) for row in rows]
+
+
+def _restriction(conditions: Sequence[str], only: Sequence[int] | None) -> tuple[str, list[Any]]:
+    """Return SQL that restricts the instances ``r`` to ``conditions`` (all if empty) and to the ordinals ``only``, and its values."""
+    sql, values = "", list[Any](conditions)
+    if conditions:
+        sql = f" AND r.condition IN ({', '.join('?' * len(conditions))})"
+    if only is not None:
+        sql += " AND r.ordinal IN (SELECT value FROM json_each(?))"
+        values.append(json.dumps(list(only)))
+    return sql, values

@@ -1,16 +1,21 @@
-"""The order of asking: what begins alike is adjacent, nothing is lost, and siblings stay together."""
+"""The order of requests: those that show the same image are adjacent, then those that begin alike, and nothing is lost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count, groupby
+from array import array
+from itertools import chain, groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.request_order import WINDOW, PendingRequest, order_by_prefix
+from app.engine.request_order import MOST, WINDOW, PendingRequest, _windows, order_by_prefix, ordered_requests
 from app.store.data_types import PendingInstance
+from app.store.run import RunStore
+from benchmarks.protocols import DirectProtocol
 from benchmarks.vocabulary import Decoding, Instance, Media, Message, Part, Request, Text
+from tests.app.store.test_run import META
 
 IMAGES = [Media(f"{number:064x}", ".png") for number in range(4)]
 
@@ -28,13 +33,13 @@ def test_each_is_asked_once_and_the_same_order_comes_from_the_same_requests(
     drawn: list[tuple[str, tuple[Part, ...]]],
 ) -> None:
     requests = [asked(number, group, parts) for number, (group, parts) in enumerate(drawn)]
-    result = list(order_by_prefix(requests))
+    result = order_by_prefix(requests)
     assert sorted(pending.ordinal for pending, _ in result) == list(range(len(drawn)))
-    assert result == list(order_by_prefix(iter(requests)))
+    assert result == order_by_prefix(iter(requests))
 
 
 @given(st.permutations(range(12)))
-def test_siblings_and_examples_of_one_image_stand_together(order: list[int]) -> None:
+def test_requests_that_show_an_image_stand_together(order: list[int]) -> None:
     shows = {"a": 0, "b": 1, "c": 0, "d": 2}  # a and c show the same image
     kinds: list[tuple[str, tuple[Part, ...]]] = [
         (group, parts)
@@ -42,25 +47,37 @@ def test_siblings_and_examples_of_one_image_stand_together(order: list[int]) -> 
         for parts in (
             (Text(f"{group}: only text."),),
             (IMAGES[image], Text(f"{group}: one.")),
-            (IMAGES[image], Text(f"{group}: two.")),
+            (Text("Look."), IMAGES[image], Text(f"{group}: two.")),
         )
     ]
     items = [kinds[pending.ordinal] for pending, _ in order_by_prefix(asked(n, *kinds[n]) for n in order)]
-    clusters = [image for image, _ in groupby(shows[group] for group, _ in items)]
-    assert sorted(clusters) == [0, 1, 2], "examples of one image are adjacent"
+    shown = [next((part for part in parts if part in IMAGES), group) for group, parts in items]
+    assert len(list(groupby(shown))) == len(set(shown)), "each image once, and the examples' texts beside none of another"
     beginnings = [first for first, _ in groupby(parts[0] for _, parts in items)]
-    assert len(beginnings) == 3 + len(kinds) // 3, "and so are the requests that begin with it"
+    assert len(beginnings) == len(shows) + 2 * 3, "and so are the requests that begin alike"
 
 
-def test_no_more_than_two_windows_are_held() -> None:
-    read = []
+@given(st.lists(st.integers(0, 5), max_size=60), st.sets(st.integers(0, 59)))
+def test_the_order_of_a_whole_run_shows_each_image_once(shown: list[int], only: set[int]) -> None:
+    """An image comes back at the end of the run in vain: its requests are asked where it stands first."""
+    with TemporaryDirectory() as folder:
+        instances = [
+            Instance(f"i{n}", f"g{n // 3}", "c", "q", (IMAGES[image],) if image < len(IMAGES) else (Text('"sha256":"no'),))
+            for n, image in enumerate(shown)
+        ]
+        with RunStore.create(Path(folder), META, instances) as store:
+            asked = [item.ordinal for item, _ in ordered_requests(store, DirectProtocol(Decoding()))]
+            part = [item.ordinal for item, _ in ordered_requests(store, DirectProtocol(Decoding()), only=sorted(only))]
+        assert sorted(asked) == list(range(len(shown)))
+        assert sorted(part) == sorted(only & set(asked))
+        clusters = [shown[n] if shown[n] < len(IMAGES) else f"g{n // 3}" for n in asked]
+        firsts = [cluster for cluster, _ in groupby(clusters)]
+        assert len(firsts) == len(set(firsts))
+        assert firsts == sorted(firsts, key=lambda cluster: min(n for n, c in zip(asked, clusters) if c == cluster))
 
-    def endless() -> Iterator[PendingRequest]:
-        for number in count():
-            read.append(number)
-            yield asked(number, str(number), (Text("What?"),))
 
-    waiting = order_by_prefix(endless())
-    for _ in range(WINDOW + 1):
-        next(waiting)
-    assert len(read) == 2 * WINDOW
+def test_a_window_ends_with_an_image_unless_that_has_too_many_requests() -> None:
+    clusters = array("I", [0] * (WINDOW - 1) + [1] * 2 + [2] * (MOST + WINDOW) + [3] * 9)
+    windows = list(_windows(array("I", range(len(clusters))), clusters))
+    assert [len(window) for window in windows] == [WINDOW + 1, MOST, WINDOW, 9]
+    assert list(chain(*windows)) == list(range(len(clusters)))
