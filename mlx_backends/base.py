@@ -12,6 +12,7 @@ from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Generation, Media, Modality, Request
 from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.probe import Probe
+from mlx_backends.core.reuse import Reuse
 from mlx_backends.options import LoadOptions
 
 MediaPath = Callable[[Media], Path]
@@ -61,6 +62,11 @@ class Backend(ABC):
     def remarks(self) -> Sequence[str]:
         """Remarks on how the answers were generated, a sentence each."""
         return ()
+
+    @property
+    def reuse(self) -> Reuse | None:
+        """What sharing work has saved since :meth:`choose_mode`; None where nothing is shared."""
+        return None
 
     @abstractmethod
     def submit(self, request: Request) -> None:

@@ -41,14 +41,19 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 @click.option(
     "--spec", is_flag=True, help="Show the spec that repeats the run instead; with --json also its provenance."
 )
+@click.option("--speed", is_flag=True, help="Show how fast the run was instead, and what was computed only once.")
 @judge
 @as_json
 @click.pass_obj
-def show(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
+def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> None:
     """Show a run's headline and main table, even while it runs. With several runs, one row each."""
     from app.commands.show import show as show_runs
+    from app.commands.show import show_speed
 
-    show_runs(workspace, run, **options)
+    if speed:
+        show_speed(workspace, run, as_json=options["as_json"])
+    else:
+        show_runs(workspace, run, **options)
 
 
 @click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table.")

@@ -14,6 +14,9 @@ from app.report.media import media_path, preview_media
 from app.report.provenance import read_provenance, spec_of, spec_toml
 from app.report.render import print_table, to_json
 from app.report.samples import sample_to_json
+from app.report.speed import lines as speed_lines
+from app.report.speed import read_speed
+from app.report.speed import to_json as speed_to_json
 from app.report.tables import run_labels, tables_of
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, worker_deaths
@@ -82,6 +85,15 @@ def show(
             print(f"  {clean(line)}")
     if table is None and (more := other_tables_note(tables, [table_.name for table_ in printed])):
         print(more)
+
+
+def show_speed(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> None:
+    """Print how fast ``runs`` were, and what was computed only once for several answers."""
+    speeds = [read_speed(workspace.run_folder(run)) for run in runs]
+    if as_json:
+        print(json.dumps([speed_to_json(speed) for speed in speeds], indent=2))
+    else:
+        print("\n".join(clean(line) for speed in speeds for line in speed_lines(speed)))
 
 
 def _headlines(folders: Sequence[Path], judge: str | None) -> list[str]:

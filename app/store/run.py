@@ -24,7 +24,6 @@ from app.store.schema import LIST_SAMPLES
 from app.store.verdicts import Counters
 from benchmarks.vocabulary import Instance, Record, canonical_json, instance_to_json
 
-
 _IMAGE = '"sha256":"'
 _SHOWN = (
     f"CASE instr(r.body, '{_IMAGE}') WHEN 0 THEN s.\"group\""
@@ -220,6 +219,19 @@ class RunStore(Samples):
         ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM generation")
         return calls, prompt, completion
 
+    def answer_times(self) -> tuple[int, int, float, float, int]:
+        """Return the number of generated answers without errors, of those with times, and of these the seconds and tokens.
+
+        The seconds are of reading prompts and of generating. The steps of an instance count as answers.
+        """
+        timed = "decode_s IS NOT NULL"
+        ((answers, count, prefill_s, decode_s, tokens),) = self._rows(
+            f"SELECT count(*), coalesce(sum({timed}), 0), coalesce(sum(prefill_s), 0.0), coalesce(sum(decode_s), 0.0),"
+            f" coalesce(sum(CASE WHEN {timed} THEN completion_tokens END), 0)"
+            " FROM generation WHERE accepted AND calls AND finish_reason != 'error'"
+        )
+        return int(answers), int(count), float(prefill_s), float(decode_s), int(tokens)
+
     def answer_gaps(self) -> tuple[int, float]:
         """Return the number of gaps between consecutive answers, and their total seconds; gaps over a minute are skipped."""
         ((count, seconds),) = self._rows(
@@ -342,7 +354,7 @@ class RunStore(Samples):
 
 
 def _restriction(conditions: Sequence[str], only: Sequence[int] | None) -> tuple[str, list[Any]]:
-    """Return SQL that restricts the instances ``r`` to ``conditions`` (all if empty) and to the ordinals ``only``, and its values."""
+    """Return SQL that restricts instances ``r`` to ``conditions`` (all if empty) and the ordinals ``only``, and its values."""
     sql, values = "", list[Any](conditions)
     if conditions:
         sql = f" AND r.condition IN ({', '.join('?' * len(conditions))})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
@@ -17,6 +18,10 @@ REACHED_KEY = "reached"
 
 DEATHS_KEY = "deaths"
 """The meta key of a run's :class:`WorkerDeath` entries."""
+
+
+WORK_KEY = "work"
+"""The meta key of the work that each worker counted (:class:`mlx_backends.core.reuse.Reuse`), oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +121,11 @@ def worker_deaths(store: RunStore) -> list[WorkerDeath]:
         WorkerDeath(**{**death, "suspects": tuple(death["suspects"]), "failed": tuple(death["failed"])})
         for death in store.meta(DEATHS_KEY, [])
     ]
+
+
+def work_counts(store: RunStore) -> dict[str, int]:
+    """Return the work that a run's workers counted, summed; empty where none did."""
+    total: Counter[str] = Counter()
+    for counts in store.meta(WORK_KEY, []):
+        total.update(counts)
+    return dict(total)

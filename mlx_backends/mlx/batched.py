@@ -62,8 +62,6 @@ class BatchedAnswers:
         self._preparing: deque[tuple[Request, Future[PreparedInputs]]] = deque()
         self._started: list[_Work] = []
         self.sequential: deque[Request] = deque()
-        self.prefilled = 0
-        """Prompt tokens that the model has computed."""
 
     @property
     def capacity(self) -> int:
@@ -146,7 +144,7 @@ class BatchedAnswers:
         import mlx.core as mx
 
         mx.reset_peak_memory()
-        started, before = perf_counter(), self._rows.prefilled
+        started = perf_counter()
         try:
             worked = self._rows.work()
             if any(work.row.finished is not None for work in self._started):
@@ -155,7 +153,6 @@ class BatchedAnswers:
             self._recover(root_cause(error))
             return []
         seconds, peak = perf_counter() - started, int(mx.get_peak_memory())
-        self.prefilled += self._rows.prefilled - before
         for work in self._started:
             work.peak_memory = max(work.peak_memory, peak)
             if work.row in worked:

@@ -7,10 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlx_backends.mlx.preprocess import shared_prefix_length
-
-CACHE_BYTES = 2**29
-"""Memory for cached prefixes; the newest is cached whatever its size."""
+from mlx_backends.core.reuse import shared_prefix_length
 
 MIN_SAVED_TOKENS = 8
 """Fewest tokens that caching a prefix must save the known prompts that share it."""
@@ -28,9 +25,12 @@ class _Prefix:
 
 
 class PrefixCache:
-    """Least-recently-used cache of prefixes by their content (:class:`mlx_backends.mlx.preprocess.PreparedInputs`)."""
+    """Least-recently-used cache of prefixes by their content (:class:`mlx_backends.mlx.preprocess.PreparedInputs`).
 
-    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
+    ``cache_bytes`` is the memory for them; the newest is cached whatever its size.
+    """
+
+    def __init__(self, cache_bytes: int) -> None:
         self._limit = cache_bytes
         self._prefixes: list[_Prefix] = []
 

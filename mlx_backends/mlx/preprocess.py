@@ -14,6 +14,7 @@ from mlx_backends.base import MediaPath
 from mlx_backends.core.audio_video import AudioVideoReader, MediaKey, SampledAudio, SampledVideo
 from mlx_backends.core.images import KeyedImage, ProcessedImages, keyed_image
 from mlx_backends.core.prompts.chat_prompt import Prompt, Prompter
+from mlx_backends.core.reuse import shared_prefix_length
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 _TEXT = frozenset({"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_token_index"})
@@ -304,15 +305,6 @@ def _digest(tensors: Mapping[str, Any]) -> str:
     for name in sorted(tensors):
         add(name, tensors[name])
     return combined.hexdigest()
-
-
-def shared_prefix_length(content: Any, other: Any) -> int:
-    """Return the number of first positions that two prompts' ``content`` share."""
-    import numpy as np
-
-    length = min(len(content), len(other))
-    is_different = content[:length] != other[:length]
-    return int(np.argmax(is_different)) if is_different.any() else length
 
 
 def count_distinct_tokens(prompts: Sequence[Any]) -> int:

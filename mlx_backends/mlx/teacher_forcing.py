@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.vocabulary import Message, Request, Text
 from mlx_backends.core.batch_invariance import AnsweringMode, ForcedAnswer, LogitsRecorder, ReferenceAnswer
@@ -12,17 +12,20 @@ from mlx_backends.mlx.metal.fault_recovery import raising_root_cause, settle
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 
+if TYPE_CHECKING:
+    from mlx_backends.mlx.vlm_batch import VLMRows
+
 _PADDED = 2
 
 
 class TeacherForcing:
     """Teacher forcing of a loaded model, sequentially or in a batch."""
 
-    def __init__(self, model: Any, processor: Any, preprocessor: Preprocessor, sequential: SequentialAnswers) -> None:
-        self._model = model
-        self._processor = processor
+    def __init__(self, preprocessor: Preprocessor, sequential: SequentialAnswers, rows: Callable[..., VLMRows]) -> None:
+        """Take the sequential answers of the model, and the function that makes rows: :meth:`VLMBackend._rows`."""
         self._preprocessor = preprocessor
         self._sequential = sequential
+        self._rows = rows
 
     def case(self, request: Request) -> ReferenceAnswer:
         """Return the reference answer of ``request``, computed sequentially."""
@@ -51,25 +54,20 @@ class TeacherForcing:
 
     def padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
         """Return the logits of the first cases, each next to a longer row that pads it; prompts are read one by one."""
-        from mlx_backends.mlx.vlm_batch import VLMRows
-
         logits = []
         for case in cases[:_PADDED]:
             words = len(self._preprocessor.inputs(case.request).content) + 16
             longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
             neighbour = ReferenceAnswer(longer, case.tokens, None)
-            logits.append(
-                self.force_rows(VLMRows(self._model, self._processor, 2, share=False, join=False), [case, neighbour])[0]
-            )
+            logits.append(self.force_rows(self._rows(2, share=False, join=False), [case, neighbour])[0])
         return logits
 
     def mode(self, width: int, *, share: bool) -> AnsweringMode:
         """Return the function that forces cases in rows of ``width``, with shared prefixes read once if ``share``."""
-        from mlx_backends.mlx.vlm_batch import VLMRows
 
         def force(cases: Sequence[ReferenceAnswer]) -> list[Any]:
             rows_wide = max(min(width, len(cases) - 1), min(width, 2))  # so that one of them joins late
-            return self.force_rows(VLMRows(self._model, self._processor, rows_wide, share=share), cases)
+            return self.force_rows(self._rows(rows_wide, share=share), cases)
 
         return force
 

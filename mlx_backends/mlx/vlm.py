@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -28,15 +29,20 @@ from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import score_options
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
+from mlx_backends.core.reuse import Reuse
+from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.image_guard import guard_image_features
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
+from mlx_backends.mlx.vision_cache import encoder_identity
+from mlx_backends.models.memory_estimate import least_caches
 
 if TYPE_CHECKING:
     from mlx_backends.mlx.batched import BatchedAnswers
+    from mlx_backends.mlx.vlm_batch import VLMRows
 
 WIDTH = 8
 """Requests answered in a batch by default."""
@@ -48,6 +54,8 @@ BATCHED_SHARED = "in batches, with shared prefixes computed once"
 SEQUENTIAL_SHARED = "one at a time, with shared prefixes computed once"
 
 _SLICE_S = 0.05
+_USUAL_PROMPT = 4096
+"""Tokens of a prompt before any is known."""
 
 
 class VLMBackend(Backend):
@@ -85,11 +93,14 @@ class VLMBackend(Backend):
             self._preprocessor = Preprocessor(processor, model.config, media)
         guard_image_features(model, self._preprocessor.image_tokens())
         self._sequential = SequentialAnswers(model, processor, self._preprocessor, self._constrainer.processors)
-        self._teacher_forcing = TeacherForcing(model, processor, self._preprocessor, self._sequential)
+        self._teacher_forcing = TeacherForcing(self._preprocessor, self._sequential, self._rows)
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
+        self._cache_sizes = least_caches(model.config, _USUAL_PROMPT)
+        self._features = FeatureStore(partial(encoder_identity, info, model))
         self._work: SequentialRequest | None = None
         self._batched: BatchedAnswers | None = None
+        self._reuse = Reuse()
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -101,9 +112,8 @@ class VLMBackend(Backend):
         return QUEUE_FACTOR * self.width
 
     @property
-    def prefilled(self) -> int:
-        """Return how many prompt tokens have been computed since :meth:`check_batch_invariance`."""
-        return 0 if self._batched is None else self._batched.prefilled
+    def reuse(self) -> Reuse:
+        return self._reuse
 
     def submit(self, request: Request) -> None:
         if self._model is None:
@@ -173,6 +183,7 @@ class VLMBackend(Backend):
         if self._batched is not None:
             self._batched.close()
         self._batched = self.invariance = None
+        self._reuse = Reuse()
         self.capacity = 1
 
     def choose_mode(
@@ -280,10 +291,10 @@ class VLMBackend(Backend):
 
     def _start_batched(self, width: int, *, share: bool) -> None:
         from mlx_backends.mlx.batched import BatchedAnswers
-        from mlx_backends.mlx.vlm_batch import VLMRows
 
+        reuse = self._reuse = Reuse()
         self._batched = BatchedAnswers(
-            lambda width: VLMRows(self._model, self._processor, width, share=share),
+            lambda width: self._rows(width, share=share, reuse=reuse),
             width,
             self._preprocessor.inputs,
             lambda request: list(self._constrainer.processors(request.form)),
@@ -293,25 +304,43 @@ class VLMBackend(Backend):
         )
         self.capacity = self._batched.capacity
 
-    def _width(self, requests: Sequence[Request], checked: Sequence[Request]) -> int:
-        """Return how many of ``requests`` fit next to the model, allowing for a prompt twice as long as those checked."""
-        from mlx.utils import tree_flatten
+    def _rows(self, width: int, *, share: bool, join: bool = True, reuse: Reuse | None = None) -> VLMRows:
+        """Return rows to work on, with caches of their own that are empty."""
+        from mlx_backends.mlx.vlm_batch import SharedWork, VLMRows
 
-        from mlx_backends.core import images
-        from mlx_backends.mlx import prefix_cache, vision_cache, vlm_batch
+        shared = SharedWork(self._model, self._cache_sizes, self._features) if share else None
+        return VLMRows(self._model, self._processor, width, shared, join=join, reuse=reuse)
+
+    def _width(self, requests: Sequence[Request], checked: Sequence[Request]) -> int:
+        """Return how many of ``requests`` fit next to the model, allowing for a prompt twice as long as those checked.
+
+        What is left after that is divided among the caches.
+        """
+        from mlx_backends.core import audio_video, images
+        from mlx_backends.mlx import vlm_batch
         from mlx_backends.models import memory_estimate
 
-        weights = sum(value.nbytes for _, value in tree_flatten(self._model.parameters()))
-        longest = max(len(self._preprocessor.inputs(request).content) for request in checked)
-        return memory_estimate.batch_width(
-            self._model.config,
-            weights + prefix_cache.CACHE_BYTES + vision_cache.CACHE_BYTES + images.CACHE_BYTES,
-            2 * longest,
-            max(request.decoding.max_tokens for request in requests),
-            memory_estimate.device_info(),
+        config, device = self._model.config, memory_estimate.device_info()
+        prompt = 2 * max(len(self._preprocessor.inputs(request).content) for request in checked)
+        answer = max(request.decoding.max_tokens for request in requests)
+        held = self._weights_bytes() + images.CACHE_BYTES + audio_video.CACHE_BYTES
+        width = memory_estimate.batch_width(
+            config,
+            held + memory_estimate.least_caches(config, prompt).total,
+            prompt,
+            answer,
+            device,
             most=self.width,
             prefill_tokens=vlm_batch.MAX_SUFFIX_TOKENS,
         )
+        rows = width * memory_estimate.row_bytes(config, prompt, answer, vlm_batch.MAX_SUFFIX_TOKENS)
+        self._cache_sizes = memory_estimate.cache_sizes(config, held, prompt, rows, device)
+        return width
+
+    def _weights_bytes(self) -> int:
+        from mlx.utils import tree_flatten
+
+        return sum(value.nbytes for _, value in tree_flatten(self._model.parameters()))
 
     def _lacks(self) -> str:
         """Return in a sentence how this model is limited in reusing shared prefixes; empty where it is not."""
@@ -329,8 +358,6 @@ class VLMBackend(Backend):
         """Return the likeliest of the options, with the prompt read once for all where the batch-invariance check allows it."""
         import mlx.core as mx
 
-        from mlx_backends.mlx.vlm_batch import VLMRows
-
         shared = self.invariance is not None and self.invariance.way in (BATCHED_SHARED, SEQUENTIAL_SHARED)
         started = perf_counter()
         mx.reset_peak_memory()
@@ -338,7 +365,7 @@ class VLMBackend(Backend):
         def forced_logits(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
             if shared and len(sequences) > 1:
                 unconstrained = replace(request, form=None)
-                rows = VLMRows(self._model, self._processor, 1, share=True)
+                rows = self._rows(1, share=True)
                 return self._teacher_forcing.force_rows(
                     rows, [ReferenceAnswer(unconstrained, list(tokens), None) for tokens in sequences]
                 )

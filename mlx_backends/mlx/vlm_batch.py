@@ -20,11 +20,14 @@ from mlx_vlm.models.cache import KVCache, make_prompt_cache
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import FinishReason
 from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.core.reuse import Reuse
+from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.metal.fault_recovery import dropping, root_cause
 from mlx_backends.mlx.patches.qwen3_vl_deepstack import apply_patch
 from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, branch_points
 from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.vision_cache import CachedVisionTower
+from mlx_backends.models.memory_estimate import CacheSizes
 
 PREFILL_TOKENS = 512
 """Most tokens of a prompt that are read in one pass."""
@@ -65,23 +68,40 @@ class VLMRow:
         return len(self.inputs.content) - 1
 
 
+class SharedWork:
+    """Work on prompts that is done once: key-value caches of prefixes, and features of images, these also on disk."""
+
+    def __init__(self, model: Any, sizes: CacheSizes, features: FeatureStore | None = None) -> None:
+        self.prefixes = PrefixCache(sizes.prefixes)
+        self.tower = CachedVisionTower(model, sizes.features, features)
+
+
 class VLMRows:
     """The rows that one model works on: up to ``width`` at a time, any number waiting.
 
-    With ``share``, the key-value caches and image features of shared prefixes are computed once; otherwise each prompt is read
-    whole. Rows start in the order in which they are added. ``prefilled`` counts the prompt tokens that were computed.
+    With ``shared``, the key-value caches and image features of shared prefixes are computed once; otherwise each prompt is read
+    whole. Rows start in the order in which they are added. ``reuse`` counts the work.
     """
 
-    def __init__(self, model: Any, processor: Any, width: int, *, share: bool, join: bool = True) -> None:
+    def __init__(
+        self,
+        model: Any,
+        processor: Any,
+        width: int,
+        shared: SharedWork | None = None,
+        *,
+        join: bool = True,
+        reuse: Reuse | None = None,
+    ) -> None:
         """Take a loaded model and its processor; with ``join``, suffixes of several prompts may be read in one pass."""
         apply_patch()
         self._join = join and width > 1
         self.width = width
-        self.prefilled = 0
+        self.reuse = reuse or Reuse()
         self._model = model
         self._language_model = model.language_model
-        self._prefixes = PrefixCache() if share else None
-        self._tower = CachedVisionTower(model) if share else None
+        self._prefixes = shared.prefixes if shared else None
+        self._tower = shared.tower if shared else None
         self._waiting: deque[VLMRow] = deque()
         self._started: list[VLMRow] = []
         self._reading: Iterator[Sequence[VLMRow]] | None = None
@@ -193,10 +213,13 @@ class VLMRows:
         tensors = {name: value for name, value in inputs.tensors.items() if value is not None}
         ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
         mask = tensors.pop("attention_mask", None)
+        media = (*inputs.images, *inputs.videos)
+        self.reuse.read(inputs.content, media)
         if self._tower is None:
             output = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
+            self.reuse.encoded += len(media)
         else:
-            with self._tower.showing(inputs.images, inputs.videos, tensors.get("video_grid_thw")):
+            with self._tower.showing(inputs.images, inputs.videos, tensors.get("video_grid_thw"), self.reuse):
                 output = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
         row.embedded = {name: value for name, value in output.to_dict().items() if value is not None}
         if getattr(row.embedded.get(_FEATURES), "ndim", 0) > _LAYERS_NDIM:
@@ -213,7 +236,7 @@ class VLMRows:
         while row.read < until:
             end = self._whole_images(row, min(until, row.read + PREFILL_TOKENS), until)
             self._forward(row.inputs.ids[:, row.read : end], row.cache, self._piece(row, row.read, end))
-            self.prefilled += end - row.read
+            self.reuse.computed_tokens += end - row.read
             row.read = end
             yield [row]
 
@@ -244,7 +267,7 @@ class VLMRows:
             row.cache = [entry.extract(number) for entry in cache]
             row.read = row.last
         mx.eval([entry.state for row in rows for entry in row.cache])
-        self.prefilled += sum(lengths)
+        self.reuse.computed_tokens += sum(lengths)
 
     def _forward(self, ids: Any, cache: Cache, inputs: Mapping[str, Any]) -> None:
         """Let the model read ``ids`` into ``cache``, without computing the next token."""
@@ -286,7 +309,7 @@ class VLMRows:
             logits_processors=[list(row.processors) for row in rows],
         )
         self._live.update(zip(uids, rows, strict=True))
-        self.prefilled += len(rows)
+        self.reuse.computed_tokens += len(rows)
 
     def _prompt_batch(self, sequences: Sequence[Any]) -> Any:
         """Replace BatchGenerator's own start of rows by one with caches that hold all but the last tokens."""

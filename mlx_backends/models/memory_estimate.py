@@ -11,13 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from mlx_backends.models.metal import GIB, estimated_working_set, metal_working_set
-from mlx_backends.models.request_memory import cache_bytes, image_bytes, pixels_per_token, prefill_bytes
+from mlx_backends.models.request_memory import (
+    cache_bytes,
+    feature_bytes,
+    image_bytes,
+    pixels_per_token,
+    prefill_bytes,
+)
 
 PREFILL_TOKENS = 512
 """Tokens of each prompt that are read in one pass."""
 
 LARGE_IMAGE = 4_000_000
 """Pixels of the largest image that users should not have to think about: a screenshot, a page at 200 dots an inch."""
+
+CACHED_PROMPTS, CACHED_IMAGES = (4, 64), (4, 64)
+"""Prompts and images that the caches hold at least and at most, each counted as the longest prompt.
+
+A run's requests come ordered by image and prefix (``app/engine/request_order.py``), so more would hardly be used.
+"""
 
 _TEXT_TOKENS, _ANSWER_TOKENS = 1500, 256  # of a prompt, besides its image
 _RUNTIME = GIB // 2  # of MLX and its buffers, besides the weights
@@ -36,6 +48,18 @@ class MemoryFit:
     source: str
     ok: bool
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSizes:
+    """Bytes of memory for the key-value caches of shared prefixes, and for the features of images."""
+
+    prefixes: int
+    features: int
+
+    @property
+    def total(self) -> int:
+        return self.prefixes + self.features
 
 
 def required_memory(weights_bytes: int) -> int:
@@ -70,6 +94,36 @@ def smallest_mac(weights_bytes: int) -> int | None:
     return next((size for size in _MACS if required_memory(weights_bytes) <= estimated_working_set(size * GIB)), None)
 
 
+def row_bytes(config: Any, prompt_tokens: int, max_tokens: int, prefill_tokens: int) -> int:
+    """Return the bytes of one request in a batch, for the arguments of :func:`batch_width`."""
+    cache = cache_bytes(config, prompt_tokens + max_tokens) or 0
+    return cache + prefill_bytes(config, min(prompt_tokens, prefill_tokens))
+
+
+def least_caches(config: Any, prompt_tokens: int) -> CacheSizes:
+    """Return the sizes with which a run in order hardly computes anything twice, whatever the memory."""
+    return CacheSizes(
+        CACHED_PROMPTS[0] * (cache_bytes(config, prompt_tokens) or 0),
+        CACHED_IMAGES[0] * feature_bytes(config, prompt_tokens),
+    )
+
+
+def cache_sizes(
+    config: Any, weights_bytes: int, prompt_tokens: int, rows_bytes: int, device: Mapping[str, Any] | None = None
+) -> CacheSizes:
+    """Return the sizes of the caches beside a model and the requests in progress, which take ``rows_bytes``.
+
+    They get at most half and an eighth of the memory that is left, for prompts of up to ``prompt_tokens``, image tokens
+    included; never less than :func:`least_caches`, nor more than :data:`CACHED_PROMPTS` and :data:`CACHED_IMAGES` allow.
+    """
+    least = least_caches(config, prompt_tokens)
+    spare = max(0, memory_fit(weights_bytes, device).available - required_memory(weights_bytes) - rows_bytes)
+    return CacheSizes(
+        max(least.prefixes, min(spare // 2, least.prefixes // CACHED_PROMPTS[0] * CACHED_PROMPTS[1])),
+        max(least.features, min(spare // 8, least.features // CACHED_IMAGES[0] * CACHED_IMAGES[1])),
+    )
+
+
 def batch_width(
     config: Any,
     weights_bytes: int,
@@ -88,10 +142,9 @@ def batch_width(
     others read theirs (``prefill_bytes``; 0 where prompts are read one by one). ``config`` is what ``cache_bytes`` takes;
     1 where it does not tell how large a cache is.
     """
-    cache = cache_bytes(config, prompt_tokens + max_tokens)
-    if cache is None:
+    if cache_bytes(config, prompt_tokens + max_tokens) is None:
         return 1
-    row = cache + prefill_bytes(config, min(prompt_tokens, prefill_tokens))
+    row = row_bytes(config, prompt_tokens, max_tokens, prefill_tokens)
     spare = memory_fit(weights_bytes, device).available - required_memory(weights_bytes)
     return max(1, min(most, spare // row if row else most))
 

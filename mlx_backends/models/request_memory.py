@@ -70,6 +70,14 @@ def image_bytes(config: Any, tokens: int) -> int:
     return tokens * _merge(vision) ** 2 * width * _PATCH_NUMBERS * _element(config)
 
 
+def feature_bytes(config: Any, tokens: int) -> int:
+    """Return the bytes of an encoder's output for an image of ``tokens`` tokens, with that of its deeper layers, if any."""
+    vision, text = _value(config, "vision_config"), _text(config)
+    width = _number(vision, "out_hidden_size") or _number(text, "hidden_size") or _number(vision, "hidden_size") or 1024
+    layers = _value(vision, "deepstack_visual_indexes")
+    return tokens * width * _element(config) * (1 + (len(layers) if isinstance(layers, list | tuple) else 0))
+
+
 def pixels_per_token(config: Any) -> int:
     """Return how many pixels of an image become one token."""
     vision = _value(config, "vision_config")

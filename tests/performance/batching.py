@@ -28,7 +28,8 @@ import numpy as np
 from app.engine.request_order import order_by_prefix
 from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Request
-from mlx_backends.mlx.preprocess import PreparedInputs, count_distinct_tokens, shared_prefix_length
+from mlx_backends.core.reuse import shared_prefix_length
+from mlx_backends.mlx.preprocess import PreparedInputs, count_distinct_tokens
 from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
 from mlx_backends.mlx.vlm_batch import MAX_SUFFIX_TOKENS, VLMRow, VLMRows
 from mlx_backends.registry import load_backend
@@ -85,7 +86,7 @@ def bound(backend: VLMBackend, inputs: Sequence[PreparedInputs], width: int) -> 
         row = VLMRow(item, 1, embedded={name: value for name, value in embedded.items() if value is not None})
         mx.eval([value for value in row.embedded.values() if isinstance(value, mx.array)])
         row.cache = make_prompt_cache(model.language_model)
-        rows = VLMRows(model, backend._processor, 1, share=False)
+        rows = VLMRows(model, backend._processor, 1)
         for start, end in ((0, length - MAX_SUFFIX_TOKENS), (length - MAX_SUFFIX_TOKENS, length)):
             took = _timed(lambda row=row, rows=rows, end=end: deque(rows._advance(row, end), 0))[1]  # type: ignore[misc]
             places.append([end - start, (end**2 - start**2) / 2])
@@ -137,7 +138,7 @@ def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], m
     print(f"    {len(requests)} answers, {total} prompt tokens; {summary}")
     print(
         f"    plain loop {plain:.1f} s, server {served:.1f} s, ours {ours:.1f} s, perfect sharing {perfect:.1f} s; "
-        f"{backend.prefilled / count:.3f} of the distinct tokens read",
+        f"{backend.reuse.computed_tokens / count:.3f} of the distinct tokens read",
         flush=True,
     )
     return Round(plain, served, ours, perfect)

@@ -215,7 +215,7 @@ class Subject:
         if proof.way != BATCHED_SHARED:
             return f"no: answered {proof.way} ({'; '.join(proof.failed.values())})"
         batched = answers(self.backend, self.mixed)
-        computed, total = self.backend.prefilled, sum(g.prompt_tokens or 0 for g in batched.values())
+        computed, total = self.backend.reuse.computed_tokens, sum(g.prompt_tokens or 0 for g in batched.values())
         if computed >= total:
             return f"no: {computed} prompt tokens were computed of {total}"
         return self._compared(batched) or self._moved(4, share=True) or "yes"

@@ -23,7 +23,14 @@ from pathlib import Path
 
 from app.engine import stopping_rule
 from app.engine.in_flight import InFlight, remove_leftover
-from app.engine.judging import ConcurrentJudging, first_judge_requests, judge_answers, register_judge, save_remarks
+from app.engine.judging import (
+    ConcurrentJudging,
+    first_judge_requests,
+    judge_answers,
+    register_judge,
+    save_remarks,
+    save_work,
+)
 from app.engine.loop import AnswerLoop, first_requests, judge_pending
 from app.engine.run_control import is_paused
 from app.engine.workers.device_lock import acquire_device
@@ -227,6 +234,7 @@ class Worker:
                 answer(part, width)
         finally:
             save_remarks(store, backend)
+            save_work(store, backend)
 
     def _check_sight(
         self, store: RunStore, backend: Backend, media: ReplaceableMedia, protocol: Protocol, width: int

@@ -109,6 +109,17 @@ class _Sight(TypedDict):
     problem: str
 
 
+class _Work(TypedDict):
+    prompts: int
+    prompt_tokens: int
+    distinct_tokens: int
+    computed_tokens: int
+    images: int
+    distinct_images: int
+    encoded: int
+    from_disk: int
+
+
 class _DeathCause(TypedDict, total=False):
     memory: bool
 
@@ -154,6 +165,7 @@ _META: Mapping[str, Any] = {
     "remarks": list[str],
     "canary": list[_Proof],
     "sight": list[_Sight],
+    "work": list[_Work],
     "judges": dict[str, dict[str, Any]],
     "suspects": list[int],
     "deaths": list[_Death],
@@ -163,7 +175,7 @@ _META: Mapping[str, Any] = {
 }
 
 
-_CLOSED = (_Decoding, _Excluded, _Death)
+_CLOSED = (_Decoding, _Excluded, _Death, _Work)
 """Objects that become the arguments of a class, which must not have unknown keys."""
 
 

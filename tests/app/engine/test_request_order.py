@@ -52,7 +52,9 @@ def test_requests_that_show_an_image_stand_together(order: list[int]) -> None:
     ]
     items = [kinds[pending.ordinal] for pending, _ in order_by_prefix(asked(n, *kinds[n]) for n in order)]
     shown = [next((part for part in parts if part in IMAGES), group) for group, parts in items]
-    assert len(list(groupby(shown))) == len(set(shown)), "each image once, and the examples' texts beside none of another"
+    assert len(list(groupby(shown))) == len(set(shown)), (
+        "each image once, and the examples' texts beside none of another"
+    )
     beginnings = [first for first, _ in groupby(parts[0] for _, parts in items)]
     assert len(beginnings) == len(shows) + 2 * 3, "and so are the requests that begin alike"
 
@@ -62,7 +64,9 @@ def test_the_order_of_a_whole_run_shows_each_image_once(shown: list[int], only: 
     """An image comes back at the end of the run in vain: its requests are asked where it stands first."""
     with TemporaryDirectory() as folder:
         instances = [
-            Instance(f"i{n}", f"g{n // 3}", "c", "q", (IMAGES[image],) if image < len(IMAGES) else (Text('"sha256":"no'),))
+            Instance(
+                f"i{n}", f"g{n // 3}", "c", "q", (IMAGES[image],) if image < len(IMAGES) else (Text('"sha256":"no'),)
+            )
             for n, image in enumerate(shown)
         ]
         with RunStore.create(Path(folder), META, instances) as store:
@@ -73,7 +77,7 @@ def test_the_order_of_a_whole_run_shows_each_image_once(shown: list[int], only: 
         clusters = [shown[n] if shown[n] < len(IMAGES) else f"g{n // 3}" for n in asked]
         firsts = [cluster for cluster, _ in groupby(clusters)]
         assert len(firsts) == len(set(firsts))
-        assert firsts == sorted(firsts, key=lambda cluster: min(n for n, c in zip(asked, clusters) if c == cluster))
+        assert firsts == sorted(firsts, key=lambda cluster: min(n for n, c in zip(asked, clusters, strict=True) if c == cluster))
 
 
 def test_a_window_ends_with_an_image_unless_that_has_too_many_requests() -> None:

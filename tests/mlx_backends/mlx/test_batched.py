@@ -355,7 +355,7 @@ def test_every_distinct_token_is_computed_about_once(
     encoder = backend._model.vision_tower
     answers(backend, requests)
     ratio, without = (
-        backend.prefilled / count_distinct_tokens(contents),
+        backend.reuse.computed_tokens / count_distinct_tokens(contents),
         sum(map(len, contents)) / count_distinct_tokens(contents),
     )
     print(f"{name}: {ratio:.3f} of the distinct tokens, {without:.2f} without sharing")

@@ -1,0 +1,289 @@
+"""Vision features on disk: the same answers without the encoder, and no answer lost to whatever happens to the folder."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlx.utils import tree_flatten
+
+from benchmarks.vocabulary import Decoding, Message, Request, Text
+from mlx_backends.mlx import feature_store
+from mlx_backends.mlx.feature_store import LIMIT, FeatureStore, _read, _written, default_folder, limit_bytes
+from mlx_backends.mlx.vlm import VLMBackend
+from mlx_backends.registry import load_backend
+from tests.mlx_backends.conftest import Pictures
+from tests.mlx_backends.mlx.test_batched import tokens, varied
+from tests.support import tiny_models
+from tests.support.benchmark_requests import answers
+from tests.support.tiny_models import TEXTS
+from tests.support.tiny_qwen3 import build_tiny_vlm
+
+ENCODER = {"weights": "a"}
+FEATURES = [mx.arange(12).reshape(3, 4), (mx.ones((2, 2), mx.bfloat16), None)]
+OTHERS = ("qwen2_5_vl", "lfm2_vl", "internvl_chat")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, which may take 1 GiB."""
+    monkeypatch.setenv(LIMIT, "1")
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / "cache" / name)
+    return default_folder()
+
+
+def store(folder: Path, limit: int = 2**20, encoder: Mapping[str, Any] = ENCODER) -> FeatureStore:
+    return FeatureStore(lambda: encoder, folder, limit)
+
+
+def stored_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.features"))
+
+
+def equal(left: Any, right: Any) -> bool:
+    pairs = zip(tree_flatten(left), tree_flatten(right), strict=True)
+    return all(
+        name == other and (value is None) == (same is None) and (value is None or bool(mx.array_equal(value, same)))
+        for (name, value), (other, same) in pairs
+    )
+
+
+def loaded(model: Path, media: Any, width: int = 4) -> VLMBackend:
+    backend = load_backend(str(model), media)
+    assert isinstance(backend, VLMBackend)
+    backend.width = width
+    backend._model.set_dtype(mx.float32)
+    return backend
+
+
+def encoded(backend: VLMBackend) -> int:
+    return backend.reuse.encoded
+
+
+# --- the same answers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "width"),
+    [
+        ("qwen3_vl", 4),
+        *(
+            pytest.param(kind, width, marks=pytest.mark.slow)
+            for kind in ("qwen3_vl", *OTHERS)
+            for width in (1, 4, 8, 16)
+            if (kind, width) != ("qwen3_vl", 4)
+        ),
+    ],
+)
+def test_features_from_disk_give_the_same_answers(
+    kind: str, width: int, pictures: Pictures, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model"
+    if kind == "qwen3_vl":
+        build_tiny_vlm(model, TEXTS, quantise=False)
+    else:
+        getattr(tiny_models, kind)(model)
+    requests = varied(pictures, 4)
+    monkeypatch.setenv(LIMIT, "0")
+    backend = loaded(model, pictures.path, width)
+    expected = tokens(answers(backend, requests))
+    assert not folder.exists(), "a limit of zero stores nothing"
+    backend.close()
+
+    monkeypatch.setenv(LIMIT, "1")
+    first = loaded(model, pictures.path, width)
+    first.choose_mode(requests)
+    assert tokens(answers(first, requests)) == expected
+    first.close()
+    assert stored_files(folder)
+
+    stored_files(folder)[0].write_bytes(stored_files(folder)[0].read_bytes()[:-3])  # one is damaged meanwhile
+    later = loaded(model, pictures.path, width)
+    later.choose_mode(requests)
+    assert tokens(answers(later, requests)) == expected
+    assert encoded(later) <= 1, "only the damaged one, unless the check met it first"
+    later.close()
+
+
+def test_a_quantisation_with_the_same_encoder_reads_the_features(
+    pictures: Pictures, tmp_path: Path, folder: Path
+) -> None:
+    requests = varied(pictures, 3)
+    for quantise in (False, True):
+        model = build_tiny_vlm(tmp_path / f"model-{quantise}", TEXTS, quantise=quantise)
+        backend = loaded(model, pictures.path)
+        backend._start_batched(4, share=True)
+        answers(backend, requests)
+        assert (encoded(backend) == 0) is quantise
+        backend.close()
+    names = [path.name for path in stored_files(folder)]
+    assert len(set(names)) == len(names) > 0
+
+
+def test_exact_answers_store_nothing(pictures: Pictures, tiny: Path, folder: Path) -> None:
+    backend = loaded(tiny, pictures.path)
+    answers(backend, [Request("a", 0, (Message("user", (pictures.noise(1), Text("What?"))),), Decoding(max_tokens=2))])
+    backend.close()
+    assert not folder.exists()
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+shapes = st.lists(st.integers(0, 4), max_size=3)
+arrays = st.builds(
+    lambda shape, dtype: mx.random.normal(shape).astype(dtype),
+    shapes,
+    st.sampled_from([mx.float32, mx.bfloat16, mx.int32]),
+)
+trees = st.recursive(
+    arrays | st.none(), lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple)
+)
+
+
+@given(trees)
+def test_what_is_read_is_what_was_written(tree: Any) -> None:
+    data = _written(tree)
+    assert data is not None
+    back = _read(data)
+    assert equal([tree], [back])
+    assert type(back) is type(tree)
+
+
+@given(st.data())
+def test_no_damaged_file_is_read(data: st.DataObject) -> None:
+    original = _written(FEATURES)
+    assert original is not None
+    place = data.draw(st.integers(0, len(original) - 1))
+    bit = data.draw(st.integers(0, 7))
+    flipped = bytearray(original)
+    flipped[place] ^= 1 << bit
+    assert _read(bytes(flipped)) is None
+    assert _read(original[:place]) is None
+
+
+def test_other_types_are_not_stored(folder: Path) -> None:
+    store(folder).put("image", {"a": mx.ones(2)})
+    assert not stored_files(folder)
+
+
+def test_the_encoder_the_engine_and_the_image_decide(folder: Path) -> None:
+    store(folder).put(["image", 1], FEATURES)
+    assert equal(store(folder).get(["image", 1]), FEATURES)
+    assert store(folder).get(["image", 2]) is None
+    assert store(folder, encoder={"weights": "b"}).get(["image", 1]) is None
+    assert store(folder, encoder={**ENCODER, "versions": {"mlx": "0.99"}}).get(["image", 1]) is None
+    assert store(folder, limit=0).get(["image", 1]) is None
+
+
+def test_the_longest_unused_is_dropped_above_the_limit(folder: Path) -> None:
+    size = len(_written(mx.ones(1000)) or b"")
+    features = store(folder, limit=3 * size)
+    for number in range(3):
+        features.put(number, mx.ones(1000) * number)
+        os.utime(stored_files(folder)[-1])
+    for path in stored_files(folder):
+        os.utime(path, (1, 1))
+    assert features.get(0) is not None, "used"
+    features.put(3, mx.ones(1000))
+    assert len(stored_files(folder)) == 3
+    assert features.get(0) is not None
+    assert features.get(3) is not None
+    features.put(4, mx.ones(10_000))
+    assert features.get(4) is None, "larger than the limit"
+    other = store(folder, limit=2 * size)
+    other.put(5, mx.ones(1000))
+    assert len(stored_files(folder)) == 2, "a lower limit holds from the next image on"
+
+
+def test_damaged_file_is_deleted_with_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    features = store(folder)
+    features.put("image", FEATURES)
+    (path,) = stored_files(folder)
+    path.write_bytes(b"")
+    with caplog.at_level(logging.WARNING):
+        assert features.get("image") is None
+    assert caplog.records
+    assert not path.exists()
+    features.put("image", FEATURES)
+    assert equal(features.get("image"), FEATURES)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_folder_that_takes_nothing_costs_one_warning(
+    number: int, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    features = store(folder)
+    features.put("before", FEATURES)
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(feature_store, "replace_file", refuse)
+    with caplog.at_level(logging.WARNING):
+        for name in ("a", "b"):
+            features.put(name, FEATURES)
+    assert len(caplog.records) == 1
+    assert equal(features.get("before"), FEATURES), "what is there is still read"
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_nearly_full_disk_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feature_store, "MIN_FREE_BYTES", 2**60)
+    store(folder).put("image", FEATURES)
+    assert not stored_files(folder)
+
+
+def test_a_file_in_place_of_the_folder_stops_no_run(folder: Path) -> None:
+    folder.parent.mkdir(parents=True)
+    folder.write_text("mine")
+    features = store(folder)
+    assert features.get("image") is None
+    features.put("image", FEATURES)
+    assert folder.read_text() == "mine"
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo"])
+def test_links_and_fifos_are_never_followed(kind: str, folder: Path, tmp_path: Path) -> None:
+    features = store(folder)
+    features.put("image", FEATURES)
+    (path,) = stored_files(folder)
+    outside = tmp_path / "outside"
+    path.rename(outside)
+    before = outside.read_bytes()
+    if kind == "link":
+        path.symlink_to(outside)
+    else:
+        os.mkfifo(path)
+    assert store(folder).get("image") is None
+    store(folder).put("image", FEATURES)
+    assert outside.read_bytes() == before
+
+
+def test_two_processes_store_one_image_at_the_same_time(folder: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; import mlx.core as mx\n"
+        "from mlx_backends.mlx.feature_store import FeatureStore\n"
+        "store = FeatureStore(lambda: {}, Path(sys.argv[1]), 2**20)\n"
+        "for _ in range(50): store.put('image', mx.ones(5000)); assert store.get('image') is not None"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", script, str(folder)]) for _ in range(2)]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"), [("", 4 * 2**30), ("0.5", 2**29), ("0", 0), ("-3", 0), ("much", 0), ("inf", 0)]
+)
+def test_the_limit_comes_from_the_environment(text: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIMIT, text)
+    assert limit_bytes() == limit
