@@ -16,6 +16,7 @@ from app.tui.app import RashomonApp
 from app.tui.commands import COMMANDS, EVERYWHERE
 from app.tui.keymap import keymap
 from app.tui.screens import SCREENS
+from app.tui.screens.doctor import DoctorScreen
 from app.tui.screens.help import HelpScreen
 from app.tui.settings import Settings, load_settings, settings_file
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
@@ -208,6 +209,29 @@ def test_the_doctor_shows_what_the_command_finds(
         snapshot(app, "doctor")
 
     drive(quiet.app(), script, size)
+
+
+def test_a_result_that_comes_after_the_screen_has_closed_is_dropped(
+    quiet: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last result comes from its thread as the screen closes, whose widgets are gone by then."""
+    findings = [CheckResult("machine", True, "a machine")]
+    monkeypatch.setattr("app.tui.screens.doctor.examine", lambda workspace: iter(findings))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await pilot.press("f3")
+        await until(pilot, lambda: "a machine" in screen_text(app))
+        screen = app.screen
+        assert isinstance(screen, DoctorScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is not screen and not screen.query("#title"))
+        screen.checking = True
+        screen.call_on_loop(screen._finish)
+        screen.call_on_loop(screen._add, findings[0])
+        await pilot.pause()
+        assert len(screen.results) == 1
+
+    drive(quiet.app(), script)
 
 
 def test_the_doctor_examines_this_machine(quiet: Stage) -> None:

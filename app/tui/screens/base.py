@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -89,8 +88,13 @@ class RashomonScreen(Screen[Any]):
 
     def show_snapshot(self) -> None:
         """Pass the latest snapshot to :meth:`workspace_changed`, provided that the widgets exist."""
-        if self.ready and self.is_running and self.query("#title"):  # they are removed as the app closes
+        if self.ready and self.has_widgets:
             self.workspace_changed(self.rashomon.snapshot)
+
+    @property
+    def has_widgets(self) -> bool:
+        """True until the screen's widgets are removed, as it or the app closes; a callback may come later."""
+        return self.is_running and bool(self.query("#title"))
 
     def update_static(self, selector: str, content: Content) -> None:
         """Update a Static if its content differs, since every update costs a layout."""
@@ -130,5 +134,10 @@ class RashomonScreen(Screen[Any]):
         return [scope for scope in dict.fromkeys((focused, self.name_)) if scope and commands_of(scope)]
 
     def call_on_loop(self, callback: Callable[..., None], *arguments: Any) -> None:
-        """Call ``callback`` on the event loop; may be used from any thread."""
-        self.app.call_later(partial(callback, *arguments))
+        """Call ``callback`` on the event loop, unless the screen has closed by then; may be used from any thread."""
+
+        def call() -> None:
+            if self.has_widgets:
+                callback(*arguments)
+
+        self.app.call_later(call)

@@ -62,11 +62,10 @@ class DoctorScreen(RashomonScreen):
         self.in_thread(work, lambda _: self.call_on_loop(self._finish), group="examine")
 
     def _add(self, result: CheckResult) -> None:
-        if self.is_mounted and self.query("#detail"):  # the widgets are removed as the app closes
-            self.results.append(result)
-            rows = [_row(result) for result in self.results]
-            self.query_one(VirtualTable).show(len(rows), lambda first, count: rows[first : first + count])
-            self._detail()
+        self.results.append(result)
+        rows = [_row(result) for result in self.results]
+        self.query_one(VirtualTable).show(len(rows), lambda first, count: rows[first : first + count])
+        self._detail()
 
     def _finish(self) -> None:
         self.checking = False
