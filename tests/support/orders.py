@@ -164,6 +164,10 @@ def apply(orders: dict[str, Any]) -> None:
         from app.engine.workers import supervise
 
         supervise.STOP_SECONDS = orders["stop_seconds"]
+    if "cached_prompts" in orders:  # as many as a 4B model has room for on a small Mac
+        from mlx_backends.models import memory_estimate
+
+        memory_estimate.CACHED_PROMPTS = memory_estimate.CACHED_IMAGES = (4, orders["cached_prompts"])
     if "text_width" in orders:
         from mlx_backends.mlx import lm
 
