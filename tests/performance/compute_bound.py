@@ -15,15 +15,15 @@ VOCABULARY = 6008
 """Without the special tokens: question and passage are then about as long in tokens as for a published model."""
 
 
-def build(folder: Path, texts: Iterable[str]) -> Path:
-    """A Qwen3-VL in fp32, its tokenizer trained on ``texts``: 300 tokens an image or a few more; no answer ends by itself."""
+def build(folder: Path, texts: Iterable[str], *, layers: int = 3, pixels: int = IMAGE_PIXELS) -> Path:
+    """A Qwen3-VL in fp32, its tokenizer trained on ``texts``: ``pixels`` / 1024 tokens an image; no answer ends by itself."""
     with patch.object(tiny_qwen3, "_TEXT_TOKENS", VOCABULARY):
         tiny_qwen3.build_tiny_vlm(folder, texts, quantise=False)
     config = json.loads((folder / "config.json").read_text())
     ends, config["eos_token_id"] = config["eos_token_id"], [10**6]
     config["dtype"] = "float32"
     config["text_config"] |= {
-        "num_hidden_layers": 3,
+        "num_hidden_layers": layers,
         "hidden_size": 256,
         "intermediate_size": 1024,
         "num_attention_heads": 8,
@@ -44,6 +44,6 @@ def build(folder: Path, texts: Iterable[str]) -> Path:
     tiny_qwen3._weights(folder, config, seed=0)
     in_fp32(folder, never=ends)  # a CPU computes bf16 many times as slowly
     path = folder / "preprocessor_config.json"
-    size = {"shortest_edge": IMAGE_PIXELS, "longest_edge": IMAGE_PIXELS * 9 // 8}
+    size = {"shortest_edge": pixels, "longest_edge": pixels * 9 // 8}
     tiny_qwen3._json(path, {**json.loads(path.read_text()), "size": size})
     return folder

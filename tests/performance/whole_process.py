@@ -1,7 +1,7 @@
 """Whole processes, from their start to their end: a loop around mlx-vlm's ``generate``, and ``rashomon --batch``.
 
 Run it by hand, on a machine that does nothing else: ``python -m tests.performance.whole_process [PROMPTS...]``, by default 24,
-96 and 500 prompts of CMC-Bench and of CLASH, on real charts and photographs. The model is a random Qwen3-VL of seven million
+96 and 500 prompts of CMC-Bench and of CLASH, on real charts and photographs. The model is a random Qwen3-VL of six million
 parameters that keeps a CPU busy computing; its caches hold as many prompts as those of a 4B model on a Mac with 8 GB
 (``CACHED_PROMPTS``). Both give 32 tokens an answer. A second run asks another prompt set over the same images. Printed are the
 seconds, their ratio, the share of equal answers, and how much was computed beside the distinct tokens and images.
@@ -83,7 +83,7 @@ def main(counts: list[int]) -> None:
         factory = RequestFactory(home / "texts")
         factory.cmc_bench(20, REAL_DATA / "chartqa")
         factory.clash(20, CLASH_DATA / "sugar_crepe")
-        model = build(home / "model", factory.texts())
+        model = build(home / "model", factory.texts(), layers=2, pixels=320 * 320)
         backend = load_backend(str(model), factory.path)
         assert isinstance(backend, VLMBackend)
         for benchmark, (source, folder, siblings, prompt_sets) in BENCHMARKS.items():
