@@ -1,23 +1,23 @@
-"""What a user of mlx-vlm writes instead: a loop around ``generate``. ``python -m tests.performance.plain_loop MODEL PROMPTS``."""
+"""What a user of mlx-vlm writes instead: a loop around its generation. Started by ``whole_process.py``."""
 
 import json
 import sys
 from pathlib import Path
 
-from mlx_vlm import generate, load
+from mlx_vlm import load, stream_generate
 from PIL import Image
 
 
 def main(folder: str, prompts: str) -> None:
-    """Answer the prompts of a JSON file (text, paths of images, most tokens) and print the answers as JSON."""
+    """Answer the prompts of a JSON file (text, paths of images, most tokens) and print the tokens of the answers as JSON."""
     model, processor = load(folder)
     answers = []
     for prompt in json.loads(Path(prompts).read_text()):
         images = [Image.open(path).convert("RGB") for path in prompt["images"]]
-        result = generate(
+        stream = stream_generate(
             model, processor, prompt["text"], images or None, max_tokens=prompt["max_tokens"], temperature=0.0
         )
-        answers.append(result.text)
+        answers.append([int(response.token) for response in stream if response.finish_reason is None])
     json.dump(answers, sys.stdout)
 
 

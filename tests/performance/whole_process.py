@@ -1,4 +1,4 @@
-"""Whole processes, from their start to their end: a loop around mlx-vlm's ``generate``, and ``rashomon --batch``.
+"""Whole processes, from their start to their end: a loop around mlx-vlm's ``stream_generate``, and ``rashomon --batch``.
 
 Run it by hand, on a machine that does nothing else: ``python -m tests.performance.whole_process [PROMPTS...]``, by default 24,
 96 and 500 prompts of CMC-Bench and of CLASH, on real charts and photographs. The model is a random Qwen3-VL of six million
@@ -57,7 +57,7 @@ def batch(rashomon: Rashomon, model: Path, data: Path, benchmark: str, prompt_se
     )
     seconds, _ = timed(command, rashomon.environment)
     with RunStore.read(rashomon.workspace / "runs" / name) as store:
-        answers = {record.instance.id: record.generations[0].text for record in store.records()}
+        answers = {record.instance.id: list(record.generations[0].tokens) for record in store.records()}
     _, speed = timed(rashomon.command("show", name, "--speed", "--json"), rashomon.environment)
     return {"seconds": seconds, "answers": answers, "work": json.loads(speed)[0]["work"]}
 
@@ -105,9 +105,7 @@ def main(counts: list[int]) -> None:
                     [sys.executable, "-m", "tests.performance.plain_loop", str(model), str(file)], rashomon.environment
                 )
                 pairs = zip(prompts, json.loads(texts[texts.index("[") :]), strict=True)
-                same = statistics.fmean(
-                    first["answers"][prompt["id"]].strip() == text.strip() for prompt, text in pairs
-                )
+                same = statistics.fmean(first["answers"][prompt["id"]] == tokens for prompt, tokens in pairs)
                 ratios.append(plain / first["seconds"])
                 print(
                     f"{benchmark}, {len(prompts)} prompts: plain loop {plain:.1f} s, ours {first['seconds']:.1f} s, "
