@@ -14,6 +14,7 @@ from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.probe import Probe
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.options import LoadOptions
+from mlx_backends.stored_checks import StoredChecks
 
 MediaPath = Callable[[Media], Path]
 """A function that finds the file of a medium, so that a request need not carry its media."""
@@ -57,6 +58,8 @@ class Backend(ABC):
 
     info: EngineInfo
     capacity: int = 1
+    stored_checks: StoredChecks | None = None
+    """Where :meth:`choose_mode` looks for an earlier result, and stores a new one; None for a new check every time."""
 
     @property
     def remarks(self) -> Sequence[str]:

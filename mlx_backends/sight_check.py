@@ -1,14 +1,15 @@
 """Sight check: a model's next token must depend on each image of its prompt, and be the same when asked twice.
 
 It runs before a worker's first answer, on a request with one image and on one with several. Each image is replaced by
-its inverted mirror image, a single one by a blank image too, of the same size.
+its inverted mirror image, a single one by a blank image too, of the same size. The result is stored for later runs of the same
+model (:mod:`mlx_backends.stored_checks`), which replace one image only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Media, Message, Part, Request
 from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure
 
 if TYPE_CHECKING:
     from mlx_backends.base import Backend, MediaPath
@@ -27,6 +29,9 @@ MAX_NOISE = 1e-3
 
 Rounding stays below it; a model that reads beyond its tensors, as DeepSeek-VL2 in mlx-vlm 0.7.10, changes by about 1.
 """
+
+CHECK = "sight"
+"""The check's name among the stored checks."""
 
 _FORCED = (0,)
 """One forced token: its logits are those right after the prompt."""
@@ -42,7 +47,8 @@ class SightCheck:
 
     ``requests`` and ``images`` were checked. The greatest change of a logprob, in nats: ``repeated`` when a request was
     repeated, ``changed`` the smallest one over the images, each replaced by another. ``problem`` says in a clause what is
-    wrong; it is empty where nothing is.
+    wrong; it is empty where nothing is. ``key`` and ``checked_at`` (seconds since 1970) identify the stored check; the key is
+    empty for one that is not stored. If it was stored by an earlier run, this run replaced ``confirmed`` images again.
     """
 
     requests: int
@@ -50,6 +56,9 @@ class SightCheck:
     repeated: float
     changed: float
     problem: str = ""
+    key: str = ""
+    checked_at: float | None = None
+    confirmed: int = 0
 
 
 class ReplaceableMedia:
@@ -80,6 +89,27 @@ class ReplaceableMedia:
                 self._added.clear()
 
 
+def stored_or_checked_sight(
+    backend: Backend,
+    media: ReplaceableMedia,
+    selected: Sequence[Request],
+    stored_checks: StoredChecks | None,
+    stop: Callable[[], bool] = lambda: False,
+) -> SightCheck | None:
+    """Return a stored result that is confirmed, else that of :func:`check_sight`, which is then stored unless it is a problem."""
+    conditions = {"images": [len(_images(request)) for request in selected]}
+    if stored_checks is not None and (stored := stored_checks.find(CHECK, conditions)) is not None:
+        earlier = _parse(stored)
+        if earlier is not None and _confirms(backend, media, selected[0], earlier):
+            return replace(earlier, confirmed=1)
+    result = check_sight(backend, media, selected, stop)
+    if stored_checks is None or result is None or result.problem:
+        return result
+    evidence = {name: getattr(result, name) for name in ("requests", "images", "repeated", "changed", "problem")}
+    new = stored_checks.save(CHECK, conditions, evidence)
+    return result if new is None else replace(result, key=new.key, checked_at=new.at)
+
+
 def check_sight(
     backend: Backend, media: ReplaceableMedia, selected: Sequence[Request], stop: Callable[[], bool] = lambda: False
 ) -> SightCheck | None:
@@ -106,6 +136,38 @@ def check_sight(
         except ImageFeaturesError as error:
             return replace(result, problem=str(error).rstrip("."))
     return result if result.images else None
+
+
+def _confirms(backend: Backend, media: ReplaceableMedia, request: Request, earlier: SightCheck) -> bool:
+    """Return whether the logits of ``request`` change by more than noise when its first image is replaced."""
+    request = replace(request, form=None)
+    image = _images(request)[0]
+    try:
+        with media.temporary() as add:
+            inverted, _ = _variants(media(image), image)
+            variant = _with_image(request, 0, add(inverted))
+            change = _change(backend.probe(request, _FORCED), backend.probe(variant, _FORCED))
+    except Exception as error:
+        if metal_fault(error) is not None:
+            raise
+        return False
+    return change > earlier.repeated
+
+
+def _parse(stored: StoredCheck) -> SightCheck | None:
+    """Return a stored result; None for a damaged one."""
+    result: Mapping[str, Any] = stored.result
+    match result:
+        case {
+            "requests": int(requests),
+            "images": int(images),
+            "repeated": repeated,
+            "changed": changed,
+            "problem": "",
+        }:
+            if all(map(is_measure, (requests, images, repeated, changed))):
+                return SightCheck(requests, images, repeated, changed, key=stored.key, checked_at=stored.at)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

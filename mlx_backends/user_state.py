@@ -77,5 +77,16 @@ def write(name: str, text: str, *, replace: bool = True) -> None:
                 os.unlink(temporary)
 
 
+def remove(name: str) -> None:
+    """Remove a private file, if there is one. Raises StoreError."""
+    path = state_folder() / name
+    try:
+        path.unlink(missing_ok=True)
+    except NotADirectoryError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot remove {path}: {error.strerror}; remove it yourself.") from error
+
+
 def _not_own(path: Path) -> StoreError:
     return StoreError(f"{path} is not your own file; remove it.")

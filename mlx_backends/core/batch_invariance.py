@@ -3,20 +3,29 @@
 Each of a few requests is answered alone. Then the model is forced through the very same tokens, with the requests in a
 batch and their shared prefixes reused, and its logits are compared at every step. Only the last bits may differ. How much
 these move anyway is measured too: by the same requests, each next to a longer row that pads it, with nothing shared.
+
+The result is stored for later runs of the same model under the same conditions (:mod:`mlx_backends.stored_checks`). Such a run
+compares one request only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Decoding, Media, Request
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure
 
 COMPARED_TOKENS = 8
 """Number of tokens of each answer that are compared."""
+
+CONFIRMED_TOKENS = 2
+"""Number of tokens that confirm a stored check: the first follows the prompt, the second a step of the batch."""
 
 MARGIN_FACTOR = 4
 """Largest margin, as a multiple of the noise, that rounding can overturn: two logits move, each by up to twice the noise seen."""
@@ -28,6 +37,10 @@ Padding that is read like any token moves the logits of tiny models of four arch
 less than 0.0001 on a CPU; a step of bf16 is some 0.04 of it for logits of real models.
 """
 
+CHECK = "batches"
+"""The check's name among the stored checks."""
+
+_EVIDENCE = ("way", "cases", "tokens", "noise", "shift", "failed")
 _IMAGE_SETS, _REQUESTS_PER_SET, _MIN_REQUESTS = 3, 2, 4
 _TOP_LOGITS = 10
 SEQUENTIAL = "one at a time"
@@ -51,9 +64,13 @@ AnsweringMode = Callable[[Sequence[ReferenceAnswer]], Sequence[Any]]
 class BatchInvariance:
     """Result of the check: the ``way`` in which answers may be given, and the reason why each better one may not (``failed``).
 
-    ``noise`` is the most by which padding alone moved one of the ten highest logits; ``cases`` requests and ``tokens``
-    tokens were compared. ``lacks`` names in a sentence an optimisation that the model does not support in that way; it costs
-    time and changes no answer.
+    ``noise`` is the most by which padding alone moved one of the ten highest logits, ``shift`` the most by which ``way`` did;
+    ``cases`` requests and ``tokens`` tokens were compared. ``lacks`` names in a sentence an optimisation that the model does
+    not support in that way; it costs time and changes no answer. ``repeatable`` is False if a mode failed for another reason
+    than what the model computes, such as a lack of memory.
+
+    ``key`` and ``checked_at`` (seconds since 1970) identify the stored check; the key is empty for one that is not stored. If
+    it was stored by an earlier run, this run compared ``confirmed`` tokens again.
     """
 
     way: str
@@ -62,6 +79,11 @@ class BatchInvariance:
     noise: float = 0.0
     failed: Mapping[str, str] = field(default_factory=dict)
     lacks: str = ""
+    shift: float = 0.0
+    repeatable: bool = True
+    key: str = ""
+    checked_at: float | None = None
+    confirmed: int = 0
 
     def remarks(self, model: str) -> Sequence[str]:
         """Return a sentence on the answering mode for readers of the answers; none where the best mode is used."""
@@ -80,7 +102,7 @@ def select_requests(requests: Sequence[Request]) -> list[Request]:
     """
     by_images: dict[tuple[Media, ...], list[Request]] = {}
     for request in requests:
-        images = tuple(part for message in request.messages for part in message.parts if isinstance(part, Media))
+        images = _media(request)
         if images in by_images or len(by_images) < _IMAGE_SETS:
             by_images.setdefault(images, []).append(request)
     selected = [request for group in by_images.values() for request in group[:_REQUESTS_PER_SET]]
@@ -90,15 +112,115 @@ def select_requests(requests: Sequence[Request]) -> list[Request]:
     return [replace(request, decoding=_greedy(request.decoding), form=None) for request in selected]
 
 
+@dataclass(frozen=True, slots=True)
+class ModeCheck:
+    """A backend's part of the check: the selected ``requests``, and functions to answer them.
+
+    Attributes:
+        requests: The :func:`select_requests` that can be prepared.
+        answer: Answers one of them sequentially.
+        padded: Forces cases with padding alone.
+        modes: The faster modes, the best first.
+        conditions: What the result depends on besides the engine and the requests, such as the width of the batches.
+        stop: Returns True if the check is to end.
+    """
+
+    requests: Sequence[Request]
+    answer: Callable[[Request], ReferenceAnswer]
+    padded: AnsweringMode
+    modes: Mapping[str, AnsweringMode]
+    conditions: Mapping[str, Any]
+    stop: Callable[[], bool] = lambda: False
+
+    def run(self, stored_checks: StoredChecks | None) -> BatchInvariance | None:
+        """Return the result: a stored one that is confirmed, else a new one, which is then stored.
+
+        None if no request can be answered, or if ``stop`` returns True meanwhile. A fault of the GPU is raised.
+        """
+        conditions = {**self.conditions, "requests": request_kinds(self.requests)}
+        if stored_checks is not None and (stored := stored_checks.find(CHECK, conditions)) is not None:
+            earlier = _parse(stored)
+            if earlier is not None and (confirmed := self._confirm(earlier)) is not None:
+                return confirmed
+        cases = reference_answers(self.requests, self.answer, self.stop)
+        if not cases:
+            return None
+        result = check_batch_invariance(cases, self.padded, self.modes)
+        if stored_checks is None or not result.repeatable:
+            return result
+        evidence = {name: getattr(result, name) for name in _EVIDENCE}
+        new = stored_checks.save(CHECK, conditions, evidence)
+        return result if new is None else replace(result, key=new.key, checked_at=new.at)
+
+    def _confirm(self, earlier: BatchInvariance) -> BatchInvariance | None:
+        """Return ``earlier`` if its mode still agrees on a request, next to others in a batch; None if not."""
+        import numpy as np
+
+        if earlier.way == SEQUENTIAL:  # which needs no proof
+            return earlier
+        if earlier.way not in self.modes:
+            return None
+        compared, neighbours = _confirming_requests(self.requests)
+        try:
+            case = self.answer(_shortened(compared))
+            others = [ReferenceAnswer(_shortened(request), case.tokens, None) for request in neighbours]
+            *_, logits = self.modes[earlier.way]([*others, case])
+        except Exception as error:
+            if metal_fault(error) is not None:
+                raise
+            return None
+        most = MAX_NOISE_SHARE * float(case.logits.std(axis=-1).mean())
+        shift = _largest_shift(case.logits, np.asarray(logits))
+        if earlier.noise > most or shift > min(most, MARGIN_FACTOR * max(earlier.noise, earlier.shift)):
+            return None
+        return replace(earlier, confirmed=len(case.tokens))
+
+
+def request_kinds(requests: Sequence[Request]) -> list[str]:
+    """Return the kinds of ``requests``, by their media: "text", "image", "image, shared", "images" ...
+
+    A kind is "shared" if another of the requests has the same media. Models compute these in different ways: texts without the
+    encoder, several images with more positions, shared ones from a cache.
+    """
+    media = [_media(request) for request in requests]
+    kinds = set()
+    for parts in media:
+        counts = Counter(part.modality for part in parts)
+        name = " and ".join(kind + "s" * (count > 1) for kind, count in sorted(counts.items()))
+        kinds.add(f"{name}, shared" if name and media.count(parts) > 1 else name or "text")
+    return sorted(kinds)
+
+
+def select_prepared(requests: Sequence[Request], length: Callable[[Request], int]) -> tuple[list[Request], int]:
+    """Return the :func:`select_requests` of ``requests`` that can be prepared, and the tokens of their longest prompt.
+
+    ``length`` returns a request's prompt tokens. A fault of the GPU is raised.
+    """
+    selected, longest = [], 0
+    for request in select_requests(requests):
+        try:
+            longest = max(longest, length(request))
+            selected.append(request)
+        except Exception as error:
+            if metal_fault(error) is not None:
+                raise
+    return selected, longest
+
+
+def length_class(tokens: int) -> int:
+    """Return the power of two that a prompt of so many tokens does not exceed: longer ones are read in more pieces."""
+    return 1 << max(0, tokens - 1).bit_length()
+
+
 def reference_answers(
     requests: Sequence[Request], answer: Callable[[Request], ReferenceAnswer], stop: Callable[[], bool]
 ) -> list[ReferenceAnswer]:
-    """Return the :func:`select_requests` of ``requests``, each answered by ``answer``; none if ``stop`` returns True meanwhile.
+    """Return ``requests``, each answered by ``answer``; none if ``stop`` returns True meanwhile.
 
     A request that cannot be answered is left out: it becomes an error in its turn. A fault of the GPU is raised.
     """
     cases: list[ReferenceAnswer] = []
-    for request in select_requests(requests):
+    for request in requests:
         if stop():
             return []
         try:
@@ -118,32 +240,35 @@ def check_batch_invariance(
     """
     import numpy as np
 
-    token_count = sum(len(case.tokens) for case in cases)
     deviation = float(np.median([case.logits.std(axis=-1).mean() for case in cases]))
-    noise = measured_change = 0.0
-    failed: dict[str, str] = {}
+    result = BatchInvariance(SEQUENTIAL, len(cases), sum(len(case.tokens) for case in cases))
     try:
         noise = max(_largest_shift(case.logits, logits) for case, logits in zip(cases, padded(cases), strict=False))
     except Exception as error:
         if metal_fault(error) is not None:
             raise
-        measured_change, reason = float("inf"), one_line(error)
-    else:
-        measured_change, reason = noise, f"padding alone moves its logits by {noise:.3g} of a spread of {deviation:.3g}"
-    if measured_change > MAX_NOISE_SHARE * deviation:
-        return BatchInvariance(SEQUENTIAL, len(cases), token_count, noise, dict.fromkeys(modes, reason))
+        return replace(
+            result, failed=dict.fromkeys(modes, one_line(error)), repeatable=isinstance(error, RashomonError)
+        )
+    result = replace(result, noise=noise)
+    if noise > MAX_NOISE_SHARE * deviation:
+        reason = f"padding alone moves its logits by {noise:.3g} of a spread of {deviation:.3g}"
+        return replace(result, failed=dict.fromkeys(modes, reason))
+    failed: dict[str, str] = {}
     for name, mode in modes.items():
         try:
-            pairs = zip(cases, mode(cases), strict=True)
+            pairs = list(zip(cases, mode(cases), strict=True))
             reason = next(filter(None, (_difference(case, logits, noise) for case, logits in pairs)), "")
+            shift = max(_largest_shift(case.logits, np.asarray(logits)) for case, logits in pairs)
         except Exception as error:
             if metal_fault(error) is not None:
                 raise
-            reason = one_line(error)
+            reason, shift = one_line(error), 0.0
+            result = replace(result, repeatable=result.repeatable and isinstance(error, RashomonError))
         if not reason:
-            return BatchInvariance(name, len(cases), token_count, noise, failed)
+            return replace(result, way=name, failed=failed, shift=shift)
         failed[name] = reason
-    return BatchInvariance(SEQUENTIAL, len(cases), token_count, noise, failed)
+    return replace(result, failed=failed)
 
 
 class ForcedAnswer:
@@ -172,6 +297,49 @@ class LogitsRecorder:
     def __call__(self, tokens: Any, logits: Any) -> Any:
         self.logits.append(_to_numpy(logits))
         return logits
+
+
+def _media(request: Request) -> tuple[Media, ...]:
+    return tuple(part for message in request.messages for part in message.parts if isinstance(part, Media))
+
+
+def _confirming_requests(requests: Sequence[Request]) -> tuple[Request, list[Request]]:
+    """Return a request to compare, and its neighbours in the batch: one with other media, and one with the same.
+
+    The first shows whether media of different requests are kept apart, the second whether what is shared is the same.
+    """
+    media = [_media(request) for request in requests]
+    pairs = [(media.index(parts), number) for number, parts in enumerate(media) if media.index(parts) < number]
+    sibling, compared = next((pair for pair in pairs if media[pair[0]]), pairs[0] if pairs else (0, 0))
+    others = [number for number, parts in enumerate(media) if parts != media[compared]]
+    other = next((number for number in others if media[number]), others[0] if others else None)
+    neighbours = [number for number in (other, sibling) if number is not None and number != compared]
+    return requests[compared], [requests[number] for number in neighbours]
+
+
+def _shortened(request: Request) -> Request:
+    tokens = min(request.decoding.max_tokens, CONFIRMED_TOKENS)
+    return replace(request, decoding=replace(request.decoding, max_tokens=tokens))
+
+
+def _parse(stored: StoredCheck) -> BatchInvariance | None:
+    """Return a stored result; None for a damaged one."""
+    match stored.result:
+        case {
+            "way": str(way),
+            "cases": int(cases),
+            "tokens": int(tokens),
+            "noise": noise,
+            "shift": shift,
+            "failed": dict(failed),
+        } if all(map(is_measure, (cases, tokens, noise, shift))) and _are_texts([*failed, *failed.values()]):
+            result = BatchInvariance(way, cases, tokens, float(noise), failed, shift=float(shift))
+            return replace(result, key=stored.key, checked_at=stored.at)
+    return None
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _to_numpy(logits: Any) -> Any:

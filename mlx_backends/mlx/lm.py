@@ -19,9 +19,10 @@ from mlx_backends.core.batch_invariance import (
     BatchInvariance,
     ForcedAnswer,
     LogitsRecorder,
+    ModeCheck,
     ReferenceAnswer,
-    check_batch_invariance,
-    reference_answers,
+    length_class,
+    select_prepared,
 )
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
@@ -31,6 +32,7 @@ from mlx_backends.core.prompts.text_prompt import TextPrompter
 from mlx_backends.mlx.lm_batch import TextRow, make_rows
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
+from mlx_backends.models.memory_estimate import device_name
 
 WIDTH = 8
 """Requests answered in a batch, by a model that is proven to answer them as it does alone."""
@@ -135,10 +137,15 @@ class LMBackend(Backend):
             return None
         repeating = self._recovery.repeating
         with redirect_stdout(sys.stderr):
-            if not (cases := reference_answers(requests, repeating(self._case), stop)):
+            selected, longest = select_prepared(requests, lambda request: len(self._row(request).prompt))
+            if not selected:
                 return None
             modes: dict[str, AnsweringMode] = {BATCHED: repeating(partial(self._forced, self._width))}
-            self.invariance = check_batch_invariance(cases, repeating(self._padded), modes)
+            conditions = {"width": self._width, "prompt_tokens": length_class(longest), "gpu": device_name()}
+            check = ModeCheck(selected, repeating(self._case), repeating(self._padded), modes, conditions, stop)
+            self.invariance = check.run(self.stored_checks)
+        if self.invariance is None:
+            return None
         if self.invariance.way == SEQUENTIAL:
             self._set_width(1)
         return self.invariance

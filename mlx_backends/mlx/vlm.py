@@ -19,9 +19,10 @@ from mlx_backends.core.batch_invariance import (
     SEQUENTIAL,
     AnsweringMode,
     BatchInvariance,
+    ModeCheck,
     ReferenceAnswer,
-    check_batch_invariance,
-    reference_answers,
+    length_class,
+    select_prepared,
 )
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
@@ -38,7 +39,7 @@ from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
 from mlx_backends.mlx.vision_cache import encoder_identity
-from mlx_backends.models.memory_estimate import least_caches
+from mlx_backends.models.memory_estimate import device_name, least_caches
 
 if TYPE_CHECKING:
     from mlx_backends.mlx.batched import BatchedAnswers
@@ -192,14 +193,19 @@ class VLMBackend(Backend):
         self.use_sequential_mode()
         repeating, forcing = self._recovery.repeating, self._teacher_forcing
         with redirect_stdout(sys.stderr):
-            if not (cases := reference_answers(requests, repeating(forcing.case), stop)):
+            selected, longest = select_prepared(requests, repeating(self._prompt_tokens))
+            if not selected:
                 return None
             modes: dict[str, AnsweringMode] = {}
-            if (width := self._width(requests, [case.request for case in cases])) > 1:
+            if (width := self._width(requests, selected)) > 1:
                 modes[BATCHED_SHARED] = repeating(forcing.mode(width, share=True))
                 modes[BATCHED] = repeating(forcing.mode(width, share=False))
             modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
-            self.invariance = check_batch_invariance(cases, repeating(forcing.padded), modes)
+            conditions = {"width": width, "prompt_tokens": length_class(longest), "gpu": device_name()}
+            check = ModeCheck(selected, repeating(forcing.case), repeating(forcing.padded), modes, conditions, stop)
+            self.invariance = check.run(self.stored_checks)
+            if self.invariance is None:
+                return None
             if self.invariance.way in (BATCHED_SHARED, SEQUENTIAL_SHARED):
                 self.invariance = replace(self.invariance, lacks=self._lacks())
             if self.invariance.way != SEQUENTIAL:
@@ -341,6 +347,9 @@ class VLMBackend(Backend):
         from mlx.utils import tree_flatten
 
         return sum(value.nbytes for _, value in tree_flatten(self._model.parameters()))
+
+    def _prompt_tokens(self, request: Request) -> int:
+        return len(self._preprocessor.inputs(request).content)
 
     def _lacks(self) -> str:
         """Return in a sentence how this model is limited in reusing shared prefixes; empty where it is not."""

@@ -199,6 +199,11 @@ def device_info() -> Mapping[str, Any]:
     return info if isinstance(info, dict) else {}
 
 
+def device_name() -> str:
+    """Return MLX's name of the device it computes on; empty where it has none."""
+    return str(device_info().get("device_name", ""))
+
+
 def working_set(device: Mapping[str, Any]) -> int | None:
     """Return Metal's recommended working set in bytes, from MLX's device information; None where that has no usable value."""
     exact = device.get(_WORKING_SET)

@@ -20,9 +20,10 @@ from mlx_backends.core.batch_invariance import (
     BATCHED,
     SEQUENTIAL,
     BatchInvariance,
+    ModeCheck,
     ReferenceAnswer,
-    check_batch_invariance,
-    reference_answers,
+    length_class,
+    select_prepared,
 )
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
@@ -132,11 +133,16 @@ class TorchBackend(Backend):
         self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
     ) -> BatchInvariance | None:
         self.use_sequential_mode()
-        if not (cases := reference_answers(requests, self._case, stop)):
+        selected, longest = select_prepared(requests, lambda request: len(self._preprocessor.inputs(request).ids))
+        if not selected:
             return None
-        width = self._width(requests, cases)
+        width = self._width(requests, 2 * longest)
         modes = {BATCHED: lambda cases: self._force_batches(cases, width)} if width > 1 else {}
-        self.invariance = check_batch_invariance(cases, self._padded, modes)
+        conditions = {"width": width, "prompt_tokens": length_class(longest), "gpu": gpu_name(self.info.device)}
+        check = ModeCheck(selected, self._case, self._padded, modes, conditions, stop)
+        self.invariance = check.run(self.stored_checks)
+        if self.invariance is None:
+            return None
         if self.invariance.way != SEQUENTIAL:
             self.capacity = width
         return self.invariance
@@ -272,9 +278,8 @@ class TorchBackend(Backend):
         if batch.error is not None:
             raise batch.error
 
-    def _width(self, requests: Sequence[Request], cases: Sequence[ReferenceAnswer]) -> int:
-        """Return how many of ``requests`` fit next to the model, allowing for a prompt twice as long as those checked."""
-        longest = 2 * max(len(self._preprocessor.inputs(case.request).ids) for case in cases)
+    def _width(self, requests: Sequence[Request], longest: int) -> int:
+        """Return how many of ``requests`` fit next to the model, allowing for prompts of ``longest`` tokens."""
         return memory_estimate.batch_width(
             self._config,
             self._model.get_memory_footprint(),
@@ -309,3 +314,12 @@ def gpu_memory(device: str, *, loaded: bool = False) -> dict[str, Any]:
 
     free_bytes, _ = torch.cuda.mem_get_info()
     return {"total_memory": free_bytes + (torch.cuda.memory_reserved() if loaded else 0)}
+
+
+def gpu_name(device: str) -> str:
+    """Return the name of the GPU that PyTorch computes on; empty on other devices."""
+    if device != "cuda":
+        return ""
+    import torch
+
+    return str(torch.cuda.get_device_name())

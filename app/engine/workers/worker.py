@@ -58,7 +58,8 @@ from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.sight_check import ReplaceableMedia, check_sight, sight_requests
+from mlx_backends.sight_check import ReplaceableMedia, sight_requests, stored_or_checked_sight
+from mlx_backends.stored_checks import StoredChecks
 
 INTERRUPTED = 130
 PROBE_REQUESTS = 32
@@ -249,7 +250,7 @@ class Worker:
         self._note(store, "loading", "checking that the model sees its images")
         with InFlight(store.folder, width, asdict(backend.info)) as in_flight:
             in_flight.note([(instance, request) for instance, request in pending if request in selected])
-            result = check_sight(backend, media, selected, self.stopped.is_set)
+            result = stored_or_checked_sight(backend, media, selected, backend.stored_checks, self.stopped.is_set)
         self._note(store, "running")
         if result is not None:
             store.change_meta("sight", lambda known: [*(known or []), {"at": time.time(), **asdict(result)}])
@@ -323,6 +324,10 @@ class Worker:
                     self.backend = load_backend(
                         model, media, force=self.job.force, remote=options, max_in_flight=self.job.width
                     )
+                    if type(self.backend).__module__.startswith(
+                        "mlx_backends."
+                    ):  # another package's code has no digest
+                        self.backend.stored_checks = StoredChecks(asdict(self.backend.info))
         return self.backend
 
     @contextmanager
