@@ -43,6 +43,9 @@ class FunctionJudge(Judge):
 
     benchmarks: tuple[str, ...]
 
+    def prepare(self) -> None:
+        """Do at once what would delay the first verdict, such as compiling patterns. It may be called in another thread."""
+
     @abstractmethod
     def judge(self, record: Record) -> Verdict:
         """Return the verdict on ``record.answer``, which is there and is not an error."""

@@ -137,6 +137,9 @@ class Engine(ABC):
         """Return :attr:`EngineInfo.engine` of ``model``, without reading its weights. Raises as :meth:`describe`."""
         return self.describe(model).engine
 
+    def import_libraries(self, model: str) -> None:  # noqa: B027 - most engines have none worth the haste
+        """Import what :meth:`load` will need for ``model``, and start the processes that it needs, without loading anything."""
+
     @abstractmethod
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         """Return the backend that answers as ``model``; ``media`` finds the file of a medium.

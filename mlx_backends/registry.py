@@ -55,6 +55,11 @@ def engine_name(model: str) -> str:
     return get_engine(model).engine_name(model)
 
 
+def import_libraries(model: str) -> None:
+    """Import what :func:`load_backend` will need for ``model``. Raises as :func:`describe`, or what an import raises."""
+    get_engine(model).import_libraries(model)
+
+
 def load_backend(
     model: str,
     media: MediaPath,

@@ -81,6 +81,10 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
 
     Options override the spec file. `rashomon --batch` is the same as `rashomon batch`.
     """
+    from app.engine.workers import standby
+
+    if not options["dry_run"]:
+        standby.start(standby.first_model(spec, options["model"]))
     from app.commands.batch import ExecutionOptions
     from app.commands.batch import batch as run_batch
     from app.system.paths import typed_path

@@ -20,8 +20,13 @@ from app.cli.options import as_json, display
     flag_value="rashomon-report.txt",
     help="Measure this machine and write a report without personal data; default: rashomon-report.txt.",
 )
+@click.option(
+    "--forget-checks",
+    is_flag=True,
+    help="Forget the stored batch-invariance and sight checks of all models, so that the next runs repeat them.",
+)
 @click.pass_obj
-def doctor(workspace: Any, /, run: str | None, as_json: bool, report: str | None) -> int:
+def doctor(workspace: Any, /, run: str | None, as_json: bool, report: str | None, forget_checks: bool) -> int:
     """Check this machine or a run, and suggest fixes.
 
     With RUN, the run's database is checked for damage.
@@ -30,7 +35,7 @@ def doctor(workspace: Any, /, run: str | None, as_json: bool, report: str | None
     """
     from app.commands.doctor import doctor as run_doctor
 
-    return run_doctor(workspace, run, as_json=as_json, report=report)
+    return run_doctor(workspace, run, as_json=as_json, report=report, forget=forget_checks)
 
 
 @click.command(

@@ -228,6 +228,7 @@ def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[
         options.accept_engine,
         restarts=spec.restarts if options.restarts is None else options.restarts,
         until_width=options.until_width,
+        model=spec.model,
     )
 
 

@@ -10,15 +10,22 @@ from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean
 from benchmarks.errors import SpecError
+from mlx_backends.stored_checks import forget_checks
 
 
-def doctor(workspace: Workspace, run: str | None = None, *, as_json: bool, report: str | None = None) -> int:
+def doctor(
+    workspace: Workspace, run: str | None = None, *, as_json: bool, report: str | None = None, forget: bool = False
+) -> int:
     """Check this machine, or one run, and print the results; return 1 if something does not work. Advice is no failure.
 
-    ``report`` is the name of a file for a report on this machine. Raises SpecError, StoreError.
+    ``report`` is the name of a file for a report on this machine. With ``forget``, the stored checks of models are forgotten
+    first. Raises SpecError, StoreError.
     """
     if report is not None and run is not None:
         raise SpecError("a report is on the machine, not on a run; leave out the run's name, or --report.")
+    if forget:
+        count = forget_checks()
+        print(f"forgot {count} stored checks; the next run of each model repeats them.", file=sys.stderr)
     if run is None:
         results = list(examine(workspace))
     else:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
+from app.report.checks import stored_check
 from app.report.headline import has_only_own_rows, headline, other_tables_note, without_paper
 from app.report.judge_selection import judged_records, present_judges, resolve_judge, resolve_panel
 from app.report.media import media_path, preview_media
@@ -121,10 +122,12 @@ def _answering_modes(folder: Path) -> Iterator[str]:
             yield "each answer was computed separately (--exact)"
         for sight in store.meta("sight", [])[-1:]:
             yield _sight_line(sight)
+            yield from stored_check(sight, "image")
         for proof in store.meta("canary", []):
             noise = f"padding moves a logit by {proof['noise']:.2g}"
             compared = f"compared with sequential answers on {proof['cases']} requests and {proof['tokens']} tokens"
             yield f"{proof['model']} answered {proof['way']}: {compared}, where {noise}"
+            yield from stored_check(proof, "token")
             for way, reason in proof["failed"].items():
                 yield f"not {way}: {reason}"
             if proof.get("lacks"):

@@ -35,6 +35,7 @@ def examine(workspace: Workspace) -> Iterator[CheckResult]:
         contents.data,
         contents.demo,
         contents.device,
+        contents.checks,
         access.network,
         access.hub,
         access.keys,

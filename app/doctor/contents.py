@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from itertools import islice
+
 from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
 from benchmarks.errors import RashomonError
 from benchmarks.registry import benchmark_names
 
+_MAX_LISTED = 5
 _SUGGESTED_MODEL = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
 
 
@@ -93,6 +97,22 @@ def demo(workspace: Workspace) -> CheckResult:
     except (RashomonError, OSError) as error:
         return CheckResult("demo", False, str(error), "install Rashomon again; the demo's model is part of it.")
     return CheckResult("demo", True, "its model is installed, in 4-bit and bf16; `rashomon demo` runs it")
+
+
+def checks(workspace: Workspace) -> CheckResult:
+    """List the models whose stored checks the runs of this machine rest on."""
+    from mlx_backends.stored_checks import checks_path, read_checks
+
+    stored = [check for check in read_checks() if check.is_of_this_machine]
+    if not stored:
+        return CheckResult("checks", True, "none stored; the first run of each model checks how it may be answered")
+    newest: dict[str, str] = {}
+    for check in stored:
+        newest.setdefault(check.model, time.strftime("%Y-%m-%d", time.localtime(check.at)))
+    listed = ", ".join(f"{model} ({day})" for model, day in islice(newest.items(), _MAX_LISTED))
+    more = f" and {len(newest) - _MAX_LISTED} more" if len(newest) > _MAX_LISTED else ""
+    message = f"{len(stored)} stored of {listed}{more}, in {checks_path()}"
+    return CheckResult("checks", True, f"{message}; `rashomon doctor --forget-checks` forgets them")
 
 
 def device(workspace: Workspace) -> CheckResult:

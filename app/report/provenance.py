@@ -9,6 +9,7 @@ from typing import Any
 import tomli_w
 
 from app.engine.plan import without_none
+from app.report.checks import stored_check
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY, ExcludedInstances
@@ -36,6 +37,7 @@ def read_provenance(folder: Path) -> dict[str, Any]:
             },
             "engines": store.engines(),
             "judges": store.meta("judges", {}),
+            "checks": {"sight": store.meta("sight", [])[-1:], "batches": store.meta("canary", [])},
             EXCLUDED_KEY: ExcludedInstances.load(store).to_json(),
             "answers without digests": store.undigested or 0,
         }
@@ -93,6 +95,9 @@ def _lines(provenance: Mapping[str, Any]) -> list[str]:
             lines.append(f"  environment: {', '.join(f'{name}: {value}' for name, value in environment.items())}")
         if engine.get("weights_bytes"):
             lines.append(f"  weights: {engine['weights_bytes']} bytes")
+    for proof in provenance["checks"]["batches"]:
+        lines.append(f"{proof['model']} answered {proof['way']}")
+        lines += [f"  {line}" for line in stored_check(proof, "token")]
     if undigested := provenance["answers without digests"]:
         lines.append(f"written without digests: {undigested} answers; `rashomon doctor RUN` says what that means")
     for judge in provenance["judges"]:

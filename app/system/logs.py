@@ -52,9 +52,9 @@ class Log:
             self._file.write(line.encode("utf-8", "backslashreplace"))
             self._file.flush()
 
-    def pump(self, writer: str) -> Pump:
-        """Return a pipe whose lines become records of ``writer``."""
-        return Pump(self, writer)
+    def pump(self, writer: str, read: int | None = None) -> Pump:
+        """Return a pipe whose lines become records of ``writer``; ``read`` is the reading end of one that exists."""
+        return Pump(self, writer, read)
 
     def close(self) -> None:
         """Close the file; later lines from a pump are lost."""
@@ -63,14 +63,21 @@ class Log:
 
 
 class Pump:
-    """A pipe into a log. ``fileno`` is the writing end for the started process; a context manager around the start."""
+    """A pipe into a log. ``fileno`` is the writing end for the started process; a context manager around the start.
 
-    def __init__(self, log: Log, writer: str) -> None:
+    Given the reading end ``read`` of a pipe, it has no writing end.
+    """
+
+    def __init__(self, log: Log, writer: str, read: int | None = None) -> None:
         self._log, self._writer = log, writer
-        self._read, self._write = os.pipe()
+        self._write: int | None = None
+        if read is None:
+            read, self._write = os.pipe()
+        self._read = read
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def fileno(self) -> int:
+        assert self._write is not None
         return self._write
 
     def __enter__(self) -> Pump:
@@ -80,7 +87,8 @@ class Pump:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._write)  # the process has its own copy
+        if self._write is not None:
+            os.close(self._write)  # the process has its own copy
 
     def finish(self) -> None:
         """Wait for the log of a process that has ended, for at most a second, since a child of it may keep the pipe open."""

@@ -33,6 +33,11 @@ def run_decoder(task: str, name: str, data: bytes, **request: Any) -> Iterator[M
         raise MediaError(name, refusal)
 
 
+def start_decoder() -> None:
+    """Start the child process for images, without waiting for it."""
+    _decoder().start({"task": "image"})
+
+
 @cache
 def _decoder() -> BoundedProcess:
     return BoundedProcess("benchmarks.media.decoder_process")

@@ -93,6 +93,11 @@ class BoundedProcess:
                 self.close()
                 raise
 
+    def start(self, request: Mapping[str, Any]) -> None:
+        """Start the child and have it import the libraries of such a request, without waiting for it."""
+        with self._lock, contextlib.suppress(OSError):  # the first request reports what is wrong
+            _send(self._started(), {**request, "start": True})
+
     def close(self) -> None:
         """Kill the child."""
         if self._child is not None and self._owner == os.getpid():
@@ -168,6 +173,10 @@ def serve(handle: Handler, prepare: Callable[[dict[str, Any]], None]) -> None:
     """
     with socket.socket(fileno=os.dup(0)) as link:
         while (request := _read(link)) is not None:
+            if request.pop("start", False):
+                with contextlib.suppress(Exception):  # which the first request repeats
+                    prepare(request)
+                continue
             file = _receive_file(link) if request.pop("file") else None
             seconds, memory, renewed = (request.pop(name) for name in ("seconds", "memory", "renewed"))
             try:

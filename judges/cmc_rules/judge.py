@@ -23,6 +23,9 @@ class Match(FunctionJudge):
     caveat = "an approximation by rule, which labels about nine answers in ten as people do"
     description = "five labels by rule: finds the answer's final commitment and compares it with the references"
 
+    def prepare(self) -> None:
+        import judges.cmc_rules.decision  # noqa: F401
+
     def judge(self, record: Record) -> Verdict:
         # Imported here because the rules' patterns take 0.15 s to compile, and most commands judge nothing.
         from judges.cmc_rules.decision import label_answer

@@ -6,9 +6,11 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 
 from benchmarks.errors import ModelError
+from benchmarks.media.decoder import start_decoder
 from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.core.error_text import one_line
+from mlx_backends.core.prompts.template_process import start_renderer
 from mlx_backends.mlx.patches import patch_names
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
@@ -30,9 +32,17 @@ class MLXEngine(Engine):
     def engine_name(self, model: str) -> str:
         return inspect(resolve(model)).engine
 
+    def import_libraries(self, model: str) -> None:
+        model_info = inspect(resolve(model))
+        _start_processes(model_info)
+        from mlx_backends.mlx.load import import_libraries
+
+        import_libraries(model_info.engine)
+
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         """Load ``model``. Raises ModelError for one that cannot be loaded, or does not fit in memory without ``force``."""
         model_info = inspect(resolve(model))
+        _start_processes(model_info)
         from mlx_backends.mlx.load import check_supported, check_text_supported
         from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
         from mlx_backends.mlx.metal.memory_limits import MemoryLimits
@@ -48,6 +58,13 @@ class MLXEngine(Engine):
             )
         MemoryLimits.here().set()
         return FaultRecovery().repeat(lambda: _load(model_info, media, options.max_in_flight))
+
+
+def _start_processes(model: ModelInfo) -> None:
+    """Start the processes that render templates and decode images; they import their libraries while this one does."""
+    start_renderer()
+    if "image" in model.takes:
+        start_decoder()
 
 
 def _load(model: ModelInfo, media: MediaPath, width: int | None) -> Backend:

@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,18 @@ def check_text_supported(path: Path) -> None:
             f"{model_name(path)} is a text-only model of type {declared!r}, which this version of mlx-lm does not know; "
             "update mlx-lm or choose another model."
         )
+
+
+def import_libraries(engine: str) -> None:
+    """Import what loading and answering need, for ``engine`` "mlx-vlm" or "mlx-lm"."""
+    modules = (
+        ("mlx_vlm", "mlx_backends.mlx.vlm", "mlx_backends.mlx.batched")
+        if engine == "mlx-vlm"
+        else ("mlx_lm", "mlx_backends.mlx.lm")
+    )
+    with contained():
+        for module in modules:
+            import_module(module)
 
 
 def load(path: Path) -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from pathlib import Path
 from unittest.mock import patch
 
-from app.engine.workers import supervise
+from app.engine.workers import standby, supervise
 from app.engine.workers.worker import Worker
 from app.main import main
 from benchmarks.errors import RashomonError
@@ -47,6 +47,7 @@ def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
         patch.object(sys, "argv", ["rashomon"]),
         patch.object(sys, "stdin", nothing),
         patch.object(supervise.Supervisor, "_run_worker", work_here),
+        patch.object(standby, "start", lambda model: None),
     ):
         os.chdir(home)
         try:

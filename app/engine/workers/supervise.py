@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from app.engine.progress import Display
+from app.engine.workers import standby
 from app.engine.workers.keep_awake import keep_awake
 from app.engine.workers.recovery import recover, restartable_cause
 from app.store.run import RunStore
@@ -59,10 +58,16 @@ class Job:
     """The number of restarts, without an answer in between, of a worker that runs out of memory or loses the GPU."""
     until_width: float | None = None
     """The interval width of every condition at which the answering stops early; None for no early stop."""
+    model: str = ""
+    """The model that answers, to which a standby worker must belong."""
 
     def command(self) -> list[str]:
-        """Return the worker's command line; its only argument is the job as JSON."""
-        return [sys.executable, "-P", "-m", "app.engine.workers.worker", json.dumps(asdict(self), default=str)]
+        """Return the worker's command line; its only argument is the job."""
+        return standby.worker_command(self.to_json())
+
+    def to_json(self) -> str:
+        """Return the job as one line of JSON."""
+        return json.dumps(asdict(self), default=str)
 
     @classmethod
     def from_json(cls, text: str) -> Job:
@@ -111,6 +116,7 @@ class Supervisor:
                         worst_code = max(worst_code, self._run_job(job))
         finally:
             self._end_worker()
+            standby.discard()
             for number, handler in before.items():
                 signal.signal(number, handler)
         return INTERRUPTED if self.interrupted else worst_code
@@ -139,16 +145,21 @@ class Supervisor:
 
     def _run_worker(self, job: Job) -> _End:
         log = Log(job.runs[0], _LOG)
-        with log.pump("worker") as pump:
-            # In its own session, so that Ctrl-C reaches only this process; with a pipe as input, so that it ends with us.
-            self._worker = worker = subprocess.Popen(
-                job.command(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=pump.fileno(),
-                start_new_session=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            )
+        if (waiting := standby.hand_over(job.model, job.to_json())) is not None:
+            self._worker = worker = waiting.process
+            with log.pump("worker", waiting.errors) as pump:
+                pass
+        else:
+            with log.pump("worker") as pump:
+                # In its own session, so that Ctrl-C reaches only this process; with a pipe as input, so that it ends with us.
+                self._worker = worker = subprocess.Popen(
+                    job.command(),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=pump.fileno(),
+                    start_new_session=True,
+                    env=standby.worker_environment(),
+                )
         if self.interrupted:  # before there was a worker
             worker.send_signal(signal.SIGTERM)
         while worker.poll() is None:

@@ -1,8 +1,8 @@
 """Worker process: answers and judges the runs of one model, one after the other, and frees its memory by ending.
 
-It is started by :mod:`app.engine.workers.supervise` and reports through the runs' stores; as it ends, it writes one line of
-JSON with its outcome to standard output. It stops at the next answer when it is interrupted, or when its parent closes its
-standard input.
+It is started by :mod:`app.engine.workers.supervise`, or in advance by :mod:`app.engine.workers.standby`, and reports through the
+runs' stores; as it ends, it writes one line of JSON with its outcome to standard output. It stops at the next answer when it is
+interrupted, or when its parent closes its standard input.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from queue import SimpleQueue
 
 from app.engine import stopping_rule
 from app.engine.in_flight import InFlight, remove_leftover
@@ -35,6 +36,7 @@ from app.engine.loop import AnswerLoop, first_requests, judge_pending
 from app.engine.run_control import is_paused
 from app.engine.workers.device_lock import acquire_device
 from app.engine.workers.recovery import suspects
+from app.engine.workers.standby import STANDBY
 from app.engine.workers.supervise import Job
 from app.run_spec import RunSpec, parse
 from app.store.locks import FileLock, busy_message
@@ -57,7 +59,7 @@ from mlx_backends.core.metal_faults import DeviceLostError, MetalFault, metal_fa
 from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
-from mlx_backends.registry import describe, load_backend
+from mlx_backends.registry import describe, import_libraries, load_backend
 from mlx_backends.sight_check import ReplaceableMedia, sight_requests, stored_or_checked_sight
 from mlx_backends.stored_checks import StoredChecks
 
@@ -220,6 +222,8 @@ class Worker:
             self._note(store, "running")
             if suspect_ordinals := suspects(store):
                 answer(suspect_ordinals, 1)
+            for function in functions:  # while the model works
+                threading.Thread(target=function.prepare, daemon=True).start()
             self._check_sight(store, backend, media, protocol, width)
             invariance: BatchInvariance | None = None
             probed = spec.exact or not backend.info.needs_device
@@ -369,8 +373,8 @@ class Worker:
 
 
 def main() -> None:
-    """Run the worker process, whose only argument is the job."""
-    job = Job.from_json(sys.argv[1])
+    """Run the worker process, whose argument is the job; or ``--standby`` and a model, and the job comes on standard input."""
+    job = _wait_for_job(sys.argv[2]) if sys.argv[1] == STANDBY else Job.from_json(sys.argv[1])
     # Libraries print, but only the report may go through the pipe to the parent.
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -406,6 +410,24 @@ def main() -> None:
     with suppress(OSError):
         sys.stderr.flush()
     os._exit(code)
+
+
+def _wait_for_job(model: str) -> Job:
+    """Import what will load ``model``, then return the job from standard input. End the process if the parent ends first."""
+    lines: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read_job, args=(lines,), daemon=True).start()
+    with suppress(Exception):  # the job's worker reports what is wrong
+        import_libraries(model)
+    return Job.from_json(lines.get().decode())
+
+
+def _read_job(lines: SimpleQueue[bytes]) -> None:
+    data = b""
+    while not data.endswith(b"\n"):
+        if not (piece := os.read(0, 65536)):
+            os._exit(INTERRUPTED)
+        data += piece
+    lines.put(data)
 
 
 def _watch_parent(worker: Worker) -> None:

@@ -98,9 +98,19 @@ class _Proof(TypedDict, total=False):
     noise: float
     failed: dict[str, str]
     lacks: str
+    shift: float
+    key: str
+    checked_at: float | None
+    confirmed: int
 
 
-class _Sight(TypedDict):
+class _StoredSight(TypedDict, total=False):
+    key: str
+    checked_at: float | None
+    confirmed: int
+
+
+class _Sight(_StoredSight):
     at: float
     requests: int
     images: int
@@ -187,6 +197,8 @@ def meta_value(key: str, text: Any) -> Any:
         _validate(kind, value)
     if key == "created" and not 0 <= value < _YEAR_9999:
         raise ValueError("it is no time")
+    if key in ("canary", "sight") and not all(0 <= (check.get("checked_at") or 0) < _YEAR_9999 for check in value):
+        raise ValueError("a check has no time")
     if key == "spec" and not value.get("judge"):
         raise ValueError("it names no judge")
     if key == "data" and value is not None and "\0" in value:

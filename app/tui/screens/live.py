@@ -14,6 +14,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from app.report.checks import stored_check
 from app.report.render import cell_text
 from app.report.running_accuracy import accuracy, overall_accuracy
 from app.report.throughput import duration
@@ -230,6 +231,7 @@ class LiveScreen(RashomonScreen):
         if newest.canary and newest.canary.get("way") != "one at a time":
             compared = f"{newest.canary.get('cases')} requests and {newest.canary.get('tokens')} tokens"
             remarks.append(f"answered {newest.canary.get('way')}: same answers as one at a time on {compared}")
+            remarks[-1] += "".join(f" ({line})" for line in stored_check(newest.canary, "token"))
         return remarks[-2:]
 
     # --- actions ---------------------------------------------------------------------------------

@@ -62,6 +62,11 @@ class BoundedTemplate:
         return reply, text.decode("utf-8", "surrogatepass")
 
 
+def start_renderer() -> None:
+    """Start the child process, whose libraries take a second to import, without waiting for it."""
+    _renderer().start({})
+
+
 def bound_templates() -> None:
     """Make transformers and mlx-vlm render every chat template in the child process, for the rest of this process.
 
