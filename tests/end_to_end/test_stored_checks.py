@@ -1,0 +1,65 @@
+"""Runs that rest on a stored check: answers as with a fresh one and with ``--exact``; it can be seen and forgotten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.store.run import RunStore
+from tests.support.command import Rashomon
+from tests.support.fp32 import in_fp32
+from tests.support.tiny_models import TEXTS
+from tests.support.tiny_qwen3 import build_tiny_vlm
+
+
+@pytest.fixture
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.mark.usefixtures("own_state")
+def test_runs_with_and_without_a_stored_check_give_equal_answers(rashomon: Rashomon, tmp_path: Path) -> None:
+    model = in_fp32(build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False))
+    options = ("--batch", "--benchmark", "cmc-bench", "--model", str(model), "--limit", "4", "--max-tokens", "4")
+    samples = {}
+    for name, more in (("fresh", ()), ("stored", ()), ("exact", ("--exact",))):
+        rashomon.run(
+            *options, *more, "--temperature", "0", "--max-pixels", "20000", "--name", name, "--display", "none"
+        )
+        rashomon.run("export", name, "--canonical", "--format", "json", "--out", tmp_path / name)
+        samples[name] = (tmp_path / name / "samples.jsonl").read_text("utf-8")
+    assert samples["fresh"] == samples["stored"] == samples["exact"]
+
+    fresh, stored = (batch_check(rashomon, name) for name in ("fresh", "stored"))
+    assert (fresh["confirmed"], stored["confirmed"] > 0) == (0, True)
+    evidence = ("way", "key", "checked_at", "noise", "cases", "tokens", "failed")
+    assert [fresh[name] for name in evidence] == [stored[name] for name in evidence]
+    key = fresh["key"][:12]
+    assert f"stored check {key} of " in rashomon.run("show", "stored").stdout
+    assert f"stored check {key} of " in rashomon.run("show", "stored", "--spec").stdout
+    assert "confirmed by this run" not in rashomon.run("show", "fresh").stdout
+
+    (listed,) = (check for check in json.loads(rashomon.run("doctor", "--json").stdout) if check["what"] == "checks")
+    assert listed["ok"]
+    assert model.name in listed["told"]
+    assert "forgot 2 stored checks" in rashomon.run("doctor", "--forget-checks").stderr
+    rashomon.run(*options, "--temperature", "0", "--name", "again", "--display", "none")
+    again = batch_check(rashomon, "again")
+    assert (again["confirmed"], again["checked_at"] > fresh["checked_at"]) == (0, True)
+
+
+def batch_check(rashomon: Rashomon, run: str) -> dict[str, Any]:
+    with RunStore.read(rashomon.workspace / "runs" / run) as store:
+        (check,) = store.meta("canary")
+    return dict(check)
+
+
+@pytest.mark.parametrize("value", ['"today"', "-1", "1e300", "[]"])
+def test_received_run_with_a_time_that_is_none_is_damaged(value: str, rashomon: Rashomon) -> None:
+    from app.store.integrity.stored_values import meta_value
+
+    with pytest.raises(ValueError, match=r"time|checked_at"):
+        meta_value("canary", f'[{{"way": "in batches", "key": "k", "checked_at": {value}}}]')
