@@ -82,11 +82,14 @@ def start(model: str | None) -> None:
 def hand_over(model: str, job: str) -> StandbyWorker | None:
     """Give a job, one line of JSON, to the standby worker for ``model``, and return it; the caller owns it from now on.
 
-    None if there is none. One for another model is ended: it has imported libraries that may change the answers of this one.
+    None if there is none. One for another local model is ended: it takes memory, and has imported libraries that may change the
+    answers of this one. During a remote model or a policy it goes on waiting.
     """
     global _worker
+    if _worker is None or (_worker.model != model and ":" in model):
+        return None
     worker, _worker = _worker, None
-    if worker is None or (worker.model == model and worker.give(job)):
+    if worker.model == model and worker.give(job):
         return worker
     worker.discard()
     return None

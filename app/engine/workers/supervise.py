@@ -28,6 +28,7 @@ from app.system.logs import Log
 from app.system.paths import free_space
 from benchmarks.errors import StoreError
 from mlx_backends.options import RemoteOptions
+from mlx_backends.policy import PREFIX as POLICY
 
 POLL_SECONDS = 0.25
 STOP_SECONDS = 20.0
@@ -111,7 +112,9 @@ class Supervisor:
         worst_code = 0
         try:
             with keep_awake(), self.display:
-                for job in jobs:
+                for job, following in zip(jobs, [*jobs[1:], None], strict=True):
+                    if following is not None and job.model.startswith(POLICY):  # which leaves memory for it
+                        standby.start(following.model)
                     if not self.interrupted:
                         worst_code = max(worst_code, self._run_job(job))
         finally:

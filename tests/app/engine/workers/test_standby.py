@@ -57,6 +57,15 @@ def test_worker_of_another_model_is_ended(tmp_path: Path) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
+def test_worker_waits_during_a_policy(tmp_path: Path) -> None:
+    standby.start(str(tmp_path / "a"))
+    assert standby.hand_over("policy:uniform", Job((), ()).to_json()) is None
+    worker = standby.hand_over(str(tmp_path / "a"), Job((), ()).to_json())
+    assert worker is not None
+    assert json.loads(worker.process.communicate(timeout=WAIT_SECONDS)[0])["code"] == 0
+    os.close(worker.errors)
+
+
 def test_worker_that_died_is_replaced(tmp_path: Path) -> None:
     standby.start(str(tmp_path / "a"))
     assert standby._worker is not None
