@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from types import FrameType
 
@@ -112,7 +113,7 @@ class Supervisor:
         worst_code = 0
         try:
             with keep_awake(), self.display:
-                for job, following in zip(jobs, [*jobs[1:], None], strict=True):
+                for job, following in zip_longest(jobs, jobs[1:]):
                     if following is not None and job.model.startswith(POLICY):  # which leaves memory for it
                         standby.start(following.model)
                     if not self.interrupted:

@@ -374,14 +374,13 @@ class Worker:
 
 def main() -> None:
     """Run the worker process, whose argument is the job; or ``--standby`` and a model, and the job comes on standard input."""
-    job = _wait_for_job(sys.argv[2]) if sys.argv[1] == STANDBY else Job.from_json(sys.argv[1])
     # Libraries print, but only the report may go through the pipe to the parent.
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     faulthandler.enable()
     write_single_lines()
     sys.stdout = sys.stderr
-    worker = Worker(job)
+    worker = Worker(_wait_for_job(sys.argv[2]) if sys.argv[1] == STANDBY else Job.from_json(sys.argv[1]))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stopped.set())
     threading.Thread(target=_watch_parent, args=(worker,), daemon=True).start()
