@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request, Text
 from mlx_backends import stored_checks, user_state
-from mlx_backends.base import EngineInfo
+from mlx_backends.base import EngineInfo, no_media
 from mlx_backends.core.batch_invariance import (
     CONFIRMED_TOKENS,
     SEQUENTIAL,
@@ -26,13 +26,15 @@ from mlx_backends.core.batch_invariance import (
 )
 from mlx_backends.mlx.vlm import SEQUENTIAL_SHARED
 from mlx_backends.models.host import host_info
+from mlx_backends.registry import load_backend
 from mlx_backends.sight_check import ReplaceableMedia, SightCheck, sight_requests, stored_or_checked_sight
 from mlx_backends.stored_checks import StoredChecks, checks_path, forget_checks, read_checks
 from tests.mlx_backends.conftest import Pictures, request_of
 from tests.support.benchmark_requests import answers
 from tests.support.full_disk import no_room_above
 from tests.support.model_matrix import Subject, shrunk
-from tests.support.tiny_models import FAMILIES
+from tests.support.tiny_models import FAMILIES, TEXTS
+from tests.support.tiny_qwen3 import build_tiny_lm
 
 BATCH = "in a batch"
 INFO = EngineInfo("mlx-vlm", "tiny", weights="w", quantisation="4-bit", versions={"mlx": "1", "patches": "a,b"})
@@ -348,6 +350,26 @@ def test_answers_with_a_stored_check_equal_fresh_and_sequential_ones(family: str
 
 def answered(generations: dict[str, Generation]) -> dict[str, tuple[Any, ...]]:
     return {name: (generation.tokens, generation.error is None) for name, generation in generations.items()}
+
+
+def test_text_model_with_a_stored_check_answers_as_without(tmp_path: Path) -> None:
+    backend = load_backend(str(build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)), no_media)
+    requests = [
+        replace(request_of(Text(f"{number}: {'bar ' * (7 * number % 40)}?")), instance_id=str(number))
+        for number in range(12)
+    ]
+    backend.use_sequential_mode()
+    exact = answered(answers(backend, requests))
+    backend.stored_checks = StoredChecks(asdict(backend.info))
+    keys = []
+    for confirms in (False, True):
+        result = backend.choose_mode(requests)
+        assert result is not None
+        assert (result.way, bool(result.confirmed), backend.capacity > 1) == ("in batches", confirms, True)
+        assert answered(answers(backend, requests)) == exact
+        keys.append(result.key)
+    assert keys[0] == keys[1] != ""
+    backend.close()
 
 
 def test_patch_that_is_lost_leads_to_a_new_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
