@@ -1,7 +1,7 @@
 """Time from the start of a command to the first committed answer of the demo model.
 
 Run it by hand: ``python -m tests.performance.first_answer [ROUNDS] [MODEL]``, with ``model-4bit`` or ``model-bf16``. Each round
-starts ``rashomon --batch`` for 48 answers three times: on a machine that has not checked the model yet; again, with the
+starts ``rashomon --batch`` for 64 answers three times: on a machine that has not checked the model yet; again, with the
 stored check; and with the stored check after the libraries' files were dropped from the page cache, as far as the system
 does so. It prints medians and ranges, and asserts nothing. A command is killed after its first answer.
 """
@@ -12,6 +12,7 @@ import os
 import shutil
 import sqlite3
 import statistics
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -34,13 +35,11 @@ class Machine:
         self._state = home / "state"
         self._model = model
         self._runs = 0
-        rashomon = Rashomon(home)
-        build = evaluate.build("cmc-bench", home / "build")
-        (rashomon.workspace / "benchmarks").mkdir(parents=True)
-        shutil.copytree(build.path, rashomon.workspace / "benchmarks" / "cmc-bench")
-        kept = {name: value for name, value in rashomon.environment.items() if name != "MLX_DISABLE_COMPILE"}
         self._rashomon = Rashomon(home, variables={"XDG_STATE_HOME": str(self._state)})
-        self._environment = {**kept, "XDG_STATE_HOME": str(self._state)}
+        self._environment = dict(self._rashomon.environment)
+        del self._environment["MLX_DISABLE_COMPILE"]  # as for users
+        build = evaluate.build("cmc-bench", home / "build")
+        shutil.copytree(build.path, self._rashomon.workspace / "benchmarks" / "cmc-bench")
 
     def forget(self) -> None:
         """Forget every check."""
@@ -54,7 +53,15 @@ class Machine:
         command += ["--name", name, "--display", "none", "--max-tokens", "24"]
         database = self._rashomon.workspace / "runs" / name / "run.sqlite"
         started = time.perf_counter()
-        process = _start(command, self._environment, self._rashomon.home)
+        process = subprocess.Popen(
+            command,
+            env=self._environment,
+            cwd=self._rashomon.home,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         try:
             while not _answered(database):
                 if process.poll() is not None or time.perf_counter() - started > LIMIT_SECONDS:
@@ -63,20 +70,6 @@ class Machine:
             return time.perf_counter() - started
         finally:
             kill_all(process)
-
-
-def _start(command: list[str], environment: dict[str, str], home: Path):  # type: ignore[no-untyped-def]
-    import subprocess
-
-    return subprocess.Popen(
-        command,
-        env=environment,
-        cwd=home,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def _answered(database: Path) -> bool:
