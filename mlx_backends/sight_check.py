@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Media, Message, Part, Request
 from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure
+from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure, report_unconfirmed
 
 if TYPE_CHECKING:
     from mlx_backends.base import Backend, MediaPath
@@ -102,6 +102,7 @@ def stored_or_checked_sight(
         earlier = _parse(stored)
         if earlier is not None and _confirms(backend, media, selected[0], earlier):
             return replace(earlier, confirmed=1)
+        report_unconfirmed(stored)
     result = check_sight(backend, media, selected, stop)
     if stored_checks is None or result is None or result.problem:
         return result

@@ -135,6 +135,12 @@ def forget_checks() -> int:
     return count
 
 
+def report_unconfirmed(stored: StoredCheck) -> None:
+    """Log that a stored check is damaged or does not hold any more."""
+    day = time.strftime("%Y-%m-%d", time.localtime(stored.at))
+    _log.warning("the stored check %s of %s could not be confirmed and is repeated", stored.key[:12], day)
+
+
 def is_measure(value: Any) -> bool:
     """Return whether a value of a result is a finite number that is not negative."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0

@@ -19,7 +19,7 @@ from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Decoding, Media, Request
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure
+from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure, report_unconfirmed
 
 COMPARED_TOKENS = 8
 """Number of tokens of each answer that are compared."""
@@ -142,6 +142,7 @@ class ModeCheck:
             earlier = _parse(stored)
             if earlier is not None and (confirmed := self._confirm(earlier)) is not None:
                 return confirmed
+            report_unconfirmed(stored)
         cases = reference_answers(self.requests, self.answer, self.stop)
         if not cases:
             return None

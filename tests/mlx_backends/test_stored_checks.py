@@ -176,12 +176,13 @@ def test_engine_without_a_digest_of_its_weights_is_checked_every_time(model: Mod
 # --- the confirmation -------------------------------------------------------------------------------
 
 
-def test_fault_since_the_check_leads_to_a_new_one(model: Model) -> None:
+def test_fault_since_the_check_leads_to_a_new_one(model: Model, caplog: pytest.LogCaptureFixture) -> None:
     before = model.checked()
     model.fault = 3.0
     broken = model.checked()
     assert model.made_whole_check
     assert (broken.way, list(broken.failed), broken.confirmed) == (SEQUENTIAL, [BATCH], 0)
+    assert before.key[:12] in caplog.text
     (stored,) = read_checks()
     assert (stored.key, stored.result["way"]) == (before.key, SEQUENTIAL)
     model.checked()
