@@ -71,7 +71,7 @@ MIN_PROBE_REQUESTS = 24
 
 
 class StopFlag:
-    """A stop request, set by a signal handler or a thread.
+    """A flag, such as a stop request, set by a signal handler or a thread.
 
     Unlike a threading.Event, it takes no lock, so that a second signal within the handler of the first cannot deadlock.
     """
@@ -414,19 +414,24 @@ def main() -> None:
 def _wait_for_job(model: str) -> Job:
     """Import what will load ``model``, then return the job from standard input. End the process if the parent ends first."""
     lines: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_read_job, args=(lines,), daemon=True).start()
-    with suppress(Exception):  # the job's worker reports what is wrong
+    ready = StopFlag()
+    threading.Thread(target=_read_job, args=(lines, ready), daemon=True).start()
+    with suppress(Exception):  # loading the model reports what is wrong
         import_libraries(model)
-    return Job.from_json(lines.get().decode())
+    job = Job.from_json(lines.get().decode())
+    ready.set()
+    return job
 
 
-def _read_job(lines: SimpleQueue[bytes]) -> None:
+def _read_job(lines: SimpleQueue[bytes], ready: StopFlag) -> None:
+    """Read the job; end the process if the parent ends before the worker is ``ready``, which then watches the parent itself."""
     data = b""
-    while not data.endswith(b"\n"):
-        if not (piece := os.read(0, 65536)):
-            os._exit(INTERRUPTED)
+    while piece := os.read(0, 65536):
         data += piece
-    lines.put(data)
+        if data.endswith(b"\n"):
+            lines.put(data)
+    if not ready.is_set():
+        os._exit(INTERRUPTED)
 
 
 def _watch_parent(worker: Worker) -> None:
