@@ -327,7 +327,7 @@ class VLMBackend(Backend):
         from mlx_backends.models import memory_estimate
 
         config, device = self._model.config, memory_estimate.device_info()
-        prompt = 2 * max(len(self._preprocessor.inputs(request).content) for request in checked)
+        prompt = 2 * max(map(self._prompt_tokens, checked))
         answer = max(request.decoding.max_tokens for request in requests)
         held = self._weights_bytes() + images.CACHE_BYTES + audio_video.CACHE_BYTES
         width = memory_estimate.batch_width(
