@@ -10,7 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from app.system.paths import path_exists, typed_path
 from benchmarks.errors import SpecError, did_you_mean
@@ -31,7 +32,21 @@ def _as_list(value: Any) -> Any:
     return list(dict.fromkeys(value)) if isinstance(value, list) and all(isinstance(v, str) for v in value) else value
 
 
+def _one_of_kv_bits(value: int) -> int:
+    if value not in KV_BITS:
+        raise PydanticCustomError("kv_bits", "give 8 or 4")
+    return value
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+KV_BITS = (8, 4)
+"""The numbers of bits to which the key-value cache can be quantised."""
+
 M = TypeVar("M", bound=BaseModel)
+KVBits = Annotated[int, AfterValidator(_one_of_kv_bits)]
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
 
 
@@ -105,6 +120,7 @@ class BatchSpec(BaseModel):
     name: RunName | None = None
     exact: bool = False
     score: Score = "generate"
+    kv_bits: KVBits | None = Field(default=None, exclude_if=_is_none)
     restarts: int = Field(default=RESTARTS, ge=0, le=100)
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
@@ -168,6 +184,10 @@ class RunSpec(BaseModel):
     """True to compute each answer separately, without batching and caches."""
     score: Score = "generate"
     """The source of answers: generated text, or the most likely of an instance's options ("likelihood")."""
+    kv_bits: KVBits | None = Field(
+        default=None, exclude_if=_is_none
+    )  # specs from before this key existed stay as they are
+    """The bits to which the model's key-value cache is quantised; None: not at all. Judges are not affected."""
     restarts: int = RESTARTS
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
@@ -208,6 +228,7 @@ class RunSpec(BaseModel):
             "strata": {k: list(v) for k, v in self.strata.items()},
             "limit": self.limit,
             **({"exact": True} if self.exact else {}),
+            **({"kv bits": self.kv_bits} if self.kv_bits is not None else {}),
             **{key.replace("_", " "): value for key, value in asdict(self.to_decoding()).items()},
         }
 

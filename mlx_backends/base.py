@@ -140,6 +140,15 @@ class Engine(ABC):
     def import_libraries(self, model: str) -> None:  # noqa: B027 - most engines have none worth the haste
         """Import what :meth:`load` will need for ``model``, and start the processes that it needs, without loading anything."""
 
+    def check_kv_bits(self, model: str, bits: int) -> None:
+        """Raise ModelError if ``model`` cannot answer with a key-value cache of ``bits`` bits; by default, none can.
+
+        Loading it may find more, since only then its layers are known.
+        """
+        raise ModelError(
+            f"the key-value cache of {model} cannot be quantised from here; remove kv_bits, or choose a model that MLX runs."
+        )
+
     @abstractmethod
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         """Return the backend that answers as ``model``; ``media`` finds the file of a medium.

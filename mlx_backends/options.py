@@ -36,9 +36,11 @@ class LoadOptions:
     """Options of :meth:`mlx_backends.base.Engine.load`.
 
     ``force`` loads a model that does not fit in memory. ``max_in_flight`` limits the requests that a model of this machine
-    takes at a time; None leaves it to the engine. ``remote`` is for remote engines.
+    takes at a time; None leaves it to the engine. ``remote`` is for remote engines. ``kv_bits`` quantises the key-value cache of
+    a model that MLX runs to that many bits; None leaves it in the activations' type.
     """
 
     force: bool = False
     max_in_flight: int | None = None
     remote: RemoteOptions = field(default_factory=RemoteOptions)
+    kv_bits: int | None = None

@@ -67,13 +67,21 @@ def load_backend(
     force: bool = False,
     remote: RemoteOptions | None = None,
     max_in_flight: int | None = None,
+    kv_bits: int | None = None,
 ) -> Backend:
     """Return the backend that answers as ``model``, loaded; ``media`` finds the file of a medium.
 
     For the options see :class:`mlx_backends.options.LoadOptions`. Raises as :meth:`mlx_backends.base.Engine.load`.
     """
-    options = LoadOptions(force, max_in_flight, remote or RemoteOptions())
+    check_kv_bits(model, kv_bits)
+    options = LoadOptions(force, max_in_flight, remote or RemoteOptions(), kv_bits)
     return get_engine(model).load(model, media, options)
+
+
+def check_kv_bits(model: str, bits: int | None) -> None:
+    """Raise ModelError if ``model`` cannot answer with a key-value cache of ``bits`` bits, without loading it."""
+    if bits is not None:
+        get_engine(model).check_kv_bits(model, bits)
 
 
 def looks_like_model(name: str) -> bool:

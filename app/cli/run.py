@@ -72,6 +72,12 @@ _EXECUTION = ("display", "force", "accept_engine", "allowed")
     type=click.Choice(["generate", "likelihood"]),
     help="Generate answers, or score a question's options by likelihood; default: generate.",
 )
+@click.option(
+    "--kv-bits",
+    type=int,
+    metavar="N",
+    help="Quantise the key-value cache of a model that MLX runs to 8 or 4 bits; default: not quantised.",
+)
 @click.option("--dry-run", is_flag=True, help="Check everything, but load no model and run nothing.")
 @api_options
 @run_options

@@ -173,7 +173,7 @@ def execute_runs(
         clear_stale_pause(run.folder)
     jobs = [
         _job(workspace, list(group), conditions, options)
-        for _, group in groupby(unfinished_runs, key=lambda run: (run.spec.model, run.spec.data))
+        for _, group in groupby(unfinished_runs, key=lambda run: (run.spec.model, run.spec.data, run.spec.kv_bits))
     ]
     if not demo:
         for warning in mac_warnings((run.spec.model, run.spec.decoding.max_pixels) for run in unfinished_runs):
@@ -216,7 +216,7 @@ def _announce(run: PlannedRun, conditions: Sequence[str], display: str | None) -
 
 
 def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[str], options: ExecutionOptions) -> Job:
-    """Return the worker's job for ``runs``, which share a model and a build."""
+    """Return the worker's job for ``runs``, which share a model, its key-value bits and a build."""
     spec = runs[0].spec
     return Job(
         tuple(run.folder for run in runs),

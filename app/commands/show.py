@@ -120,6 +120,8 @@ def _answering_modes(folder: Path) -> Iterator[str]:
     with RunStore.read(folder) as store:
         if store.meta("spec").get("exact"):
             yield "each answer was computed separately (--exact)"
+        if bits := store.meta("spec").get("kv_bits"):
+            yield f"the key-value cache was quantised to {bits} bits (--kv-bits)"
         for sight in store.meta("sight", [])[-1:]:
             yield _sight_line(sight)
             yield from stored_check(sight, "image")

@@ -17,6 +17,7 @@ _FACETS: Mapping[str, tuple[str, ...]] = {
     "protocol": ("protocol",),
     "decoding": ("max tokens", "temperature", "top p", "max pixels"),
     "seed": ("seed",),
+    "kv bits": ("kv bits",),
     "engine's version": ("device",),
     "data": ("data digest",),
     "choice of instances": ("conditions", "strata", "limit"),
@@ -117,7 +118,12 @@ def _differing(facet: str, first: RunView, second: RunView) -> list[str]:
 
 
 def _comparable(run: RunView, key: str, other: RunView) -> bool:
-    """Return whether a key applies to both runs: a policy has neither device nor versions, and imported answers no seed."""
+    """Return whether a key applies to both runs: a policy has neither device nor versions, and imported answers no seed.
+
+    A run without the key for quantised caches has one in the activations' type, if it has weights.
+    """
+    if key == "kv bits":
+        return all(view.identity.get("weights digest") for view in (run, other))
     if key == "device" or key.startswith(_VERSION):
         return all(view.identity.get("weights digest") and key in view.identity for view in (run, other))
     return key in run.identity and not (key in DECODING_KEYS and is_imported(run.spec))

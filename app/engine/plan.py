@@ -35,7 +35,7 @@ from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
 from mlx_backends.imported import IMPORTED
 from mlx_backends.policy import lacks_references
-from mlx_backends.registry import describe
+from mlx_backends.registry import check_kv_bits, describe
 
 _VERSION = "version of "
 _DATA = "data digest"
@@ -87,6 +87,7 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     """
     build = open_build(workspace, spec)
     info = describe(spec.model)
+    check_kv_bits(spec.model, spec.kv_bits)
     identity = identity_of(spec, build, info)
     folder = workspace.runs_folder / spec.run_name(build.digest)
     if (folder / DATABASE).is_file():
@@ -164,6 +165,7 @@ def plan_resume(
             spec = spec.model_copy(update={"data": str(typed_path(data))})
         identity = identity_of(spec, open_build(workspace, spec), describe(spec.model))
         check_identity(store, identity, accept_engine=accept_engine, folder=folder, resuming=True)
+        check_kv_bits(spec.model, spec.kv_bits)
     return PlannedRun(folder, spec, existing=True)
 
 

@@ -18,7 +18,7 @@ from benchmarks.errors import AddressError, RashomonError
 from benchmarks.registry import get_benchmark
 from judges.registry import find_judge
 from judges.rubric import RubricJudge
-from mlx_backends.registry import engine_name
+from mlx_backends.registry import check_kv_bits, engine_name
 from mlx_backends.remote import check_ready, is_remote
 
 
@@ -88,6 +88,10 @@ class PreflightChecker:
                     check_options(run, engine_name(run.model), estimate.instances)
                 except RashomonError as error:
                     return Preflight(problems={"score": str(error)})
+            try:
+                check_kv_bits(run.model, run.kv_bits)
+            except RashomonError as error:
+                return Preflight(problems={"kv_bits": str(error)})
             name = run.run_name(contents.build.digest)
             exists = (self._workspace.runs_folder / name / DATABASE).is_file()
             runs.append(RunPreflight(run, name, exists, contents, estimate))

@@ -157,10 +157,10 @@ def measured_speed(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:
         for run in workspace.summaries()
         if run.spec.get("model") == spec.model and run.spec.get("benchmark") == spec.benchmark and run.done
     ]
-    compared = ("prompt_set", "exact", "score", "decoding")
+    compared = ("prompt_set", "exact", "score", "kv_bits", "decoding")
     values = spec.model_dump(mode="json")
     runs.sort(
-        key=lambda run: (sum(run.spec.get(key) == values[key] for key in compared), run.created or 0), reverse=True
+        key=lambda run: (sum(run.spec.get(key) == values.get(key) for key in compared), run.created or 0), reverse=True
     )
     for run in runs:
         answer_count = run.done - sum(p.errors for p in run.progress)

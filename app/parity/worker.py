@@ -80,7 +80,8 @@ def run_order(order: ProbeOrder) -> None:
         lease = acquire_device(f"parity of {order.run.name}", waiting=_report, stop=lambda: False)
     try:
         options = replace(run.spec.api.remote_options(None), concurrency=1)
-        backend = load_backend(order.model, media, force=order.force, remote=options)
+        kv_bits = run.spec.kv_bits if order.model == run.spec.model else None
+        backend = load_backend(order.model, media, force=order.force, remote=options, kv_bits=kv_bits)
         try:
             digests = {request.id: request.digest for request in requests}
             engine = probe_store.engine_json(backend.info)

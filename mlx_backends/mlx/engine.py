@@ -14,6 +14,7 @@ from mlx_backends.core.prompts.template_process import start_renderer
 from mlx_backends.mlx.patches import patch_names
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
+from mlx_backends.models.request_memory import head_size, kv_group_size
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.options import LoadOptions
 
@@ -39,6 +40,15 @@ class MLXEngine(Engine):
 
         import_libraries(model_info.engine)
 
+    def check_kv_bits(self, model: str, bits: int) -> None:
+        info = inspect(resolve(model))
+        size = head_size(read_config(info.path))
+        if size is not None and kv_group_size(size) is None:
+            raise ModelError(
+                f"the key-value cache of {info.name} cannot be quantised, because its heads have {size} numbers, "
+                "not a multiple of 32; remove kv_bits."
+            )
+
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         """Load ``model``. Raises ModelError for one that cannot be loaded, or does not fit in memory without ``force``."""
         model_info = inspect(resolve(model))
@@ -57,7 +67,7 @@ class MLXEngine(Engine):
                 "choose a smaller quantisation, or add --force to load it anyway."
             )
         MemoryLimits.here().set()
-        return FaultRecovery().repeat(lambda: _load(model_info, media, options.max_in_flight))
+        return FaultRecovery().repeat(lambda: _load(model_info, media, options.max_in_flight, options.kv_bits))
 
 
 def _start_processes(model: ModelInfo) -> None:
@@ -67,7 +77,8 @@ def _start_processes(model: ModelInfo) -> None:
         start_decoder()
 
 
-def _load(model: ModelInfo, media: MediaPath, width: int | None) -> Backend:
+def _load(model: ModelInfo, media: MediaPath, width: int | None, kv_bits: int | None) -> Backend:
+    from mlx_backends.mlx.kv_quantization import check_quantized_cache
     from mlx_backends.mlx.lm import LMBackend
     from mlx_backends.mlx.load import load, load_text
     from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
@@ -75,10 +86,13 @@ def _load(model: ModelInfo, media: MediaPath, width: int | None) -> Backend:
     has_vision = model.engine == "mlx-vlm"
     info = _describe(model)
     loaded_model = (load if has_vision else load_text)(model.path)
+    if kv_bits is not None:
+        check_quantized_cache(info.model, *loaded_model, has_vision=has_vision)
     try:
         if has_vision:
-            return VLMBackend(info, media, *loaded_model, width=width and max(1, width // QUEUE_FACTOR))
-        return LMBackend(info, *loaded_model, width=width)
+            width = width and max(1, width // QUEUE_FACTOR)
+            return VLMBackend(info, media, *loaded_model, width=width, kv_bits=kv_bits)
+        return LMBackend(info, *loaded_model, width=width, kv_bits=kv_bits)
     except Exception as error:  # a processor or template unlike any other
         raise ModelError(f"{model.name} was loaded but cannot be asked: {one_line(error)}") from error
 

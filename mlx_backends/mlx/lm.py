@@ -58,12 +58,16 @@ class LMBackend(Backend):
     requests is the time it took; ``peak_memory`` is MLX's while the request was in progress, its neighbours included.
     """
 
-    def __init__(self, info: EngineInfo, model: Any, tokenizer: Any, *, width: int | None = None) -> None:
+    def __init__(
+        self, info: EngineInfo, model: Any, tokenizer: Any, *, width: int | None = None, kv_bits: int | None = None
+    ) -> None:
         """Take a loaded model and mlx-lm's wrapper of its tokenizer, which knows the tokens that end an answer.
 
-        ``width`` bounds how many requests are answered in a batch.
+        ``width`` bounds how many requests are answered in a batch. With ``kv_bits``, which is as in
+        :class:`mlx_backends.options.LoadOptions`, it is 1, because mlx-lm has no batches of quantised caches.
         """
         self.info = info
+        self._kv_bits = kv_bits
         self._ends = frozenset(tokenizer.eos_token_ids)
         self._prompter = TextPrompter(tokenizer)
         self._detokenizer = Detokenizer(tokenizer._tokenizer)
@@ -72,7 +76,7 @@ class LMBackend(Backend):
         self._recovery = FaultRecovery(model)
         self._model = model
         self._width = width or WIDTH
-        self._rows = make_rows(model, self._ends, self._width)
+        self._rows = make_rows(model, self._ends, self._width, kv_bits)
         self.capacity = self._max_capacity = self._rows.width
         self.invariance: BatchInvariance | None = None
         self._waiting: list[Request] = []
@@ -166,7 +170,7 @@ class LMBackend(Backend):
         if self._waiting or self._started:
             raise RuntimeError("the model is answering")
         self._rows.close()
-        self._rows = make_rows(self._model, self._ends, width)
+        self._rows = make_rows(self._model, self._ends, width, self._kv_bits)
         self.capacity = self._rows.width
 
     def _case(self, request: Request) -> ReferenceAnswer:
@@ -200,7 +204,7 @@ class LMBackend(Backend):
 
     def _run(self, width: int, rows: Sequence[TextRow]) -> None:
         """Answer ``rows``, up to ``width`` in a batch."""
-        batch = make_rows(self._model, self._ends, width)
+        batch = make_rows(self._model, self._ends, width, self._kv_bits)
         try:
             with raising_root_cause():
                 waiting = list(rows)
@@ -291,7 +295,7 @@ class LMBackend(Backend):
 
     def _restart(self, width: int | None = None) -> None:
         self._rows.close()
-        self._rows = make_rows(self._model, self._ends, width or self.capacity)
+        self._rows = make_rows(self._model, self._ends, width or self.capacity, self._kv_bits)
         self.capacity = self._rows.width
 
     def _generation(self, work: _Work) -> Generation:

@@ -56,8 +56,13 @@ class TextRows(ABC):
         """Release what the machine holds for generating."""
 
 
-def make_rows(model: Any, ends: Collection[int], width: int) -> TextRows:
-    """Return rows for ``model``: ``width`` in a batch where that is proven to change no answer, else one at a time."""
+def make_rows(model: Any, ends: Collection[int], width: int, kv_bits: int | None = None) -> TextRows:
+    """Return rows for ``model``: ``width`` in a batch where that is proven to change no answer, else one at a time.
+
+    With ``kv_bits``, their caches are quantised, of which mlx-lm makes no batches.
+    """
+    if kv_bits is not None:
+        return SequentialTextRows(model, ends, kv_bits)
     proven = type(model).__module__ in {f"mlx_lm.models.{name}" for name in BATCH_INVARIANT_MODELS}
     return BatchedTextRows(model, ends, width) if width > 1 and proven else SequentialTextRows(model, ends)
 
@@ -111,9 +116,10 @@ class SequentialTextRows(TextRows):
 
     width = 1
 
-    def __init__(self, model: Any, ends: Collection[int]) -> None:
+    def __init__(self, model: Any, ends: Collection[int], kv_bits: int | None = None) -> None:
         self._model = model
         self._ends = ends
+        self._kv_bits = kv_bits
         self._row: TextRow | None = None
         self._stream: Generator[int, None, None] | None = None
 
@@ -147,6 +153,8 @@ class SequentialTextRows(TextRows):
         import mlx.core as mx
         from mlx_lm.generate import generate_step, generation_stream, wired_limit
 
+        from mlx_backends.mlx.kv_quantization import make_text_cache
+
         stream: Any = generation_stream
         with wired_limit(self._model, [stream]):
             for token, _ in generate_step(
@@ -156,5 +164,6 @@ class SequentialTextRows(TextRows):
                 sampler=row.sampler,
                 logits_processors=list(row.processors),
                 prefill_step_size=PREFILL_TOKENS,
+                prompt_cache=make_text_cache(self._model, self._kv_bits),
             ):
                 yield int(token)

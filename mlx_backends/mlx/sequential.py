@@ -22,11 +22,13 @@ class SequentialAnswers:
         processor: Any,
         preprocessor: Preprocessor,
         processors: Callable[[Form | Likelihood | None], Iterable[Any]],
+        kv_bits: int | None = None,
     ) -> None:
         self._model = model
         self._processor = processor
         self._preprocessor = preprocessor
         self._processors = processors
+        self._kv_bits = kv_bits
 
     def stream(self, request: Request, recorders: Sequence[Any] = ()) -> Stream:
         """Return mlx-vlm's stream of tokens for ``request``, from inputs whose images are checked to be in place."""
@@ -49,8 +51,20 @@ class SequentialAnswers:
             top_k=0,
             seed=seed,
             logits_processors=[*self._processors(request.form), *recorders] or None,
+            **self._cache_options(),
         )
         return stream
+
+    def _cache_options(self) -> dict[str, Any]:
+        """Return mlx-vlm's options for a quantised cache; none without one."""
+        if self._kv_bits is None:
+            return {}
+        from mlx_backends.mlx.kv_quantization import PREFILL_TOKENS, make_vlm_cache
+
+        return {
+            "prompt_cache": make_vlm_cache(self._model.language_model, self._kv_bits),
+            "prefill_step_size": PREFILL_TOKENS,
+        }
 
 
 @dataclass

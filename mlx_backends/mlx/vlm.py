@@ -77,10 +77,22 @@ class VLMBackend(Backend):
     """
 
     def __init__(
-        self, info: EngineInfo, media: MediaPath, model: Any, processor: Any, *, width: int | None = None
+        self,
+        info: EngineInfo,
+        media: MediaPath,
+        model: Any,
+        processor: Any,
+        *,
+        width: int | None = None,
+        kv_bits: int | None = None,
     ) -> None:
-        """Take a loaded model and its processor; ``width`` bounds how many requests are answered in a batch."""
+        """Take a loaded model and its processor.
+
+        ``width`` bounds how many requests are answered in a batch; ``kv_bits`` is as in
+        :class:`mlx_backends.options.LoadOptions`.
+        """
         self.info = info
+        self._kv_bits = kv_bits
         self.width = width or WIDTH
         self.invariance: BatchInvariance | None = None
         self._model = model
@@ -93,11 +105,13 @@ class VLMBackend(Backend):
         with redirect_stdout(sys.stderr):
             self._preprocessor = Preprocessor(processor, model.config, media)
         guard_image_features(model, self._preprocessor.image_tokens())
-        self._sequential = SequentialAnswers(model, processor, self._preprocessor, self._constrainer.processors)
+        self._sequential = SequentialAnswers(
+            model, processor, self._preprocessor, self._constrainer.processors, kv_bits
+        )
         self._teacher_forcing = TeacherForcing(self._preprocessor, self._sequential, self._rows)
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
-        self._cache_sizes = least_caches(model.config, _USUAL_PROMPT)
+        self._cache_sizes = least_caches(model.config, _USUAL_PROMPT, kv_bits)
         self._features = FeatureStore(partial(encoder_identity, info, model))
         self._work: SequentialRequest | None = None
         self._batched: BatchedAnswers | None = None
@@ -201,7 +215,12 @@ class VLMBackend(Backend):
                 modes[BATCHED_SHARED] = repeating(forcing.mode(width, share=True))
                 modes[BATCHED] = repeating(forcing.mode(width, share=False))
             modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
-            conditions = {"width": width, "prompt_tokens": length_class(longest), "gpu": device_name()}
+            conditions = {
+                "width": width,
+                "prompt_tokens": length_class(longest),
+                "gpu": device_name(),
+                "kv_bits": self._kv_bits,
+            }
             check = ModeCheck(selected, repeating(forcing.case), repeating(forcing.padded), modes, conditions, stop)
             self.invariance = check.run(self.stored_checks)
             if self.invariance is None:
@@ -315,7 +334,7 @@ class VLMBackend(Backend):
         from mlx_backends.mlx.vlm_batch import SharedWork, VLMRows
 
         shared = SharedWork(self._model, self._cache_sizes, self._features) if share else None
-        return VLMRows(self._model, self._processor, width, shared, join=join, reuse=reuse)
+        return VLMRows(self._model, self._processor, width, shared, join=join, kv_bits=self._kv_bits, reuse=reuse)
 
     def _width(self, requests: Sequence[Request], checked: Sequence[Request]) -> int:
         """Return how many of ``requests`` fit next to the model, allowing for a prompt twice as long as those checked.
@@ -332,15 +351,16 @@ class VLMBackend(Backend):
         held = self._weights_bytes() + images.CACHE_BYTES + audio_video.CACHE_BYTES
         width = memory_estimate.batch_width(
             config,
-            held + memory_estimate.least_caches(config, prompt).total,
+            held + memory_estimate.least_caches(config, prompt, self._kv_bits).total,
             prompt,
             answer,
             device,
             most=self.width,
             prefill_tokens=vlm_batch.MAX_SUFFIX_TOKENS,
+            kv_bits=self._kv_bits,
         )
-        rows = width * memory_estimate.row_bytes(config, prompt, answer, vlm_batch.MAX_SUFFIX_TOKENS)
-        self._cache_sizes = memory_estimate.cache_sizes(config, held, prompt, rows, device)
+        rows = width * memory_estimate.row_bytes(config, prompt, answer, vlm_batch.MAX_SUFFIX_TOKENS, self._kv_bits)
+        self._cache_sizes = memory_estimate.cache_sizes(config, held, prompt, rows, device, self._kv_bits)
         return width
 
     def _weights_bytes(self) -> int:
@@ -353,11 +373,10 @@ class VLMBackend(Backend):
 
     def _lacks(self) -> str:
         """Return in a sentence how this model is limited in reusing shared prefixes; empty where it is not."""
-        from mlx_vlm.models.cache import make_prompt_cache
-
+        from mlx_backends.mlx.kv_quantization import make_vlm_cache
         from mlx_backends.mlx.prefix_cache import trim_limitation
 
-        reason = trim_limitation(make_prompt_cache(self._model.language_model))
+        reason = trim_limitation(make_vlm_cache(self._model.language_model, self._kv_bits))
         return reason and (
             f"{self.info.model} reuses a shared prefix only as a whole, up to where the requests then known diverge, "
             f"and reads it again for others: {reason}."

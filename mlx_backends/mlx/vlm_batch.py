@@ -15,13 +15,14 @@ from typing import Any
 
 import mlx.core as mx
 from mlx_vlm.generate import ar
-from mlx_vlm.models.cache import KVCache, make_prompt_cache
+from mlx_vlm.models.cache import KVCache
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import FinishReason
 from mlx_backends.core.metal_faults import metal_fault
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.mlx.feature_store import FeatureStore
+from mlx_backends.mlx.kv_quantization import make_vlm_cache
 from mlx_backends.mlx.metal.fault_recovery import dropping, root_cause
 from mlx_backends.mlx.patches.qwen3_vl_deepstack import apply_patch
 from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, branch_points
@@ -91,10 +92,15 @@ class VLMRows:
         shared: SharedWork | None = None,
         *,
         join: bool = True,
+        kv_bits: int | None = None,
         reuse: Reuse | None = None,
     ) -> None:
-        """Take a loaded model and its processor; with ``join``, suffixes of several prompts may be read in one pass."""
+        """Take a loaded model and its processor.
+
+        With ``join``, suffixes of several prompts may be read in one pass; ``kv_bits`` quantises the caches.
+        """
         apply_patch()
+        self._kv_bits = kv_bits
         self._join = join and width > 1
         self.width = width
         self.reuse = reuse or Reuse()
@@ -177,7 +183,7 @@ class VLMRows:
                 continue
             try:
                 self._embed(row)
-                row.cache = make_prompt_cache(self._language_model)
+                row.cache = make_vlm_cache(self._language_model, self._kv_bits)
                 if self._prefixes is not None:
                     row.read, cached = self._prefixes.longest(row.inputs.content)
                     row.cache = cached or row.cache

@@ -17,6 +17,7 @@ from mlx_backends.models.request_memory import (
     image_bytes,
     pixels_per_token,
     prefill_bytes,
+    score_bytes,
 )
 
 PREFILL_TOKENS = 512
@@ -94,29 +95,34 @@ def smallest_mac(weights_bytes: int) -> int | None:
     return next((size for size in _MACS if required_memory(weights_bytes) <= estimated_working_set(size * GIB)), None)
 
 
-def row_bytes(config: Any, prompt_tokens: int, max_tokens: int, prefill_tokens: int) -> int:
+def row_bytes(config: Any, prompt_tokens: int, max_tokens: int, prefill_tokens: int, kv_bits: int | None = None) -> int:
     """Return the bytes of one request in a batch, for the arguments of :func:`batch_width`."""
-    cache = cache_bytes(config, prompt_tokens + max_tokens) or 0
+    cache = cache_bytes(config, prompt_tokens + max_tokens, kv_bits) or 0
     return cache + prefill_bytes(config, min(prompt_tokens, prefill_tokens))
 
 
-def least_caches(config: Any, prompt_tokens: int) -> CacheSizes:
+def least_caches(config: Any, prompt_tokens: int, kv_bits: int | None = None) -> CacheSizes:
     """Return the sizes with which a run in order hardly computes anything twice, whatever the memory."""
     return CacheSizes(
-        CACHED_PROMPTS[0] * (cache_bytes(config, prompt_tokens) or 0),
+        CACHED_PROMPTS[0] * (cache_bytes(config, prompt_tokens, kv_bits) or 0),
         CACHED_IMAGES[0] * feature_bytes(config, prompt_tokens),
     )
 
 
 def cache_sizes(
-    config: Any, weights_bytes: int, prompt_tokens: int, rows_bytes: int, device: Mapping[str, Any] | None = None
+    config: Any,
+    weights_bytes: int,
+    prompt_tokens: int,
+    rows_bytes: int,
+    device: Mapping[str, Any] | None = None,
+    kv_bits: int | None = None,
 ) -> CacheSizes:
     """Return the sizes of the caches beside a model and the requests in progress, which take ``rows_bytes``.
 
     They get at most half and an eighth of the memory that is left, for prompts of up to ``prompt_tokens``, image tokens
     included; never less than :func:`least_caches`, nor more than :data:`CACHED_PROMPTS` and :data:`CACHED_IMAGES` allow.
     """
-    least = least_caches(config, prompt_tokens)
+    least = least_caches(config, prompt_tokens, kv_bits)
     spare = max(0, memory_fit(weights_bytes, device).available - required_memory(weights_bytes) - rows_bytes)
     return CacheSizes(
         max(least.prefixes, min(spare // 2, least.prefixes // CACHED_PROMPTS[0] * CACHED_PROMPTS[1])),
@@ -133,6 +139,7 @@ def batch_width(
     *,
     most: int,
     prefill_tokens: int = PREFILL_TOKENS,
+    kv_bits: int | None = None,
 ) -> int:
     """Return how many requests can be answered in a batch: at least 1 and at most ``most``.
 
@@ -140,26 +147,38 @@ def batch_width(
     counted as if it were the longest: ``prompt_tokens``, image tokens included, and an answer of ``max_tokens``. Each takes its
     key-value cache (``cache_bytes``) and the working memory of reading ``prefill_tokens`` tokens of its prompt while the
     others read theirs (``prefill_bytes``; 0 where prompts are read one by one). ``config`` is what ``cache_bytes`` takes;
-    1 where it does not tell how large a cache is.
+    1 where it does not tell how large a cache is. With ``kv_bits``, caches are quantised, and one prompt at a time is read next
+    to all the others (:func:`score_bytes`).
     """
-    if cache_bytes(config, prompt_tokens + max_tokens) is None:
+    if cache_bytes(config, prompt_tokens + max_tokens, kv_bits) is None:
         return 1
-    row = row_bytes(config, prompt_tokens, max_tokens, prefill_tokens)
+    row = row_bytes(config, prompt_tokens, max_tokens, prefill_tokens, kv_bits)
     spare = memory_fit(weights_bytes, device).available - required_memory(weights_bytes)
+    if kv_bits is not None:
+        spare -= score_bytes(config, min(prompt_tokens, PREFILL_TOKENS), prompt_tokens)
     return max(1, min(most, spare // row if row else most))
 
 
 def peak_memory(
-    config: Any, weights_bytes: int, *, prompt_tokens: int, image_tokens: int = 0, max_tokens: int, width: int = 1
+    config: Any,
+    weights_bytes: int,
+    *,
+    prompt_tokens: int,
+    image_tokens: int = 0,
+    max_tokens: int,
+    width: int = 1,
+    kv_bits: int | None = None,
 ) -> int:
     """Return the peak in bytes with ``width`` requests in a batch, of which one is being encoded and all are being read.
 
-    ``prompt_tokens`` include the ``image_tokens``. It is never less than :func:`required_memory`.
+    ``prompt_tokens`` include the ``image_tokens``. It is never less than :func:`required_memory`. ``kv_bits`` is as in
+    :func:`batch_width`.
     """
-    row = (cache_bytes(config, prompt_tokens + max_tokens) or 0) + prefill_bytes(
-        config, min(prompt_tokens, PREFILL_TOKENS)
-    )
+    read = min(prompt_tokens, PREFILL_TOKENS)
+    row = (cache_bytes(config, prompt_tokens + max_tokens, kv_bits) or 0) + prefill_bytes(config, read)
     peak = weights_bytes + _RUNTIME + width * row + image_bytes(config, image_tokens)
+    if kv_bits is not None:
+        peak += score_bytes(config, read, prompt_tokens)
     return max(required_memory(weights_bytes), peak)
 
 

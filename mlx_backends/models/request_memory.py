@@ -16,32 +16,50 @@ Measured with MLX on a CPU, on encoders of real width in fp32 at 64 tokens: Qwen
 Qwen2.5-VL-7B 34. At 144 and 256 tokens Qwen3-VL-4B takes 33 times, besides attention, which a CPU does not fuse.
 Measured on no Mac.
 """
+_GROUPS = (64, 32)  # the first is the default of mlx-vlm and mlx-lm
 _MERGE, _PATCH = 2, 16  # of most models, where a configuration does not tell
 
 
-def cache_bytes(config: Any, tokens: int) -> int | None:
+def cache_bytes(config: Any, tokens: int, kv_bits: int | None = None) -> int | None:
     """Return the bytes of one request's key-value cache with ``tokens`` tokens; None where the configuration does not tell.
 
     Each token and layer takes two (keys and values) of key-value heads x head dimension numbers. ``config`` is a model's
     ``config.json``, or the configuration that mlx-vlm or mlx-lm made of it, which knows what the file leaves to defaults.
     A layer with a sliding window holds that many tokens and no more; layers without attention (convolutions, linear
     attention) hold a small state, which the model's own allowance covers; layers that share another's cache hold none.
-    MLX's caches grow in steps of 256 tokens.
+    MLX's caches grow in steps of 256 tokens. With ``kv_bits``, layers of full attention hold numbers of that many bits, and a
+    scale and a bias for each group of them (:func:`kv_group_size`).
     """
     text = _text(config)
     layers, heads = _number(text, "num_hidden_layers"), _number(text, "num_attention_heads")
     kv_heads = _number(text, "num_key_value_heads") or heads
-    hidden_size = _number(text, "hidden_size")
-    size = _number(text, "head_dim") or (hidden_size // heads if hidden_size and heads else None)
+    size = head_size(config)
     if not layers or not kv_heads or not size:
         return None
     window = _number(text, "sliding_window")
     cached_tokens = -(-tokens // _STEP) * _STEP
-    total = sum(
-        cached_tokens if kind in _FULL else min(cached_tokens, window or cached_tokens)
-        for kind in _layers(text, layers)
-    )
-    return kv_heads * _cached_numbers(text, size) * _element(config) * total
+    element = _element(config)
+    kinds = _layers(text, layers)
+    full = sum(kind in _FULL for kind in kinds)
+    windowed = (len(kinds) - full) * min(cached_tokens, window or cached_tokens)
+    numbers = kv_heads * _cached_numbers(text, size)
+    group = kv_group_size(size) if kv_bits is not None else None
+    if kv_bits is None or group is None:
+        return numbers * element * (full * cached_tokens + windowed)
+    quantised = numbers * kv_bits // 8 + numbers // group * 2 * element  # of a token and layer
+    return quantised * full * cached_tokens + numbers * element * windowed
+
+
+def head_size(config: Any) -> int | None:
+    """Return how many numbers a head of the language model has; None where the configuration does not tell."""
+    text = _text(config)
+    heads, hidden_size = _number(text, "num_attention_heads"), _number(text, "hidden_size")
+    return _number(text, "head_dim") or (hidden_size // heads if hidden_size and heads else None)
+
+
+def kv_group_size(size: int) -> int | None:
+    """Return how many numbers of a quantised cache share a scale and a bias, for heads of ``size``; None if MLX has no such."""
+    return next((group for group in _GROUPS if size % group == 0), None)
 
 
 def _cached_numbers(text: Any, size: int) -> int:
@@ -59,6 +77,14 @@ def prefill_bytes(config: Any, tokens: int) -> int:
     text = _text(config)
     widest = (_number(text, "vocab_size") or 0) + 4 * (_number(text, "intermediate_size") or 0)
     return tokens * widest * _element(config)
+
+
+def score_bytes(config: Any, tokens: int, context: int) -> int:
+    """Return the bytes of working memory while ``tokens`` tokens attend to ``context`` tokens of a quantised cache.
+
+    MLX has no fused kernel for it: the scores of all heads are computed before and after the softmax.
+    """
+    return 2 * (_number(_text(config), "num_attention_heads") or 0) * tokens * context * _element(config)
 
 
 def image_bytes(config: Any, tokens: int) -> int:

@@ -191,7 +191,7 @@ class Worker:
             return
         options = self._remote_options(store, store.answer_usage())
         media = ReplaceableMedia(Build.open(self.job.data).media_path)
-        backend = self._backend(store, spec.model, media, options)
+        backend = self._backend(store, spec.model, media, options, spec.kv_bits)
         if backend is None:
             return
         protocol = spec.protocol()
@@ -311,7 +311,9 @@ class Worker:
         if self.job.retry_failed:
             store.retract(judge.id, status="judge-failed")
 
-    def _backend(self, store: RunStore, model: str, media: MediaPath, options: RemoteOptions) -> Backend | None:
+    def _backend(
+        self, store: RunStore, model: str, media: MediaPath, options: RemoteOptions, kv_bits: int | None = None
+    ) -> Backend | None:
         """Return the backend of ``model``, loaded once; None if the wait for the device was interrupted."""
         if self.backend is None:
             if self.device_lock is None and describe(model).needs_device:
@@ -326,7 +328,12 @@ class Worker:
             with self._ends_at_once():
                 if not self.stopped.is_set():
                     self.backend = load_backend(
-                        model, media, force=self.job.force, remote=options, max_in_flight=self.job.width
+                        model,
+                        media,
+                        force=self.job.force,
+                        remote=options,
+                        max_in_flight=self.job.width,
+                        kv_bits=kv_bits,
                     )
                     if type(self.backend).__module__.startswith(
                         "mlx_backends."

@@ -63,6 +63,7 @@ class _Spec(TypedDict, total=False):
     name: str | None
     exact: bool
     score: str
+    kv_bits: int
     restarts: int
     decoding: _Decoding
     api: dict[str, Any]

@@ -60,7 +60,10 @@ SECTIONS = {
     "benchmark": ("Benchmark", ("benchmark", "data")),
     "models": ("Models", ("model",)),
     "conditions": ("Conditions", ("prompt_set", "conditions", "strata", "score")),
-    "options": ("Options", ("limit", "seed", "name", "max_tokens", "temperature", "top_p", "max_pixels", "restarts")),
+    "options": (
+        "Options",
+        ("limit", "seed", "name", "max_tokens", "temperature", "top_p", "max_pixels", "kv_bits", "restarts"),
+    ),
     "judges": ("Judges", ("judge", "cost_ceiling", "token_ceiling", "input_price", "output_price", "concurrency")),
     "preview": ("Prompt", ()),
 }
@@ -76,6 +79,7 @@ _OPTIONS = (
     ("temperature", "temperature", "0 is greedy"),
     ("top_p", "top p", "nucleus sampling"),
     ("max_pixels", "max pixels", "larger images are scaled down"),
+    ("kv_bits", "kv bits", "8 or 4: quantises the key-value cache"),
     ("name", "name", "of the run"),
     ("restarts", "restarts", "of a worker that ran out of memory"),
 )
@@ -87,7 +91,7 @@ _API = (
     ("concurrency", "concurrency", "simultaneous calls of remote engines"),
 )
 _DEFAULTS = {"limit": "all", "seed": "0", "name": "derived from spec", "restarts": "2", "max_pixels": "none"}
-_DEFAULTS |= {"cost_ceiling": "none", "token_ceiling": "none", "concurrency": "8"}
+_DEFAULTS |= {"kv_bits": "none", "cost_ceiling": "none", "token_ceiling": "none", "concurrency": "8"}
 
 
 class NewRunScreen(RashomonScreen):
