@@ -160,25 +160,16 @@ def batch_width(
 
 
 def peak_memory(
-    config: Any,
-    weights_bytes: int,
-    *,
-    prompt_tokens: int,
-    image_tokens: int = 0,
-    max_tokens: int,
-    width: int = 1,
-    kv_bits: int | None = None,
+    config: Any, weights_bytes: int, *, prompt_tokens: int, image_tokens: int = 0, max_tokens: int, width: int = 1
 ) -> int:
     """Return the peak in bytes with ``width`` requests in a batch, of which one is being encoded and all are being read.
 
-    ``prompt_tokens`` include the ``image_tokens``. It is never less than :func:`required_memory`. ``kv_bits`` is as in
-    :func:`batch_width`.
+    ``prompt_tokens`` include the ``image_tokens``. It is never less than :func:`required_memory`.
     """
-    read = min(prompt_tokens, PREFILL_TOKENS)
-    row = (cache_bytes(config, prompt_tokens + max_tokens, kv_bits) or 0) + prefill_bytes(config, read)
+    row = (cache_bytes(config, prompt_tokens + max_tokens) or 0) + prefill_bytes(
+        config, min(prompt_tokens, PREFILL_TOKENS)
+    )
     peak = weights_bytes + _RUNTIME + width * row + image_bytes(config, image_tokens)
-    if kv_bits is not None:
-        peak += score_bytes(config, read, prompt_tokens)
     return max(required_memory(weights_bytes), peak)
 
 

@@ -140,3 +140,21 @@ def test_computed_cache_size_matches_a_real_model(tiny: Path) -> None:
     held = sum(array.nbytes for cache in caches for array in (cache.keys, cache.values))
     config = json.loads((tiny / "config.json").read_text())
     assert held == cache_bytes(config, 300) == cache_bytes(model.config, 300)
+
+
+@pytest.mark.parametrize(("bits", "share"), [(8, 17 / 32), (4, 9 / 32)])
+def test_a_quantised_cache_takes_its_bits_and_a_scale_and_bias_for_64_numbers(bits: int, share: float) -> None:
+    assert cache_bytes(QWEN_4B, 4096, bits) == share * (cache_bytes(QWEN_4B, 4096) or 0)
+    # of Gemma 3, the 5 layers without a window
+    full, windowed = 5 * 4096 * 4 * 512 * 2, 29 * 1024 * 4 * 512 * 2
+    assert cache_bytes(GEMMA_4B, 4096, bits) == share * full + windowed
+
+
+def test_more_requests_fit_with_a_quantised_cache_where_answers_are_long() -> None:
+    widths = [
+        batch_width(QWEN_4B, 3_100_000_000, PROMPT, 8192, mac(16), most=1000, prefill_tokens=64, kv_bits=bits)
+        for bits in (None, 8, 4)
+    ]
+    assert widths == sorted(set(widths))
+    # next to a single request, the scores of a long prompt can take what is left
+    assert batch_width(QWEN_4B, 3_100_000_000, 10**6, 16, mac(16), most=8, kv_bits=4) == 1
