@@ -19,7 +19,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from benchmarks.untrusted.safe_files import UnsafeFileError, open_descriptor, read_bytes, remove_file, replace_file
+from benchmarks.untrusted.safe_files import (
+    UnsafeFileError,
+    make_folder,
+    open_descriptor,
+    read_bytes,
+    remove_file,
+    replace_file,
+)
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 from benchmarks.vocabulary import canonical_json, digest
 
@@ -31,21 +38,22 @@ MIN_FREE_BYTES = 2**30
 """Space on the disk that is left to others."""
 
 _FORMAT = 1
+_FOLDER = "vision-features"
 _SUFFIX = ".features"
 _DIGEST_BYTES = 32
 _MAX_BYTES = 2**30
 _TREE = "tree"
-_ENCODERS, _MAX_ENCODERS, _MOST_ENCODERS = "encoders.json", 2**20, 1000
+_ENCODERS, _MAX_ENCODERS, _MOST_ENCODERS = f"{_FOLDER}/encoders.json", 2**20, 1000
 _GIB = 2**30
 
 _log = logging.getLogger("rashomon.vision-features")
 
 
 def default_folder() -> Path:
-    """Return the folder in the user's cache."""
+    """Return the user's cache, in which the files have a folder of their own."""
     from platformdirs import user_cache_path
 
-    return user_cache_path("rashomon") / "vision-features"
+    return user_cache_path("rashomon")
 
 
 def limit_bytes() -> int:
@@ -103,7 +111,7 @@ class FeatureStore:
         if not self._writes or (data := _written(features)) is None or len(data) > min(self._limit, _MAX_BYTES):
             return
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(self._folder)
             if shutil.disk_usage(self._folder).free < MIN_FREE_BYTES + len(data):
                 raise OSError("the disk is nearly full")
             self._make_room(len(data))
@@ -114,7 +122,7 @@ class FeatureStore:
     def _name(self, key: Any) -> str:
         if self._identity is None:
             self._identity = canonical_json({"format": _FORMAT, **self._encoder()})
-        return digest([self._identity, key]) + _SUFFIX
+        return f"{_FOLDER}/{digest([self._identity, key])}{_SUFFIX}"
 
     def _make_room(self, size: int) -> None:
         """Drop the files that were used longest ago, until ``size`` bytes fit below the limit."""
@@ -154,21 +162,27 @@ def encoder_digest(encoder: Any, model: str | None) -> str:
     computed = combined.hexdigest()
     if model is not None and limit_bytes():
         with suppress(OSError, UnsafeFileError):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(folder)
             known = digests if isinstance(digests, dict) and len(digests) < _MOST_ENCODERS else {}
             replace_file(folder, _ENCODERS, canonical_json({**known, model: computed}).encode())
     return computed
 
 
+def _make_folder(folder: Path) -> None:
+    """Create the folder of the files in the user's cache. Raises UnsafeFileError if it is a link."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder, _FOLDER)
+
+
 def _files(folder: Path) -> list[tuple[int, int, str]]:
-    """Return the time of the last use, the size and the name of each file of features in ``folder``."""
+    """Return the time of the last use, the size and the name of each file of features in the user's cache ``folder``."""
     files = []
-    with os.scandir(folder) as entries:
+    with os.scandir(folder / _FOLDER) as entries:
         for entry in entries:
             if entry.name.endswith((_SUFFIX, ".part")) and entry.is_file(follow_symlinks=False):
                 with suppress(FileNotFoundError):
                     status = entry.stat(follow_symlinks=False)
-                    files.append((status.st_mtime_ns, status.st_size, entry.name))
+                    files.append((status.st_mtime_ns, status.st_size, f"{_FOLDER}/{entry.name}"))
     return files
 
 

@@ -47,7 +47,7 @@ def store(folder: Path, limit: int = 2**20, encoder: Mapping[str, Any] = ENCODER
 
 
 def stored_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.features"))
+    return sorted((folder / "vision-features").glob("*.features"))
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -97,7 +97,7 @@ def test_features_from_disk_give_the_same_answers(
     monkeypatch.setenv(LIMIT, "0")
     backend = loaded(model, pictures.path, width)
     expected = tokens(answers(backend, requests))
-    assert not folder.exists(), "a limit of zero stores nothing"
+    assert not stored_files(folder), "a limit of zero stores nothing"
     backend.close()
 
     monkeypatch.setenv(LIMIT, "1")
@@ -134,7 +134,7 @@ def test_exact_answers_store_nothing(pictures: Pictures, tiny: Path, folder: Pat
     backend = loaded(tiny, pictures.path)
     answers(backend, [Request("a", 0, (Message("user", (pictures.noise(1), Text("What?"))),), Decoding(max_tokens=2))])
     backend.close()
-    assert not folder.exists()
+    assert not stored_files(folder)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_a_folder_that_takes_nothing_costs_one_warning(
             features.put(name, FEATURES)
     assert len(caplog.records) == 1
     assert equal(features.get("before"), FEATURES), "what is there is still read"
-    assert len(list(folder.iterdir())) == 1
+    assert len(list((folder / "vision-features").iterdir())) == 1
 
 
 def test_a_nearly_full_disk_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,12 +244,24 @@ def test_a_nearly_full_disk_is_left_alone(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_a_file_in_place_of_the_folder_stops_no_run(folder: Path) -> None:
-    folder.parent.mkdir(parents=True)
-    folder.write_text("mine")
+    folder.mkdir(parents=True)
+    place = folder / "vision-features"
+    place.write_text("mine")
     features = store(folder)
     assert features.get("image") is None
     features.put("image", FEATURES)
-    assert folder.read_text() == "mine"
+    assert place.read_text() == "mine"
+
+
+def test_nothing_is_written_through_a_link_in_place_of_the_folder(folder: Path, tmp_path: Path) -> None:
+    folder.mkdir(parents=True)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (folder / "vision-features").symlink_to(outside)
+    features = store(folder)
+    features.put("image", FEATURES)
+    assert features.get("image") is None
+    assert not list(outside.iterdir())
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo"])
@@ -278,7 +290,7 @@ def test_two_processes_store_one_image_at_the_same_time(folder: Path) -> None:
     )
     processes = [subprocess.Popen([sys.executable, "-c", script, str(folder)]) for _ in range(2)]
     assert [process.wait() for process in processes] == [0, 0]
-    assert len(list(folder.iterdir())) == 1
+    assert len(list((folder / "vision-features").iterdir())) == 1
 
 
 @pytest.mark.parametrize(
