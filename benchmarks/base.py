@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.answers import Answers
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.protocols import DirectProtocol, Protocol
 from benchmarks.vocabulary import Decoding, Instance, Record, Table, Verdict
@@ -119,11 +120,23 @@ class Benchmark(ABC):
         """Return whether ``label`` counts as accurate under ``condition``."""
 
     @abstractmethod
-    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        """Return every table of the paper that these records can fill; ``runs`` maps a row's label to its records.
+    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
+        """Return every table of the paper that these answers can fill; ``runs`` maps a row's label to the answers of a run.
 
-        The first one is called "main".
+        The first one is called "main". Answers hold no texts: what a table needs of a text is read by :meth:`reading`, or read
+        again for the few answers that it prints (:attr:`Answers.read`).
         """
+
+    table_strata: tuple[str, ...] | None = None
+    """The strata that its tables use; None for all. A stratum with few values takes less memory."""
+
+    def reading(self, record: Record) -> Hashable:
+        """Return what its tables use of a record's texts and references, such as the option that an answer chooses.
+
+        It is called once for each record, and the result is :attr:`AnswerKind.reading`. A value that many records share, such as
+        a tuple of words, takes less memory.
+        """
+        return None
 
     def basis(self, condition: str) -> str | None:
         """Return the condition of the sibling whose answer is needed to judge an answer under ``condition``; None: it needs none.

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.vocabulary import Outcome, Record, Table
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.vocabulary import Outcome, Table
 
 OUTCOMES: tuple[Outcome, ...] = ("labelled", "unparsed", "judge-failed", "error", "pending")
 
-OutcomeReader = Callable[[Record], tuple[Outcome, bool]]
-"""A function from a record to its outcome and whether its answer is correct."""
+OutcomeReader = Callable[[AnswerKind], tuple[Outcome, bool]]
+"""A function from a kind of answer to its outcome and whether it is correct."""
 
 
 def outcome_by_judge(judge: str) -> OutcomeReader:
     """Return the reader of ``judge``'s verdicts, for benchmarks whose correct label is CORRECT."""
 
-    def read(record: Record) -> tuple[Outcome, bool]:
-        outcome = record.outcome(judge)
-        return outcome, outcome == "labelled" and record.verdicts[judge].label == "CORRECT"
+    def read(kind: AnswerKind) -> tuple[Outcome, bool]:
+        outcome = kind.outcome(judge)
+        return outcome, outcome == "labelled" and kind.label(judge) == "CORRECT"
 
     return read
 
 
 def failures_table(
-    runs: Mapping[str, Sequence[Record]],
+    runs: Mapping[str, Answers],
     judge: str,
     conditions: Sequence[str],
     *,
@@ -38,15 +39,13 @@ def failures_table(
     """
     rows: list[tuple[str, tuple[int, ...]]] = []
     judges_used: dict[str, None] = {}
-    for run, records in runs.items():
-        by_condition: defaultdict[str, list[Record]] = defaultdict(list)
-        for record in records:
-            by_condition[record.instance.condition].append(record)
+    for run, answers in runs.items():
+        present = answers.count(lambda kind: kind.condition)
         for condition in conditions:
-            if condition in by_condition:
+            if condition in present:
                 labelled_by = judge_for(run, condition) if judge_for else judge
                 judges_used[labelled_by] = None
-                rows.append((f"{run} / {condition}", _counts(by_condition[condition], labelled_by)))
+                rows.append((f"{run} / {condition}", _counts(answers, condition, labelled_by)))
     note = f"{scope_note} Pending: not answered yet, or not judged yet. Cut: ended by the token limit; such answers are judged."
     columns = ("answered", *OUTCOMES, "cut at token limit")
     judges = None if set(judges_used) <= {judge} else tuple(judges_used)
@@ -63,10 +62,12 @@ def counts_by_run(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{run}: {number:,}" for run, number in numbers.items())
 
 
-def _counts(records: Sequence[Record], judge: str) -> tuple[int, ...]:
-    answers = [
-        answer for record in records if (answer := record.answer) is not None and answer.finish_reason != "error"
-    ]
-    outcomes = Counter(record.outcome(judge) for record in records)
-    truncated = sum(answer.finish_reason == "length" for answer in answers)
-    return (len(answers), *(outcomes[outcome] for outcome in OUTCOMES), truncated)
+def _counts(answers: Answers, condition: str, judge: str) -> tuple[int, ...]:
+    answered = truncated = 0
+    outcomes: Counter[Outcome] = Counter()
+    for kind, size in zip(answers.kinds, answers.sizes.tolist(), strict=True):
+        if kind.condition == condition:
+            answered += size * kind.is_answered
+            truncated += size * (kind.finish_reason == "length")
+            outcomes[kind.outcome(judge)] += size
+    return (answered, *(outcomes[outcome] for outcome in OUTCOMES), truncated)

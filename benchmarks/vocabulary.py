@@ -245,12 +245,17 @@ class Record:
 
     def outcome(self, judge: str) -> Outcome:
         """Return the record's outcome for ``judge``; the five outcomes are never merged."""
-        if self.answer is None:
-            return "pending"
-        if self.answer.finish_reason == "error":
-            return "error"
-        verdict = self.verdicts.get(judge)
-        return "pending" if verdict is None else verdict.status
+        answer = self.answer
+        return outcome_of(None if answer is None else answer.finish_reason, self.verdicts.get(judge))
+
+
+def outcome_of(finish_reason: FinishReason | None, verdict: Verdict | None) -> Outcome:
+    """Return the outcome of an answer, whose ``finish_reason`` is None if there is none yet, by its verdict."""
+    if finish_reason is None:
+        return "pending"
+    if finish_reason == "error":
+        return "error"
+    return "pending" if verdict is None else verdict.status
 
 
 # --- tables --------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.stats.intervals import diagonal, ratio
-from benchmarks.vocabulary import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,58 +82,60 @@ class LabelPairs:
     left_out: tuple[Counter[str], Counter[str]]
 
 
-def count_label_pairs(records: Sequence[Record], a: str, b: str, labels: Sequence[str]) -> LabelPairs:
-    """Return the pairs of labels that the judges ``a`` and ``b`` give the records' answers, by group."""
-    import numpy as np
+Selection = Callable[[AnswerKind], bool]
+"""A function that selects kinds of answers."""
 
+
+def _all(kind: AnswerKind) -> bool:
+    return True
+
+
+def count_label_pairs(answers: Answers, a: str, b: str, labels: Sequence[str], of: Selection = _all) -> LabelPairs:
+    """Return the pairs of labels that the judges ``a`` and ``b`` give the answers ``of`` some kinds, by group."""
     code = {label: i for i, label in enumerate(labels)}
     left_out: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    groups: dict[str, int] = {}
-    label_pairs: list[tuple[int, int, int]] = []
-    for record in records:
-        outcomes = _label_index(record, a, code), _label_index(record, b, code)
-        if None in outcomes:
+    cells: dict[int, tuple[int, int]] = {}
+    for kind, size in zip(answers.kinds, answers.sizes.tolist(), strict=True):
+        outcomes = _label_index(kind, a, code), _label_index(kind, b, code)
+        if not size or not of(kind) or None in outcomes:
             continue
         for reasons, outcome in zip(left_out, outcomes, strict=True):
             if isinstance(outcome, str):
-                reasons[outcome] += 1
+                reasons[outcome] += size
         if isinstance(outcomes[0], int) and isinstance(outcomes[1], int):
-            label_pairs.append((groups.setdefault(record.instance.group, len(groups)), outcomes[0], outcomes[1]))
-    counts = np.zeros((len(groups), len(labels), len(labels)))
-    if label_pairs:
-        np.add.at(counts, tuple(np.array(label_pairs).T), 1)
-    return LabelPairs(counts, left_out)
+            cells[id(kind)] = outcomes[0], outcomes[1]
+    counts = answers.cells((len(labels), len(labels)), lambda kind: cells.get(id(kind)))
+    return LabelPairs(counts.astype(float), left_out)
 
 
-def confusion_matrix(records: Sequence[Record], a: str, b: str, labels: Sequence[str]) -> Array:
+def confusion_matrix(answers: Answers, a: str, b: str, labels: Sequence[str]) -> Array:
     """Return the counts of labels by ``a`` (rows) and ``b`` (columns); shape (labels, labels)."""
-    counts: Array = count_label_pairs(records, a, b, labels).counts.sum(0)
+    counts: Array = count_label_pairs(answers, a, b, labels).counts.sum(0)
     return counts
 
 
-def _label_index(record: Record, judge: str, code: Mapping[str, int]) -> int | str | None:
+def _label_index(kind: AnswerKind, judge: str, code: Mapping[str, int]) -> int | str | None:
     """Return the label's index, or the reason why there is none; None if the judge has not judged the answer."""
-    outcome = record.outcome(judge)
+    outcome = kind.outcome(judge)
     if outcome in ("pending", "error"):
         return None
-    return outcome if outcome != "labelled" else code.get(str(record.verdicts[judge].label), _UNKNOWN)
+    return outcome if outcome != "labelled" else code.get(kind.label(judge), _UNKNOWN)
 
 
-def fleiss_group_sums(records: Sequence[Record], judges: Sequence[str], labels: Sequence[str]) -> Array:
-    """Return :func:`fleiss_sums` summed by group; shape (groups, 2 + labels)."""
+def fleiss_group_sums(answers: Answers, judges: Sequence[str], labels: Sequence[str], of: Selection = _all) -> Array:
+    """Return :func:`fleiss_sums` of the answers ``of`` some kinds summed by group; shape (groups, 2 + labels)."""
     import numpy as np
 
     code = {label: i for i, label in enumerate(labels)}
-    groups: dict[str, int] = {}
-    counts: list[Array] = []
-    rows: list[int] = []
-    for record in records:
-        outcomes = [_label_index(record, judge, code) for judge in judges]
-        indices = [index for index in outcomes if isinstance(index, int)]
-        if len(indices) == len(judges):
-            rows.append(groups.setdefault(record.instance.group, len(groups)))
-            counts.append(np.bincount(indices, minlength=len(labels)).astype(np.float64))
-    sums = np.zeros((len(groups), 2 + len(labels)))
-    if rows:
-        np.add.at(sums, rows, fleiss_sums(np.stack(counts)))
+    counts = np.zeros((len(answers.kinds), len(labels)))
+    counted = np.zeros(len(answers.kinds), dtype=np.bool_)
+    for number, kind in enumerate(answers.kinds):
+        indices = [index for judge in judges if isinstance(index := _label_index(kind, judge, code), int)]
+        if of(kind) and len(indices) == len(judges):
+            counted[number] = True
+            counts[number] = np.bincount(indices, minlength=len(labels))
+    chosen = counted[answers.kind]
+    groups, group = number_groups(answers.group[chosen])
+    sums = np.zeros((groups, 2 + len(labels)))
+    np.add.at(sums, group, fleiss_sums(counts)[answers.kind[chosen]])
     return sums

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from benchmarks.answers import Answers
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import cohen_kappa, diagonal, estimate, resample, wilson
-from benchmarks.vocabulary import Cell, Estimate, Record, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import (
     LabelPairs,
+    Selection,
     count_label_pairs,
     fleiss_from_sums,
     fleiss_group_sums,
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-Runs = Mapping[str, Sequence[Record]]
+Runs = Mapping[str, Answers]
 _Row = tuple[str, tuple[Cell, ...]]
 
 ALL_CONDITIONS = "all"
@@ -53,7 +55,7 @@ def agreement_tables(
 ) -> list[Table]:
     """Return the tables agreement, agreement-labels and confusion for all pairs of ``judges``, and fleiss for three or more.
 
-    ``runs`` maps a row's label to its records, ``judges`` are ids, ``labels`` and ``conditions`` are the benchmark's.
+    ``runs`` maps a row's label to its answers, ``judges`` are ids, ``labels`` and ``conditions`` are the benchmark's.
     Raises SpecError for fewer than two judges, and for a judge named twice.
     """
     if len(judges) < 2 or len(set(judges)) < len(judges):
@@ -61,11 +63,11 @@ def agreement_tables(
     agreement: list[_Row] = []
     by_label: list[_Row] = []
     confused: list[_Row] = []
-    for run, records in runs.items():
-        views = _views(records, conditions)
+    for run, answers in runs.items():
+        views = _views(answers, conditions)
         for a, b in combinations(judges, 2):
-            for view, view_records in views.items():
-                label_pairs = count_label_pairs(view_records, a, b, labels)
+            for view, of in views.items():
+                label_pairs = count_label_pairs(answers, a, b, labels, of)
                 agreement.append((f"{run} / {a}, {b} / {view}", _agreement_cells(label_pairs, resamples, seed)))
                 if view == ALL_CONDITIONS:
                     prefix = f"{run} / {a}, {b}"
@@ -103,19 +105,19 @@ def agreement_tables(
 
 
 def agreement_sentence(
-    records: Sequence[Record], judge: str, references: Sequence[str], *, resamples: int = 1000, seed: int = 0
+    answers: Answers, judge: str, references: Sequence[str], *, resamples: int = 1000, seed: int = 0
 ) -> str:
     """Return one line on how ``judge`` agrees with the best available judge, for display under a table.
 
     ``references`` are ids, best first (people, then models behind an API); the first one that shares a labelled answer
     with ``judge`` is used.
     """
-    used_labels = {label for record in records for verdict in record.verdicts.values() if (label := verdict.label)}
+    used_labels = {label for kind in answers.kinds for verdict in kind.verdicts.values() if (label := verdict.label)}
     labels = sorted(used_labels)
     for reference in references:
         if reference == judge:
             continue
-        pair = count_label_pairs(records, judge, reference, labels)
+        pair = count_label_pairs(answers, judge, reference, labels)
         n = int(pair.counts.sum())
         if n:
             agreed, kappa = _estimate_agreement(pair.counts, resamples, seed)
@@ -137,15 +139,17 @@ def _interval(estimate: Estimate, form: str, scale: float = 1) -> str:
     return f" ({scale * estimate.low:{form}} to {scale * estimate.high:{form}})"
 
 
-def _views(records: Sequence[Record], conditions: Sequence[str]) -> dict[str, list[Record]]:
-    by_condition: defaultdict[str, list[Record]] = defaultdict(list)
-    for record in records:
-        by_condition[record.instance.condition].append(record)
+def _views(answers: Answers, conditions: Sequence[str]) -> dict[str, Selection]:
+    by_condition = answers.count(lambda kind: kind.condition)
     present = [condition for condition in conditions if condition in by_condition]
-    everything = [record for record in records if record.instance.condition in conditions]
+    everything: dict[str, Selection] = {ALL_CONDITIONS: lambda kind: kind.condition in conditions}
     if len(present) < 2:  # the only condition would repeat the row of all
-        return {ALL_CONDITIONS: everything}
-    return {ALL_CONDITIONS: everything, **{condition: by_condition[condition] for condition in present}}
+        return everything
+    return everything | {name: _under(name) for name in present}
+
+
+def _under(condition: str) -> Selection:
+    return lambda kind: kind.condition == condition
 
 
 def _estimate_agreement(counts: Array, resamples: int, seed: int) -> tuple[Estimate, Estimate]:
@@ -219,9 +223,9 @@ def _fleiss_table(
     runs: Runs, judges: Sequence[str], labels: Sequence[str], conditions: Sequence[str], resamples: int, seed: int
 ) -> Table:
     rows: list[_Row] = []
-    for run, records in runs.items():
-        for view, view_records in _views(records, conditions).items():
-            sums = fleiss_group_sums(view_records, judges, labels)
+    for run, answers in runs.items():
+        for view, of in _views(answers, conditions).items():
+            sums = fleiss_group_sums(answers, judges, labels, of)
             totals, draws = sums.sum(0), resample(sums, resamples, seed)
             n = int(totals[1])
             reason = (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
+from benchmarks.answers import AnswerKind
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.vocabulary import Record, Verdict
 from judges.base import newest
@@ -15,6 +16,7 @@ from judges.base import newest
 Rule = Literal["any", "all", "majority", "first"]
 
 _RULES: tuple[Rule, ...] = get_args(Rule)
+_Judged = TypeVar("_Judged", Record, AnswerKind)
 _FORM = re.compile(r"\s*([A-Za-z-]+)\s*\((.*)", re.DOTALL)
 
 
@@ -84,10 +86,8 @@ def panel_id(panel: Panel, ids: Iterable[str]) -> str:
     return f"{panel.rule}({', '.join(member_ids(panel, ids))})"
 
 
-def add_panel_verdicts(
-    records: Iterable[Record], panel: Panel, ids: Iterable[str], labels: Sequence[str]
-) -> list[Record]:
-    """Return the records, each with the panel's verdict under :func:`panel_id`.
+def panel_judge(panel: Panel, ids: Iterable[str], labels: Sequence[str]) -> Callable[[_Judged], _Judged]:
+    """Return a function that adds the panel's verdict, under :func:`panel_id`, to a record or a kind of answer.
 
     ``ids`` are the ids that have verdicts, ``labels`` the benchmark's labels in order. An answer that a member has not
     judged yet, or that is an error, gets no verdict: a panel that differs from answer to answer is not one judge.
@@ -97,14 +97,17 @@ def add_panel_verdicts(
     """
     known_ids = tuple(ids)
     members, judge = member_ids(panel, known_ids), panel_id(panel, known_ids)
-    judged = []
-    for record in records:
+
+    def add(record: _Judged) -> _Judged:
         verdict = _verdict(judge, panel.rule, members, record, labels)
-        judged.append(record if verdict is None else replace(record, verdicts={**record.verdicts, judge: verdict}))
-    return judged
+        return record if verdict is None else replace(record, verdicts={**record.verdicts, judge: verdict})
+
+    return add
 
 
-def _verdict(judge: str, rule: Rule, members: Sequence[str], record: Record, labels: Sequence[str]) -> Verdict | None:
+def _verdict(
+    judge: str, rule: Rule, members: Sequence[str], record: Record | AnswerKind, labels: Sequence[str]
+) -> Verdict | None:
     outcomes = [record.outcome(member) for member in members]
     if rule == "first":
         return _first(judge, members, record, outcomes)
@@ -125,7 +128,7 @@ def _verdict(judge: str, rule: Rule, members: Sequence[str], record: Record, lab
     return Verdict(judge, "judge-failed", reason=f"{why}: {summary}")
 
 
-def _first(judge: str, members: Sequence[str], record: Record, outcomes: Sequence[str]) -> Verdict | None:
+def _first(judge: str, members: Sequence[str], record: Record | AnswerKind, outcomes: Sequence[str]) -> Verdict | None:
     if outcomes[-1] in ("pending", "error"):
         return None
     verdict = next(record.verdicts[member] for member in members if member in record.verdicts)

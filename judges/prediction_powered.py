@@ -17,14 +17,14 @@ people) - P(judge) P(people) is at most P(judge) (1 - P(judge))), so only the sa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.base import LabelMetrics
 from benchmarks.stats.intervals import estimate, resample
-from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Cell, Estimate, Record, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -232,11 +232,11 @@ def _ratio(part: Array, total: Array) -> Array:
     return ratio
 
 
-# --- of records ----------------------------------------------------------------------------------
+# --- of answers ----------------------------------------------------------------------------------
 
 
 def corrected_table(
-    runs: Mapping[str, Sequence[Record]], judge: str, human: str, metrics: LabelMetrics, *, resamples: int, seed: int
+    runs: Mapping[str, Answers], judge: str, human: str, metrics: LabelMetrics, *, resamples: int, seed: int
 ) -> Table:
     """Return the metrics by ``judge``, corrected by the labels of ``human``, and by those only; a row per run and metric.
 
@@ -246,8 +246,8 @@ def corrected_table(
     """
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     exclusions: Counter[str] = Counter()
-    for run, records in runs.items():
-        sums = _sums(records, judge, human, metrics, exclusions)
+    for run, answers in runs.items():
+        sums = _sums(answers, judge, human, metrics, exclusions)
         for name, estimates in correct(sums, metrics, resamples=resamples, seed=seed).items():
             rows.append(
                 (f"{run} / {name}", (estimates.judge, estimates.corrected, estimates.people, estimates.people.n))
@@ -262,40 +262,36 @@ def corrected_table(
     return Table("corrected", f"Figures by {judge}, corrected by {human}", columns, tuple(rows), tuple(notes))
 
 
-def _sums(records: Sequence[Record], judge: str, human: str, metrics: LabelMetrics, exclusions: Counter[str]) -> Array:
+def _sums(answers: Answers, judge: str, human: str, metrics: LabelMetrics, exclusions: Counter[str]) -> Array:
     import numpy as np
 
     condition = {name: i for i, name in enumerate(metrics.conditions)}
     code = {name: i for i, name in enumerate(metrics.labels)}
-    groups: dict[str, int] = {}
-    coded: list[tuple[int, int, int, int]] = []
-    for record in records:
-        if (
-            record.instance.condition not in condition
-            or record.answer is None
-            or not visible_answer(record.answer.text)
-        ):
+    coded = np.full((len(answers.kinds), 3), -1, dtype=np.int64)
+    for number, (kind, size) in enumerate(zip(answers.kinds, answers.sizes.tolist(), strict=True)):
+        if not size or kind.condition not in condition or kind.is_empty:
             continue
-        by_judge, by_people = _label_code(record, judge, code), _label_code(record, human, code)
+        by_judge, by_people = _label_code(kind, judge, code), _label_code(kind, human, code)
         if by_judge == NOT_SEEN:
-            exclusions[f"Labels by {human} that are not used, since {judge} has not judged the answer"] += (
+            exclusions[f"Labels by {human} that are not used, since {judge} has not judged the answer"] += size * (
                 by_people != NOT_SEEN
             )
             continue
         exclusions[f"Answers with a label by {human} and none that {judge} could give; they count by {human}"] += (
-            by_judge == NO_LABEL and by_people >= 0
+            size * (by_judge == NO_LABEL and by_people >= 0)
         )
         exclusions[f"Answers with a label by {judge} and none that {human} could give; they count as unlabelled"] += (
-            by_judge >= 0 and by_people == NO_LABEL
+            size * (by_judge >= 0 and by_people == NO_LABEL)
         )
-        group = groups.setdefault(record.instance.group, len(groups))
-        coded.append((group, condition[record.instance.condition], by_judge, by_people))
-    group_of, condition_of, judge_codes, label_codes = np.array(coded, dtype=np.int64).reshape(-1, 4).T
-    return correction_sums(group_of, condition_of, judge_codes, label_codes, (len(groups), len(condition), len(code)))
+        coded[number] = condition[kind.condition], by_judge, by_people
+    counted = (coded[:, 0] >= 0)[answers.kind]
+    groups, group_of = number_groups(answers.group[counted])
+    condition_of, judge_codes, label_codes = coded[answers.kind[counted]].T
+    return correction_sums(group_of, condition_of, judge_codes, label_codes, (groups, len(condition), len(code)))
 
 
-def _label_code(record: Record, judge: str, code: Mapping[str, int]) -> int:
-    outcome = record.outcome(judge)
+def _label_code(kind: AnswerKind, judge: str, code: Mapping[str, int]) -> int:
+    outcome = kind.outcome(judge)
     if outcome in ("pending", "error"):
         return NOT_SEEN
-    return code.get(str(record.verdicts[judge].label), NO_LABEL) if outcome == "labelled" else NO_LABEL
+    return code.get(kind.label(judge), NO_LABEL) if outcome == "labelled" else NO_LABEL

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.store.run import RunStore
-from benchmarks.vocabulary import Record
+from benchmarks.answers import AnswerKind, Answers
 
 
 def drawn_samples(stores: Mapping[str, RunStore], person: str) -> dict[str, list[str]]:
@@ -15,27 +15,28 @@ def drawn_samples(stores: Mapping[str, RunStore], person: str) -> dict[str, list
 
 
 def restrict_to_sample(
-    runs: Mapping[str, Sequence[Record]], person: str, drawn: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, list[Record]], int]:
+    runs: Mapping[str, Answers], person: str, drawn: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, Answers], int]:
     """Return the runs without those verdicts of ``person`` that are not on a random sample, and the number removed.
 
     Every beginning of a sample is random. Labels after the first unlabelled answer do not count, because the person may have
     chosen the answers that are easier to label.
     """
-    restricted: dict[str, list[Record]] = {}
+    restricted: dict[str, Answers] = {}
     outside_count = 0
-    for run, records in runs.items():
-        labelled_ids = {record.instance.id for record in records if person in record.verdicts}
-        in_sample: set[str] = set()
+    for run, answers in runs.items():
+        positions = answers.mask(lambda kind: person in kind.verdicts).nonzero()[0].tolist()
+        labelled = {
+            record.instance.id: position for record, position in zip(answers.read(positions), positions, strict=True)
+        }
         for instance in drawn[run]:
-            if instance not in labelled_ids:
+            if instance not in labelled:
                 break
-            in_sample.add(instance)
-        outside_count += len(labelled_ids - in_sample)
-        restricted[run] = [
-            record
-            if record.instance.id in in_sample or person not in record.verdicts
-            else replace(record, verdicts={judge: v for judge, v in record.verdicts.items() if judge != person})
-            for record in records
-        ]
+            del labelled[instance]
+        outside_count += len(labelled)
+        restricted[run] = answers.derive_at([*labelled.values()], lambda kind: _without(kind, person))
     return restricted, outside_count
+
+
+def _without(kind: AnswerKind, person: str) -> AnswerKind:
+    return replace(kind, verdicts={judge: verdict for judge, verdict in kind.verdicts.items() if judge != person})

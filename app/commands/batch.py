@@ -267,13 +267,13 @@ def _models_needed(store: RunStore, spec: RunSpec, conditions: Sequence[str] = (
 def _print_results(planned: Sequence[PlannedRun], summaries: Sequence[RunSummary], *, demo: bool) -> None:
     from app.report.headline import has_only_own_rows, without_paper
     from app.report.render import print_table
-    from app.report.tables import tables_of
+    from app.report.tables import read_inputs, tables_from
     from app.text.escape import clean
 
     if any(run.done for run in summaries):
-        folders = [run.folder for run in planned]
-        own_rows_only = not demo and all(has_only_own_rows(folder) for folder in folders)
-        (main,) = tables_of(folders, only="main", published=not own_rows_only)
+        inputs = read_inputs([run.folder for run in planned])
+        own_rows_only = not demo and has_only_own_rows(inputs.runs.values(), inputs.benchmark)
+        (main,) = tables_from(inputs, only="main", published=not own_rows_only)
         print_table(without_paper(main) if own_rows_only else main)
     for run in summaries:
         failures = _failures(run)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
 from app.report.checks import stored_check
 from app.report.headline import has_only_own_rows, headline, other_tables_note, without_paper
-from app.report.judge_selection import judged_records, present_judges, resolve_judge, resolve_panel
 from app.report.media import media_path, preview_media
 from app.report.provenance import read_provenance, spec_of, spec_toml
 from app.report.render import print_table, to_json
@@ -18,14 +17,14 @@ from app.report.samples import sample_to_json
 from app.report.speed import lines as speed_lines
 from app.report.speed import read_speed
 from app.report.speed import to_json as speed_to_json
-from app.report.tables import run_labels, tables_of
+from app.report.tables import read_inputs, tables_from
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, worker_deaths
 from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Media, Record
+from benchmarks.vocabulary import Media
 
 
 def show(
@@ -60,9 +59,12 @@ def show(
                 _print_sample(folder, details, media)
         return
     with spinner("computing the tables"):
-        own_rows_only = not as_json and all(has_only_own_rows(folder) for folder in folders)
-        tables = tables_of(folders, judge=judge, only=table, published=not own_rows_only)
-        headlines = [] if as_json or table is not None else _headlines(folders, judge)
+        inputs = read_inputs(folders, judge)
+        own_rows_only = not as_json and has_only_own_rows(inputs.runs.values(), inputs.benchmark)
+        tables = tables_from(inputs, only=table, published=not own_rows_only)
+        headlines = [
+            " ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()
+        ]
     if as_json:
         print(json.dumps([to_json(table_) for table_ in tables], indent=2))
         return
@@ -75,7 +77,7 @@ def show(
                 print(f"  {excluded}")
             for death in worker_deaths(store):
                 print(clean(f"{folder.name}: {death.sentence()}"))
-    for line in headlines:
+    for line in headlines if table is None else ():
         print(clean(line))
     print()
     printed = tables if table is not None or all_tables else tables[:1]
@@ -95,24 +97,6 @@ def show_speed(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> N
         print(json.dumps([speed_to_json(speed) for speed in speeds], indent=2))
     else:
         print("\n".join(clean(line) for speed in speeds for line in speed_lines(speed)))
-
-
-def _headlines(folders: Sequence[Path], judge: str | None) -> list[str]:
-    stores = [RunStore.read(folder) for folder in folders]
-    try:
-        benchmark, judge_id = get_benchmark(stores[0].meta("spec")["benchmark"]), resolve_judge(stores, judge)
-        return [
-            " ".join(headline(label, _records(store, judge), judge_id, benchmark))
-            for label, store in zip(run_labels(stores), stores, strict=True)
-        ]
-    finally:
-        for store in stores:
-            store.close()
-
-
-def _records(store: RunStore, judge: str | None) -> Iterable[Record]:
-    """Return a run's records, streamed unless a panel has to judge them first."""
-    return store.records() if resolve_panel(judge, present_judges([store])) is None else judged_records(store, judge)
 
 
 def _answering_modes(folder: Path) -> Iterator[str]:

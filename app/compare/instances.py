@@ -82,7 +82,7 @@ def compare_instance(
     answers: list[AnswerSummary | None] = []
     for folder in folders:
         with RunStore.read(folder) as store:
-            records = judged_records(store, judge, only=instance)
+            records = list(judged_records(store, judge, only=instance))
             if records and shared is None:
                 shared, prompt = records[0].instance, _prompt(records[0].instance)
                 build = workspace.build_of(store)

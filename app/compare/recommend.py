@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -159,9 +160,11 @@ class _Evidence:
 def _source_accuracies(run: RunView, views: RunViews) -> dict[str, SourceAccuracy]:
     labels = views.benchmark.labels
     return source_accuracies(
-        (answer.single_source, views.benchmark.correct(answer.condition, answer.outcome))
-        for answer in run.answers.values()
-        if answer.outcome in labels
+        Counter(
+            (answer.single_source, views.benchmark.correct(answer.condition, answer.outcome))
+            for answer in run.answers.values()
+            if answer.outcome in labels
+        )
     )
 
 

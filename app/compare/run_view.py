@@ -18,7 +18,7 @@ from benchmarks.base import Benchmark, LabelMetrics
 from benchmarks.errors import SpecError
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, digest, part_to_json
-from judges.panel import add_panel_verdicts
+from judges.panel import panel_judge
 from mlx_backends.policy import PREFIX
 
 _EXCERPT = 200
@@ -129,7 +129,7 @@ def load_views(folders: Sequence[Path], *, judge: str | None = None) -> RunViews
         for store, label in zip(stores, run_labels(stores), strict=True):
             records = list(store.records())
             if panel is not None:
-                records = add_panel_verdicts(records, panel, ids, benchmark.labels)
+                records = [*map(panel_judge(panel, ids, benchmark.labels), records)]
             runs.append(_view(store, label, records, judge_id, benchmark))
         return RunViews(benchmark, judge_id, tuple(runs), int(stores[0].meta("spec")["seed"]))
     finally:

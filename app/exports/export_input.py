@@ -174,7 +174,7 @@ def load_runs(workspace: Workspace, folders: Sequence[Path], judge: str | None) 
                 store.engines(),
                 store.meta("created"),
                 judge_id,
-                judged_records(store, judge),
+                list(judged_records(store, judge)),
                 workspace.build_of(store),
                 ExcludedInstances.load(store),
             )

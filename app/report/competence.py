@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.stats.intervals import wilson
@@ -36,17 +36,17 @@ class SourceAccuracy:
         return f"right on {self.right} of {self.n} ({share.value or 0:.1%}{interval})"
 
 
-def source_accuracies(answers: Iterable[tuple[str, bool]]) -> dict[str, SourceAccuracy]:
-    """Count labelled answers, each given as its single source (a modality) and whether it is right.
+def source_accuracies(numbers: Mapping[tuple[str, bool], int]) -> dict[str, SourceAccuracy]:
+    """Return the accuracy on each source, from the number of labelled answers by single source (a modality) and rightness.
 
     Answers to several sources (an empty modality) are skipped.
     """
     counts: dict[str, list[int]] = {}
-    for source, right in answers:
+    for (source, right), number in numbers.items():
         if source:
             count = counts.setdefault(source, [0, 0])
-            count[0] += right
-            count[1] += 1
+            count[0] += right * number
+            count[1] += number
     return {source: SourceAccuracy(right, n) for source, (right, n) in counts.items()}
 
 

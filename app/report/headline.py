@@ -3,52 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from app.report.competence import join_names, source_accuracies
-from app.store.run import RunStore
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
-from benchmarks.registry import get_benchmark
 from benchmarks.stats.intervals import clustered_wilson
-from benchmarks.vocabulary import Record, Table
+from benchmarks.vocabulary import Table
 
 _OF_PAPER = re.compile(r" \((?:all conditions, )?(?:Tables?|Figures?|[Ss]ections?|equations?|Appendix)\b[^()]*\)")
 
 
-def headline(label: str, records: Iterable[Record], judge: str, benchmark: Benchmark) -> list[str]:
+def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> list[str]:
     """Return sentences on the accuracy of the run ``label``, its behaviour under conflict, and its reading of each source."""
-    labels: Counter[str] = Counter()
-    groups: dict[str, list[int]] = {}
-    conditions: dict[str, None] = {}
-    single_source_hits: list[tuple[str, bool]] = []
-    missing: Counter[str] = Counter()
     metrics = benchmark.label_metrics()
     # An answer that a sibling is judged by is neither right nor wrong, and nor is that sibling's.
     bases = {benchmark.basis(condition) for condition in benchmark.conditions}
     judged_alone = {name for name in benchmark.conditions if benchmark.basis(name) is None and name not in bases}
     counted_conditions = judged_alone.intersection(benchmark.conditions if metrics is None else metrics.conditions)
-    for record in records:
-        instance, outcome = record.instance, record.outcome(judge)
-        if outcome != "labelled":
-            missing[outcome] += 1
-            continue
-        label_name = str(record.verdicts[judge].label)
-        is_correct = benchmark.correct(instance.condition, label_name)
-        single_source_hits.append((benchmark.single_source(instance), is_correct))
-        if instance.condition in counted_conditions:
-            conditions[instance.condition] = None
-            hits = groups.setdefault(instance.group, [0, 0])
-            hits[0] += is_correct
-            hits[1] += 1
-        if instance.condition in benchmark.conflicts:
-            labels[label_name] += 1
+
+    def is_labelled(kind: AnswerKind) -> bool:
+        return kind.outcome(judge) == "labelled"
+
+    def is_right(kind: AnswerKind) -> bool:
+        return benchmark.correct(kind.condition, kind.label(judge))
+
+    def is_counted(kind: AnswerKind) -> bool:
+        return is_labelled(kind) and kind.condition in counted_conditions
+
+    def conflict_label(kind: AnswerKind) -> str | None:
+        return kind.label(judge) if is_labelled(kind) and kind.condition in benchmark.conflicts else None
+
+    # Of each example, the wrong and the right answers.
+    counts = answers.cells((2,), lambda kind: (int(is_right(kind)),) if is_counted(kind) else None)
+    conditions = answers.count(lambda kind: kind.condition if is_counted(kind) else None)
+    labels = answers.count(conflict_label)
+    missing = answers.count(lambda kind: None if is_labelled(kind) else str(kind.outcome(judge)))
+    sources = answers.count(lambda kind: (kind.instance.single_source, is_right(kind)) if is_labelled(kind) else None)
     sentences = []
-    if groups:
-        share = clustered_wilson([hit for hit, _ in groups.values()], [size for _, size in groups.values()])
-        hits_in_all, n = sum(hit for hit, _ in groups.values()), share.n
+    if len(counts):
+        share = clustered_wilson(counts[:, 1].tolist(), counts.sum(1).tolist())
+        hits_in_all, n = int(counts[:, 1].sum()), share.n
         condition_names = join_names([condition for condition in benchmark.conditions if condition in conditions])
         label_note = ", each with one label" if benchmark.counts_flags else ""
         interval = f"{share.value:.1%}, {share.low:.1%} to {share.high:.1%}"
@@ -62,7 +58,7 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
         sentences.append(
             f"Under conflict it {benchmark.behaviours[name]} in {count} of {total} answers ({count / total:.0%})."
         )
-    by_source = source_accuracies(single_source_hits)
+    by_source = source_accuracies(sources)
     if by_source:
         listing = ", ".join(
             f"with the {source} alone {reading.right} of {reading.n}" for source, reading in by_source.items()
@@ -76,16 +72,10 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     return sentences
 
 
-def has_only_own_rows(folder: Path) -> bool:
-    """Return whether every example of a run comes from the user's own table, so that no paper's rows are comparable."""
-    with RunStore.read(folder) as store:
-        rows_source = get_benchmark(store.meta("spec")["benchmark"]).rows_source
-        source = ""
-        for record in store.records() if rows_source else ():
-            source = record.instance.strata.get("source", "")
-            if source != rows_source:
-                return False
-        return bool(source)
+def has_only_own_rows(runs: Iterable[Answers], benchmark: Benchmark) -> bool:
+    """Return whether every example of the runs comes from the user's own table, so that no paper's rows are comparable."""
+    sources = [{kind.strata.get("source", "") for kind in answers.kinds} for answers in runs]
+    return bool(benchmark.rows_source) and all(of_run == {benchmark.rows_source} for of_run in sources)
 
 
 def without_paper(table: Table) -> Table:

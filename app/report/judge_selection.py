@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from app.store.run import RunStore
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Record
 from judges.base import HUMAN, OVERRIDE, newest
-from judges.panel import Panel, add_panel_verdicts, panel_id, parse_panel
+from judges.panel import Panel, panel_id, panel_judge, parse_panel
 from judges.registry import find_judge, get_judge, judge_names
 
 PUBLISHED = "@published"
@@ -55,12 +55,13 @@ def resolve_panel(judge: str | None, ids: Sequence[str]) -> Panel | None:
     return parse_panel(judge) if judge and judge not in ids else None
 
 
-def judged_records(store: RunStore, judge: str | None, *, only: str | None = None) -> list[Record]:
-    """Return a run's records, or that of the instance ``only``, with the panel's verdicts if ``judge`` names a panel."""
-    records, ids = list(store.records(only=only)), present_judges([store])
+def judged_records(store: RunStore, judge: str | None, *, only: str | None = None) -> Iterator[Record]:
+    """Yield a run's records, or that of the instance ``only``, with the panel's verdicts if ``judge`` names a panel."""
+    ids = present_judges([store])
     panel = resolve_panel(judge, ids)
-    labels = get_benchmark(store.meta("spec")["benchmark"]).labels
-    return records if panel is None else add_panel_verdicts(records, panel, ids, labels)
+    if panel is None:
+        return store.records(only=only)
+    return map(panel_judge(panel, ids, get_benchmark(store.meta("spec")["benchmark"]).labels), store.records(only=only))
 
 
 def reference_judges(stores: Sequence[RunStore]) -> list[str]:

@@ -18,15 +18,18 @@ from app.report.judge_selection import (
     resolve_panel,
 )
 from app.report.published import published_rows
+from app.store.answers import KnownInstance, read_answers
+from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason
+from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Record, Table
+from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
-from judges.panel import add_panel_verdicts, member_ids
+from judges.panel import member_ids, panel_judge
 from judges.prediction_powered import corrected_table
 from mlx_backends.imported import IMPORTED
 from mlx_backends.pytorch.spec import PREFIX
@@ -43,7 +46,11 @@ def tables_of(
     answers, the metrics corrected by their labels follow; if two judges have, so does their agreement. Raises SpecError if the
     runs are of several benchmarks, or there is no such table.
     """
-    inputs = _read_inputs(folders, judge)
+    return tables_from(read_inputs(folders, judge), only=only, published=published)
+
+
+def tables_from(inputs: TableInputs, *, only: str | None = None, published: bool = True) -> list[Table]:
+    """Return the tables of runs that were read; see :func:`tables_of`."""
     tables = _select_tables(inputs, only)
     label_notes = _LabelNotes(inputs.runs, inputs.measures, inputs.seed)
     noted = [
@@ -56,11 +63,11 @@ def tables_of(
 
 
 @dataclass(frozen=True)
-class _TableInputs:
+class TableInputs:
     """The contents of the runs that tables are computed from.
 
     Attributes:
-        runs: The records of each run, by the label of the run.
+        runs: The answers of each run, by the label of the run.
         judge: The id of the judge whose labels are used.
         judges: The ids of all judges that have labelled anything.
         measures: The ids of the judges that others are measured by, without members of the panel.
@@ -70,7 +77,7 @@ class _TableInputs:
     """
 
     benchmark: Benchmark
-    runs: Mapping[str, Sequence[Record]]
+    runs: Mapping[str, Answers]
     judge: str
     judges: Sequence[str]
     measures: Sequence[str]
@@ -80,14 +87,16 @@ class _TableInputs:
     seed: int
 
 
-def _read_inputs(folders: Sequence[Path], judge: str | None) -> _TableInputs:
+def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInputs:
+    """Read the runs in ``folders``. Raises SpecError if they are of several benchmarks, or the judge is unknown."""
     with ExitStack() as stack:
         stores = [stack.enter_context(RunStore.read(folder)) for folder in folders]
         benchmark = shared_benchmark(stores, "show them one by one")
         judge_id = resolve_judge(stores, judge)
         judges, measures = present_judges(stores), reference_judges(stores)
         by_label = dict(zip(run_labels(stores), stores, strict=True))
-        runs: dict[str, list[Record]] = {label: list(store.records()) for label, store in by_label.items()}
+        known = ParsedTexts[KnownInstance]() if len(stores) > 1 else None
+        runs = {label: read_answers(store, benchmark, known) for label, store in by_label.items()}
         seed = int(stores[0].meta("spec")["seed"])
         people = [person for person in judges if person.startswith(HUMAN)]
         labelled_samples = {person: drawn_samples(by_label, person) for person in people}
@@ -107,7 +116,8 @@ def _read_inputs(folders: Sequence[Path], judge: str | None) -> _TableInputs:
             raise SpecError(
                 f"{judge} gives an answer several labels, but {benchmark.name} counts only one; use majority or all."
             )
-        runs = {run: add_panel_verdicts(records, panel, judges, benchmark.labels) for run, records in runs.items()}
+        add_verdict = panel_judge(panel, judges, benchmark.labels)
+        runs = {run: answers.derive(add_verdict) for run, answers in runs.items()}
         # A panel's agreement with one of its own members is no evidence of its quality.
         members = member_ids(panel, judges)
     for person, count in overrides.items():
@@ -116,10 +126,10 @@ def _read_inputs(folders: Sequence[Path], judge: str | None) -> _TableInputs:
             remarks.append(
                 f"{count} labels are overridden by {person} and not used here; the judge {alternative} uses them."
             )
-    unlabelled = [run for run, records in runs.items() if not any(judge_id in record.verdicts for record in records)]
+    unlabelled = [run for run, answers in runs.items() if judge_id not in answers.judges]
     if unlabelled and len(unlabelled) < len(runs):
         remarks.append(f"{judge_id} has not labelled {', '.join(unlabelled)}.")
-    return _TableInputs(
+    return TableInputs(
         benchmark,
         runs,
         judge_id,
@@ -132,7 +142,7 @@ def _read_inputs(folders: Sequence[Path], judge: str | None) -> _TableInputs:
     )
 
 
-def _select_tables(inputs: _TableInputs, only: str | None) -> list[Table]:
+def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     """Return the benchmark's tables and those about judges, or the one named ``only``; without notes on their labels."""
     tables = inputs.benchmark.tables(inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if any(counts.total for counts in inputs.excluded.values()):
@@ -166,11 +176,11 @@ def add_excluded(table: Table, excluded: Mapping[str, ExcludedInstances], benchm
 _JUDGE_TABLES = ("corrected", "agreement", "agreement-labels", "confusion", "fleiss")
 
 
-def _judges_of(table: Table, inputs: _TableInputs) -> Sequence[str]:
+def _judges_of(table: Table, inputs: TableInputs) -> Sequence[str]:
     return (inputs.judge,) if table.judges is None else table.judges
 
 
-def _judge_tables(inputs: _TableInputs) -> list[Table]:
+def _judge_tables(inputs: TableInputs) -> list[Table]:
     """Return the metrics corrected by each person's labels, and the agreement of the judges."""
     tables: list[Table] = []
     benchmark, metrics = inputs.benchmark, inputs.benchmark.label_metrics()
@@ -197,7 +207,7 @@ def _judge_tables(inputs: _TableInputs) -> list[Table]:
 class _LabelNotes:
     """Notes on the judges that a table's labels come from, and on their measured quality."""
 
-    def __init__(self, runs: Mapping[str, Sequence[Record]], measures: Sequence[str], seed: int) -> None:
+    def __init__(self, runs: Mapping[str, Answers], measures: Sequence[str], seed: int) -> None:
         self._runs = runs
         self._measures = measures
         self._seed = seed
@@ -218,8 +228,8 @@ class _LabelNotes:
             several = len(self._runs) > 1 and bool(self._measures)
             sentences = [
                 (f"{run}: " if several else "")
-                + agreement_sentence(records, judge, self._measures, resamples=RESAMPLES, seed=self._seed)
-                for run, records in self._runs.items()
+                + agreement_sentence(answers, judge, self._measures, resamples=RESAMPLES, seed=self._seed)
+                for run, answers in self._runs.items()
             ]
             self._cache[judge] = list(dict.fromkeys(sentences))
         return self._cache[judge]
@@ -267,12 +277,12 @@ def unique_labels(names: Sequence[str]) -> list[str]:
     return labels
 
 
-def add_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequence[Record]]) -> Table:
+def add_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Answers]) -> Table:
     """Return ``table`` with the paper's rows below it, if the paper has that table, and notes on their comparability."""
     rows = published_rows(table, benchmark.name)
     if not rows:
         return table
-    examples = {run: _examples(records) for run, records in runs.items()}
+    examples = {run: _examples(answers) for run, answers in runs.items()}
     distinct_examples = dict.fromkeys(examples.values())
     basis = (
         f"the rows above on {next(iter(distinct_examples))}"
@@ -287,16 +297,15 @@ def add_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequenc
     return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note, comparison))
 
 
-def _examples(records: Sequence[Record]) -> str:
+def _examples(answers: Answers) -> str:
     """Return the number of answered examples of a run, with the number from each source."""
-    answered = {
-        (record.instance.group, record.instance.strata.get("source", ""))
-        for record in records
-        if record.answer is not None
-    }
-    sources = Counter(source for _, source in answered if source)
+    names = sorted({kind.strata.get("source", "") for kind in answers.kinds})
+    answered = answers.mask(lambda kind: kind.finish_reason is not None)
+    source_of = answers.codes(lambda kind: names.index(kind.strata.get("source", "")))
+    examples = {*zip(answers.group[answered].tolist(), source_of[answered].tolist(), strict=True)}
+    sources = Counter(names[source] for _, source in examples if names[source])
     of = f" ({', '.join(f'{count} of {source}' for source, count in sorted(sources.items()))})" if sources else ""
-    return f"{len(answered)} examples{of}"
+    return f"{len(examples)} examples{of}"
 
 
 def without_published(table: Table, benchmark: str) -> Table:

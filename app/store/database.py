@@ -25,15 +25,17 @@ from app.store.integrity.digests import (
     mismatches,
     register_functions,
     row_digest,
+    row_digests,
     tallies,
     tally_of,
 )
+from app.store.parsed_texts import ParsedTexts
 from app.store.schema import MIGRATIONS, NO_DIGESTS, UNDIGESTED, migrate, schema_version
 from app.store.sqlite_errors import DamagedError, translate_errors
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import Generation, Instance, canonical_json
 
-__all__ = ["DATABASE", "PAGE", "Database", "Row", "storable"]
+__all__ = ["DATABASE", "PAGE", "Database", "Row", "Values", "storable"]
 
 PAGE = 256
 """The number of rows in memory at a time."""
@@ -64,6 +66,8 @@ class Database:
         self.folder = folder
         self._db = connection
         self._engine_id: int | None = None
+        self.parsed_instances: ParsedTexts[Instance] | None = None
+        """The instances that were parsed before, by their stored text; None to parse every one."""
         self._changes: dict[str, Tally] = {}
         register_functions(connection)
         with translate_errors(folder / DATABASE):
@@ -225,13 +229,13 @@ class Database:
 
         The rows are added to ``tally``. Raises DamagedError for a wrong digest, or a value of the wrong type.
         """
-        digest = "r.digest" if self._has_digests else "NULL"
+        stored_digest = "r.digest" if self._has_digests else "NULL"
         columns = ", ".join(f"r.{column}" for column in COLUMNS[table])
-        rows: list[Values] = self._rows(f"SELECT {columns}, {digest} FROM {table} r {rest}", values)
+        rows: list[Values] = self._rows(f"SELECT {columns}, {stored_digest} FROM {table} r {rest}", values)
         if self._has_digests:
-            for row in rows:
-                if row_digest(table, row[:-1]) != row[-1]:
-                    raise self._damaged(table, row, "its values are not those that were written")
+            for row, digest in zip(rows, row_digests(table, rows), strict=True):
+                if digest != row[-1]:
+                    raise self.damaged(table, row, "its values are not those that were written")
             if tally is not None:
                 tally[table] = merge(tally.get(table, EMPTY), tally_of([row[-1] for row in rows]))
         try:
@@ -246,9 +250,10 @@ class Database:
         try:
             return read(row)
         except ValueError as error:
-            raise self._damaged(table, row, str(error)) from error
+            raise self.damaged(table, row, str(error)) from error
 
-    def _damaged(self, table: str, row: Row | Values, why: str) -> DamagedError:
+    def damaged(self, table: str, row: Row | Values, why: str) -> DamagedError:
+        """Return the error for a damaged row, which it names."""
         values_by_column = row if isinstance(row, dict) else dict(zip(COLUMNS[table], row, strict=False))
         key = ", ".join(f"{values_by_column.get(column)!r:.60}" for column in KEYS[table])
         return DamagedError(self.folder, f"table {table}, row {key}", why)
@@ -281,7 +286,7 @@ class Database:
         """Return the last ordinal in a page of instances; they must ascend from ``before``, or reading would not end."""
         for row in rows:
             if row[0] <= before:
-                raise self._damaged("instance", row, f"it comes after row {before}")
+                raise self.damaged("instance", row, f"it comes after row {before}")
             before = row[0]
         return before
 
@@ -378,8 +383,44 @@ class Database:
 
     # --- instances and answers -------------------------------------------------------------------
 
-    def _instance(self, row: Values) -> Instance:
-        return self._parsed("instance", row, stored_values.instance)
+    def instance(self, row: Values) -> Instance:
+        """Return the instance of a row. Raises DamagedError."""
+        parsed = None if self.parsed_instances is None else self.parsed_instances.get(row[3])
+        if parsed is not None:
+            self.check_instance(row, parsed)
+            return parsed
+        parsed = self._parsed("instance", row, stored_values.instance)
+        if self.parsed_instances is not None:
+            self.parsed_instances.add(row[3], parsed)
+        return parsed
+
+    def check_instance(self, row: Values, parsed: Instance) -> None:
+        """Raise DamagedError unless a row fits an instance that was parsed from the same body."""
+        self._parsed("instance", row, lambda row: stored_values.check_instance(row, parsed.id, parsed.condition))
+
+    def _generation_rows(
+        self,
+        names: Mapping[int, Any],
+        *,
+        ids: dict[int, int] | None = None,
+        tally: dict[str, Tally] | None = None,
+    ) -> dict[int, list[Values]]:
+        """Return the rows of instances' accepted answers; see :meth:`_generations`."""
+        answers: dict[int, list[Values]] = defaultdict(list)
+        for row in self._values(
+            "generation",
+            f"WHERE r.accepted AND r.instance IN ({', '.join('?' * len(names))}) ORDER BY r.instance, r.step",
+            tuple(names),
+            tally=tally,
+        ):
+            number, ordinal, step = row[:3]
+            if ids is not None:
+                ids[number] = ordinal
+            earlier = answers[ordinal]
+            if step != len(earlier):
+                raise self.damaged("generation", row, f"it is step {step} where {len(earlier)} belongs")
+            earlier.append(row)
+        return answers
 
     def _generations(
         self,
@@ -392,21 +433,14 @@ class Database:
 
         ``ids`` is filled with the ordinal of each answer's id.
         """
-        answers: dict[int, list[Generation]] = defaultdict(list)
-        for row in self._values(
-            "generation",
-            f"WHERE r.accepted AND r.instance IN ({', '.join('?' * len(names))}) ORDER BY r.instance, r.step",
-            tuple(names),
-            tally=tally,
-        ):
-            number, ordinal, step = row[:3]
-            if ids is not None:
-                ids[number] = ordinal
-            earlier = answers[ordinal]
-            if step != len(earlier):
-                raise self._damaged("generation", row, f"it is step {step} where {len(earlier)} belongs")
-            earlier.append(self._parsed("generation", row, partial(stored_values.generation, str(names.get(ordinal)))))
-        return answers
+        return {
+            ordinal: self._parse_generations(str(names.get(ordinal)), rows)
+            for ordinal, rows in self._generation_rows(names, ids=ids, tally=tally).items()
+        }
+
+    def _parse_generations(self, instance_id: str, rows: Sequence[Values]) -> list[Generation]:
+        read = partial(stored_values.generation, instance_id)
+        return [self._parsed("generation", row, read) for row in rows]
 
 
 def _must_exist(folder: Path) -> None:

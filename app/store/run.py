@@ -11,18 +11,35 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from app.store.data_types import ConditionProgress, InstancePosition, JudgedCounts, NewAnswer, PendingInstance
-from app.store.database import PAGE, Row, storable
+from app.store.database import PAGE, Row, Values, storable
 from app.store.integrity import stored_values
 from app.store.integrity.digests import COLUMNS, EMPTY
 from app.store.integrity.ownership import new_id
 from app.store.samples import Samples
 from app.store.schema import LIST_SAMPLES
 from app.store.verdicts import Counters
-from benchmarks.vocabulary import Instance, Record, canonical_json, instance_to_json
+from benchmarks.vocabulary import Generation, Instance, Record, canonical_json, instance_to_json
+
+_READ_PAGE = 1024
+"""The number of instances in memory at a time when all are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows of consecutive instances, with the rows of their answers and of the verdicts on these by ordinal.
+
+    ``bases`` are the answers of the siblings that the instances are judged by, by the siblings' ordinals.
+    """
+
+    instances: Sequence[Values]
+    generations: Mapping[int, Sequence[Values]]
+    verdicts: Mapping[int, Sequence[Values]]
+    bases: Mapping[int | None, Generation]
 
 _IMAGE = '"sha256":"'
 _SHOWN = (
@@ -113,7 +130,7 @@ class RunStore(Samples):
                 return
             last = self._last(rows, last)
             for row in rows:
-                yield PendingInstance(row[0], self._instance(row), tuple(earlier.get(row[0], ())))
+                yield PendingInstance(row[0], self.instance(row), tuple(earlier.get(row[0], ())))
 
     def order_by_image(
         self, conditions: Sequence[str] = (), *, only: Sequence[int] | None = None
@@ -318,33 +335,46 @@ class RunStore(Samples):
         """Return the ids of all instances, in order."""
         return [str(name) for (name,) in self._rows("SELECT id FROM instance ORDER BY ordinal", ())]
 
-    def records(self, *, only: str | None = None) -> Iterator[Record]:
-        """Yield every instance, or the one with the id ``only``, with its accepted answers and their verdicts, in order.
+    def records(self, *, only: str | None = None, at: Sequence[int] | None = None) -> Iterator[Record]:
+        """Yield every instance with its accepted answers and their verdicts, in order.
 
-        Raises DamagedError for a row that is not as it was written and, after the last record, if any row is missing.
+        ``only`` restricts them to the instance with this id, ``at`` to these ordinals. Raises DamagedError for a row that is not
+        as it was written and, after the last record, if any row is missing.
         """
-        where, values = ("r.id = ?", (only,)) if only is not None else ("1", ())
+        for page in self.pages(only, at):
+            for row in page.instances:
+                yield self.record(page, row, self.instance(row))
+
+    def record(self, page: Page, row: Values, instance: Instance) -> Record:
+        """Return the record of a row of ``page.instances``, whose instance was parsed."""
+        answers = tuple(self._parse_generations(instance.id, page.generations.get(row[0], ())))
+        return Record(instance, answers, self.parse_verdicts(page.verdicts.get(row[0], ())), page.bases.get(row[5]))
+
+    def pages(self, only: str | None = None, at: Sequence[int] | None = None) -> Iterator[Page]:
+        """Yield the rows of :meth:`records`, with their digests verified, a page at a time."""
+        where, values = "1", list[Any]()
+        if only is not None:
+            where, values = "r.id = ?", [only]
+        elif at is not None:
+            where, values = "r.ordinal IN (SELECT value FROM json_each(?))", [json.dumps(list(at))]
         last, before = -1, self._tallies()
         seen = {"instance": EMPTY, "generation": EMPTY, "verdict": EMPTY}
         while True:
             with self._snapshot():
-                page = f"WHERE {where} AND r.ordinal > ? ORDER BY r.ordinal LIMIT {PAGE}"
-                rows = self._values("instance", page, (*values, last), tally=seen)
+                rest = f"WHERE {where} AND r.ordinal > ? ORDER BY r.ordinal LIMIT {_READ_PAGE}"
+                rows = self._values("instance", rest, (*values, last), tally=seen)
                 ids: dict[int, int] = {}
-                generations = self._generations({row[0]: row[1] for row in rows}, ids=ids, tally=seen)
-                verdicts = self._verdicts(ids, tally=seen)
+                generations = self._generation_rows({row[0]: row[1] for row in rows}, ids=ids, tally=seen)
+                verdicts = self._verdict_rows(ids, tally=seen)
                 bases = self._answers([row[5] for row in rows if row[5] is not None])
             if not rows:
                 break
             last = self._last(rows, last)
             for row in rows:
-                ordinal, _, _, _, done, basis, _ = row
-                answers = tuple(generations.get(ordinal, ()))
-                instance = self._instance(row)
-                if done and not answers:
-                    raise self._damaged("instance", row, "its answer is missing")
-                yield Record(instance, answers, verdicts.get(ordinal, {}), bases.get(basis))
-        if only is None and before == self._tallies():  # otherwise another process wrote meanwhile
+                if row[4] and row[0] not in generations:
+                    raise self.damaged("instance", row, "its answer is missing")
+            yield Page(rows, generations, verdicts, bases)
+        if only is None and at is None and before == self._tallies():  # otherwise another process wrote meanwhile
             self._compare(seen, before)
 
     def engines(self) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ class Salvage(RunStore):
             engines[row["id"]] = stored_values.engine_info(row["info"])
         for row in self.valid("instance", report):
             answers = self._saved_answers(row, engines, report)
-            yield SavedInstance(self._instance(tuple(row.values())), bool(row["done"] and answers), answers)
+            yield SavedInstance(self.instance(tuple(row.values())), bool(row["done"] and answers), answers)
 
     def saved_meta(self, report: Report) -> dict[str, Any]:
         """Return the valid values stored with the run."""
@@ -103,12 +103,12 @@ class Salvage(RunStore):
             generations = self._generations({row["ordinal"]: row["id"]}).get(row["ordinal"], [])
             for answer in rows:
                 if answer["engine"] not in engines:
-                    raise self._damaged("generation", answer, "its engine is missing")
+                    raise self.damaged("generation", answer, "its engine is missing")
         except StoreError as error:
             report(error)
             return ()
         if row["done"] and not rows:
-            report(self._damaged("instance", row, "its answer is missing"))
+            report(self.damaged("instance", row, "its answer is missing"))
         return tuple(
             SavedAnswer(
                 generation,

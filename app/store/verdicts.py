@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.store.database import PAGE, Database, Row, storable
+from app.store.database import PAGE, Database, Row, Values, storable
 from app.store.integrity import stored_values
 from app.store.integrity.digests import Tally
 from app.store.sqlite_errors import DamagedError
@@ -75,7 +75,7 @@ class Verdicts(Database):
             for generation, ordinal in pairs:
                 row = rows[ordinal]
                 answers = tuple(generations[ordinal])
-                yield generation, Record(self._instance(row), answers, basis=bases.get(row[5]))
+                yield generation, Record(self.instance(row), answers, basis=bases.get(row[5]))
 
     def basis_of(self, ordinal: int) -> tuple[bool, Generation | None]:
         """Return whether the sibling that an instance is judged by is done, and that sibling's answer.
@@ -99,22 +99,26 @@ class Verdicts(Database):
         done = dict(self._rows(f"SELECT ordinal, id FROM instance WHERE done AND ordinal IN ({marks})", ordinals))
         return {ordinal: generations[-1] for ordinal, generations in self._generations(done).items()}
 
-    def _verdicts(
+    def _verdict_rows(
         self, answers: Mapping[int, int], *, tally: dict[str, Tally] | None = None
-    ) -> dict[int, dict[str, Verdict]]:
-        """Return verdicts by ordinal and judge; ``answers`` maps the ids of accepted answers to ordinals."""
-        verdicts: dict[int, dict[str, Verdict]] = defaultdict(dict)
+    ) -> dict[int, list[Values]]:
+        """Return the rows of verdicts by ordinal, in order of judge; ``answers`` maps the ids of accepted answers to ordinals."""
+        verdicts: dict[int, list[Values]] = defaultdict(list)
         for row in self._values(
             "verdict",
             f"WHERE r.accepted AND r.generation IN ({', '.join('?' * len(answers))}) ORDER BY r.judge",
             tuple(answers),
             tally=tally,
         ):
-            verdict, generation = self._parsed("verdict", row, stored_values.verdict), row[1]
-            if generation not in answers:
-                raise self._damaged("verdict", row, "its answer is missing")
-            verdicts[answers[generation]][verdict.judge] = verdict
+            if row[1] not in answers:
+                raise self.damaged("verdict", row, "its answer is missing")
+            verdicts[answers[row[1]]].append(row)
         return verdicts
+
+    def parse_verdicts(self, rows: Sequence[Values]) -> dict[str, Verdict]:
+        """Return the verdicts of rows, by judge. Raises DamagedError."""
+        verdicts = (self._parsed("verdict", row, stored_values.verdict) for row in rows)
+        return {verdict.judge: verdict for verdict in verdicts}
 
     def answer_of(self, instance: str) -> tuple[int, str] | None:
         """Return (generation id, condition) of an instance's answer; None if it has none, or an error. Raises DamagedError."""
@@ -124,7 +128,7 @@ class Verdicts(Database):
                 "WHERE r.accepted AND r.instance = ? AND r.finish_reason != 'error' ORDER BY r.step DESC LIMIT 1",
                 (row[0],),
             ):
-                return answer["id"], self._instance(row).condition
+                return answer["id"], self.instance(row).condition
         return None
 
     def labels(self, judge: str) -> dict[int, tuple[str, str | None]]:

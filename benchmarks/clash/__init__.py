@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, ImportedAnswer, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash.constants import CONDITIONS, CONFLICTING, CORRECT, LABELS, LETTERS, MULTIPLE_CHOICE
 from benchmarks.clash.prompts import PROMPT_SETS
 from benchmarks.rubric import Rubric
-from benchmarks.vocabulary import Instance, Record, Table
+from benchmarks.vocabulary import Instance, Table
 
 __all__ = ["Clash"]
 
@@ -79,7 +80,9 @@ class Clash(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return CORRECT[condition] == label
 
-    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+    table_strata = ("change", "category", "relation")
+
+    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.clash.tables import tables
 
         return tables(runs, judge, resamples=resamples, seed=seed)

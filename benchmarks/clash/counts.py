@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.clash.constants import CONDITIONS, LABELS, MULTIPLE_CHOICE
 from benchmarks.failure_table import OUTCOMES
-from benchmarks.vocabulary import Record, Verdict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +24,7 @@ _COUNTED_OUTCOMES = 2
 class InstanceArrays:
     """The instances of a run: an array of shape (records,) for each property that tables use."""
 
-    example: NDArray[np.int64]
+    example: NDArray[np.int32]
     condition: NDArray[np.int64]
     change: NDArray[np.object_]
     category: NDArray[np.object_]
@@ -60,39 +59,40 @@ class ClashCounts:
         return only
 
 
-def instance_arrays(records: Sequence[Record]) -> InstanceArrays:
-    """Return the instances of ``records`` as arrays."""
-    numbers: dict[str, int] = {}
-    instances = [record.instance for record in records]
+def instance_arrays(answers: Answers) -> InstanceArrays:
+    """Return the instances of ``answers`` as arrays."""
 
     def stratum(key: str) -> NDArray[np.object_]:
-        return np.array([instance.strata.get(key, "") for instance in instances], dtype=np.object_)
+        values: NDArray[np.object_] = np.array([kind.strata.get(key, "") for kind in answers.kinds], dtype=np.object_)
+        return values[answers.kind]
 
     return InstanceArrays(
-        np.array([numbers.setdefault(instance.group, len(numbers)) for instance in instances], dtype=np.int64),
-        np.array([CONDITIONS.index(instance.condition) for instance in instances], dtype=np.int64),
+        answers.group,
+        answers.codes(lambda kind: CONDITIONS.index(kind.condition)),
         stratum("change"),
         stratum("category"),
         stratum("relation"),
     )
 
 
-def tally(records: Sequence[Record], instances: InstanceArrays, judge: str) -> ClashCounts:
-    """Return the labels of ``judge`` for ``records``, whose instances are ``of``."""
-    outcomes = [record.outcome(judge) for record in records]
+def tally(answers: Answers, instances: InstanceArrays, judge: str) -> ClashCounts:
+    """Return the labels of ``judge`` for ``answers``, whose instances are ``instances``."""
+    outcomes = [kind.outcome(judge) for kind in answers.kinds]
     readings = [
-        _read(record, record.verdicts[judge]) if outcome == "labelled" else (0, _INCORRECT)
-        for record, outcome in zip(records, outcomes, strict=True)
+        _read(kind, judge) if outcome == "labelled" else (0, _INCORRECT)
+        for kind, outcome in zip(answers.kinds, outcomes, strict=True)
     ]
     outcome = np.array([OUTCOMES.index(name) for name in outcomes], dtype=np.int64)
     sets, label = np.array(readings, dtype=np.int64).reshape(-1, 2).T
     flags = (sets[:, None] >> np.arange(len(LABELS)) & 1).astype(np.bool_)
     flags[:, _INCORRECT] |= ~flags[:, :_INCORRECT].any(1)
-    return ClashCounts(judge, instances, outcome, flags & (outcome < _COUNTED_OUTCOMES)[:, None], label)
+    flags &= (outcome < _COUNTED_OUTCOMES)[:, None]
+    kind = answers.kind
+    return ClashCounts(judge, instances, outcome[kind], flags[kind], label[kind])
 
 
 def counts_per_example(
-    example: NDArray[np.int64], condition: NDArray[np.int64], marks: NDArray[np.bool_]
+    example: NDArray[np.int32], condition: NDArray[np.int64], marks: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
     """Return ``marks`` (answers, kinds) summed by example and condition: shape (examples, conditions, kinds)."""
     examples, index = np.unique(example, return_inverse=True)
@@ -101,10 +101,10 @@ def counts_per_example(
     return counts
 
 
-def _read(record: Record, verdict: Verdict) -> tuple[int, int]:
+def _read(kind: AnswerKind, judge: str) -> tuple[int, int]:
     """Return the labels that fit, as a bit set, and the index of the exclusive label."""
-    choice = record.instance.condition in MULTIPLE_CHOICE
-    return _bits(verdict.flags or (str(verdict.label),), choice), _label_index(str(verdict.label), choice)
+    choice, label = kind.condition in MULTIPLE_CHOICE, kind.label(judge)
+    return _bits(kind.verdicts[judge].flags or (label,), choice), _label_index(label, choice)
 
 
 @cache

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.answers import Answers
 from benchmarks.clash.constants import CONDITIONS
 from benchmarks.clash.counts import ClashCounts, counts_per_example, instance_arrays, tally
 from benchmarks.clash.metrics import LabelRate
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.stats.intervals import estimate, resample
-from benchmarks.vocabulary import Cell, Estimate, Record, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,32 +26,22 @@ _LEFT_OUT = {"judge-failed": "not labelled by the judge", "error": "in error", "
 
 
 class TableRun:
-    """The records of one run, and their labels by judge."""
+    """The answers of one run, and their labels by judge."""
 
-    def __init__(self, records: Sequence[Record]) -> None:
-        self.records = records
-        self.instances = instance_arrays(records)
+    def __init__(self, answers: Answers) -> None:
+        self.answers = answers
+        self.instances = instance_arrays(answers)
         self.judged: dict[str, set[str]] = {}
         """The conditions in which each judge, by its id, has seen an answer."""
-        for record in records:
-            for judge in record.verdicts:
-                self.judged.setdefault(judge, set()).add(record.instance.condition)
+        for kind in answers.kinds:
+            for judge in kind.verdicts:
+                self.judged.setdefault(judge, set()).add(kind.condition)
         self._tallies: dict[str, ClashCounts] = {}
-
-    @cached_property
-    def answered(self) -> Mask:
-        """A mask of the records that have an answer; shape (records,)."""
-        return np.array([r.answer is not None and r.answer.finish_reason != "error" for r in self.records], np.bool_)
-
-    @cached_property
-    def truncated(self) -> Mask:
-        """A mask of the answers that ended at the token limit; shape (records,)."""
-        return np.array([r.answer is not None and r.answer.finish_reason == "length" for r in self.records], np.bool_)
 
     def labels_by(self, judge: str) -> ClashCounts:
         """Return the labels of ``judge``."""
         if judge not in self._tallies:
-            self._tallies[judge] = tally(self.records, self.instances, judge)
+            self._tallies[judge] = tally(self.answers, self.instances, judge)
         return self._tallies[judge]
 
     def newest_version(self, name: str) -> str:

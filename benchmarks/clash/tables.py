@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.answers import Answers
 from benchmarks.clash.constants import (
     ATTRIBUTE_CATEGORIES,
     CONDITIONS,
@@ -18,7 +19,7 @@ from benchmarks.clash.constants import (
 from benchmarks.clash.metrics import TASKS, LabelRate, label_columns, label_metrics, no_conflict_columns
 from benchmarks.clash.table_data import TableBuilder, TableRun, other_judge_note
 from benchmarks.failure_table import failures_table
-from benchmarks.vocabulary import Record, Table
+from benchmarks.vocabulary import Table
 
 __all__ = ["label_metrics", "tables"]
 
@@ -55,13 +56,13 @@ _ENTERS = (
 )
 
 
-def tables(runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return every table that the records fill: ``main``, each other one that has a row, and ``failures``.
+def tables(runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
+    """Return every table that the answers fill: ``main``, each other one that has a row, and ``failures``.
 
     Metrics are fractions. They use the labels of ``judge`` if it has labelled any of the answers in question,
     else those of ``strict``; a table's notes state how it counts them and what it leaves out.
     """
-    table_runs = {label: TableRun(records) for label, records in runs.items()}
+    table_runs = {label: TableRun(answers) for label, answers in runs.items()}
 
     def new() -> TableBuilder:
         return TableBuilder(judge, resamples, seed)
@@ -228,7 +229,7 @@ def _exclusive(runs: Runs, judge: str, builder: TableBuilder) -> Table:
     return builder.table("exclusive", title, (*columns, "several"), *notes)
 
 
-def _failures(runs: Mapping[str, Sequence[Record]], known: Runs, judge: str) -> Table:
+def _failures(runs: Mapping[str, Answers], known: Runs, judge: str) -> Table:
     rows_of: dict[str, list[str]] = {}
 
     def select_judge(run: str, condition: str) -> str:

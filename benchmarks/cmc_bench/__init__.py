@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.constants import (
@@ -18,7 +19,7 @@ from benchmarks.cmc_bench.constants import (
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
-from benchmarks.vocabulary import Instance, Record, Table
+from benchmarks.vocabulary import Instance, Table
 
 __all__ = ["CMCBench"]
 
@@ -93,7 +94,9 @@ class CMCBench(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return label in ACCURATE[condition]
 
-    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+    table_strata = ("type", "correct")
+
+    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.cmc_bench.tables import tables
 
         return tables(runs, judge, resamples=resamples, seed=seed)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
-from benchmarks.vocabulary import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,26 +49,25 @@ class CMCCounts:
         return hot
 
 
-def view_of(record: Record) -> str:
+def view_of(kind: AnswerKind) -> str:
     """Return the item of ``VIEWS`` that a record belongs to."""
-    condition = record.instance.condition
-    if condition in PAPER_CONDITIONS:
-        return condition
-    return _SINGLE[condition, record.instance.strata.get("correct") != "none"]
+    if kind.condition in PAPER_CONDITIONS:
+        return kind.condition
+    return _SINGLE[kind.condition, kind.strata.get("correct") != "none"]
 
 
-def tally(records: Sequence[Record], judge: str) -> CMCCounts:
-    """Return the labels of ``judge``; pending, failed, unparsed and unjudged answers have none."""
-    examples: dict[str, int] = {}
-    column = {view: i for i, view in enumerate(VIEWS)}
-    code = {label: i for i, label in enumerate(LABELS)}
-    cells = [
-        (examples.setdefault(r.instance.group, len(examples)), column[view_of(r)], code[str(r.verdicts[judge].label)])
-        for r in records
-        if r.outcome(judge) == "labelled"
-    ]
-    labels = np.full((len(examples), len(VIEWS)), NO_LABEL, dtype=np.int8)
-    if cells:
-        rows, columns, codes = np.array(cells).T
-        labels[rows, columns] = codes
+def tally(answers: Answers, judge: str, of: Callable[[AnswerKind], bool] = lambda kind: True) -> CMCCounts:
+    """Return the labels of ``judge`` on the answers ``of`` some kinds; pending, failed and unparsed answers have none."""
+
+    def place(kind: AnswerKind) -> int:
+        if not of(kind) or kind.outcome(judge) != "labelled":
+            return NO_LABEL
+        return VIEWS.index(view_of(kind)) * len(LABELS) + LABELS.index(kind.label(judge))
+
+    places = answers.codes(place)
+    labelled = places != NO_LABEL
+    examples, rows = number_groups(answers.group[labelled])
+    views, codes = np.divmod(places[labelled], len(LABELS))
+    labels = np.full((examples, len(VIEWS)), NO_LABEL, dtype=np.int8)
+    labels[rows, views] = codes
     return CMCCounts(labels)

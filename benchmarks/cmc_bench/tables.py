@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.counts import NO_LABEL, VIEWS, CMCCounts, tally
 from benchmarks.cmc_bench.metrics import MAIN_METRICS, label_shares
 from benchmarks.failure_table import failures_table
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Cell, Estimate, Record, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Runs = Mapping[str, Sequence[Record]]
+Runs = Mapping[str, Answers]
 _Row = tuple[str, tuple[Cell, ...]]
 
 _BEGINNING = 200
@@ -40,9 +42,9 @@ _NOTE_WRONG_IMAGE = (
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return every table that the records fill: main, by-type, labels, arbitration, failures, both-audit."""
+    """Return every table that the answers fill: main, by-type, labels, arbitration, failures, both-audit."""
     draw = _Drawn(resamples, seed)
-    tallies = {run: tally(records, judge) for run, records in runs.items()}
+    tallies = {run: tally(answers, judge) for run, answers in runs.items()}
     return [
         _main(tallies, draw),
         _by_type(runs, judge, draw),
@@ -73,13 +75,18 @@ def _main(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
 
 def _by_type(runs: Runs, judge: str, draw: _Drawn) -> Table:
     rows: list[_Row] = []
-    for run, records in runs.items():
-        for kind in TYPES:
-            of_kind = [record for record in records if record.instance.strata.get("type") == kind]
-            if of_kind:
-                rows.append((f"{run} / {kind}", _main_cells(tally(of_kind, judge), draw)))
+    for run, answers in runs.items():
+        present = answers.count(lambda kind: kind.strata.get("type"))
+        for name in TYPES:
+            if name in present:
+                counts = tally(answers, judge, partial(_is_of_type, name))
+                rows.append((f"{run} / {name}", _main_cells(counts, draw)))
     notes = (_NOTE_INTERVALS, *_width_note(rows))
     return Table("by-type", "Main results by conflict type", tuple(MAIN_METRICS), tuple(rows), notes)
+
+
+def _is_of_type(name: str, kind: AnswerKind) -> bool:
+    return kind.strata.get("type") == name
 
 
 def _main_cells(run_counts: CMCCounts, draw: _Drawn) -> tuple[Cell, ...]:
@@ -157,15 +164,18 @@ def _share_cells(totals: NDArray[np.float64], draws: NDArray[np.float64], reason
 
 
 def _both_audit(runs: Runs, judge: str) -> Table:
+    def to_check(kind: AnswerKind) -> bool:
+        return (
+            kind.condition in CONFLICT_CONDITIONS and kind.outcome(judge) == "labelled" and kind.label(judge) == "BOTH"
+        )
+
     rows: list[_Row] = []
-    for run, records in runs.items():
-        for record in records:
-            if record.instance.condition not in CONFLICT_CONDITIONS or record.outcome(judge) != "labelled":
-                continue
-            if record.verdicts[judge].label == "BOTH" and record.answer is not None:
-                references = ("; ".join(record.instance.references.get(source, ())) for source in ("image", "text"))
-                beginning = " ".join(visible_answer(record.answer.text)[:_BEGINNING].split())
-                rows.append((record.instance.id, (run, *references, beginning)))
+    for run, answers in runs.items():
+        for record in answers.read(np.flatnonzero(answers.mask(to_check)).tolist()):
+            references = ("; ".join(record.instance.references.get(source, ())) for source in ("image", "text"))
+            text = record.answer.text if record.answer else ""
+            beginning = " ".join(visible_answer(text)[:_BEGINNING].split())
+            rows.append((record.instance.id, (run, *references, beginning)))
     notes = ("Under conflict the two references differ, so BOTH should not occur (section 5.3): check these by hand.",)
     columns = ("run", "image reference", "text reference", "answer begins")
     return Table("both-audit", "Answers labelled BOTH under conflict", columns, tuple(rows), notes)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.constants import CONDITIONS, LABELS, LETTERS
 from benchmarks.contra4.prompts import PROMPT_SETS
 from benchmarks.contra4.sources.released import MEDIA_SOURCES
 from benchmarks.vocabulary import Decoding, Instance, Record, Table, Text
+
+if TYPE_CHECKING:
+    from benchmarks.contra4.reading import Contra4Reading
 
 __all__ = ["Contra4"]
 
@@ -68,7 +73,14 @@ class Contra4(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
 
-    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+    table_strata = ("kind", "modalities", "category")
+
+    def reading(self, record: Record) -> Contra4Reading:
+        from benchmarks.contra4.reading import read
+
+        return read(record)
+
+    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.contra4.tables import tables
 
         return tables(runs, judge, resamples=resamples, seed=seed)

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.contra4.constants import CONDITIONS
-from benchmarks.contra4.parse_answer import contains_answer
 from benchmarks.failure_table import OUTCOMES, OutcomeReader
 from benchmarks.stats.intervals import estimate, ratio, resample
-from benchmarks.text.answer_text import answer_outcome
-from benchmarks.vocabulary import Estimate, Outcome, Record
+from benchmarks.vocabulary import Estimate, Outcome
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CellSelector = Callable[[Record], str | None]
-"""A function from a record to its table cell, or None."""
+CellSelector = Callable[[AnswerKind], str | None]
+"""A function from a kind of answer to its table cell, or None."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +59,29 @@ class Contra4Counts:
         )
 
 
-def tally(records: Sequence[Record], cells: tuple[str, ...], cell: CellSelector, read: OutcomeReader) -> Contra4Counts:
-    """Return the counts of ``records`` as read by ``read``; unknown conditions and cells are left out."""
-    known = [record for record in records if record.instance.condition in CONDITIONS]
-    groups = {group: i for i, group in enumerate(dict.fromkeys(record.instance.group for record in known))}
-    counts = np.zeros((len(groups), len(CONDITIONS), len(cells), 2), dtype=np.int64)
+def tally(answers: Answers, cells: tuple[str, ...], cell: CellSelector, read: OutcomeReader) -> Contra4Counts:
+    """Return the counts of ``answers`` as read by ``read``; unknown conditions and cells are left out."""
+    known = answers.mask(lambda kind: kind.condition in CONDITIONS)
+    samples, sample = number_groups(answers.group[known])
+    counts = np.zeros((samples, len(CONDITIONS), len(cells), 2), dtype=np.int64)
     outcomes = np.zeros((len(CONDITIONS), len(OUTCOMES)), dtype=np.int64)
     cell_index = {name: i for i, name in enumerate(cells)}
-    for record in known:
-        condition = CONDITIONS.index(record.instance.condition)
-        outcome, right = read(record)
-        outcomes[condition, OUTCOMES.index(outcome)] += 1
-        column = cell_index.get(cell(record) or "")
-        if column is not None and outcome in ("labelled", "unparsed"):
-            counts[groups[record.instance.group], condition, column] += (right, 1)
+    places = np.full((len(answers.kinds), 3), -1, dtype=np.int64)
+    for number, (kind, size) in enumerate(zip(answers.kinds, answers.sizes.tolist(), strict=True)):
+        if kind.condition in CONDITIONS:
+            condition = CONDITIONS.index(kind.condition)
+            outcome, right = read(kind)
+            outcomes[condition, OUTCOMES.index(outcome)] += size
+            column = cell_index.get(cell(kind) or "")
+            if column is not None and outcome in ("labelled", "unparsed"):
+                places[number] = condition, column, right
+    condition_of, column_of, right_of = places[answers.kind[known]].T
+    counted = condition_of >= 0
+    place = sample[counted], condition_of[counted], column_of[counted]
+    np.add.at(counts, place, np.column_stack([right_of[counted], np.ones_like(place[0])]))
     return Contra4Counts(cells, counts, outcomes)
 
 
-def official_outcome(record: Record) -> tuple[Outcome, bool]:
-    """Return the record's outcome as the published evaluation counts it, whatever the judge."""
-    record_outcome = answer_outcome(record)
-    if record.answer is None or record_outcome != "labelled":
-        return record_outcome, False
-    return record_outcome, contains_answer(record.answer.text, (*record.instance.references.get("gold", ()), "")[0])
+def official_outcome(kind: AnswerKind) -> tuple[Outcome, bool]:
+    """Return the outcome of answers as the published evaluation counts them, whatever the judge."""
+    return kind.text_outcome, kind.reading.official

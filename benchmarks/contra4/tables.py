@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.base import LabelMetrics
 from benchmarks.contra4.constants import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
 from benchmarks.contra4.construction.meteor import LABEL, meteor
 from benchmarks.contra4.counts import CellSelector, official_outcome, tally
-from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITIES, PREDICTED
 from benchmarks.failure_table import counts_by_run, failures_table, outcome_by_judge
 from benchmarks.stats.intervals import estimate, ratio, resample
 from benchmarks.vocabulary import Cell as TableCell
-from benchmarks.vocabulary import Chart, Estimate, Record, Table
+from benchmarks.vocabulary import Chart, Estimate, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Runs = Mapping[str, Sequence[Record]]
+Runs = Mapping[str, Answers]
 _Row = tuple[str, tuple[TableCell, ...]]
 _Columns = Mapping[str, tuple[str, ...]]
 
@@ -47,7 +47,7 @@ _OFFICIAL = "official"
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return every table that the records fill: main, combinations, categories, captions (if predicted), failures.
+    """Return every table that the answers fill: main, combinations, categories, captions (if predicted), failures.
 
     A row is a run under one condition, by ``judge`` or as the published evaluation counts; "media" is not named in it.
     """
@@ -62,8 +62,8 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
 
     repeated = counts_by_run(
         {
-            run: len({r.instance.group for r in records if _combination(r) not in COMBINATIONS})
-            for run, records in runs.items()
+            run: number_groups(answers.group[answers.mask(lambda kind: _combination(kind) not in COMBINATIONS)])[0]
+            for run, answers in runs.items()
         }
     )
     notes = (f"Left out: samples in which a modality occurs twice ({repeated}).",) if repeated else ()
@@ -108,11 +108,11 @@ def label_metrics() -> LabelMetrics:
 def _rows(runs: Runs, judge: str, columns: _Columns, cell: CellSelector, resamples: int, seed: int) -> list[_Row]:
     cells = tuple(dict.fromkeys(name for names in columns.values() for name in names))
     rows: list[_Row] = []
-    for run, records in runs.items():
+    for run, answers in runs.items():
         readings = {"": outcome_by_judge(judge), " (official)": official_outcome}
         if judge.partition("@")[0] == _OFFICIAL:
             readings = {" (official)": official_outcome}
-        counts = {suffix: tally(records, cells, cell, reader) for suffix, reader in readings.items()}
+        counts = {suffix: tally(answers, cells, cell, reader) for suffix, reader in readings.items()}
         for condition in next(iter(counts.values())).conditions if cells else ():
             label = run if condition == "media" else f"{run} / {condition}"
             for suffix, run_counts in counts.items():
@@ -124,15 +124,8 @@ def _rows(runs: Runs, judge: str, columns: _Columns, cell: CellSelector, resampl
 def _captions(runs: Runs, resamples: int, seed: int) -> Table:
     """Return Table 6: each medium counts once, however many questions show it."""
     rows: list[_Row] = []
-    for run, records in runs.items():
-        pairs = {
-            pair
-            for record in records
-            for pair in zip(
-                *(record.instance.references.get(name, ()) for name in (MODALITIES, PREDICTED, GOLD_CAPTIONS)),
-                strict=False,
-            )
-        }
+    for run, answers in runs.items():
+        pairs = {pair for kind in answers.kinds for pair in kind.reading.captions}
         if pairs:
             rows.append(
                 (
@@ -158,12 +151,12 @@ def _mean(pairs: Sequence[tuple[str, ...]], modality: str, resamples: int, seed:
 
 
 def _stratum(key: str) -> CellSelector:
-    return lambda record: record.instance.strata.get(key)
+    return lambda kind: kind.strata.get(key)
 
 
-def _combination(record: Record) -> str | None:
-    return record.instance.strata.get("modalities")
+def _combination(kind: AnswerKind) -> str | None:
+    return kind.strata.get("modalities")
 
 
 def _values(runs: Runs, key: str) -> set[str]:
-    return {record.instance.strata.get(key, "") for records in runs.values() for record in records} - {""}
+    return {kind.strata.get(key, "") for answers in runs.values() for kind in answers.kinds} - {""}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench.constants import CONDITIONS, LABELS, LETTERS, REASONING_CONDITIONS
@@ -12,6 +14,9 @@ from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
 from benchmarks.protocols import Protocol
 from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import Decoding, Instance, Record, Table
+
+if TYPE_CHECKING:
+    from benchmarks.crosscheck_bench.reading import CrossCheckReading
 
 __all__ = ["CrossCheckBench"]
 
@@ -73,7 +78,14 @@ class CrossCheckBench(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
 
-    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+    table_strata = ("task", "form")
+
+    def reading(self, record: Record) -> CrossCheckReading:
+        from benchmarks.crosscheck_bench.reading import read
+
+        return read(record)
+
+    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.crosscheck_bench.tables import tables
 
         return tables(runs, judge)

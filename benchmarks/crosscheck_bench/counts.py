@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.crosscheck_bench.constants import CONDITIONS
 from benchmarks.crosscheck_bench.metrics import TASK_KEYS
 from benchmarks.failure_table import OUTCOMES, OutcomeReader
-from benchmarks.vocabulary import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,21 +43,27 @@ class CrossCheckCounts:
         return complete
 
 
-def count_answers(records: Sequence[Record], read: OutcomeReader) -> CrossCheckCounts:
-    """Return the counts of ``records`` as ``read`` judges them; records of an unknown task or condition are left out."""
-    countable = [
-        r for r in records if r.instance.condition in CONDITIONS and r.instance.strata.get("task") in TASK_KEYS
-    ]
-    groups = {group: i for i, group in enumerate(dict.fromkeys(record.instance.group for record in countable))}
-    counts = np.zeros((len(groups), len(CONDITIONS), len(TASK_KEYS), 2), dtype=np.int64)
-    is_prompted = np.zeros(counts.shape[:-1], dtype=np.bool_)
+def count_answers(
+    answers: Answers, read: OutcomeReader, of: Callable[[AnswerKind], bool] = lambda kind: True
+) -> CrossCheckCounts:
+    """Return the counts of the answers ``of`` some kinds, as ``read`` judges them.
+
+    Answers of an unknown task or condition are left out.
+    """
+    places = np.full((len(answers.kinds), 4), -1, dtype=np.int64)
     outcomes = np.zeros((len(CONDITIONS), len(OUTCOMES)), dtype=np.int64)
-    for record in countable:
-        condition = CONDITIONS.index(record.instance.condition)
-        place = groups[record.instance.group], condition, TASK_KEYS.index(record.instance.strata["task"])
-        is_prompted[place] = True
-        outcome, right = read(record)
-        outcomes[condition, OUTCOMES.index(outcome)] += 1
-        if outcome in ("labelled", "unparsed"):
-            counts[place] += (right, 1)
+    for number, (kind, size) in enumerate(zip(answers.kinds, answers.sizes.tolist(), strict=True)):
+        if of(kind) and kind.condition in CONDITIONS and kind.strata.get("task") in TASK_KEYS:
+            outcome, right = read(kind)
+            condition = CONDITIONS.index(kind.condition)
+            outcomes[condition, OUTCOMES.index(outcome)] += size
+            is_counted = outcome in ("labelled", "unparsed")
+            places[number] = condition, TASK_KEYS.index(kind.strata["task"]), is_counted, right and is_counted
+    countable = (places[:, 0] >= 0)[answers.kind]
+    samples, sample = number_groups(answers.group[countable])
+    condition_of, task_of, counted, right_of = places[answers.kind[countable]].T
+    counts = np.zeros((samples, len(CONDITIONS), len(TASK_KEYS), 2), dtype=np.int64)
+    is_prompted = np.zeros(counts.shape[:-1], dtype=np.bool_)
+    is_prompted[sample, condition_of, task_of] = True
+    np.add.at(counts, (sample, condition_of, task_of), np.column_stack([right_of, counted]))
     return CrossCheckCounts(counts, is_prompted, outcomes)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.crosscheck_bench.constants import CAPABILITIES, CONDITIONS
 from benchmarks.crosscheck_bench.counts import CrossCheckCounts, count_answers
-from benchmarks.crosscheck_bench.exact_match import LabelAndReason, match_final_answer, match_whole_reply
 from benchmarks.crosscheck_bench.metrics import (
     BY_CAPABILITY,
     BY_LEVEL,
@@ -22,19 +22,15 @@ from benchmarks.crosscheck_bench.metrics import (
     TaskMean,
     accuracy,
 )
-from benchmarks.crosscheck_bench.protocol import grounding
-from benchmarks.failure_table import OUTCOMES, counts_by_run, failures_table, outcome_by_judge
+from benchmarks.failure_table import OUTCOMES, OutcomeReader, counts_by_run, failures_table, outcome_by_judge
 from benchmarks.stats.intervals import independent_difference, macro_average, wilson
 from benchmarks.stats.paired_tests import share_difference
-from benchmarks.text.answer_text import answer_outcome
-from benchmarks.vocabulary import Cell, Estimate, Outcome, Record, Table
+from benchmarks.vocabulary import Cell, Estimate, Outcome, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-Runs = Mapping[str, Sequence[Record]]
+Runs = Mapping[str, Answers]
 Tallies = Mapping[str, CrossCheckCounts]
 _Row = tuple[str, tuple[Cell, ...]]
 
@@ -54,12 +50,12 @@ _ENTERS = "Labelled and unparsed answers enter the other tables, unparsed ones (
 
 
 def tables(runs: Runs, judge: str) -> list[Table]:
-    """Return every table that the records can fill.
+    """Return every table that the answers can fill.
 
     These are main, levels, capabilities, composition, exact-match and failures, and also interventions and interleaved
     if the runs cover more than Table 1 needs. A row is a run under one strategy; "vanilla" is not spelled out.
     """
-    sheet = _Sheet({run: count_answers(records, outcome_by_judge(judge)) for run, records in runs.items()})
+    sheet = _Sheet({run: count_answers(answers, outcome_by_judge(judge)) for run, answers in runs.items()})
     notes = (_INTERVALS, _UNWEIGHTED, *_open_note(runs, judge), *sheet.missing())
     main = [*sheet.rows(MAIN)]
     levels = [*sheet.rows(BY_LEVEL)]
@@ -204,24 +200,21 @@ def _gain(mean: TaskMean, is_prompted: NDArray[np.bool_], counts: NDArray[np.int
 
 def _interleaved(runs: Runs) -> Table:
     rows: list[_Row] = []
-    for run, records in runs.items():
-        records_cot = [record for record in records if record.instance.condition == "mm-cot"]
-        first = [r for r in records_cot if r.generations and r.generations[0].finish_reason != "error"]
-        groundings = [grounding(record.instance, record.generations[0].text) for record in first]
-        if records_cot:
-            answered_count = sum(len(r.generations) > 1 and r.generations[1].finish_reason != "error" for r in first)
-            drawn_count = sum(bool(grounded.count) for grounded in groundings)
-            unmatched = sum(len(grounded.unmatched) for grounded in groundings)
+    for run, answers in runs.items():
+        counts = answers.count(lambda kind: kind.reading.stages)
+        if counts:
+            first = {stages: size for stages, size in counts.items() if stages.first}
+            drawn_count = sum(size for stages, size in first.items() if stages.is_drawn)
             rows.append(
                 (
                     run,
                     (
-                        len(records_cot),
-                        len(first),
-                        answered_count,
+                        counts.total(),
+                        sum(first.values()),
+                        sum(size for stages, size in first.items() if stages.second),
                         drawn_count,
-                        len(groundings) - drawn_count,
-                        unmatched,
+                        sum(first.values()) - drawn_count,
+                        sum(size * stages.unmatched for stages, size in first.items()),
                     ),
                 )
             )
@@ -243,14 +236,9 @@ def _interleaved(runs: Runs) -> Table:
 def _exact_match(runs: Runs) -> Table:
     """Return exact match of closed questions in both readings, regardless of the judge."""
     rows: list[_Row] = []
-    rules: Mapping[str, Callable[[Record], LabelAndReason]] = {
-        "printed": match_whole_reply,
-        "extracted": match_final_answer,
-    }
-    for run, records in runs.items():
-        closed_records = [record for record in records if record.instance.strata.get("form") != "open"]
-        rule_counts = {name: count_answers(closed_records, _outcome_reader(rule)) for name, rule in rules.items()}
-        for condition in rule_counts["printed"].conditions if closed_records else ():
+    for run, answers in runs.items():
+        rule_counts = {name: count_answers(answers, _by_rule(name), _is_closed) for name in ("printed", "extracted")}
+        for condition in rule_counts["printed"].conditions:
             at = CONDITIONS.index(condition)
             for name, counts in rule_counts.items():
                 totals = counts.counts.sum(0)
@@ -266,12 +254,15 @@ def _exact_match(runs: Runs) -> Table:
     )
 
 
-def _outcome_reader(rule: Callable[[Record], LabelAndReason]) -> Callable[[Record], tuple[Outcome, bool]]:
-    def read(record: Record) -> tuple[Outcome, bool]:
-        status = answer_outcome(record)
-        return status, status == "labelled" and rule(record)[0] == "CORRECT"
+def _by_rule(name: str) -> OutcomeReader:
+    def read(kind: AnswerKind) -> tuple[Outcome, bool]:
+        return kind.text_outcome, getattr(kind.reading, name)
 
     return read
+
+
+def _is_closed(kind: AnswerKind) -> bool:
+    return kind.strata.get("form") != "open"
 
 
 def _pooled(totals: NDArray[np.int64], at: int) -> Estimate:
@@ -281,6 +272,6 @@ def _pooled(totals: NDArray[np.int64], at: int) -> Estimate:
 
 def _open_note(runs: Runs, judge: str) -> list[str]:
     """Return the note that open questions are matched exactly, if the judge is one that matches."""
-    n = {run: sum(r.instance.strata.get("form") == "open" for r in records) for run, records in runs.items()}
+    n = {run: answers.count(_is_closed)[False] for run, answers in runs.items()}
     matches = judge.partition("@")[0] in ("extracted", "printed")
     return [_OPEN.format(n=count_text)] if matches and (count_text := counts_by_run(n)) else []

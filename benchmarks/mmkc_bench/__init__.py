@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, ImportedAnswer
 from benchmarks.build import Build, BuildOptions
 from benchmarks.mmkc_bench.constants import (
@@ -18,6 +20,9 @@ from benchmarks.mmkc_bench.constants import (
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
 from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import Instance, Record, Table
+
+if TYPE_CHECKING:
+    from benchmarks.mmkc_bench.reading import MMKCReading
 
 __all__ = ["MMKCBench"]
 
@@ -92,7 +97,14 @@ class MMKCBench(Benchmark):
     def basis(self, condition: str) -> str | None:
         return BASIS.get(condition)
 
-    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+    table_strata = ("dataset", "type", "instance")
+
+    def reading(self, record: Record) -> MMKCReading:
+        from benchmarks.mmkc_bench.reading import read
+
+        return read(record)
+
+    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.mmkc_bench.tables import tables
 
         return tables(runs, judge, resamples=resamples, seed=seed)

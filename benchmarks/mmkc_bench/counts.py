@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.mmkc_bench.constants import (
     CONFLICT_CONDITIONS,
     DETECTION_CONDITIONS,
     ORIGINAL_CONDITIONS,
     RATES,
     ROW_TYPES,
-    TEXT,
-    letter_key,
 )
-from benchmarks.mmkc_bench.parse_answer import is_counter, official_label, own_answer, question_and_subject
-from benchmarks.vocabulary import Record
+from benchmarks.mmkc_bench.parse_answer import label_of_letters
+from benchmarks.mmkc_bench.reading import ALREADY_COUNTER, NO_OWN_ANSWER, OWN_ANSWER_ERROR, OWN_ANSWER_UNPARSED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,10 +30,6 @@ _RowName = tuple[str, str]
 
 CONFLICT_LABELS = tuple(RATES)
 
-ALREADY_COUNTER = "already the counter answer"
-NO_OWN_ANSWER = "own answer not there"
-OWN_ANSWER_ERROR = "own answer in error"
-OWN_ANSWER_UNPARSED = "own answer unparsed"
 EXCLUSION_REASONS = (
     ALREADY_COUNTER,
     NO_OWN_ANSWER,
@@ -59,51 +54,46 @@ class CountedAnswer:
     outcome: str
 
 
-def count_by_judge(records: Iterable[Record], judge: str) -> Iterator[CountedAnswer]:
+def count_by_judge(answers: Answers, judge: str) -> Iterator[CountedAnswer]:
     """Yield the records under conflict and of detection, as ``judge`` labels them."""
-    for record in records:
-        condition = record.instance.condition
-        if condition in CONFLICT_CONDITIONS:
-            yield _counted_answer(record, _conflict_outcome(record, judge))
-        elif condition in DETECTION_CONDITIONS:
-            outcome = record.outcome(judge)
-            yield _counted_answer(
-                record, _known_label(record, judge, ("CORRECT", "WRONG")) if outcome == "labelled" else outcome
-            )
+    outcomes = [_outcome(kind, judge) for kind in answers.kinds]
+    for number, group in zip(answers.kind.tolist(), answers.group.tolist(), strict=True):
+        if (outcome := outcomes[number]) is not None:
+            yield _counted_answer(answers.kinds[number], group, outcome)
 
 
-def count_officially(records: Sequence[Record]) -> Iterator[CountedAnswer]:
+def count_officially(answers: Answers) -> Iterator[CountedAnswer]:
     """Yield the multiple-choice answers under conflict as the published evaluation counts them.
 
     It maps answers under conflict by the field ``instance``, so that of several rows with one name only the last
     remains, and compares every row of the original setting with that one. A row of the original setting is filtered by
     its own letters, and labelled by those of the remaining row.
     """
-    originals: dict[_RowName, list[Record]] = defaultdict(list)
-    remaining: dict[tuple[str, _RowName], Record] = {}
-    letters: dict[tuple[str, str], Sequence[str]] = {}
-    for record in records:
-        instance = record.instance
-        if instance.condition in CONFLICT_CONDITIONS:
-            letters[instance.condition, instance.group] = instance.references.get(letter_key(TEXT), ())
-        if record.answer is None or record.answer.finish_reason == "error":
+    originals: dict[_RowName, list[tuple[AnswerKind, int]]] = defaultdict(list)
+    remaining: dict[tuple[str, _RowName], tuple[AnswerKind, int]] = {}
+    letters: dict[tuple[str, int], Sequence[str]] = {}
+    for number, group in zip(answers.kind.tolist(), answers.group.tolist(), strict=True):
+        kind = answers.kinds[number]
+        if kind.condition in CONFLICT_CONDITIONS:
+            letters[kind.condition, group] = kind.reading.counters
+        if not kind.is_answered:
             continue
-        name = instance.strata.get("type", ""), instance.strata.get("instance", "")
-        if instance.condition == ORIGINAL_CONDITIONS[0]:
-            originals[name].append(record)
-        elif instance.condition in CONFLICT_CONDITIONS and instance.condition.endswith("-mc"):
-            remaining[instance.condition, name] = record
-    for (condition, name), record in remaining.items():
+        name = kind.strata.get("type", ""), kind.strata.get("instance", "")
+        if kind.condition == ORIGINAL_CONDITIONS[0]:
+            originals[name].append((kind, group))
+        elif kind.condition in CONFLICT_CONDITIONS and kind.condition.endswith("-mc"):
+            remaining[kind.condition, name] = kind, group
+    for (condition, name), (kind, group) in remaining.items():
         if name not in originals:
-            yield _counted_answer(record, NO_OWN_ANSWER)
-        counters = letters[condition, record.instance.group]
-        for original in originals.get(name, ()):
-            before, after = original.answer, record.answer
-            assert before is not None
-            assert after is not None
-            filtered = letters.get((condition, original.instance.group), counters)
-            label = ALREADY_COUNTER if before.text in filtered else official_label(after.text, before.text, counters)
-            yield _counted_answer(record, label or "unparsed")
+            yield _counted_answer(kind, group, NO_OWN_ANSWER)
+        counters = letters[condition, group]
+        for original, original_group in originals.get(name, ()):
+            before, after = original.reading, kind.reading
+            filtered = letters.get((condition, original_group), counters)
+            label: str | None = ALREADY_COUNTER
+            if not (before.is_letter and before.letter in filtered):
+                label = label_of_letters(after.letter, before.letter, counters)
+            yield _counted_answer(kind, group, label or "unparsed")
 
 
 def entity_counts(answers: Iterable[CountedAnswer], conditions: Sequence[str], outcomes: Sequence[str]) -> Counts:
@@ -128,31 +118,24 @@ def count_exclusions(answers: Iterable[CountedAnswer], conditions: Sequence[str]
     )
 
 
-def _counted_answer(record: Record, outcome: str) -> CountedAnswer:
-    strata = record.instance.strata
-    entity = strata.get("dataset", ""), strata.get("instance", record.instance.group)
-    return CountedAnswer(entity, strata.get("type", ""), record.instance.condition, outcome)
+def _counted_answer(kind: AnswerKind, group: int, outcome: str) -> CountedAnswer:
+    strata = kind.strata
+    entity = strata.get("dataset", ""), strata.get("instance", f"example {group}")
+    return CountedAnswer(entity, strata.get("type", ""), kind.condition, outcome)
 
 
-def _conflict_outcome(record: Record, judge: str) -> str:
-    if record.answer is None:
-        return "pending"
-    if record.answer.finish_reason == "error":
-        return "error"
-    if record.basis is None:
-        return NO_OWN_ANSWER
-    if record.basis.finish_reason == "error":
-        return OWN_ANSWER_ERROR
-    own_label, _ = own_answer(record)
-    if own_label is None:
-        return OWN_ANSWER_UNPARSED
-    instance = record.instance
-    if is_counter(own_label, instance.condition, instance.references, question_and_subject(record)):
-        return ALREADY_COUNTER
-    outcome = record.outcome(judge)
-    return _known_label(record, judge, CONFLICT_LABELS) if outcome == "labelled" else outcome
+def _outcome(kind: AnswerKind, judge: str) -> str | None:
+    """Return the outcome of an answer under conflict or of detection; None for other answers."""
+    outcome = kind.outcome(judge)
+    if kind.condition in CONFLICT_CONDITIONS:
+        if kind.is_answered and kind.reading.incomparable:
+            return str(kind.reading.incomparable)
+        return _known_label(kind, judge, CONFLICT_LABELS) if outcome == "labelled" else outcome
+    if kind.condition in DETECTION_CONDITIONS:
+        return _known_label(kind, judge, ("CORRECT", "WRONG")) if outcome == "labelled" else outcome
+    return None
 
 
-def _known_label(record: Record, judge: str, labels: Sequence[str]) -> str:
-    label = record.verdicts[judge].label
-    return label if label is not None and label in labels else "judge-failed"
+def _known_label(kind: AnswerKind, judge: str, labels: Sequence[str]) -> str:
+    label = kind.label(judge)
+    return label if label in labels else "judge-failed"

@@ -169,7 +169,11 @@ def official_label(answer: str, original: str, counters: Sequence[str]) -> str |
     ``answer`` and ``original`` are the raw predictions, ``counters`` the letters that agree with the evidence. None if
     either has no letter: the pair is skipped.
     """
-    before, after = official_letter(original), official_letter(answer)
+    return label_of_letters(official_letter(answer), official_letter(original), counters)
+
+
+def label_of_letters(after: str | None, before: str | None, counters: Sequence[str]) -> str | None:
+    """Return the published evaluation's label of a letter ``after`` evidence, by the one ``before``; None if one is missing."""
     if before is None or after is None:
         return None
     if before == after:

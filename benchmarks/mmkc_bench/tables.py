@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.answers import Answers
 from benchmarks.failure_table import failures_table
 from benchmarks.mmkc_bench import metrics
 from benchmarks.mmkc_bench.constants import (
@@ -29,7 +30,7 @@ from benchmarks.mmkc_bench.counts import (
     entity_counts,
 )
 from benchmarks.stats.intervals import estimate, resample
-from benchmarks.vocabulary import Estimate, Record, Table
+from benchmarks.vocabulary import Estimate, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DETECTION_COLUMNS", "tables"]
 
-Runs = Mapping[str, Sequence[Record]]
+Runs = Mapping[str, Answers]
 _Row = tuple[str, tuple[Estimate, ...]]
 
 _DEFAULT = "own-answer"
@@ -79,7 +80,7 @@ class _Reading:
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return every table that the records fill: main, open, detection, subtypes-open, subtypes-mc, left-out, failures.
+    """Return every table that the answers fill: main, open, detection, subtypes-open, subtypes-mc, left-out, failures.
 
     A table uses the labels of ``judge`` if it has judged any of the answers in question, otherwise those of
     ``own-answer``. Multiple choice is also counted by the published evaluation, which needs no judge.
@@ -87,15 +88,16 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
     choices: list[_Reading] = []
     opens: list[_Reading] = []
     detections: list[_Reading] = []
-    for label, records in runs.items():
+    for label, run in runs.items():
+        present = run.count(lambda kind: kind.condition)
         for part, of in zip(_PARTS, (choices, opens, detections), strict=True):
-            if any(record.instance.condition in part for record in records):
-                by = _judge_for(records, judge, part)
+            if not present.keys().isdisjoint(part):
+                by = _judge_for(run, judge, part)
                 of.append(
-                    _Reading(label, by, [answer for answer in count_by_judge(records, by) if answer.condition in part])
+                    _Reading(label, by, [answer for answer in count_by_judge(run, by) if answer.condition in part])
                 )
                 if of is choices:
-                    of.append(_Reading(f"{label} (official)", None, list(count_officially(records))))
+                    of.append(_Reading(f"{label} (official)", None, list(count_officially(run))))
 
     def rates(
         name: str, title: str, form: str, of: Sequence[_Reading], columns: Sequence[str], compute: _Columns
@@ -220,9 +222,9 @@ def _judges(readings: Sequence[_Reading], judge: str) -> tuple[str, ...] | None:
     return None if set(judge_names) <= {judge} else judge_names
 
 
-def _judge_for(records: Sequence[Record], judge: str, conditions: Sequence[str]) -> str:
+def _judge_for(answers: Answers, judge: str, conditions: Sequence[str]) -> str:
     """Return ``judge``, or the newest ``own-answer`` if only that one has judged any of these answers."""
-    ids = {judge_id for record in records if record.instance.condition in conditions for judge_id in record.verdicts}
+    ids = {judge_id for kind in answers.kinds if kind.condition in conditions for judge_id in kind.verdicts}
     default_ids = [judge_id for judge_id in ids if judge_id.rpartition("@")[0] == _DEFAULT]
     return (
         judge if judge in ids or not default_ids else max(default_ids, key=lambda judge_id: (len(judge_id), judge_id))

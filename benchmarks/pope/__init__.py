@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.vocabulary import Instance, Media, Part, Record, Table, Text
+
+if TYPE_CHECKING:
+    from benchmarks.pope.reading import PopeReading
 
 __all__ = ["Pope"]
 
@@ -61,7 +66,14 @@ class Pope(Benchmark):
 
         return label_metrics(self.labels)
 
-    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+    table_strata = ()
+
+    def reading(self, record: Record) -> PopeReading:
+        from benchmarks.pope.reading import read
+
+        return read(record)
+
+    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.pope.tables import tables
 
         return tables(runs, judge, resamples=resamples, seed=seed)

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.base import LabelMetrics
 from benchmarks.failure_table import failures_table
-from benchmarks.pope.parse_answer import parse_official, read_yes_no
+from benchmarks.pope.reading import ANSWERS
 from benchmarks.pope.source import SETTINGS
 from benchmarks.stats.intervals import estimate, resample
-from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Cell, Estimate, Record, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Counts = NDArray[np.float64]
 
-Runs = Mapping[str, Sequence[Record]]
+Runs = Mapping[str, Answers]
 _Row = tuple[str, tuple[Cell, ...]]
-_Parser = Callable[[Record], str | None]
-"""A function from a record to yes, no or neither; None excludes the record."""
+_Parser = Callable[[AnswerKind], str | None]
+"""A function from a kind of answer to yes, no or neither; None excludes it."""
 
-_ANSWERS = ("yes", "no")
 _PARSED = ("yes", "no", "neither")
+_SHAPE = len(SETTINGS), len(ANSWERS), len(_PARSED)
 
 _NOTE_SPREAD = (
     "± is the bootstrap standard deviation, intervals are 95% percentiles, over images, so that an image's questions stay "
@@ -47,19 +48,25 @@ _NOTE_OFFICIAL = (
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return the tables of these records: main, pope, official, failures."""
+    """Return the tables of these answers: main, pope, official, failures."""
 
-    def judged(record: Record) -> str | None:
-        outcome = record.outcome(judge)
+    def judged(kind: AnswerKind) -> str | None:
+        outcome, gold = kind.outcome(judge), kind.reading.gold
         if outcome == "unparsed":
             return "neither"
-        gold = _gold(record)
         if outcome != "labelled" or gold is None:
             return None
-        return gold if record.verdicts[judge].label == "CORRECT" else _wrong_answer(record, gold)
+        if kind.label(judge) == "CORRECT":
+            return str(gold)
+        # A wrong answer says the other word or neither, which its label does not tell.
+        return "neither" if kind.reading.stated == "neither" else ANSWERS[1 - ANSWERS.index(gold)]
 
-    judged_counts = {run: _counts(records, judged, resamples, seed) for run, records in runs.items()}
-    official_counts = {run: _counts(records, _by_official_rule, resamples, seed) for run, records in runs.items()}
+    def official(kind: AnswerKind) -> str | None:
+        stated: str | None = kind.reading.official
+        return stated
+
+    judged_counts = {run: _counts(answers, judged, resamples, seed) for run, answers in runs.items()}
+    official_counts = {run: _counts(answers, official, resamples, seed) for run, answers in runs.items()}
     notes = (_NOTE_SPREAD, _NOTE_NEITHER)
     main = tuple(
         (run, tuple(_cell(accuracy, *counts, i) for i in range(len(SETTINGS)))) for run, counts in judged_counts.items()
@@ -143,32 +150,22 @@ def _ratio(part: Counts, whole: Counts) -> Counts:
     return quotient
 
 
-def _gold(record: Record) -> str | None:
-    answers = record.instance.references.get("answer", ())
-    return answers[0] if answers and answers[0] in _ANSWERS else None
-
-
-def _wrong_answer(record: Record, gold: str) -> str:
-    """Return what a wrong answer says, the other word or neither, which its label does not tell."""
-    answer, _ = read_yes_no(visible_answer(record.answer.text)) if record.answer else (None, "")
-    return "neither" if answer is None else _ANSWERS[1 - _ANSWERS.index(gold)]
-
-
-def _by_official_rule(record: Record) -> str | None:
-    if record.answer is None or record.answer.finish_reason == "error":
-        return None
-    return parse_official(visible_answer(record.answer.text))
-
-
-def _counts(records: Sequence[Record], parse: _Parser, resamples: int, seed: int) -> tuple[Counts, Counts]:
+def _counts(answers: Answers, parse: _Parser, resamples: int, seed: int) -> tuple[Counts, Counts]:
     """Return the counts, shape (settings, gold, answer), and their resamples, shape (resamples, settings, gold, answer)."""
-    groups = {group: i for i, group in enumerate(dict.fromkeys(record.instance.group for record in records))}
-    counts = np.zeros((len(groups), len(SETTINGS), len(_ANSWERS), len(_PARSED)))
-    for record in records:
-        gold, answer = _gold(record), parse(record)
-        if gold is not None and answer is not None and record.instance.condition in SETTINGS:
-            place = SETTINGS.index(record.instance.condition), _ANSWERS.index(gold), _PARSED.index(answer)
-            counts[(groups[record.instance.group], *place)] += 1
+
+    def cell(kind: AnswerKind) -> int:
+        gold, answer = kind.reading.gold, parse(kind)
+        if gold is None or answer is None or kind.condition not in SETTINGS:
+            return -1
+        place = SETTINGS.index(kind.condition), ANSWERS.index(gold), _PARSED.index(answer)
+        return int(np.ravel_multi_index(place, _SHAPE))
+
+    # Images without a counted answer are drawn too.
+    images, image = number_groups(answers.group)
+    cells, size = answers.codes(cell), math.prod(_SHAPE)
+    counted = cells >= 0
+    totals = np.bincount(image[counted] * size + cells[counted], minlength=images * size)
+    counts = totals.astype(np.float64).reshape(images, *_SHAPE)
     return counts.sum(0), resample(counts, resamples, seed)
 
 

@@ -78,6 +78,11 @@ def row_digest(table: str, values: tuple[Any, ...]) -> bytes:
     return sha256(marshal.dumps((table, values), 2)).digest()[:8]
 
 
+def row_digests(table: str, rows: Sequence[tuple[Any, ...]]) -> list[bytes]:
+    """Return :func:`row_digest` of each row without its last value, which is its stored digest."""
+    return [sha256(marshal.dumps((table, row[:-1]), 2)).digest()[:8] for row in rows]
+
+
 def as_stored(table: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return a row's values in the order of its columns, as SQLite will return them."""
     values = [row[column] for column in COLUMNS[table]]

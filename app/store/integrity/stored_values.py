@@ -28,6 +28,7 @@ from benchmarks.vocabulary import (
 )
 
 _DEPTH = 32
+_TOKEN_BYTES = array("I").itemsize
 _YEAR_9999 = 253_370_764_800.0
 
 
@@ -300,14 +301,11 @@ def _visible(value: Any) -> Any:
 
 def instance(row: Sequence[Any]) -> Instance:
     """Return the instance of a row of ``instance``."""
-    _, name, condition, body, done, *_ = row
-    if done > 1:
-        raise ValueError("done: it is no count")
+    _, name, condition, body, *_ = row
     value = _json(body, _PLAIN)
     if type(value) is not dict:
         raise ValueError("body: it is no object")
-    if (value.get("id"), value.get("condition")) != (name, condition):
-        raise ValueError("body: it is of another instance")
+    check_instance(row, value.get("id"), value.get("condition"))
     _texts("body", (value.get("group"), value.get("question")))
     strata = _object("body.strata", value.get("strata"))
     _texts("body.strata", strata.values())
@@ -323,6 +321,14 @@ def instance(row: Sequence[Any]) -> Instance:
         {key: tuple(words) for key, words in references.items()},
         strata,
     )
+
+
+def check_instance(row: Sequence[Any], body_id: Any, body_condition: Any) -> None:
+    """Check a row of ``instance`` against the id and the condition in its body."""
+    if row[4] > 1:
+        raise ValueError("done: it is no count")
+    if (body_id, body_condition) != (row[1], row[2]):
+        raise ValueError("body: it is of another instance")
 
 
 def _part(value: Any) -> Part:
@@ -343,13 +349,10 @@ def _part(value: Any) -> Part:
 
 def generation(instance_id: str, row: Sequence[Any]) -> Generation:
     """Return the answer of a row of ``generation``."""
-    step, accepted, _, text, finish_reason, token_bytes, *usage = row[2:17]
+    check_generation(row)
+    step, _, _, text, finish_reason, token_bytes, *usage = row[2:17]
     tokens = array("I")
-    if accepted > 1 or len(token_bytes) % tokens.itemsize:
-        raise ValueError("accepted, tokens: they are no numbers")
     tokens.frombytes(token_bytes)
-    if finish_reason not in _FINISH_REASONS:
-        raise ValueError("finish_reason: it is none there is")
     return Generation(  # type: ignore[misc]
         f"{instance_id}#{step}",
         text,
@@ -358,6 +361,14 @@ def generation(instance_id: str, row: Sequence[Any]) -> Generation:
         *usage,
         scores=() if row[17] is None else _scores(row[17]),
     )
+
+
+def check_generation(row: Sequence[Any]) -> None:
+    """Check a row of ``generation``, all but its scores."""
+    if row[3] > 1 or len(row[7]) % _TOKEN_BYTES:
+        raise ValueError("accepted, tokens: they are no numbers")
+    if row[6] not in _FINISH_REASONS:
+        raise ValueError("finish_reason: it is none there is")
 
 
 def _scores(text: str) -> tuple[float, ...]:

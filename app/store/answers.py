@@ -1,0 +1,96 @@
+"""Reading of a run's answers as tables count them, at a few bytes each."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from app.store.database import Values
+from app.store.integrity import stored_values
+from app.store.parsed_texts import ParsedTexts
+from app.store.run import RunStore
+from benchmarks.answers import AnswerColumns, AnswerKind, Answers, InstanceKind, instance_kind
+from benchmarks.base import Benchmark
+from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Instance, Record, Verdict
+
+
+class KnownInstance(NamedTuple):
+    """An instance that was parsed, and what tables use of it; equal ``kind_key`` mean equal ``kind``."""
+
+    instance: Instance
+    kind: InstanceKind
+    kind_key: Hashable
+
+
+def read_answers(store: RunStore, benchmark: Benchmark, known: ParsedTexts[KnownInstance] | None = None) -> Answers:
+    """Return the answers of a run as the tables of its benchmark count them; texts are read and dropped page by page.
+
+    Runs that are read with the same ``known`` parse an instance that they share once. Raises DamagedError for a row that is not
+    as it was written, or is missing.
+    """
+    columns, ordinals = AnswerColumns(), array("q")
+    has_reading = type(benchmark).reading is not Benchmark.reading
+    for page in store.pages():
+        for row in page.instances:
+            ordinal = row[0]
+            ordinals.append(ordinal)
+            about = _known_instance(store, row, benchmark, known)
+            steps, verdicts = page.generations.get(ordinal, ()), page.verdicts.get(ordinal, ())
+            reading = benchmark.reading(store.record(page, row, about.instance)) if has_reading else None
+            finish_reason, is_empty = None, True
+            if steps:
+                _check_steps(store, steps)
+                finish_reason, is_empty = steps[-1][6], _is_empty(steps[-1][5])
+            # Judge, status, label and flags.
+            labels = tuple([(verdict[2], verdict[3], verdict[4], verdict[5], verdict[8]) for verdict in verdicts])
+            columns.add(
+                about.instance.group,
+                (about.kind_key, finish_reason, is_empty, labels, reading),
+                lambda: AnswerKind(about.kind, finish_reason, is_empty, _verdicts(store, verdicts), reading),  # noqa: B023
+            )
+    return columns.answers(partial(_read_again, store.folder, ordinals))
+
+
+def _known_instance(
+    store: RunStore, row: Values, benchmark: Benchmark, known: ParsedTexts[KnownInstance] | None
+) -> KnownInstance:
+    about = None if known is None else known.get(row[3])
+    if about is None:
+        instance = store.instance(row)
+        kind = instance_kind(instance, benchmark)
+        about = KnownInstance(instance, kind, (kind.condition, tuple(kind.strata.items()), kind.single_source))
+        if known is not None:
+            known.add(row[3], about)
+    else:
+        store.check_instance(row, about.instance)
+    return about
+
+
+def _check_steps(store: RunStore, steps: Sequence[Values]) -> None:
+    for step in steps:
+        try:
+            stored_values.check_generation(step)
+        except ValueError as error:
+            raise store.damaged("generation", step, str(error)) from error
+
+
+def _is_empty(text: str) -> bool:
+    # Without a tag, nothing of the text is reasoning.
+    return not (visible_answer(text) if "<" in text else text.strip())
+
+
+def _verdicts(store: RunStore, rows: Sequence[Values]) -> dict[str, Verdict]:
+    return {
+        judge: Verdict(judge, verdict.status, verdict.label, flags=verdict.flags)
+        for judge, verdict in store.parse_verdicts(rows).items()
+    }
+
+
+def _read_again(folder: Path, ordinals: Sequence[int], positions: Sequence[int]) -> Iterator[Record]:
+    if positions:
+        with RunStore.read(folder) as store:
+            yield from store.records(at=[ordinals[position] for position in positions])

@@ -1,0 +1,250 @@
+"""The answers of a run as tables count them: a few bytes for each, without prompts and texts."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import FinishReason, Instance, Outcome, Record, Verdict, outcome_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceKind:
+    """What tables use of an instance, besides its example.
+
+    Attributes:
+        strata: Those of :attr:`Benchmark.table_strata`, and "source".
+        single_source: See :meth:`Benchmark.single_source`.
+    """
+
+    condition: str
+    strata: Mapping[str, str] = field(default_factory=dict)
+    single_source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerKind:
+    """What tables use of a record, besides its example. Records that agree in it are of one kind.
+
+    Attributes:
+        finish_reason: That of the answer; None if there is none yet.
+        is_empty: True for an answer that is nothing but reasoning, or nothing at all.
+        verdicts: The verdicts by judge, without reasons and replies.
+        reading: The value of :meth:`Benchmark.reading`.
+    """
+
+    instance: InstanceKind
+    finish_reason: FinishReason | None = None
+    is_empty: bool = False
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    reading: Any = None
+
+    @property
+    def condition(self) -> str:
+        """The condition of the instance."""
+        return self.instance.condition
+
+    @property
+    def strata(self) -> Mapping[str, str]:
+        """The strata of the instance that tables use."""
+        return self.instance.strata
+
+    @property
+    def is_answered(self) -> bool:
+        """True if there is an answer, and no error."""
+        return self.finish_reason not in (None, "error")
+
+    def outcome(self, judge: str) -> Outcome:
+        """Return the outcome for ``judge``; see :meth:`Record.outcome`."""
+        return outcome_of(self.finish_reason, self.verdicts.get(judge))
+
+    def label(self, judge: str) -> str:
+        """Return the label of ``judge``; the outcome must be "labelled"."""
+        return str(self.verdicts[judge].label)
+
+    @property
+    def text_outcome(self) -> Outcome:
+        """The outcome for a rule that labels every answer that is not empty, without a judge."""
+        if self.finish_reason is None:
+            return "pending"
+        if self.finish_reason == "error":
+            return "error"
+        return "unparsed" if self.is_empty else "labelled"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of a run, in its order, as arrays.
+
+    Attributes:
+        kinds: The kinds of the records, in order of first occurrence.
+        kind: The index in ``kinds`` of each record, shape (records,).
+        group: The number of each record's example, shape (records,); examples are numbered in order of first occurrence.
+        read: Reads the records at these positions again, with their texts.
+    """
+
+    kinds: Sequence[AnswerKind]
+    kind: NDArray[np.int32]
+    group: NDArray[np.int32]
+    read: Callable[[Sequence[int]], Iterator[Record]]
+
+    @classmethod
+    def of(cls, records: Sequence[Record], benchmark: TableReader) -> Answers:
+        """Return the answers of records that are in memory."""
+        columns = AnswerColumns()
+        for record in records:
+            columns.add(record.instance.group, *_key_and_kind(record, benchmark))
+        return columns.answers(lambda positions: (records[position] for position in positions))
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @cached_property
+    def sizes(self) -> Codes:
+        """The number of records of each kind, shape (kinds,)."""
+        import numpy as np
+
+        return np.bincount(self.kind, minlength=len(self.kinds))
+
+    def count(self, key: Callable[[AnswerKind], _Key | None]) -> Counter[_Key]:
+        """Return the number of records by the key of their kind; those whose key is None are not counted."""
+        counts: Counter[_Key] = Counter()
+        for kind, size in zip(self.kinds, self.sizes.tolist(), strict=True):
+            if size and (name := key(kind)) is not None:
+                counts[name] += size
+        return counts
+
+    @cached_property
+    def judges(self) -> frozenset[str]:
+        """The judges that have a verdict on any of the answers."""
+        return frozenset(judge for kind in self.kinds for judge in kind.verdicts)
+
+    def codes(self, code: Callable[[AnswerKind], int]) -> Codes:
+        """Return a number for each record, computed from its kind; shape (records,)."""
+        import numpy as np
+
+        codes: Codes = np.array([code(kind) for kind in self.kinds], dtype=np.int64)[self.kind]
+        return codes
+
+    def mask(self, test: Callable[[AnswerKind], bool]) -> Mask:
+        """Return a mask of the records whose kind passes a test; shape (records,)."""
+        import numpy as np
+
+        mask: Mask = np.array([test(kind) for kind in self.kinds], dtype=np.bool_)[self.kind]
+        return mask
+
+    def cells(self, shape: Sequence[int], cell: Callable[[AnswerKind], Sequence[int] | None]) -> Codes:
+        """Return the number of records of each example in each cell of a table; shape (examples, *shape).
+
+        ``cell`` returns the cell of a kind, as an index into an array of ``shape``, or None: such records are not counted. Only
+        the examples of counted records are in the result, in order of their first one.
+        """
+        import numpy as np
+
+        def flat(kind: AnswerKind) -> int:
+            place = cell(kind)
+            return -1 if place is None else int(np.ravel_multi_index(tuple(place), tuple(shape)))
+
+        places, size = self.codes(flat), int(np.prod(shape, dtype=np.int64))
+        counted = places >= 0
+        count, groups = number_groups(self.group[counted])
+        return np.bincount(groups * size + places[counted], minlength=count * size).reshape(count, *shape)
+
+    def derive(self, change: Callable[[AnswerKind], AnswerKind]) -> Answers:
+        """Return these answers with changed kinds, such as with the verdicts of another judge."""
+        return replace(self, kinds=[change(kind) for kind in self.kinds])
+
+    def derive_at(self, positions: Sequence[int], change: Callable[[AnswerKind], AnswerKind]) -> Answers:
+        """Return these answers with the kinds of the records at ``positions`` changed."""
+        kinds, kind = [*self.kinds], self.kind.copy()
+        changed: dict[int, int] = {}
+        for position in positions:
+            number = int(kind[position])
+            if number not in changed:
+                changed[number] = len(kinds)
+                kinds.append(change(kinds[number]))
+            kind[position] = changed[number]
+        return replace(self, kinds=kinds, kind=kind)
+
+
+class TableReader(Protocol):
+    """The part of a benchmark that says what its tables use of a record; see ``Benchmark``."""
+
+    @property
+    def table_strata(self) -> tuple[str, ...] | None: ...
+    def single_source(self, instance: Instance) -> str: ...
+    def reading(self, record: Record) -> Hashable: ...
+
+
+class AnswerColumns:
+    """Answers under construction: kinds and examples get their numbers as records are added."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[Hashable, int] = {}
+        self._values: list[AnswerKind] = []
+        self._groups: dict[str, int] = {}
+        self._kind, self._group = array("i"), array("i")
+
+    def add(self, group: str, key: Hashable, kind: Callable[[], AnswerKind]) -> None:
+        """Add a record of the example ``group``; ``kind`` returns its kind, and is called for the first one with ``key``."""
+        number = self._kinds.get(key)
+        if number is None:
+            self._values.append(kind())
+            number = self._kinds[key] = len(self._kinds)
+        self._kind.append(number)
+        self._group.append(self._groups.setdefault(group, len(self._groups)))
+
+    def answers(self, read: Callable[[Sequence[int]], Iterator[Record]]) -> Answers:
+        """Return the answers that were added."""
+        import numpy as np
+
+        kind, group = (np.array(column, dtype=np.int32) for column in (self._kind, self._group))
+        return Answers(tuple(self._values), kind, group, read)
+
+
+def instance_kind(instance: Instance, benchmark: TableReader) -> InstanceKind:
+    """Return what tables use of an instance."""
+    names, strata = benchmark.table_strata, instance.strata
+    if names is not None:
+        strata = {name: strata[name] for name in ("source", *names) if name in strata}
+    return InstanceKind(instance.condition, strata, benchmark.single_source(instance))
+
+
+def number_groups(group: NDArray[Any]) -> tuple[int, Codes]:
+    """Return the number of distinct groups, and each one's number in order of first occurrence; shape (records,)."""
+    import numpy as np
+
+    _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
+    order = np.empty(len(first), dtype=np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return len(first), order[inverse]
+
+
+def _key_and_kind(record: Record, benchmark: TableReader) -> tuple[Hashable, Callable[[], AnswerKind]]:
+    about = instance_kind(record.instance, benchmark)
+    answer, reading = record.answer, benchmark.reading(record)
+    finish_reason = None if answer is None else answer.finish_reason
+    is_empty = answer is None or not visible_answer(answer.text)
+    verdicts = {
+        judge: Verdict(verdict.judge, verdict.status, verdict.label, flags=verdict.flags)
+        for judge, verdict in record.verdicts.items()
+    }
+    key = (
+        *(about.condition, tuple(about.strata.items()), about.single_source),
+        *(finish_reason, is_empty, tuple(verdicts.items()), reading),
+    )
+    return key, lambda: AnswerKind(about, finish_reason, is_empty, verdicts, reading)

@@ -1,0 +1,33 @@
+"""What Contra4's tables read in an answer and its references."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITIES, PREDICTED
+from benchmarks.contra4.parse_answer import contains_answer
+from benchmarks.text.answer_text import answer_outcome
+from benchmarks.vocabulary import Record
+
+
+class Contra4Reading(NamedTuple):
+    """The reading of a record.
+
+    Attributes:
+        official: True if the published evaluation counts the answer as right.
+        captions: The modality, the predicted and the data set's caption of each scene that is shown by a predicted caption.
+    """
+
+    official: bool
+    captions: tuple[tuple[str, str, str], ...]
+
+
+def read(record: Record) -> Contra4Reading:
+    """Return the reading of a record."""
+    references = record.instance.references
+    gold = (*references.get("gold", ()), "")[0]
+    is_right = (
+        record.answer is not None and answer_outcome(record) == "labelled" and contains_answer(record.answer.text, gold)
+    )
+    scenes = (references.get(name, ()) for name in (MODALITIES, PREDICTED, GOLD_CAPTIONS))
+    return Contra4Reading(is_right, tuple(zip(*scenes, strict=False)))
