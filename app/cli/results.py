@@ -21,6 +21,7 @@ from app.cli.options import (
     split_commas,
     width,
 )
+from app.system.blas import use_one_thread
 
 
 @click.command()
@@ -47,6 +48,7 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 @click.pass_obj
 def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> None:
     """Show a run's headline and main table, even while it runs. With several runs, one row each."""
+    use_one_thread()
     from app.commands.show import show as show_runs
     from app.commands.show import show_speed
 
@@ -92,6 +94,7 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
 @click.pass_obj
 def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **options: Any) -> None:
     """Compare runs. Shows differences with significance tests, flipped labels, memory and speed."""
+    use_one_thread()
     from app.commands.compare import CompareArguments
     from app.commands.compare import compare as compare_runs
 
@@ -174,6 +177,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
 
     Policy baselines are never recommended; they only show what ignoring the sources achieves.
     """
+    use_one_thread()
     from app.commands.recommend import RecommendArguments
     from app.commands.recommend import recommend as recommend_run
 
@@ -203,6 +207,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
 @click.pass_obj
 def export(workspace: Any, /, run: Sequence[str], formats: str, **options: Any) -> None:
     """Export tables, figures and samples as files. Several runs share their tables and figures."""
+    use_one_thread()
     from app.commands.export import ExportArguments
     from app.commands.export import export as export_runs
 

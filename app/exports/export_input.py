@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,8 +14,9 @@ from typing import Any
 from app.compare.tables import Comparison
 from app.exports.thumbnails import Thumbnail, make_thumbnails
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
-from app.report.judge_selection import caveat, judged_records, resolve_judge
-from app.report.tables import run_labels, unique_labels
+from app.report.judge_selection import caveat, panel_verdicts, resolve_judge
+from app.report.tables import TableInputs, read_inputs, run_labels, unique_labels
+from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
 from app.store.workspace import Workspace
@@ -23,10 +24,30 @@ from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Estimate, Media, Record, Table
+from benchmarks.vocabulary import Estimate, Instance, Media, Outcome, Record, Table
 
-Files = dict[str, str | bytes]
-"""The files of an export: the path below its folder, with slashes, to the content."""
+Files = dict[str, str | bytes | Iterable[str]]
+"""The files of an export: the path below its folder, with slashes, to the content; what is long comes in pieces."""
+
+
+class RunRecords:
+    """The records of a run, with the verdicts of a panel if there is one: read anew whenever they are iterated over.
+
+    Attributes:
+        parsed: Instances that were parsed for other runs; None to hold none.
+    """
+
+    def __init__(self, store: RunStore, judge: str | None, count: int, parsed: ParsedTexts[Instance] | None) -> None:
+        self._folder, self._count, self._parsed = store.folder, count, parsed
+        self._add_verdict = panel_verdicts(store, judge)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Record]:
+        with RunStore.read(self._folder) as store:
+            store.parsed_instances = self._parsed
+            yield from store.records() if self._add_verdict is None else map(self._add_verdict, store.records())
 
 
 @dataclass(frozen=True)
@@ -37,7 +58,9 @@ class ExportedRun:
         name: The name of its folder, numbered if several have the same.
         label: Its name in tables.
         judge: The id of the judge whose labels are exported.
+        outcomes: The number of records by ``Record.outcome``.
         build: The folder of its media, which may be missing.
+        peak_memory: In bytes; 0 if it is unknown.
     """
 
     name: str
@@ -47,14 +70,11 @@ class ExportedRun:
     engines: Sequence[Mapping[str, Any]]
     created: float
     judge: str
-    records: Sequence[Record]
+    records: RunRecords
+    outcomes: Counter[Outcome]
     build: Path
     excluded: ExcludedInstances = NONE_EXCLUDED
-
-    @cached_property
-    def outcomes(self) -> Counter[str]:
-        """The number of records by ``Record.outcome``."""
-        return Counter(record.outcome(self.judge) for record in self.records)
+    peak_memory: int = 0
 
     @property
     def slug(self) -> str:
@@ -159,8 +179,15 @@ class Export:
         return Table("runs", "What was run", ("value",), (*rows, *differing), judges=())
 
 
-def load_runs(workspace: Workspace, folders: Sequence[Path], judge: str | None) -> list[ExportedRun]:
-    """Load the runs in ``folders``, with the labels of ``judge``; None stands for the first run's first judge."""
+def load_runs(
+    workspace: Workspace, folders: Sequence[Path], judge: str | None, inputs: TableInputs | None = None
+) -> list[ExportedRun]:
+    """Load the runs in ``folders``, with the labels of ``judge``; None stands for the first run's first judge.
+
+    ``inputs`` are the same runs as their tables read them.
+    """
+    inputs = inputs or read_inputs(folders, judge)
+    parsed = ParsedTexts[Instance]() if len(folders) > 1 else None
     stores = [RunStore.read(folder) for folder in folders]
     try:
         labels, names = run_labels(stores), unique_labels([folder.name for folder in folders])
@@ -174,9 +201,11 @@ def load_runs(workspace: Workspace, folders: Sequence[Path], judge: str | None) 
                 store.engines(),
                 store.meta("created"),
                 judge_id,
-                list(judged_records(store, judge)),
+                RunRecords(store, judge, len(inputs.runs[label]), parsed),
+                inputs.runs[label].count(lambda kind: kind.outcome(judge_id)),
                 workspace.build_of(store),
                 ExcludedInstances.load(store),
+                max((progress.peak_memory for progress in store.progress()), default=0),
             )
             for name, label, store in zip(names, labels, stores, strict=True)
         ]

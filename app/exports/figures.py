@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.exports.export_input import Export, ExportedRun, Files
+from app.exports.export_input import Export, Files
 from app.figures.comparison import comparison_figures as compared
 from app.figures.style import to_bytes
 from app.figures.tables import draw_quality_and_memory, draw_table
@@ -28,7 +28,7 @@ def export_figures(export: Export) -> Iterator[tuple[str, str, Figure]]:
             yield table.name, table.title, figure
     column = export.options.metric or (export.main.columns[0] if export.main.columns else None)
     if column is not None and not export.options.canonical:
-        peaks = {run.label: _peak(run) for run in export.runs}
+        peaks = {run.label: run.peak_memory for run in export.runs}
         figure = draw_quality_and_memory(
             without_published(export.main, export.benchmark.name), column, peaks, width=export.options.width
         )
@@ -53,7 +53,3 @@ def to_pdf_files(export: Export) -> Files:
 
 def _files(export: Export, form: str) -> Files:
     return {f"{name}.{form}": to_bytes(figure, form) for name, _, figure in export_figures(export)}
-
-
-def _peak(run: ExportedRun) -> int:
-    return max((generation.peak_memory or 0 for record in run.records for generation in record.generations), default=0)

@@ -10,7 +10,7 @@ from pathlib import Path
 from app.exports.export_input import Export, ExportOptions, Files, benchmark_of, load_runs
 from app.exports.writer import check_formats, write_files
 from app.figures.style import FIGURE_FORMATS, inches
-from app.report.tables import tables_of
+from app.report.tables import read_inputs, tables_from
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from benchmarks.errors import SpecError, did_you_mean
@@ -78,8 +78,9 @@ def export_runs(
     names = list(dict.fromkeys(formats))
     total = len(names) + 2
     step("reading the runs", 0, total)
-    tables = tables_of(folders, judge=judge)
-    runs = load_runs(workspace, folders, judge)
+    inputs = read_inputs(folders, judge)
+    tables = tables_from(inputs)
+    runs = load_runs(workspace, folders, judge, inputs)
     export = Export(benchmark_of(runs), runs, tables, options)
     table_names, columns = [table.name for table in tables], export.main.columns
     for name in options.captions:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterator, Mapping
+from tempfile import TemporaryFile
 from typing import Any
 
 from app.exports.export_input import Export, ExportedRun, Files
@@ -34,14 +36,15 @@ def to_json_files(export: Export) -> Files:
     results = {"runs": runs, "tables": [to_json(table) for table in export.tables]}
     files: Files = {"results.json": json.dumps(results, indent=2, sort_keys=True, ensure_ascii=False) + "\n"}
     for prefix, run in export.prefixed():
-        rows = (
-            sample_to_json(record, canonical=export.options.canonical, remarks=export.benchmark.remarks(record))
-            for record in run.records
-        )
-        files[f"{prefix}samples.jsonl"] = "".join(
-            json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n" for row in rows
-        )
+        files[f"{prefix}samples.jsonl"] = _samples_jsonl(export, run)
     return files
+
+
+def _samples_jsonl(export: Export, run: ExportedRun) -> Iterator[str]:
+    for record in run.records:
+        remarks = export.benchmark.remarks(record)
+        row = sample_to_json(record, canonical=export.options.canonical, remarks=remarks)
+        yield json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def to_parquet_files(export: Export) -> Files:
@@ -82,16 +85,31 @@ def run_to_json(run: ExportedRun, *, canonical: bool) -> dict[str, Any]:
     return description
 
 
-def _samples_csv(run: ExportedRun, *, canonical: bool) -> str:
-    rows = [sample_to_row(record, run.judge, canonical=canonical) for record in run.records]
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        values = (row.get(column) for column in columns)
-        writer.writerow([spreadsheet_cell(v) if isinstance(v, str) else v for v in values])
-    return out.getvalue()
+def _samples_csv(run: ExportedRun, *, canonical: bool) -> Iterator[str]:
+    """Yield the header and a line for each record.
+
+    Which columns there are is known after the last record. Until then the lines are in a temporary file, each with the columns
+    that were known; later columns are empty in it.
+    """
+    columns: dict[str, None] = {}
+    lengths, widths = array("q"), array("i")
+    line = io.StringIO()
+    writer = csv.writer(line, lineterminator="\n")
+    with TemporaryFile("w+", encoding="utf-8", errors="surrogatepass", newline="") as lines:
+        for record in run.records:
+            row = sample_to_row(record, run.judge, canonical=canonical)
+            columns.update(dict.fromkeys(row))
+            values = (row.get(column) for column in columns)
+            writer.writerow([spreadsheet_cell(v) if isinstance(v, str) else v for v in values])
+            lengths.append(lines.write(line.getvalue()))
+            widths.append(len(columns))
+            line.seek(0)
+            line.truncate()
+        writer.writerow(columns)
+        yield line.getvalue()
+        lines.seek(0)
+        for length, width in zip(lengths, widths, strict=True):
+            yield lines.read(length)[:-1] + "," * (len(columns) - width) + "\n"
 
 
 def _cell(cell: Cell, table: Table) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from app.exports.export_input import Files
@@ -30,15 +30,29 @@ def write_files(folder: Path, files: Files) -> tuple[tuple[str, int], ...]:
             inner = PurePosixPath(name).parent
             if inner.parts:
                 make_folder(folder, str(inner))
-            encoded = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
-            replace_file(folder, name, encoded)
-            sizes.append((name, len(encoded)))
+            pieces = _Encoded(content)
+            replace_file(folder, name, pieces)
+            sizes.append((name, pieces.size))
     except (OSError, ValueError) as error:  # ValueError for an invalid name
         if isinstance(error, OSError) and is_disk_full(error):
             raise StoreFullError(f"cannot write in {folder}: {error.strerror}; free some space.") from error
         reason = error.strerror if isinstance(error, OSError) else "it is not a valid folder name"
         raise StoreError(f"cannot write in {folder}: {reason}; name another folder.") from error
     return tuple(sizes)
+
+
+class _Encoded:
+    """The content of a file in pieces of bytes; ``size`` is the number of bytes so far."""
+
+    def __init__(self, content: str | bytes | Iterable[str]) -> None:
+        self._content = (content,) if isinstance(content, str | bytes) else content
+        self.size = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._content:
+            encoded = piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace")
+            self.size += len(encoded)
+            yield encoded
 
 
 def written_message(folder: Path, names: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from app.store.run import RunStore
 from benchmarks.errors import SpecError, did_you_mean
@@ -57,11 +57,16 @@ def resolve_panel(judge: str | None, ids: Sequence[str]) -> Panel | None:
 
 def judged_records(store: RunStore, judge: str | None, *, only: str | None = None) -> Iterator[Record]:
     """Yield a run's records, or that of the instance ``only``, with the panel's verdicts if ``judge`` names a panel."""
+    add_verdict = panel_verdicts(store, judge)
+    return store.records(only=only) if add_verdict is None else map(add_verdict, store.records(only=only))
+
+
+def panel_verdicts(store: RunStore, judge: str | None) -> Callable[[Record], Record] | None:
+    """Return the function that adds a panel's verdict to a run's records; None if ``judge`` names no panel."""
     ids = present_judges([store])
     panel = resolve_panel(judge, ids)
-    if panel is None:
-        return store.records(only=only)
-    return map(panel_judge(panel, ids, get_benchmark(store.meta("spec")["benchmark"]).labels), store.records(only=only))
+    labels = get_benchmark(store.meta("spec")["benchmark"]).labels
+    return None if panel is None else panel_judge(panel, ids, labels)
 
 
 def reference_judges(stores: Sequence[RunStore]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
 
-_LIMIT = 64 << 20
+_LIMIT = 16 << 20
 """The number of characters that are held: all instances of most builds, and of a very large one the first ones."""
 
 

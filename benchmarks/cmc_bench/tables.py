@@ -45,9 +45,10 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
     """Return every table that the answers fill: main, by-type, labels, arbitration, failures, both-audit."""
     draw = _Drawn(resamples, seed)
     tallies = {run: tally(answers, judge) for run, answers in runs.items()}
+    main = _main(tallies, draw)
     return [
-        _main(tallies, draw),
-        _by_type(runs, judge, draw),
+        main,
+        _by_type(runs, judge, draw, main),
         _labels(tallies, draw),
         _arbitration(tallies, draw),
         failures_table(runs, judge, CONDITIONS),
@@ -73,12 +74,14 @@ def _main(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
     return Table("main", "Main results (Table 3)", tuple(MAIN_METRICS), rows, notes)
 
 
-def _by_type(runs: Runs, judge: str, draw: _Drawn) -> Table:
+def _by_type(runs: Runs, judge: str, draw: _Drawn, main: Table) -> Table:
     rows: list[_Row] = []
     for run, answers in runs.items():
-        present = answers.count(lambda kind: kind.strata.get("type"))
+        present = answers.count(lambda kind: kind.strata.get("type", ""))
         for name in TYPES:
-            if name in present:
+            if [*present] == [name]:
+                rows.append((f"{run} / {name}", dict(main.rows)[run]))
+            elif name in present:
                 counts = tally(answers, judge, partial(_is_of_type, name))
                 rows.append((f"{run} / {name}", _main_cells(counts, draw)))
     notes = (_NOTE_INTERVALS, *_width_note(rows))

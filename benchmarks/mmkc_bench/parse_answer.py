@@ -163,17 +163,12 @@ def _gives_value(text: str, counter: str, question: str) -> bool:
     return overlaps(text, counter) or contains_value(text, counter, question)
 
 
-def official_label(answer: str, original: str, counters: Sequence[str]) -> str | None:
+def label_of_letters(after: str | None, before: str | None, counters: Sequence[str]) -> str | None:
     """Return the published evaluation's label of one multiple-choice answer that passes its filter.
 
-    ``answer`` and ``original`` are the raw predictions, ``counters`` the letters that agree with the evidence. None if
-    either has no letter: the pair is skipped.
+    ``after`` and ``before`` are the :func:`official_letter` of the answers with and without evidence, ``counters`` the letters
+    that agree with the evidence. None if either has no letter: the pair is skipped.
     """
-    return label_of_letters(official_letter(answer), official_letter(original), counters)
-
-
-def label_of_letters(after: str | None, before: str | None, counters: Sequence[str]) -> str | None:
-    """Return the published evaluation's label of a letter ``after`` evidence, by the one ``before``; None if one is missing."""
     if before is None or after is None:
         return None
     if before == after:

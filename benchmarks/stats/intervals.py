@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ _PRIOR_ANSWERS = 4
 
 _CHUNK = 4 * 1024 * 1024
 """The number of bootstrap weights held at a time, 32 MiB."""
+
+_SHARED = 1024 * 1024
+"""The greatest number of bootstrap weights that is kept for the next table, 8 MiB."""
 
 
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Estimate:
@@ -103,13 +107,32 @@ def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:
     if groups < 2 or resamples < 1:
         return np.zeros((0, *cells))
     kinds, size = np.unique(counts.reshape(groups, -1), axis=0, return_counts=True)
-    random = np.random.default_rng(seed)
-    chunk = max(1, _CHUNK // len(kinds))
-    totals = np.empty((resamples, kinds.shape[1]))
-    for start in range(0, resamples, chunk):
-        weights = random.multinomial(groups, size / groups, size=min(chunk, resamples - start))
-        totals[start : start + chunk] = weights.astype(np.float64) @ kinds
+    if resamples * len(kinds) <= _SHARED:
+        totals = _shared_weights(size.tobytes(), resamples, seed) @ kinds
+    else:
+        random = np.random.default_rng(seed)
+        chunk = max(1, _CHUNK // len(kinds))
+        totals = np.empty((resamples, kinds.shape[1]))
+        for start in range(0, resamples, chunk):
+            weights = random.multinomial(groups, size / groups, size=min(chunk, resamples - start))
+            totals[start : start + chunk] = weights.astype(np.float64) @ kinds
     return totals.reshape(resamples, *cells)
+
+
+@lru_cache(maxsize=4)
+def _shared_weights(sizes: bytes, resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return bootstrap weights of shape (resamples, kinds), for kinds of ``sizes``, an array of int64.
+
+    They do not depend on the counts, so that all runs whose examples all differ, and all tables of one run with the same
+    counts, share a draw.
+    """
+    import numpy as np
+
+    size = np.frombuffer(sizes, dtype=np.int64)
+    groups = int(size.sum())
+    weights = np.random.default_rng(seed).multinomial(groups, size / groups, size=resamples).astype(np.float64)
+    weights.flags.writeable = False
+    return weights
 
 
 def estimate(

@@ -12,7 +12,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter
 from pathlib import Path, PurePosixPath
@@ -79,14 +79,17 @@ def read_bytes(folder: Path, name: str, *, limit: int) -> bytes:
     raise UnsafeFileError(f"{folder / name} is larger than {limit // _MEGABYTE:,} MB; restore the original file.")
 
 
-def replace_file(folder: Path, name: str, data: bytes) -> None:
-    """Write a file atomically, replacing one of that name: a new file is written, synced to disk and renamed."""
+def replace_file(folder: Path, name: str, data: bytes | Iterable[bytes]) -> None:
+    """Write a file atomically, replacing one of that name: a new file is written, synced to disk and renamed.
+
+    ``data`` may be given in pieces; if making one fails, the file remains as it was.
+    """
     with _parent(folder, name) as (place, last, _):
         part = f".{last}.{secrets.token_hex(4)}.part"
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON, 0o666, dir_fd=place)
         try:
             with os.fdopen(descriptor, "wb") as stream:
-                stream.write(data)
+                stream.writelines((data,) if isinstance(data, bytes) else data)
                 stream.flush()
                 os.fsync(stream.fileno())
             os.rename(part, last, src_dir_fd=place, dst_dir_fd=place)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.answers import Answers
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.pope import Pope
@@ -72,7 +73,8 @@ def records(instances: list[Instance], answer: Callable[[Instance], str | None])
 
 
 def table(name: str, runs: Mapping[str, list[Record]]) -> Table:
-    return next(t for t in Pope().tables(runs, JUDGE, resamples=200, seed=0) if t.name == name)
+    answers = {run: Answers.of(of, Pope()) for run, of in runs.items()}
+    return next(t for t in Pope().tables(answers, JUDGE, resamples=200, seed=0) if t.name == name)
 
 
 def cells(name: str, judged: list[Record]) -> dict[str, dict[str, Estimate]]:
@@ -207,7 +209,7 @@ def test_empty_answers_and_human_labels_are_counted(
     by_person = [
         replace(record, verdicts={**record.verdicts, person: Verdict(person, "labelled", "WRONG")}) for record in judged
     ]
-    by_name = {t.name: t for t in Pope().tables({"run": by_person}, person, resamples=20, seed=0)}
+    by_name = {t.name: t for t in Pope().tables({"run": Answers.of(by_person, Pope())}, person, resamples=20, seed=0)}
     for row, values in by_name["pope"].rows:
         assert row.startswith("run / ")
         assert [cell.value for cell in values if isinstance(cell, Estimate)][-2:] == [0, 1]

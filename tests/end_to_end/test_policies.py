@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.answers import Answers
 from benchmarks.build import BuildOptions
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.protocols import DirectProtocol
@@ -47,7 +48,8 @@ def table_3(policy: str, records: list[Record], seed: int = 0) -> dict[str, Esti
         (generation,) = backend.step()
         answered = Record(record.instance, (generation,))
         done.append(Record(record.instance, (generation,), {judge.id: judge.judge(answered)}))
-    main = CMCBench().tables({policy: done}, judge.id, resamples=50, seed=0)[0]
+    benchmark = CMCBench()
+    main = benchmark.tables({policy: Answers.of(done, benchmark)}, judge.id, resamples=50, seed=0)[0]
     return {
         column: cell for column, cell in zip(main.columns, main.rows[0][1], strict=True) if isinstance(cell, Estimate)
     }

@@ -15,7 +15,7 @@ from benchmarks.stats.intervals import cohen_kappa
 from benchmarks.vocabulary import Cell, Estimate, Record, Table
 from judges.agreement import confusion_matrix, fleiss_kappa, label_kappa, positive_agreement, raw_agreement
 from judges.agreement_tables import agreement_sentence, agreement_tables
-from tests.support.labelled import LABELS, labelled
+from tests.support.labelled import LABELS, answers_of, labelled
 
 A, B, C = "match@1", "openai:gpt-5@cmc-1", "human:ann@1"
 
@@ -43,7 +43,7 @@ def _records(
 
 def _tables(records: Sequence[Record], judges: Sequence[str] = (A, B), resamples: int = 200) -> dict[str, Table]:
     conditions = ("aligned", "both-wrong")
-    tables = agreement_tables({"run": records}, judges, LABELS, conditions, resamples=resamples, seed=0)
+    tables = agreement_tables({"run": answers_of(records)}, judges, LABELS, conditions, resamples=resamples, seed=0)
     return {table.name: table for table in tables}
 
 
@@ -74,7 +74,7 @@ def test_cohens_kappa_matches_published_value(table: list[list[int]], agreement:
     assert row["answers"] == sum(map(sum, table))
     assert _estimate(row["agreement"]).value == pytest.approx(agreement, abs=5e-4)
     assert _estimate(row["kappa"]).value == pytest.approx(kappa, abs=5e-4)
-    assert confusion_matrix(records, A, B, LABELS)[: len(table), : len(table)].tolist() == table
+    assert confusion_matrix(answers_of(records), A, B, LABELS)[: len(table), : len(table)].tolist() == table
 
 
 def test_fleiss_kappa_matches_published_value() -> None:
@@ -199,12 +199,12 @@ def test_agreement_is_between_different_judges() -> None:
 
 def test_note_under_a_table_names_the_best_reference() -> None:
     records = _records([[88, 14, 18], [10, 40, 10], [2, 6, 12]])
-    sentence = agreement_sentence(records, A, [C, B])
+    sentence = agreement_sentence(answers_of(records), A, [C, B])
     assert sentence.startswith(f"{A} agrees with {B} on 70.0% (6")
     assert " of 200 answers, Cohen's kappa 0.49 (0." in sentence
     assert sentence.endswith(".")
     people = [labelled({A: "IMAGE", C: "IMAGE"}, id="p"), labelled({A: "judge-failed", C: "TEXT"}, id="q")]
-    with_people = agreement_sentence([*records, *people], A, [C, B])
+    with_people = agreement_sentence(answers_of([*records, *people]), A, [C, B])
     assert with_people.startswith(f"{A} agrees with {C} on 100.0% (")
     assert "of 1 answer," in with_people
     assert "kappa is undefined" in with_people
@@ -214,8 +214,8 @@ def test_note_under_a_table_names_the_best_reference() -> None:
 def test_note_says_if_agreement_is_unknown() -> None:
     unknown = f"How {A} agrees with people or with an API judge is unknown for this run."
     for records in ([], _records([[3]])):
-        assert agreement_sentence(records, A, [C]) == unknown
-        assert agreement_sentence(records, A, [A]) == unknown
+        assert agreement_sentence(answers_of(records), A, [C]) == unknown
+        assert agreement_sentence(answers_of(records), A, [A]) == unknown
 
 
 _TABLE = st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size=3, max_size=3)

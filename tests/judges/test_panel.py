@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.vocabulary import Record, Verdict
-from judges.panel import Panel, add_panel_verdicts, panel_id, parse_panel
+from judges.panel import Panel, panel_id, panel_judge, parse_panel
 from tests.support.labelled import LABELS, labelled
 
 IDS = ("match@1", "match@2", "openai:gpt-5@cmc-1", "human:ann@1", "endpoint:m@http://127.0.0.1:8080/v1@cmc-1")
@@ -20,7 +20,7 @@ def _verdict(text: str, *label: str | Verdict) -> Verdict | None:
     panel = parse_panel(text)
     assert panel is not None
     record = labelled(dict(zip(ids, label, strict=True)))
-    return add_panel_verdicts([record], panel, ids, LABELS)[0].verdicts.get(panel_id(panel, ids))
+    return panel_judge(panel, ids, LABELS)(record).verdicts.get(panel_id(panel, ids))
 
 
 def _label(text: str, *label: str | Verdict) -> str | None:
@@ -73,7 +73,7 @@ def test_a_member_that_has_labelled_nothing_is_refused() -> None:
     panel = parse_panel("all(match, human:anne)")
     assert panel is not None
     with pytest.raises(SpecError, match=r"'human:anne' .*did you mean 'human:ann@1'"):
-        add_panel_verdicts([], panel, IDS, LABELS)
+        panel_judge(panel, IDS, LABELS)
     with pytest.raises(SpecError, match="no judge has labelled anything here"):
         panel_id(panel, ())
 
@@ -136,12 +136,13 @@ def test_panel_waits_for_every_member(rule: str) -> None:
     waiting = labelled({"a@1": "IMAGE", "b@1": "IMAGE"})
     broken = labelled(dict.fromkeys(ids, "IMAGE"), error=True)
     unanswered = Record(waiting.instance, (), labelled(dict.fromkeys(ids, "IMAGE")).verdicts)
-    assert add_panel_verdicts([waiting, broken, unanswered], panel, ids, LABELS) == [waiting, broken, unanswered]
+    for record in (waiting, broken, unanswered):
+        assert panel_judge(panel, ids, LABELS)(record) == record
 
 
 def test_panel_leaves_members_verdicts_alone() -> None:
     before = labelled({"a@1": "IMAGE", "b@1": "TEXT", "z@1": "BOTH"})
-    after = add_panel_verdicts([before], Panel("all", ("a", "b")), before.verdicts, LABELS)[0]
+    after = panel_judge(Panel("all", ("a", "b")), before.verdicts, LABELS)(before)
     assert {judge: after.verdicts[judge] for judge in before.verdicts} == dict(before.verdicts)
     assert set(after.verdicts) - set(before.verdicts) == {"all(a@1, b@1)"}
 

@@ -24,7 +24,7 @@ from judges.prediction_powered import (
     correction_sums,
     needed_conditions,
 )
-from tests.support.labelled import labelled
+from tests.support.labelled import answers_of, labelled
 
 JUDGE, PERSON = "match@1", "human:ann@1"
 
@@ -272,7 +272,8 @@ def test_metrics_declare_their_conditions() -> None:
 
 
 def _table(records: list[Record], **more: list[Record]) -> dict[str, dict[str, Any]]:
-    table = corrected_table({"run": records, **more}, JUDGE, PERSON, FIGURES, resamples=300, seed=0)
+    runs = {run: answers_of(of) for run, of in {"run": records, **more}.items()}
+    table = corrected_table(runs, JUDGE, PERSON, FIGURES, resamples=300, seed=0)
     rows = {label: dict(zip(table.columns, cells, strict=True)) for label, cells in table.rows}
     return {**rows, "notes": dict.fromkeys(table.notes)}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from benchmarks.answers import Answers
 from benchmarks.vocabulary import Generation, Instance, Record, Text, Verdict
+from tests.support.toy import Toy
 
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 
@@ -35,3 +37,8 @@ def _verdict(judge: str, outcome: str | Verdict) -> Verdict:
     if outcome == "judge-failed":
         return Verdict(judge, "judge-failed", reason="no reply")
     return Verdict(judge, "labelled", outcome)
+
+
+def answers_of(records: Sequence[Record]) -> Answers:
+    """Records as tables count them."""
+    return Answers.of(records, Toy())

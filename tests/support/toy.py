@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.protocols import Protocol
@@ -46,7 +47,7 @@ class Toy(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return (label == "YES") == (condition == "plain")
 
-    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         return []
 
 

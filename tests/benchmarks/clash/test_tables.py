@@ -17,6 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.answers import Answers
+from benchmarks.clash import Clash
 from benchmarks.clash.constants import CONDITIONS, CONFLICT_OPTION, CORRECT, LABELS, RELATIONS
 from benchmarks.clash.instances import instances
 from benchmarks.clash.metrics import label_metrics
@@ -84,7 +86,10 @@ def _also(record: Record, judge: str, label: str | None, status: VerdictStatus =
 def _tables(
     records: Iterable[Record], judge: str = JUDGE, *, resamples: int = 100, seed: int = 0, run: str = "run"
 ) -> dict[str, Table]:
-    return {table.name: table for table in tables({run: list(records)}, judge, resamples=resamples, seed=seed)}
+    return {
+        table.name: table
+        for table in tables({run: Answers.of(list(records), Clash())}, judge, resamples=resamples, seed=seed)
+    }
 
 
 def _row(table: Table, label: str = "run") -> dict[str, Estimate]:

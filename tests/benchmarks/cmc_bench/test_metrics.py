@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from benchmarks.answers import Answers
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS
 from benchmarks.cmc_bench.metrics import MAIN_METRICS, accuracy, conflict_detection_rate, mpb_image
@@ -68,7 +69,8 @@ def _record(
 
 
 def _tables(*records: Record, resamples: int = 50, seed: int = 0, run: str = "run") -> dict[str, Table]:
-    results = CMCBench().tables({run: records}, JUDGE, resamples=resamples, seed=seed)
+    benchmark = CMCBench()
+    results = benchmark.tables({run: Answers.of(records, benchmark)}, JUDGE, resamples=resamples, seed=seed)
     return {table.name: table for table in results}
 
 
@@ -261,7 +263,7 @@ def test_only_labelled_answers_count_and_failures_are_listed_by_kind() -> None:
         "cut at token limit",
     )
     assert failures.rows == (("run / image-correct", (5, 2, 1, 1, 1, 2, 1)),)
-    other_judge = CMCBench().tables({"run": records}, "nobody@1", resamples=5, seed=0)
+    other_judge = CMCBench().tables({"run": Answers.of(records, CMCBench())}, "nobody@1", resamples=5, seed=0)
     assert _row(other_judge[0], "run")["Img-Cor"].value is None
 
 
@@ -396,7 +398,7 @@ def test_fifty_thousand_records_take_seconds_and_bounded_memory() -> None:
     records = _random_records(6250, 2)
     tracemalloc.start()
     started = time.process_time()
-    CMCBench().tables({"run": records}, JUDGE, resamples=1000, seed=0)
+    CMCBench().tables({"run": Answers.of(records, CMCBench())}, JUDGE, resamples=1000, seed=0)
     taken, peak = time.process_time() - started, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert taken < 20

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.report.published import published_rows
+from benchmarks.answers import Answers
 from benchmarks.contra4.constants import COMBINATIONS
 from benchmarks.contra4.construction.meteor import meteor
 from benchmarks.contra4.tables import CAPTION_COLUMNS, MAIN_COLUMNS, label_metrics
@@ -43,7 +44,9 @@ def record(
 
 
 def tables(*records: Record, judge: str = CHOICE.id) -> dict[str, Table]:
-    return {table.name: table for table in CONTRA4.tables({"m": records}, judge, resamples=200, seed=0)}
+    return {
+        table.name: table for table in CONTRA4.tables({"m": Answers.of(records, CONTRA4)}, judge, resamples=200, seed=0)
+    }
 
 
 def cell(table: Table, row: str, column: str) -> Estimate:

@@ -11,6 +11,7 @@ import pytest
 
 from app.report.published import published_cells
 from app.report.tables import add_published
+from benchmarks.answers import Answers
 from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
 from benchmarks.crosscheck_bench.metrics import BY_CAPABILITY, BY_LEVEL, COMPOSITION, MAIN, TASK_KEYS
 from benchmarks.crosscheck_bench.rubric import CrossCheckRubric
@@ -28,7 +29,8 @@ CELLS = published_cells("crosscheck-bench")
 def tables(runs: Mapping[str, Sequence[Record]], judge: str = "extracted@2", resamples: int = 50) -> dict[str, Table]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return {table.name: table for table in BENCHMARK.tables(runs, judge, resamples=resamples, seed=1)}
+        answers = {run: Answers.of(of, BENCHMARK) for run, of in runs.items()}
+        return {table.name: table for table in BENCHMARK.tables(answers, judge, resamples=resamples, seed=1)}
 
 
 def cell(table: Table, row: str, column: str) -> Estimate:

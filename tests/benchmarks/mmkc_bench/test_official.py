@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.answers import Answers
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Generation, Record
 from tests.support.data.mmkc_bench import er_row, knowledge_row, options
@@ -119,7 +120,10 @@ def displayed(place: Path, kind: str, conflict: str) -> tuple[int, tuple[str, ..
         for answer in MMKC.read_answers(place, "published", lambda row, reason: reports.append(reason))
     ]
     assert not reports
-    tables = {table.name: table for table in MMKC.tables({"m": records}, "own-answer@2", resamples=2, seed=0)}
+    tables = {
+        table.name: table
+        for table in MMKC.tables({"m": Answers.of(records, MMKC)}, "own-answer@2", resamples=2, seed=0)
+    }
     table, column = (tables["main"], kind) if kind in ("ER", "VS") else (tables["subtypes-mc"], kind)
     cells = []
     for rate in ("OAR", "CAR", "IAR"):

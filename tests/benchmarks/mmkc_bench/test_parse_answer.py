@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.mmkc_bench.parse_answer import chosen_letter, is_counter, label_answer, official_label, official_letter
+from benchmarks.mmkc_bench.parse_answer import (
+    chosen_letter,
+    is_counter,
+    label_answer,
+    label_of_letters,
+    official_letter,
+)
 
 # --- strict letters --------------------------------------------------------------------------------------------
 
@@ -150,7 +156,7 @@ def test_official_rule_takes_the_first_character_a_to_d(prediction: str, chosen:
 def test_official_rule_classifies_pairs(
     before: str, after: str, counters: tuple[str, ...], counted: str | None
 ) -> None:
-    assert official_label(after, before, counters) == counted
+    assert label_of_letters(official_letter(after), official_letter(before), counters) == counted
 
 
 # --- whose answer ----------------------------------------------------------------------------------------------

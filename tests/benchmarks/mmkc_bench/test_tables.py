@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.answers import Answers
 from benchmarks.mmkc_bench.constants import CONDITIONS, FACT_TYPES, ROW_TYPES, dataset_of
 from benchmarks.mmkc_bench.tables import DETECTION_COLUMNS
 from benchmarks.registry import get_benchmark
@@ -63,7 +64,7 @@ def joined(records: Iterable[Record], judge: bool = True) -> list[Record]:
 
 
 def tables(records: Sequence[Record], judge: str = JUDGE.id) -> dict[str, Table]:
-    return {table.name: table for table in MMKC.tables({"m": records}, judge, resamples=200, seed=0)}
+    return {table.name: table for table in MMKC.tables({"m": Answers.of(records, MMKC)}, judge, resamples=200, seed=0)}
 
 
 def value(table: Table, row: str, column: str) -> float | None:
