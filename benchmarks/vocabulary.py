@@ -315,9 +315,11 @@ def part_to_json(part: Part) -> dict[str, Any]:
 
     ``marks`` are present only if there are any, so that values stored before marks existed keep their digests.
     """
-    value = asdict(part)
-    if value.get("marks") == ():
-        del value["marks"]
+    if isinstance(part, Text):
+        return {"text": part.text}
+    value: dict[str, Any] = {"sha256": part.sha256, "suffix": part.suffix, "modality": part.modality}
+    if part.marks:
+        value["marks"] = tuple({"label": mark.label, "box": mark.box} for mark in part.marks)
     return value
 
 

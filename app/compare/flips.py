@@ -49,21 +49,18 @@ def flipped_table(pairs: Sequence[RunPair], cells: Sequence[tuple[str, str]] = (
     """
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for pair in pairs:
+        flipped: dict[str, tuple[str, str, str]] = {}
         for instance in pair.shared:
             first, second = pair.first.answers[instance], pair.second.answers[instance]
             selected = not cells or any(
                 was in ("", first.outcome) and now in ("", second.outcome) for was, now in cells
             )
             if first.outcome != second.outcome and selected:
-                row = (
-                    pair.second.label,
-                    first.condition,
-                    first.outcome,
-                    second.outcome,
-                    first.excerpt,
-                    second.excerpt,
-                )
-                rows.append((instance, row))
+                flipped[instance] = first.condition, first.outcome, second.outcome
+        before, after = pair.first.excerpts(flipped), pair.second.excerpts(flipped)
+        for instance, fields in flipped.items():
+            excerpts = before.get(instance, ""), after.get(instance, "")
+            rows.append((instance, (pair.second.label, *fields, *excerpts)))
     columns = ("run", "condition", "from", "to", "the baseline's answer begins", "the run's answer begins")
     note = f"{len(rows)} of {sum(len(pair.shared) for pair in pairs)} shared instances."
     return Table("flipped", "Instances whose label is another", columns, tuple(rows), (note,))

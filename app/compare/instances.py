@@ -61,10 +61,10 @@ def flips(pair: RunPair, was: str | None = None, now: str | None = None) -> list
         first, second = pair.first.answers[instance], pair.second.answers[instance]
         in_cell = was in (None, first.outcome) and now in (None, second.outcome)
         if in_cell and (first.outcome != second.outcome or (was is not None and was == now)):
-            selected.append(
-                Flip(instance, first.condition, first.outcome, second.outcome, first.excerpt, second.excerpt)
-            )
-    return selected
+            selected.append((instance, first.condition, first.outcome, second.outcome))
+    names = [instance for instance, *_ in selected]
+    before, after = pair.first.excerpts(names), pair.second.excerpts(names)
+    return [Flip(*fields, before.get(fields[0], ""), after.get(fields[0], "")) for fields in selected]
 
 
 def compare_instance(

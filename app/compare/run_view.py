@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +12,15 @@ from typing import Any
 from app.report.imported import known_identity, known_spec
 from app.report.judge_selection import present_judges, resolve_judge, resolve_panel
 from app.report.tables import run_labels, shared_benchmark
+from app.store.answers import KnownInstance, StepUsage, read_answers
+from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.workspace import read_summary
+from benchmarks.answers import AnswerKind
 from benchmarks.base import Benchmark, LabelMetrics
 from benchmarks.errors import SpecError
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Record, digest, part_to_json
+from benchmarks.vocabulary import Instance, Record, digest, part_to_json
 from judges.panel import panel_judge
 from mlx_backends.policy import PREFIX
 
@@ -28,15 +31,13 @@ _EXCERPT = 200
 class LabelledAnswer:
     """A run's answer to one instance.
 
-    ``outcome`` is the label, or why there is none. ``prompt`` is a digest of the prompt and its media; ``excerpt`` is the
-    beginning of the answer.
+    ``outcome`` is the label, or why there is none. ``prompt`` is a digest of the prompt and its media.
     """
 
     group: str
     condition: str
     outcome: str
     prompt: str
-    excerpt: str
     single_source: str = ""
     """The modality of the only source, where the prompt has a single one: see :meth:`Benchmark.single_source`."""
 
@@ -76,6 +77,14 @@ class RunView:
     judged: bool
     """True if the judge has labelled any of its answers."""
     remarks: tuple[str, ...] = ()
+    read: Callable[[Sequence[int]], Iterator[Record]] = lambda positions: iter(())
+    """Reads the records at these positions among the answers."""
+
+    def excerpts(self, instances: Collection[str]) -> dict[str, str]:
+        """Return the beginnings of the answers to these instances, read from the run."""
+        wanted = frozenset(instances)
+        positions = [position for position, instance in enumerate(self.answers) if instance in wanted]
+        return {record.instance.id: _excerpt(record) for record in self.read(positions)}
 
     @property
     def is_policy(self) -> bool:
@@ -125,12 +134,9 @@ def load_views(folders: Sequence[Path], *, judge: str | None = None) -> RunViews
             raise SpecError(
                 f"{judge} gives several labels to an answer, and a comparison needs one; use majority or all."
             )
-        runs = []
-        for store, label in zip(stores, run_labels(stores), strict=True):
-            records = list(store.records())
-            if panel is not None:
-                records = [*map(panel_judge(panel, ids, benchmark.labels), records)]
-            runs.append(_view(store, label, records, judge_id, benchmark))
+        add_verdict = None if panel is None else panel_judge(panel, ids, benchmark.labels)
+        reader = _ViewReader(benchmark, judge_id, add_verdict)
+        runs = [reader.view(store, label) for store, label in zip(stores, run_labels(stores), strict=True)]
         return RunViews(benchmark, judge_id, tuple(runs), int(stores[0].meta("spec")["seed"]))
     finally:
         for store in stores:
@@ -169,55 +175,90 @@ def label_metrics_of(benchmark: Benchmark) -> LabelMetrics:
     return LabelMetrics(benchmark.conditions, benchmark.labels, accuracies)
 
 
-def _view(store: RunStore, label: str, records: Sequence[Record], judge: str, benchmark: Benchmark) -> RunView:
-    return RunView(
-        name=store.folder.name,
-        label=label,
-        state=read_summary(store.folder).state,
-        spec=known_spec(store.meta("spec")),
-        identity=known_identity(store.meta("identity", {}), store.meta("spec")),
-        engines=tuple(store.engines()),
-        answers={record.instance.id: _answer(record, judge, benchmark) for record in records},
-        cost=run_cost(records),
-        judged=any(judge in record.verdicts for record in records),
-        remarks=tuple(store.meta("remarks", [])),
-    )
+class _ViewReader:
+    """Reader of views; what runs share is parsed and held once."""
+
+    def __init__(
+        self, benchmark: Benchmark, judge: str, add_verdict: Callable[[AnswerKind], AnswerKind] | None
+    ) -> None:
+        self._benchmark, self._judge, self._add_verdict = benchmark, judge, add_verdict
+        self._known = ParsedTexts[KnownInstance]()
+        self._prompts = ParsedTexts[tuple[str, str, str]]()
+
+    def view(self, store: RunStore, label: str) -> RunView:
+        """Return the view of a run."""
+        instances: list[tuple[str, str, str]] = []
+        cost = _CostSum()
+
+        def visit(text: str, instance: Instance, steps: Sequence[StepUsage]) -> None:
+            instances.append(self._prompts.get(text) or self._prompt(text, instance))
+            cost.add(steps)
+
+        answers = read_answers(store, self._benchmark, self._known, visit)
+        if self._add_verdict is not None:
+            answers = answers.derive(self._add_verdict)
+        kinds = [(kind.condition, self._outcome(kind), kind.instance.single_source) for kind in answers.kinds]
+        labelled = {}
+        for (name, group, prompt), number in zip(instances, answers.kind.tolist(), strict=True):
+            condition, outcome, single_source = kinds[number]
+            labelled[name] = LabelledAnswer(group, condition, outcome, prompt, single_source)
+        return RunView(
+            name=store.folder.name,
+            label=label,
+            state=read_summary(store.folder).state,
+            spec=known_spec(store.meta("spec")),
+            identity=known_identity(store.meta("identity", {}), store.meta("spec")),
+            engines=tuple(store.engines()),
+            answers=labelled,
+            cost=cost.total(),
+            judged=self._judge in answers.judges,
+            remarks=tuple(store.meta("remarks", [])),
+            read=answers.read,
+        )
+
+    def _prompt(self, text: str, instance: Instance) -> tuple[str, str, str]:
+        """Return the id and the example of an instance, and the digest of its prompt."""
+        value = instance.id, instance.group, digest([part_to_json(part) for part in instance.parts])[:16]
+        self._prompts.add(text, value)
+        return value
+
+    def _outcome(self, kind: AnswerKind) -> str:
+        outcome = kind.outcome(self._judge)
+        return kind.label(self._judge) if outcome == "labelled" else outcome
 
 
-def _answer(record: Record, judge: str, benchmark: Benchmark) -> LabelledAnswer:
-    instance, outcome = record.instance, record.outcome(judge)
-    excerpt = visible_answer(record.answer.text)[:_EXCERPT] if record.answer else ""
-    return LabelledAnswer(
-        instance.group,
-        instance.condition,
-        str(record.verdicts[judge].label) if outcome == "labelled" else outcome,
-        digest([part_to_json(part) for part in instance.parts])[:16],
-        " ".join(excerpt.split()),
-        benchmark.single_source(instance),
-    )
+def _excerpt(record: Record) -> str:
+    text = visible_answer(record.answer.text)[:_EXCERPT] if record.answer else ""
+    return " ".join(text.split())
 
 
-def run_cost(records: Iterable[Record]) -> RunCost:
-    """Return the cost of the answers of ``records``, errors excluded."""
-    answers = timed = decoded = 0
-    seconds = decode_s = 0.0
-    peak: int | None = None
-    for record in records:
-        if record.answer is None or record.answer.finish_reason == "error":
-            continue
-        answers += 1
-        steps = record.generations
+class _CostSum:
+    """The cost of the answers added so far, errors excluded."""
+
+    def __init__(self) -> None:
+        self._answers = self._timed = self._decoded = 0
+        self._seconds = self._decode_s = 0.0
+        self._peak: int | None = None
+
+    def add(self, steps: Sequence[StepUsage]) -> None:
+        """Add an answer, given by its steps; none if there is no answer yet."""
+        if not steps or steps[-1].finish_reason == "error":
+            return
+        self._answers += 1
         if any(step.decode_s is not None for step in steps):
-            timed += 1
-            seconds += sum((step.prefill_s or 0) + (step.decode_s or 0) for step in steps)
+            self._timed += 1
+            self._seconds += sum((step.prefill_s or 0) + (step.decode_s or 0) for step in steps)
         for step in steps:
             if step.decode_s and step.completion_tokens:
                 # Where the engine reports the prefill time, that includes the first token.
-                decode_s += step.decode_s
-                decoded += step.completion_tokens - (step.prefill_s is not None)
+                self._decode_s += step.decode_s
+                self._decoded += step.completion_tokens - (step.prefill_s is not None)
             if step.peak_memory is not None:
-                peak = max(peak or 0, step.peak_memory)
-    return RunCost(answers, timed, seconds, decode_s, decoded, peak)
+                self._peak = max(self._peak or 0, step.peak_memory)
+
+    def total(self) -> RunCost:
+        """Return the cost."""
+        return RunCost(self._answers, self._timed, self._seconds, self._decode_s, self._decoded, self._peak)
 
 
 def unlabelled_outcomes(run: RunView, labels: Sequence[str]) -> Counter[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +26,26 @@ class KnownInstance(NamedTuple):
     kind_key: Hashable
 
 
-def read_answers(store: RunStore, benchmark: Benchmark, known: ParsedTexts[KnownInstance] | None = None) -> Answers:
+class StepUsage(NamedTuple):
+    """The cost of one step of an answer; see :class:`Generation`."""
+
+    finish_reason: str
+    completion_tokens: int | None
+    prefill_s: float | None
+    decode_s: float | None
+    peak_memory: int | None
+
+
+Visit = Callable[[str, Instance, Sequence[StepUsage]], None]
+"""A function that receives each instance: its stored text, what that was parsed to, and the steps of its answer."""
+
+
+def read_answers(
+    store: RunStore,
+    benchmark: Benchmark,
+    known: ParsedTexts[KnownInstance] | None = None,
+    visit: Visit | None = None,
+) -> Answers:
     """Return the answers of a run as the tables of its benchmark count them; texts are read and dropped page by page.
 
     Runs that are read with the same ``known`` parse an instance that they share once. Raises DamagedError for a row that is not
@@ -40,6 +59,8 @@ def read_answers(store: RunStore, benchmark: Benchmark, known: ParsedTexts[Known
             ordinals.append(ordinal)
             about = _known_instance(store, row, benchmark, known)
             steps, verdicts = page.generations.get(ordinal, ()), page.verdicts.get(ordinal, ())
+            if visit is not None:
+                visit(row[3], about.instance, [StepUsage(step[6], *step[9:13]) for step in steps])
             reading = benchmark.reading(store.record(page, row, about.instance)) if has_reading else None
             finish_reason, is_empty = None, True
             if steps:

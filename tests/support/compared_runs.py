@@ -41,9 +41,7 @@ def answered(workspace: Workspace, name: str, model: str, limit: int) -> None:
 
 def side(name: str, labels: Mapping[tuple[str, str], str], *, cost: RunCost | None = None, **more: Any) -> RunView:
     """A run of CMC-Bench; ``labels`` maps (example, condition) to what came of it."""
-    answers = {
-        f"{e}/{c}": LabelledAnswer(e, c, outcome, "p", f"{outcome} says {e}") for (e, c), outcome in labels.items()
-    }
+    answers = {f"{e}/{c}": LabelledAnswer(e, c, outcome, "p") for (e, c), outcome in labels.items()}
     identity = {"model": name, "quantisation": None, **more.pop("identity", {})}
     spec = {"model": name, "prompt_set": "paper", "benchmark": "cmc-bench", "judge": ["match"], "seed": 0}
     engines: tuple[dict[str, Any], ...] = more.pop("engines", ())

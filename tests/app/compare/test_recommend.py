@@ -218,12 +218,10 @@ def reads(name: str, images: int, *, examples: int = 52) -> RunView:
     both = {(f"e{i}", c): RIGHT[c] if i % 2 else WRONG[c] for i in range(examples) for c in CONDITIONS}
     run = side(name, both)
     alone = {
-        f"e{i}/image-only": LabelledAnswer(
-            f"e{i}", "image-only", "IMAGE" if i < images else "NEITHER", "p", "", "image"
-        )
+        f"e{i}/image-only": LabelledAnswer(f"e{i}", "image-only", "IMAGE" if i < images else "NEITHER", "p", "image")
         for i in range(examples)
     }
-    alone |= {f"e{i}/text-only": LabelledAnswer(f"e{i}", "text-only", "TEXT", "p", "", "text") for i in range(examples)}
+    alone |= {f"e{i}/text-only": LabelledAnswer(f"e{i}", "text-only", "TEXT", "p", "text") for i in range(examples)}
     return replace(run, answers={**run.answers, **alone})
 
 

@@ -493,7 +493,12 @@ def test_table_names_its_judges_if_not_the_selected_one() -> None:
 def test_note_names_runs_with_a_different_judge() -> None:
     plain = [_record("a", "mc-conflicting", "TEXT")]
     judged = [_also(_record("a", "mc-conflicting", "TEXT"), "gpt@1", "IMAGE")]
-    results = {t.name: t for t in tables({"one": plain, "two": judged}, "gpt@1", resamples=5, seed=0)}
+    results = {
+        t.name: t
+        for t in tables(
+            {"one": Answers.of(plain, Clash()), "two": Answers.of(judged, Clash())}, "gpt@1", resamples=5, seed=0
+        )
+    }
     assert set(results["main"].judges or ()) == {"strict@1", "gpt@1"}
     assert "Labelled by strict@1: one." in results["main"].notes
     assert "Labelled by strict@1: one / mc-conflicting." in results["failures"].notes
@@ -715,7 +720,7 @@ def test_metrics_accept_counts_of_any_leading_shape() -> None:
 
 @pytest.mark.slow
 def test_tables_of_twenty_full_runs_take_seconds() -> None:
-    runs = {f"run {i}": _random_records(1289, i) for i in range(4)}
+    runs = {f"run {i}": Answers.of(_random_records(1289, i), Clash()) for i in range(4)}
     runs |= {f"again {i}": runs[f"run {i % 4}"] for i in range(16)}
     started = time.process_time()
     results = tables(runs, JUDGE, resamples=1000, seed=0)
