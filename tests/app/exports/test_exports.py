@@ -182,6 +182,17 @@ def test_several_runs_share_tables_and_figures_and_keep_their_samples_apart(
     assert ["big / run", "big"] in rows
 
 
+def test_a_column_that_appears_late_is_empty_in_the_samples_before(workspace: Workspace, tmp_path: Path) -> None:
+    items = sorted(instances(4), key=lambda instance: instance.condition != "image-only")
+    make_run(workspace, "late", items, says('twelve,\n"12"'))
+    with (write(workspace, tmp_path / "out", "late", form="csv") / "samples.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file, strict=True))
+    assert [row["id"] for row in rows] == [item.id for item in items]
+    assert [row["answer"] for row in rows] == ['twelve,\n"12"'] * len(items)
+    assert list(rows[0])[-1] == "reference text"
+    assert [row["reference text"] for row in rows] == ["|".join(item.references.get("text", ())) for item in items]
+
+
 def test_an_export_that_would_be_empty_or_is_mistyped_is_refused(workspace: Workspace, tmp_path: Path) -> None:
     make_run(workspace, "one", instances(2), says("12"))
     with pytest.raises(SpecError, match="did you mean 'parquet'"):
