@@ -108,7 +108,7 @@ def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:
         return np.zeros((0, *cells))
     kinds, size = np.unique(counts.reshape(groups, -1), axis=0, return_counts=True)
     if resamples * len(kinds) <= _SHARED:
-        totals = _shared_weights(size.tobytes(), resamples, seed) @ kinds
+        totals = _shared_weights(size.tobytes(), resamples, seed) @ kinds.astype(np.float64)
     else:
         random = np.random.default_rng(seed)
         chunk = max(1, _CHUNK // len(kinds))

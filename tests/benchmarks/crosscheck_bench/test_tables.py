@@ -333,7 +333,8 @@ def test_text_on_levels_and_capabilities_contradicts_the_cells() -> None:
 @pytest.mark.parametrize("name", ["main", "composition", "interventions"])
 def test_published_rows_follow_ours_in_the_same_columns(name: str) -> None:
     answered = records(samples(1), lambda s, _: s.answer, ("vanilla", "cot"))
-    table = add_published(tables({"m": answered})[name], BENCHMARK, {"m": answered})
+    runs = {"m": Answers.of(answered, BENCHMARK)}
+    table = add_published(tables({"m": answered})[name], BENCHMARK, runs)
     columns = {row["column"] for row in CELLS if row.get("ours") == name}
     assert columns <= set(table.columns)
     rows = [label for label, _ in table.rows if label.endswith("(paper)")]
