@@ -7,10 +7,8 @@ answers of made-up models that say mostly the same, labelled by ``match``. Each 
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from app.store.workspace import Workspace
 from benchmarks.build import Build
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance
-from tests.performance.large_run import EXAMPLE, build
+from tests.performance.large_run import EXAMPLE, build, timed
 from tests.support.runs import make_run
 
 COMMANDS = {
@@ -43,22 +41,6 @@ def answering(run: int) -> Callable[[Instance], Generation]:
         )
 
     return answer
-
-
-def timed(arguments: list[str]) -> tuple[float, float, float]:
-    """Seconds, processor seconds and the peak of memory in MiB of a command in a process of its own."""
-    script = (
-        "import resource, subprocess, sys\n"
-        "done = subprocess.run([sys.executable, '-m', 'app.main', *sys.argv[1:]], stdout=subprocess.DEVNULL)\n"
-        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        "print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss)"
-    )
-    began = time.perf_counter()
-    process = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
-    took = time.perf_counter() - began
-    code, processor, peak = process.stdout.split()
-    assert code == "0", process.stderr
-    return took, float(processor), int(peak) / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def main(runs: int, examples: int) -> None:

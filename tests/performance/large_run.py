@@ -1,13 +1,14 @@
-"""A run of 100,000 instances through the real command line: whether the worker's memory grows, and what a resume costs.
+"""A run of 100,000 instances through the real command line: whether memory grows, and what a resume costs.
 
 Run it by hand: ``python -m tests.performance.large_run [INSTANCES]``. It prints, and asserts nothing. The policy backend
 answers at once, so what is seen is the engine's and the store's. A resume is timed from its start to the worker's first
 request, for this run with its last eight instances still to be answered and for a run of eight in all; the difference is
-what the finished answers cost.
+what the finished answers cost. The peak of memory of ``show``, ``export`` and ``compare`` follows.
 """
 
 from __future__ import annotations
 
+import shutil
 import statistics
 import subprocess
 import sys
@@ -95,6 +96,22 @@ def first_request(rashomon: Rashomon, *arguments: str | Path) -> float:
     return took
 
 
+def timed(arguments: list[str]) -> tuple[float, float, float]:
+    """Seconds, processor seconds and the peak of memory in MiB of a command in a process of its own."""
+    script = (
+        "import resource, subprocess, sys\n"
+        "done = subprocess.run([sys.executable, '-m', 'app.main', *sys.argv[1:]], stdout=subprocess.DEVNULL)\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss)"
+    )
+    began = time.perf_counter()
+    process = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    took = time.perf_counter() - began
+    code, processor, peak = process.stdout.split()
+    assert code == "0", process.stderr
+    return took, float(processor), int(peak) / (2**20 if sys.platform == "darwin" else 2**10)
+
+
 def main(count: int) -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -124,6 +141,15 @@ def main(count: int) -> None:
                 f"{how}, to the first request (median of {TIMES}): {large:.2f} s, {large - small:.2f} s more than "
                 f"with {EXAMPLE} instances ({small:.2f} s); at most {max(times['large', how]):.2f} s"
             )
+        copy = rashomon.workspace / "runs" / "copy"
+        shutil.copytree(rashomon.workspace / "runs" / "large", copy)
+        for command in (
+            ["show", "large"],
+            ["export", "large", "--out", f"{scratch}/export"],
+            ["compare", "large", "copy"],
+        ):
+            took, processor, peak = timed(["--workspace", str(rashomon.workspace), *command])
+            print(f"{command[0]}: {took:.1f} s, {processor:.1f} s of the processor, {peak:.0f} MiB at most", flush=True)
 
 
 if __name__ == "__main__":
