@@ -61,12 +61,15 @@ def clean(text: str, *, newlines: bool = False) -> str:
     characters (bidirectional, zero-width, tags) and other invisible ones. Tabs become spaces; newlines stay only with
     ``newlines``.
     """
-    return "".join(_visible(character, newlines) for character in text)
+    return _NOT_PLAIN.sub(lambda match: _visible(match[0], newlines), text)
+
+
+_NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
 
 
 def _visible(character: str, newlines: bool) -> str:
     code = ord(character)
-    if 0x20 <= code < 0x7F or (character == "\n" and newlines):
+    if character == "\n" and newlines:
         return character
     if character == "\t":
         return "    "
