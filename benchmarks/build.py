@@ -122,11 +122,16 @@ class Build:
         return str(self.manifest["benchmark"])
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of ``instances.jsonl``, in order. Raises SourceError at a row that is not a JSON object."""
+        """Yield the rows of ``instances.jsonl``, in order.
+
+        Raises SourceError at a row that is not a JSON object and, after the last row, if they are not those of the manifest.
+        """
+        rows = hashlib.sha256()
         with open_read(self.path, _ROWS) as lines:
             number = 0
             while line := lines.readline(_LONGEST_ROW + 1):
                 number += 1
+                rows.update(line)
                 try:
                     row = parse_json(line, _LONGEST_ROW)
                 except OutsideJSONError as error:
@@ -134,6 +139,8 @@ class Build:
                 if not isinstance(row, dict):
                     raise SourceError(f"{self.path}/{_ROWS}:{number} is not a JSON object; rebuild the benchmark.")
                 yield row
+        if rows.hexdigest() != self.manifest["instances_sha256"]:
+            raise SourceError(f"{self.path}/{_ROWS} was changed after the build; rebuild the benchmark.")
 
     def media_path(self, media: Media) -> Path:
         """Return the path of a medium. Raises MediaError if its name is invalid or it is no regular file of the build."""

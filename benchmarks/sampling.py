@@ -2,12 +2,45 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.hashed import HashOrder, hash64
 from benchmarks.vocabulary import Instance
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The selected instances, in their original order. They are not held: every iteration reads ``instances`` again."""
+
+    instances: Iterable[Instance]
+    conditions: Collection[str] = ()
+    strata: Mapping[str, Collection[str]] = field(default_factory=dict)
+    seed: int = 0
+    drawn: Sequence[int] | None = None
+    """The sorted ranks of the drawn examples; None for all."""
+
+    def __iter__(self) -> Iterator[Instance]:
+        if self.drawn is None:
+            yield from self._matching()
+            return
+        for instance, rank in _ranked(self._matching(), self.seed):
+            place = bisect_left(self.drawn, rank)
+            if place < len(self.drawn) and self.drawn[place] == rank:
+                yield instance
+
+    def _matching(self) -> Iterator[Instance]:
+        if not self.conditions and not self.strata:
+            return iter(self.instances)
+        return (
+            i
+            for i in self.instances
+            if (not self.conditions or i.condition in self.conditions)
+            and all(i.strata.get(key) in values for key, values in self.strata.items())
+        )
 
 
 def select(
@@ -18,8 +51,11 @@ def select(
     limit: int | None = None,
     conditions: Collection[str] | None = None,
     strata: Mapping[str, Collection[str]] | None = None,
-) -> list[Instance]:
+) -> Selection:
     """Return the selected instances, in their original order.
+
+    ``instances`` are iterated up to three times, and again by every iteration of the result; an iterator is read into a list.
+    Otherwise they are not held in memory, only 16 bytes of an example if there is a ``limit``.
 
     ``conditions`` and ``strata`` (key to values) filter instances; None or an empty collection selects all. A filter may
     remove single instances of an example; ``limit`` then selects or drops the rest of the example as a whole. ``limit``
@@ -29,53 +65,87 @@ def select(
     """
     if limit is not None and limit < 1:
         raise SpecError(f"the limit is {limit}, but must be at least 1; it counts examples.")
-    candidates = list(instances)
-    filters = {key: set(values) for key, values in (strata or {}).items() if values}
-    _check_names(candidates, conditions or (), filters)
-    matching = [
-        i
-        for i in candidates
-        if (not conditions or i.condition in conditions)
-        and all(i.strata.get(key) in values for key, values in filters.items())
-    ]
-    if candidates and not matching:
-        raise SpecError("no instance matches all of the conditions and strata; name fewer of them.")
+    if iter(instances) is instances:
+        instances = list(instances)
+    selection = Selection(
+        instances,
+        frozenset(conditions or ()),
+        {key: frozenset(values) for key, values in (strata or {}).items() if values},
+        seed,
+    )
+    if selection.conditions or selection.strata:
+        _check_names(instances, conditions or (), selection.strata)
+        if next(iter(selection), None) is None and next(iter(instances), None) is not None:
+            raise SpecError("no instance matches all of the conditions and strata; name fewer of them.")
     if limit is None:
-        return matching
-    groups = _drawn_groups(matching, limit, stratify_by, seed)
-    return [i for i in matching if i.group in groups]
+        return selection
+    drawn = _drawn_groups(selection, limit, stratify_by, seed)
+    return Selection(instances, selection.conditions, selection.strata, seed, drawn)
 
 
 def _check_names(
-    instances: list[Instance], conditions: Collection[str], filters: Mapping[str, Collection[str]]
+    instances: Iterable[Instance], conditions: Collection[str], filters: Mapping[str, Collection[str]]
 ) -> None:
     """Raise SpecError for a condition, stratum key or stratum value that no instance has."""
-    known_conditions = dict.fromkeys(i.condition for i in instances)
+    known_conditions: dict[str, None] = {}
+    known_keys: dict[str, None] = {}
+    sought: set[tuple[str, str | None]] = {(key, value) for key, values in filters.items() for value in values}
+    for instance in instances:
+        known_conditions[instance.condition] = None
+        if filters:
+            known_keys.update(dict.fromkeys(instance.strata))
+            sought.difference_update((key, instance.strata.get(key)) for key in filters)
     for name in conditions:
         if name not in known_conditions:
             raise SpecError(f"no condition {name!r}; {did_you_mean(name, known_conditions)}")
-    known_keys = dict.fromkeys(key for i in instances for key in i.strata)
     for key, values in filters.items():
         if key not in known_keys:
             raise SpecError(f"no stratum {key!r}; {did_you_mean(key, known_keys)}")
-        known_values = dict.fromkeys(i.strata[key] for i in instances if key in i.strata)
         for value in sorted(values):
-            if value not in known_values:
+            if (key, value) in sought:
+                known_values = dict.fromkeys(i.strata[key] for i in instances if key in i.strata)
                 raise SpecError(f"no {key} {value!r}; {did_you_mean(value, known_values)}")
 
 
-def _drawn_groups(instances: list[Instance], limit: int, stratify_by: str, seed: int) -> set[str]:
-    """Return the ids of ``limit`` groups, drawn from each stratum in proportion to its size."""
-    stratum: dict[str, str] = {}
+def _ranked(instances: Iterable[Instance], seed: int) -> Iterator[tuple[Instance, int]]:
+    """Yield instances, each with the rank of its group: the hash by which groups are shuffled."""
+    group, rank = None, 0
     for instance in instances:
-        stratum.setdefault(instance.group, instance.strata.get(stratify_by, ""))
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for group, name in stratum.items():
-        groups[name].append(group)
-    shares = _largest_remainder({name: len(ids) for name, ids in groups.items()}, limit)
-    return {
-        group for name, ids in groups.items() for group in sorted(ids, key=lambda g: _rank(seed, g))[: shares[name]]
-    }
+        if instance.group != group:  # siblings are mostly neighbours
+            group = instance.group
+            rank = hash64(f"{seed}|subset|{group}")
+        yield instance, rank
+
+
+def _drawn_groups(instances: Iterable[Instance], limit: int, stratify_by: str, seed: int) -> array[int]:
+    """Return the sorted ranks of ``limit`` groups, drawn from each stratum in proportion to its size."""
+    numbers: dict[str, int] = {}
+    order, before = HashOrder(), None
+    for instance, rank in _ranked(instances, seed):
+        if rank != before:
+            stratum = instance.strata.get(stratify_by, "")
+            order.add(rank, numbers.setdefault(stratum, len(numbers)))
+            before = rank
+    sizes = [0] * len(numbers)
+    for _, number in _first_of_each(order):
+        sizes[number] += 1
+    shares = _largest_remainder({name: sizes[number] for name, number in numbers.items()}, limit)
+    remaining = [shares[name] for name in numbers]
+    drawn = array("Q")
+    for rank, number in _first_of_each(order):
+        if remaining[number]:
+            remaining[number] -= 1
+            drawn.append(rank)
+    return drawn
+
+
+def _first_of_each(order: HashOrder) -> Iterator[tuple[int, int]]:
+    """Yield each rank once, with the stratum of its group's first instance."""
+    before = None
+    for rank, number in order:
+        if rank != before:
+            yield rank, number
+            before = rank
 
 
 def _largest_remainder(sizes: Mapping[str, int], seats: int) -> dict[str, int]:
@@ -87,8 +157,3 @@ def _largest_remainder(sizes: Mapping[str, int], seats: int) -> dict[str, int]:
     for name in by_remainder[: seats - sum(shares.values())]:
         shares[name] += 1
     return shares
-
-
-def _rank(seed: int, group: str) -> str:
-    """Return the key by which a stratum's groups are shuffled."""
-    return hashlib.sha256(f"{seed}|subset|{group}".encode("utf-8", "surrogatepass")).hexdigest()

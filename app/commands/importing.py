@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from app.commands.batch import ExecutionOptions, print_message
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.judge import judge as judge_run
+from app.engine.instance_streams import run_instances
 from app.engine.plan import chosen_instances, create_run, identity_of, open_build
 from app.run_spec import RunSpec, parse
 from app.store.data_types import NewAnswer
@@ -29,6 +30,7 @@ from benchmarks.rows.files import read_json_lines
 from benchmarks.vocabulary import Generation, Instance, digest
 from judges.registry import find_judge
 from mlx_backends.imported import IMPORTED
+from mlx_backends.models.modalities import ALL_MODALITIES
 from mlx_backends.registry import describe
 from mlx_backends.remote import check_all_ready
 
@@ -74,7 +76,8 @@ def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments)
         build_path = None
     else:
         build = open_build(workspace, spec)
-        answers = list(_read_jsonl(path, chosen_instances(spec, benchmark, build)))
+        instances, _ = run_instances(chosen_instances(spec, benchmark, build), ALL_MODALITIES, build)
+        answers = list(_read_jsonl(path, instances))
         identity = identity_of(spec, build, describe(spec.model))
         build_path = build.path
     if not answers:
@@ -148,7 +151,7 @@ def _fill(store: RunStore, imported: Sequence[ImportedAnswer], benchmark: Benchm
     store.set_meta("state", {"state": "done", "note": ""})
 
 
-def _read_jsonl(path: Path, instances: Sequence[Instance]) -> Iterator[ImportedAnswer]:
+def _read_jsonl(path: Path, instances: Iterable[Instance]) -> Iterator[ImportedAnswer]:
     """Yield the answers in a JSON-lines file of objects with an id and an answer. Raises SourceError naming the line."""
     known = {instance.id: instance for instance in instances}
     answered_ids: set[str] = set()

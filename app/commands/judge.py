@@ -92,13 +92,15 @@ def judge(
 
 def _estimate(store: RunStore, judge: Judge, remote_options: RemoteOptions) -> str:
     """Return the number of answers to judge, with the estimated cost of a remote judge."""
-    records = [record for _, record in store.unjudged(judge.id, judge.conditions)]
-    count = f"{len(records)} answers to judge"
-    if not isinstance(judge, RubricJudge) or judge.info.needs_device or not records:
+    waiting = store.unjudged_count(judge.id, judge.conditions)
+    count = f"{waiting} answers to judge"
+    if not isinstance(judge, RubricJudge) or judge.info.needs_device or not waiting:
         return count
     from mlx_backends.remote.budget import estimate_usage
 
-    requests = [
-        judge.request(str(i), record) for i, record in enumerate(records) if judge.verdict_without_model(record) is None
-    ]
+    requests = (
+        judge.request(str(i), record)
+        for i, (_, record) in enumerate(store.unjudged(judge.id, judge.conditions))
+        if judge.verdict_without_model(record) is None
+    )
     return f"{count}, {estimate_usage(requests, remote_options)}"

@@ -142,8 +142,7 @@ def adopt(
     workspace.make()
     with Salvage.read(received.folder) as store:
         values = store.saved_meta(lambda error: damage.append(str(error)))
-        instances = [saved.instance for saved in _fitting(store, benchmark, _ignored)]
-        if not instances:
+        if next(_fitting(store, benchmark, _ignored), None) is None:
             raise StoreError(f"{received.folder.name} holds no valid instance; there is nothing to adopt.")
 
         def fill(run: RunStore) -> None:
@@ -164,7 +163,7 @@ def adopt(
             spec,
             folder,
             values["identity"],
-            instances,
+            (saved.instance for saved in _fitting(store, benchmark, _ignored)),
             data=data,
             excluded=ExcludedInstances(**values[EXCLUDED]) if EXCLUDED in values else NONE_EXCLUDED,
             fill=fill,

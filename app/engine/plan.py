@@ -7,15 +7,15 @@ import re
 import secrets
 import shutil
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from app.engine.unsupported_media import require_instances, split_by_modality
+from app.engine.instance_streams import NO_INSTANCES, BuildInstances, RunInstances, run_instances
+from app.engine.unsupported_media import require_instances
 from app.fetch.recipes import build_commands
 from app.run_spec import RunSpec, parse
 from app.store.database import DATABASE
@@ -27,9 +27,9 @@ from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import SourceError, SpecError, StoreError
+from benchmarks.errors import SpecError, StoreError
 from benchmarks.registry import get_benchmark
-from benchmarks.sampling import select
+from benchmarks.sampling import Selection, select
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
@@ -65,7 +65,8 @@ class CheckedSpec:
     """A valid spec with the run that it describes.
 
     Attributes:
-        instances: The instances of a new run; empty for an existing one, which holds its own.
+        instances: The instances of a new run, read from the build by every iteration; empty for an existing run, which holds
+            its own.
         existing: Flag for a run that already exists.
         excluded: The counts of instances that the model cannot take.
     """
@@ -74,7 +75,7 @@ class CheckedSpec:
     folder: Path
     build: Build
     identity: Mapping[str, Any]
-    instances: Sequence[Instance]
+    instances: RunInstances
     existing: bool
     excluded: ExcludedInstances
 
@@ -94,10 +95,10 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
         # Equal data and an equal spec select equal instances; selecting 100,000 of them again would waste seconds.
         with RunStore.read(folder) as store:
             check_identity(store, identity, accept_engine=accept_engine, folder=folder)
-            return CheckedSpec(spec, folder, build, identity, (), True, ExcludedInstances.load(store))
+            return CheckedSpec(spec, folder, build, identity, NO_INSTANCES, True, ExcludedInstances.load(store))
     benchmark = get_benchmark(spec.benchmark)
-    instances, excluded = split_by_modality(chosen_instances(spec, benchmark, build), info.takes)
-    require_instances(info.model, info.takes, instances, excluded, benchmark)
+    instances, excluded = run_instances(chosen_instances(spec, benchmark, build), info.takes, build)
+    require_instances(info.model, info.takes, len(instances), excluded, benchmark)
     if spec.score == "likelihood":
         check_options(spec, info.engine, instances)
     if lacks_references(spec.model, (instance.references for instance in instances)):
@@ -111,7 +112,7 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     return CheckedSpec(spec, folder, build, identity, instances, False, excluded)
 
 
-def check_options(spec: RunSpec, engine: str, instances: Sequence[Instance]) -> None:
+def check_options(spec: RunSpec, engine: str, instances: Iterable[Instance]) -> None:
     """Raise SpecError if a run by likelihood has no options to score, or an engine that cannot score them."""
     if engine not in SCORING_ENGINES:
         raise SpecError(
@@ -234,18 +235,14 @@ def check_identity(
         raise SpecError(f"{folder.name} cannot be resumed as the same run: {'; '.join(changes)}; {advice}.")
 
 
-def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Sequence[Instance]:
-    """Return the build's instances that the spec selects, in the build's order. Raises SpecError if there are none."""
-    selection = select_instances(spec, benchmark, list(benchmark.instances(build, spec.prompt_set)))
-    repeated = [name for name, count in Counter(instance.id for instance in selection).items() if count > 1]
-    if repeated:
-        raise SourceError(f"{build.path} holds the id {repeated[0]!r} more than once; build it again.")
-    return selection
+def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Selection:
+    """Return the build's instances that the spec selects, in the build's order. Raises SpecError for an unknown name."""
+    return select_instances(spec, benchmark, BuildInstances(benchmark, build, spec.prompt_set))
 
 
-def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Sequence[Instance]) -> Sequence[Instance]:
-    """Return those of a build's instances that the spec selects. Raises SpecError if there are none."""
-    selection = select(
+def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Iterable[Instance]) -> Selection:
+    """Return those of a build's instances that the spec selects. Raises SpecError for an unknown name."""
+    return select(
         instances,
         limit=spec.limit,
         conditions=spec.conditions or None,
@@ -253,9 +250,6 @@ def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Sequence[In
         stratify_by=benchmark.stratum,
         seed=spec.seed,
     )
-    if not selection:
-        raise SpecError("these conditions, strata and limit select no instance; widen them.")
-    return selection
 
 
 def create_run(
@@ -263,7 +257,7 @@ def create_run(
     spec: RunSpec,
     folder: Path,
     identity: Mapping[str, Any],
-    instances: Sequence[Instance],
+    instances: Iterable[Instance],
     *,
     data: Path | None,
     excluded: ExcludedInstances = NONE_EXCLUDED,

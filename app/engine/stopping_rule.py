@@ -7,28 +7,37 @@ to be quick would be over-represented.
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.engine.request_order import WINDOW
+from app.store.data_types import JudgedCounts
 from app.store.run import RunStore
 from app.store.run_facts import REACHED_KEY
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
-from benchmarks.stats.intervals import clustered_wilson
+from benchmarks.hashed import HashOrder, hash64
+from benchmarks.stats.intervals import ClusterSums
 from benchmarks.vocabulary import Estimate
 from judges.registry import find_judge
 from judges.rubric import RubricJudge
 
 _ORDER, _RANDOM = "order", "random"
+_PENDING, _SELECTED, _FLAGS = 1, 2, 2
+"""Flags of an instance, and their number of bits, by which its ordinal is shifted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A number of whole examples: the ordinals still to be answered, and ``untouched`` if none is answered yet."""
+    """A number of whole examples.
 
+    Attributes:
+        ordinals: The ordinals of all their instances.
+        pending: The ordinals still to be answered.
+        untouched: True if none is answered yet.
+    """
+
+    ordinals: tuple[int, ...]
     pending: tuple[int, ...]
     untouched: bool
 
@@ -47,7 +56,7 @@ def check_width(width: float, judge: str, benchmark: Benchmark) -> None:
 
 def check_order(store: RunStore) -> None:
     """Raise SpecError if the run has answers that were not asked in random order."""
-    done = sum(position.done for position in store.positions())
+    done = sum(condition.done for condition in store.progress())
     if done and not in_random_order(store):
         raise SpecError(
             f"{store.folder.name} has {done} answers in the build's order, which are not a random sample; resume it without "
@@ -77,18 +86,20 @@ def next_ordinals(
     if not in_random_order(store):
         yield None
         return
-    judge_id = find_judge(judge, benchmark).id
+    accuracies = RunningAccuracies(store, benchmark, find_judge(judge, benchmark).id, conditions)
     for window in windows(store, seed, conditions):
         if stop():
             return
         if width is not None and window.untouched:
-            estimates = accuracies(store, benchmark, judge_id, conditions)
+            estimates = accuracies.estimates()
             condition, current = widest(estimates)
             if current <= width:
                 _save_reached_width(store, width)
                 return
             if any(estimate.n for estimate in estimates.values()):
                 report(f"the widest interval is {current:.3f}, of {condition}; {width:g} ends it")
+        if width is not None:
+            accuracies.before_window(window.ordinals)
         yield window.pending
 
 
@@ -102,50 +113,78 @@ def windows(store: RunStore, seed: int, conditions: Sequence[str] = ()) -> Itera
 
     Examples are ordered by sha256(seed, example), and windows are formed over the whole run, so both are reproducible.
     """
-    groups: defaultdict[str, list[int]] = defaultdict(list)
-    pending, selected = set[int](), set[int]()
+    order = HashOrder()
     for position in store.positions():
-        groups[position.group].append(position.ordinal)
-        if not conditions or position.condition in conditions:
-            selected.add(position.ordinal)
-            if not position.done:
-                pending.add(position.ordinal)
-    for window in _fill_windows([groups[group] for group in sorted(groups, key=lambda group: _rank(seed, group))]):
-        ordinals = tuple(sorted(pending.intersection(window)))
-        if ordinals:
-            yield Window(ordinals, untouched=len(ordinals) == len(selected.intersection(window)))
+        selected = not conditions or position.condition in conditions
+        flags = selected * _SELECTED | (selected and not position.done) * _PENDING
+        order.add(hash64(f"{seed}|order|{position.group}"), position.ordinal << _FLAGS | flags)
+    for window in _fill_windows(order):
+        pending = tuple(sorted(number >> _FLAGS for number in window if number & _PENDING))
+        if pending:
+            ordinals = tuple(number >> _FLAGS for number in window)
+            untouched = len(pending) == sum(bool(number & _SELECTED) for number in window)
+            yield Window(ordinals, pending, untouched)
 
 
-def accuracies(
-    store: RunStore, benchmark: Benchmark, judge: str, conditions: Sequence[str] = ()
-) -> dict[str, Estimate]:
-    """Return the accuracy of each unfinished condition by the judge with the id ``judge``, with its 95% interval.
+class RunningAccuracies:
+    """The accuracy of each unfinished condition by one judge, kept up to date while a run is answered.
 
-    A finished condition is left out, since no further answer can narrow its interval. Answers with nothing to label count as
-    the benchmark's tables count them.
+    After a window only its labels are read; all of them are if the run's counters show that others were added or removed.
     """
-    metrics = benchmark.label_metrics()
-    unparsed_label = None if metrics is None else metrics.unparsed
-    labels = store.labels(judge)
-    hits: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
-    sizes: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
-    unfinished = set[str]()
-    for position in store.positions():
-        condition, group = position.condition, position.group
-        if conditions and condition not in conditions:
-            continue
-        if not position.done:
-            unfinished.add(condition)
-        status, label = labels.get(position.ordinal, (None, None))
-        counted_label = label if status == "labelled" else unparsed_label if status == "unparsed" else None
-        if counted_label is not None:
-            hits[condition][group] += benchmark.correct(condition, counted_label)
-            sizes[condition][group] += 1
-    return {
-        condition: clustered_wilson(list(hits[condition].values()), list(sizes[condition].values()))
-        for condition in benchmark.conditions
-        if condition in unfinished
-    }
+
+    def __init__(self, store: RunStore, benchmark: Benchmark, judge: str, conditions: Sequence[str] = ()) -> None:
+        metrics = benchmark.label_metrics()
+        self._store = store
+        self._benchmark = benchmark
+        self._judge = judge
+        self._conditions = [name for name in benchmark.conditions if not conditions or name in conditions]
+        self._unparsed = None if metrics is None else metrics.unparsed
+        self._correct = [
+            (c, label) for c in self._conditions for label in benchmark.labels if benchmark.correct(c, label)
+        ]
+        self._sums: dict[str, ClusterSums] | None = None
+        self._window: Sequence[int] = ()
+        self._window_before: Mapping[str, ClusterSums] = {}
+
+    def estimates(self) -> dict[str, Estimate]:
+        """Return the accuracy of each unfinished condition, with its 95% interval.
+
+        A finished condition is left out, since no further answer can narrow its interval. Answers with nothing to label count
+        as the benchmark's tables count them.
+        """
+        progress = {condition.condition: condition for condition in self._store.progress()}
+        judged = {name: known.judged.get(self._judge, JudgedCounts()) for name, known in progress.items()}
+        counts = {
+            name: verdicts.labelled + (verdicts.unparsed if self._unparsed is not None else 0)
+            for name, verdicts in judged.items()
+        }
+        sums = self._sums_after_window()
+        if sums is None or any(sums.get(name, ClusterSums()).sizes != count for name, count in counts.items()):
+            sums = self._read()
+        self._sums, self._window = sums, ()
+        return {
+            name: sums.get(name, ClusterSums()).wilson()
+            for name in self._conditions
+            if name in progress and progress[name].done < progress[name].total
+        }
+
+    def before_window(self, ordinals: Sequence[int]) -> None:
+        """Read the labels of a window, whole examples, before it is answered."""
+        if self._window:  # two windows without a look at the intervals between them
+            self._sums = None
+        self._window, self._window_before = ordinals, self._read(ordinals)
+
+    def _sums_after_window(self) -> dict[str, ClusterSums] | None:
+        if self._sums is None or not self._window:
+            return self._sums
+        sums = dict(self._sums)
+        for part, times in ((self._read(self._window), 1), (self._window_before, -1)):
+            for name, more in part.items():
+                sums[name] = sums.get(name, ClusterSums()).plus(more, times)
+        return sums
+
+    def _read(self, only: Sequence[int] | None = None) -> dict[str, ClusterSums]:
+        return self._store.label_sums(self._judge, self._correct, self._unparsed, only=only)
 
 
 def widest(estimates: Mapping[str, Estimate]) -> tuple[str, float]:
@@ -164,17 +203,15 @@ def _width(estimate: Estimate) -> float:
     return 1.0 if estimate.low is None or estimate.high is None else estimate.high - estimate.low
 
 
-def _fill_windows(groups: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield whole groups joined into windows of at least ``WINDOW`` instances; the last may be smaller."""
+def _fill_windows(order: HashOrder) -> Iterator[list[int]]:
+    """Yield the numbers of whole groups, joined into windows of at least ``WINDOW`` instances; the last may be smaller."""
     window: list[int] = []
-    for group in groups:
-        window += group
-        if len(window) >= WINDOW:
+    group = None
+    for rank, number in order:
+        if rank != group and len(window) >= WINDOW:
             yield window
             window = []
+        group = rank
+        window.append(number)
     if window:
         yield window
-
-
-def _rank(seed: int, group: str) -> str:
-    return hashlib.sha256(f"{seed}|order|{group}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -11,32 +11,57 @@ from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Instance, Media, Modality
 
 
+def supports(instance: Instance, takes: Sequence[Modality]) -> bool:
+    """Return whether a model which takes ``takes`` can answer an instance."""
+    return not lacking(instance, takes)
+
+
+def lacking(instance: Instance, takes: Sequence[Modality]) -> set[Modality]:
+    """Return the modalities of an instance that a model which takes ``takes`` lacks."""
+    return {part.modality for part in instance.parts if isinstance(part, Media)}.difference(takes)
+
+
+class ExclusionCounts:
+    """Counts of instances that a model can answer, and of those that it cannot."""
+
+    def __init__(self, takes: Sequence[Modality]) -> None:
+        self.supported = 0
+        self._takes = takes
+        self._by: Counter[str] = Counter()
+        self._conditions: Counter[str] = Counter()
+
+    def add(self, instance: Instance) -> bool:
+        """Count an instance and return whether the model can answer it."""
+        if lacks := lacking(instance, self._takes):
+            self._by.update(lacks)
+            self._conditions[instance.condition] += 1
+        else:
+            self.supported += 1
+        return not lacks
+
+    def excluded(self) -> ExcludedInstances:
+        """Return the counts of the excluded instances."""
+        total = self._conditions.total()
+        return ExcludedInstances(total, total + self.supported, dict(self._by), dict(self._conditions))
+
+
 def split_by_modality(
     instances: Iterable[Instance], takes: Sequence[Modality]
 ) -> tuple[list[Instance], ExcludedInstances]:
     """Split instances into those that a model which takes ``takes`` can answer, in order, and a count of the others."""
-    supported: list[Instance] = []
-    by: Counter[str] = Counter()
-    conditions: Counter[str] = Counter()
-    for instance in instances:
-        modalities = {part.modality for part in instance.parts if isinstance(part, Media)}
-        if lacks := modalities.difference(takes):
-            by.update(lacks)
-            conditions[instance.condition] += 1
-        else:
-            supported.append(instance)
-    total = conditions.total()
-    return supported, ExcludedInstances(total, total + len(supported), dict(by), dict(conditions))
+    counts = ExclusionCounts(takes)
+    supported = [instance for instance in instances if counts.add(instance)]
+    return supported, counts.excluded()
 
 
 def require_instances(
     model: str,
     takes: Sequence[Modality],
-    supported: Sequence[Instance],
+    supported: int,
     excluded: ExcludedInstances,
     benchmark: Benchmark,
 ) -> None:
-    """Raise SpecError, with the alternatives, if the model can take none of the selected instances."""
+    """Raise SpecError, with the alternatives, if the number of ``supported`` instances among the selected ones is 0."""
     if not supported and excluded.total:
         kind = "" if takes else "is a text-only model and "
         raise SpecError(

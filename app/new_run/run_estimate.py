@@ -10,6 +10,7 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from app.engine.instance_streams import NOTHING_SELECTED
 from app.engine.plan import select_instances
 from app.engine.unsupported_media import require_instances, split_by_modality
 from app.report.throughput import duration
@@ -19,7 +20,7 @@ from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import RashomonError
+from benchmarks.errors import RashomonError, SpecError
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record, Request
@@ -139,10 +140,11 @@ def estimate_run(workspace: Workspace, spec: RunSpec, contents: BuildContents) -
 
     Raises SpecError for an unknown condition or stratum, or if the model supports none of the instances.
     """
-    instances = select_instances(spec, contents.benchmark, contents.instances)
     takes = modalities(spec.model)
-    supported, excluded = split_by_modality(instances, takes)
-    require_instances(spec.model, takes, supported, excluded, contents.benchmark)
+    supported, excluded = split_by_modality(select_instances(spec, contents.benchmark, contents.instances), takes)
+    if not excluded.of:
+        raise SpecError(NOTHING_SELECTED)
+    require_instances(spec.model, takes, len(supported), excluded, contents.benchmark)
     return RunEstimate(supported, measured_speed(workspace, spec), excluded)
 
 

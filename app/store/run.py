@@ -48,6 +48,12 @@ _SHOWN = (
 )
 """The first image of an instance, or else its example. In a text, the quotation marks would be escaped."""
 
+_CREATION_CACHE = 64 << 20
+"""The bytes of the database that are held while a run is created, whose index of ids is written in random order."""
+
+_POSITIONS = 4096
+"""The number of positions that are read at a time."""
+
 
 class RunStore(Samples):
     """The store of a run, opened through :meth:`create`, :meth:`open` or :meth:`read`."""
@@ -65,14 +71,15 @@ class RunStore(Samples):
         ``basis`` is ``Benchmark.basis``. Raises StoreFullError, or StoreError if the folder cannot be written.
         """
         store = cls._connect(folder)
+        # Without a log, a new page is written once. Nobody else reads the run yet.
+        store._db.execute("PRAGMA journal_mode = DELETE")
+        store._db.execute(f"PRAGMA cache_size = -{_CREATION_CACHE >> 10}")
         with store._transaction():
             for key, value in {**meta, "id": new_id()}.items():
                 store._store(key, value)
             totals: dict[str, int] = defaultdict(int)
-            ordinals: dict[tuple[str, str], int] = {}
             for ordinal, instance in enumerate(instances):
                 totals[instance.condition] += 1
-                ordinals[instance.group, instance.condition] = ordinal
                 row = {
                     "ordinal": ordinal,
                     "id": storable(instance.id),
@@ -87,10 +94,27 @@ class RunStore(Samples):
                 store._write(
                     "progress", {**dict.fromkeys(COLUMNS["progress"], 0), "condition": condition, "total": total}
                 )
-            for (group, condition), ordinal in ordinals.items():
-                if (needed := basis(condition)) is not None and (group, needed) in ordinals:
-                    store._change("instance", [ordinal], basis=ordinals[group, needed])
+            for condition in totals:
+                if (needed := basis(condition)) is not None and needed in totals:
+                    store._set_bases(condition, needed)
+        store._db.execute("PRAGMA cache_size = -2000")
+        store._db.execute("PRAGMA journal_mode = WAL")
         return store
+
+    def _set_bases(self, condition: str, needed: str) -> None:
+        """Store the basis of the instances of ``condition``: the sibling under the condition ``needed``."""
+        after = -1
+        while pairs := self._rows(
+            'SELECT s.ordinal, (SELECT b.ordinal FROM sample b WHERE b."group" = s."group" AND b.condition = ?'
+            " ORDER BY b.ordinal DESC LIMIT 1) FROM sample s WHERE s.condition = ? AND s.ordinal > ?"
+            ' AND NOT EXISTS (SELECT 1 FROM sample t WHERE t."group" = s."group" AND t.condition = s.condition'
+            f" AND t.ordinal > s.ordinal) ORDER BY s.ordinal LIMIT {PAGE}",
+            (needed, condition, after),
+        ):
+            for ordinal, sibling in pairs:
+                if sibling is not None:
+                    self._change("instance", [ordinal], basis=sibling)
+            after = pairs[-1][0]
 
     def progress(self) -> list[ConditionProgress]:
         """Return the progress of each condition, in the benchmark's order. Raises DamagedError."""
@@ -152,16 +176,17 @@ class RunStore(Samples):
             clusters.append(first)
         return ordinals, clusters
 
-    def positions(self) -> list[InstancePosition]:
-        """Return the position of every instance, in order."""
-        rows = self._rows(
+    def positions(self) -> Iterator[InstancePosition]:
+        """Yield the position of every instance, in order, reading many at a time."""
+        after = -1
+        while rows := self._rows(
             'SELECT s.ordinal, s."group", s.condition, i.done FROM sample s JOIN instance i ON i.ordinal = s.ordinal'
-            " ORDER BY s.ordinal"
-        )
-        return [
-            InstancePosition(ordinal, str(group), str(condition), bool(done))
-            for ordinal, group, condition, done in rows
-        ]
+            f" WHERE s.ordinal > ? ORDER BY s.ordinal LIMIT {_POSITIONS}",
+            (after,),
+        ):
+            for ordinal, group, condition, done in rows:
+                yield InstancePosition(ordinal, str(group), str(condition), bool(done))
+            after = rows[-1][0]
 
     def use_engine(self, info: Mapping[str, Any]) -> None:
         """Set the engine of the answers that are committed from now on."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from app.store.database import PAGE, Database, Row, Values, storable
 from app.store.integrity import stored_values
 from app.store.integrity.digests import Tally
 from app.store.sqlite_errors import DamagedError
+from benchmarks.stats.intervals import ClusterSums
 from benchmarks.vocabulary import Generation, Record, Verdict, canonical_json
 
 _COUNTS = ("labelled", "correct", "unparsed", "failed")
@@ -52,17 +55,11 @@ class Verdicts(Database):
         They come in order of generation id, from the first one greater than ``after``, and are read a page at a time. Errors are
         not judged, and an answer that is judged by a sibling's answer is skipped until that one is done.
         """
-        restriction = f" AND i.condition IN ({', '.join('?' * len(conditions))})" if conditions else ""
+        waiting, values = _unjudged_sql(judge, conditions)
         while True:
             with self._snapshot():
                 pairs = self._rows(
-                    "SELECT g.id, i.ordinal FROM generation g JOIN instance i ON i.ordinal = g.instance"
-                    " WHERE g.accepted AND i.done AND g.finish_reason != 'error' AND g.id > ?"
-                    " AND (i.basis IS NULL OR (SELECT b.done FROM instance b WHERE b.ordinal = i.basis))"
-                    " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
-                    " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ? AND v.accepted)"
-                    f"{restriction} ORDER BY g.id LIMIT {PAGE}",
-                    (after, judge, *conditions),
+                    f"SELECT g.id, i.ordinal {waiting} AND g.id > ? ORDER BY g.id LIMIT {PAGE}", (*values, after)
                 )
                 ordinals = [ordinal for _, ordinal in pairs]
                 where = f"WHERE r.ordinal IN ({', '.join('?' * len(ordinals))})"
@@ -76,6 +73,11 @@ class Verdicts(Database):
                 row = rows[ordinal]
                 answers = tuple(generations[ordinal])
                 yield generation, Record(self.instance(row), answers, basis=bases.get(row[5]))
+
+    def unjudged_count(self, judge: str, conditions: Sequence[str] = ()) -> int:
+        """Return the number of answers that :meth:`unjudged` yields."""
+        waiting, values = _unjudged_sql(judge, conditions)
+        return self._ids(f"SELECT count(*) {waiting}", values)[0]
 
     def basis_of(self, ordinal: int) -> tuple[bool, Generation | None]:
         """Return whether the sibling that an instance is judged by is done, and that sibling's answer.
@@ -131,14 +133,39 @@ class Verdicts(Database):
                 return answer["id"], self.instance(row).condition
         return None
 
-    def labels(self, judge: str) -> dict[int, tuple[str, str | None]]:
-        """Return the status and the label of each verdict of ``judge``, by the instance's ordinal."""
+    def label_sums(
+        self,
+        judge: str,
+        correct: Collection[tuple[str, str]],
+        unparsed: str | None,
+        *,
+        only: Sequence[int] | None = None,
+    ) -> dict[str, ClusterSums]:
+        """Return, by condition, the sums over examples of their labels by ``judge``; ``only`` restricts them to these ordinals.
+
+        ``correct`` holds the pairs of a condition and a label that is right under it. An answer with nothing to label counts
+        as labelled ``unparsed``, or not at all if that is None.
+        """
+        values: dict[str, Any] = {"judge": judge, "unparsed": unparsed}
+        places = []
+        for number, (condition, label) in enumerate(correct):
+            values[f"condition{number}"], values[f"label{number}"] = condition, label
+            places.append(f"(:condition{number}, :label{number})")
+        is_correct = f"(condition, label) IN (VALUES {', '.join(places)})" if places else "0"
+        restriction = ""
+        if only is not None:
+            restriction = "WHERE s.ordinal IN (SELECT value FROM json_each(:only))"
+            values["only"] = json.dumps(list(only))
         rows = self._rows(
-            "SELECT g.instance, v.status, v.label FROM verdict v JOIN generation g ON g.id = v.generation"
-            " WHERE v.accepted AND g.accepted AND v.judge = ?",
-            (judge,),
+            "SELECT condition, count(*), sum(hits), sum(size), sum(hits * hits), sum(hits * size), sum(size * size)"
+            f' FROM (SELECT condition, sum({is_correct}) AS hits, count(*) AS size FROM (SELECT s.condition, s."group",'
+            " CASE v.status WHEN 'labelled' THEN v.label WHEN 'unparsed' THEN :unparsed END AS label"
+            " FROM sample s JOIN generation g ON g.instance = s.ordinal AND g.accepted"
+            f" JOIN verdict v ON v.generation = g.id AND v.judge = :judge AND v.accepted {restriction})"
+            ' WHERE label IS NOT NULL GROUP BY condition, "group") GROUP BY condition',
+            values,
         )
-        return {ordinal: (str(status), None if label is None else str(label)) for ordinal, status, label in rows}
+        return {str(condition): ClusterSums(*sums) for condition, *sums in rows}
 
     def add_verdicts(self, verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
         """Store verdicts durably: (generation id, condition, verdict, whether its label is right).
@@ -247,3 +274,17 @@ class Verdicts(Database):
                     self._write("judged", current, previous)
             elif previous is not None:  # no verdict of this judge counts any more
                 self._remove("judged", previous)
+
+
+def _unjudged_sql(judge: str, conditions: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the rest of a query for the answers g of instances i without a verdict of ``judge``, with its values."""
+    restriction = f" AND i.condition IN ({', '.join('?' * len(conditions))})" if conditions else ""
+    return (
+        "FROM generation g JOIN instance i ON i.ordinal = g.instance"
+        " WHERE g.accepted AND i.done AND g.finish_reason != 'error'"
+        " AND (i.basis IS NULL OR (SELECT b.done FROM instance b WHERE b.ordinal = i.basis))"
+        " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
+        " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ? AND v.accepted)"
+        f"{restriction}",
+        (judge, *conditions),
+    )

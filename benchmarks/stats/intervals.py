@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.vocabulary import Estimate
 
@@ -46,6 +46,35 @@ def clustered_wilson(successes: Sequence[float], sizes: Sequence[int], confidenc
     spread = sum((hits - p * size) ** 2 for hits, size in zip(successes, sizes, strict=True))
     effective = min(n, n * n * p * (1 - p) / spread) if spread else groups if p in (0, 1) else n
     return _score(p, effective, n, confidence)
+
+
+class ClusterSums(NamedTuple):
+    """Sums over groups of their successes, their sizes, and the products of these; groups without an answer do not count."""
+
+    groups: int = 0
+    successes: int = 0
+    sizes: int = 0
+    successes_squared: int = 0
+    products: int = 0
+    sizes_squared: int = 0
+
+    def plus(self, other: ClusterSums, times: int = 1) -> ClusterSums:
+        """Return the sums over the groups of both, with those of ``other`` counted ``times`` times."""
+        return ClusterSums(*(own + times * more for own, more in zip(self, other, strict=True)))
+
+    def wilson(self, confidence: float = 0.95) -> Estimate:
+        """Return :func:`clustered_wilson` of the groups. The sums are whole numbers, so the spread has no rounding errors."""
+        n = self.sizes
+        if n == 0:
+            return Estimate(None, reason="no answers")
+        p = self.successes / n
+        spread = (
+            n * n * self.successes_squared
+            - 2 * n * self.successes * self.products
+            + self.successes * self.successes * self.sizes_squared
+        ) / (n * n)
+        effective = min(n, n * n * p * (1 - p) / spread) if spread else self.groups if p in (0, 1) else n
+        return _score(p, effective, n, confidence)
 
 
 def _score(p: float, effective: float, answers: int, confidence: float) -> Estimate:

@@ -32,7 +32,7 @@ def parse_json(text: str | bytes, max_size: int = MAX_BYTES) -> Any:
     if len(text) > max_size:
         raise OutsideJSONError(f"longer than {max_size:,} characters")
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value = _DECODER.decode(_decoded(text))
     except OutsideJSONError:
         raise
     except ValueError as error:
@@ -43,6 +43,15 @@ def parse_json(text: str | bytes, max_size: int = MAX_BYTES) -> Any:
     if sum(map(text.count, opening)) > MAX_DEPTH and _is_deep(value):  # type: ignore[arg-type]
         raise OutsideJSONError("nested too deeply")
     return value
+
+
+def _decoded(text: str | bytes) -> str:
+    """Return the text of JSON as :func:`json.loads` reads it, in any encoding of Unicode. Raises ValueError."""
+    if not isinstance(text, str):
+        return text.decode(json.detect_encoding(text), "surrogatepass")
+    if text.startswith("\ufeff"):
+        raise ValueError("it begins with a byte order mark")
+    return text
 
 
 def read_json_file(path: Path, max_bytes: int = MAX_BYTES) -> Any:
@@ -70,6 +79,9 @@ def _finite(digits: str) -> float:
     if not math.isfinite(number):
         raise OutsideJSONError("not JSON (a number is too large)")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def _is_deep(value: Any) -> bool:

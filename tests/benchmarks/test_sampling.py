@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +26,9 @@ def _instances(sizes: dict[str, int]) -> list[Instance]:
     ]
 
 
-_select = partial(select, stratify_by="type", seed=0)
+def _select(instances: Iterable[Instance], **options: Any) -> list[Instance]:
+    return list(select(instances, **{"stratify_by": "type", "seed": 0, **options}))
+
 
 sizes = st.dictionaries(
     st.sampled_from(["factual", "temporal", "entity", "granularity"]), st.integers(0, 30), min_size=1

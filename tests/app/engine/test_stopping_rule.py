@@ -37,6 +37,10 @@ def records(rashomon: Rashomon, name: str) -> dict[str, Record]:
         return {record.instance.id: record for record in store.records()}
 
 
+def accuracies(store: RunStore, judge: str) -> dict[str, Estimate]:
+    return stopping_rule.RunningAccuracies(store, Toy(), judge).estimates()
+
+
 @pytest.mark.slow
 def test_it_stops_says_so_goes_on_narrower_and_to_the_end_with_the_answers_of_a_whole_run(rashomon: Rashomon) -> None:
     stdout = rashomon.run(*BATCH, "--name", "part", "--until-width", "0.34").stdout
@@ -112,17 +116,17 @@ def test_the_accuracies_that_are_looked_at_are_those_of_the_tables(tmp_path: Pat
         store.use_engine({"engine": "scripted"})
         half = [place.ordinal for place in store.positions() if place.ordinal < 40]
         AnswerLoop(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=half, width=4).run()
-        accuracies = stopping_rule.accuracies(store, Toy(), "even@1")
+        estimates = accuracies(store, "even@1")
         for progress in store.progress():
             judged = progress.judged["even@1"]
-            message = accuracies[progress.condition]
+            message = estimates[progress.condition]
             assert (message.n, round((message.value or 0) * message.n)) == (judged.labelled, judged.correct)
-        condition, width = stopping_rule.widest(accuracies)
+        condition, width = stopping_rule.widest(estimates)
         assert 0 < width < 1
         asked = [place.ordinal for place in store.positions() if place.condition == condition]
         AnswerLoop(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=asked, width=4).run()
-        assert condition not in stopping_rule.accuracies(store, Toy(), "even@1"), "answered to the end"
-        assert stopping_rule.widest(stopping_rule.accuracies(store, Toy(), "nobody@1"))[1] == 1, (
+        assert condition not in accuracies(store, "even@1"), "answered to the end"
+        assert stopping_rule.widest(accuracies(store, "nobody@1"))[1] == 1, (
             "without a label nothing is known"
         )
 

@@ -112,7 +112,7 @@ def test_a_run_holds_what_its_model_takes(
     planned = plan_run(workspace, checked)
     with RunStore.read(planned.folder) as store:
         assert ExcludedInstances.load(store) == checked.excluded
-        assert [record.instance for record in store.records()] == checked.instances
+        assert [record.instance for record in store.records()] == list(checked.instances)
     again = check_spec(workspace, run)
     assert again.existing
     assert again.excluded == checked.excluded

@@ -1,0 +1,74 @@
+"""Instances of builds and runs as they are read from disk, one at a time, by every iteration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from app.engine.unsupported_media import ExclusionCounts, supports
+from app.store.run_facts import ExcludedInstances
+from benchmarks.base import Benchmark
+from benchmarks.build import Build
+from benchmarks.errors import SourceError, SpecError
+from benchmarks.hashed import DuplicateHashes
+from benchmarks.vocabulary import Instance, Modality
+
+NOTHING_SELECTED = "these conditions, strata and limit select no instance; widen them."
+
+
+@dataclass(frozen=True)
+class BuildInstances:
+    """The instances of a build under one prompt set, in order."""
+
+    benchmark: Benchmark
+    build: Build
+    prompt_set: str
+
+    def __iter__(self) -> Iterator[Instance]:
+        return self.benchmark.instances(self.build, self.prompt_set)
+
+
+@dataclass(frozen=True)
+class RunInstances:
+    """The instances of a run, in order: those of a selection that a model which takes ``takes`` can answer."""
+
+    selection: Iterable[Instance]
+    takes: Sequence[Modality]
+    count: int
+
+    def __iter__(self) -> Iterator[Instance]:
+        return (instance for instance in self.selection if supports(instance, self.takes))
+
+    def __len__(self) -> int:
+        return self.count
+
+
+NO_INSTANCES = RunInstances((), (), 0)
+
+
+def run_instances(
+    selection: Iterable[Instance], takes: Sequence[Modality], build: Build
+) -> tuple[RunInstances, ExcludedInstances]:
+    """Read a selection of a build's instances once, and return those that a model can answer and a count of the others.
+
+    Raises SpecError if nothing is selected, SourceError if two instances have the same id.
+    """
+    counts, names = ExclusionCounts(takes), DuplicateHashes()
+    for instance in selection:
+        names.add(instance.id)
+        counts.add(instance)
+    excluded = counts.excluded()
+    if not excluded.of:
+        raise SpecError(NOTHING_SELECTED)
+    if repeated := _first_repeated(selection, names.repeated()):
+        raise SourceError(f"{build.path} holds the id {repeated!r} more than once; build it again.")
+    return RunInstances(selection, takes, counts.supported), excluded
+
+
+def _first_repeated(instances: Iterable[Instance], hashes: set[int]) -> str | None:
+    """Return the first id that occurs more than once, given the hashes of those that may; None if there is none."""
+    if not hashes:
+        return None
+    counts = Counter(instance.id for instance in instances if hash(instance.id) in hashes)
+    return next((name for name, count in counts.items() if count > 1), None)
