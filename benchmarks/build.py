@@ -25,12 +25,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 from benchmarks.errors import AnotherBuildError, MediaError, SourceError
+from benchmarks.hashed import HashOrder
 from benchmarks.media import MISSING, UNSAFE
+from benchmarks.rows.record_file import RecordFile
 from benchmarks.text_model import Embedder, TextModel
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import (
@@ -45,7 +49,7 @@ from benchmarks.untrusted.safe_files import (
     replace_file,
 )
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
-from benchmarks.vocabulary import Media, Modality, canonical_json, digest
+from benchmarks.vocabulary import Media, Modality, canonical_json, digest, digest_of_list
 
 FORMAT = 1
 _MANIFEST, _ROWS, _SKIPPED, _MEDIA = "manifest.json", "instances.jsonl", "skipped.jsonl", "media"
@@ -187,7 +191,7 @@ class BuildWriter:
         self.out = out
         self.skipped: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._folder = staging_folder(out)
-        self._media: set[str] = set()
+        self._media = RecordFile()  # their names
         self._rows = 0
         self._hash = hashlib.sha256()
         self._streams: list[IO[bytes]] = []
@@ -241,10 +245,14 @@ class BuildWriter:
     def add_media(self, data: bytes, suffix: str) -> Media:
         """Store a medium's bytes, once for equal bytes; ``suffix`` includes the dot."""
         media = Media(hashlib.sha256(data).hexdigest(), suffix)
-        if media.name not in self._media:
+        if not self.has_media(media):
             replace_file(self._folder, f"{_MEDIA}/{media.name}", data)
-            self._media.add(media.name)
+            self._media.append(media.name)
         return media
+
+    def has_media(self, media: Media) -> bool:
+        """Return whether :meth:`add_media` has stored this medium."""
+        return exists(self._folder, f"{_MEDIA}/{media.name}")
 
     def add_row(self, row: Mapping[str, Any]) -> None:
         """Append one instance row."""
@@ -287,7 +295,7 @@ class BuildWriter:
             "instances": self._rows,
             "instances_sha256": self._hash.hexdigest(),
             "media": len(self._media),
-            "media_sha256": digest(sorted(self._media)),
+            "media_sha256": self._media_digest(),
         }
         manifest_text = json.dumps(contents, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         replace_file(self._folder, _MANIFEST, manifest_text.encode("utf-8"))
@@ -303,6 +311,15 @@ class BuildWriter:
                 )
         self._put_in_place()
         return Build.open(self.out)
+
+    def _media_digest(self) -> str:
+        """Return the digest of the sorted names of the media."""
+        order = HashOrder()
+        for number in range(len(self._media)):
+            order.add(int(self._media[number][:16], 16), number)
+        return digest_of_list(
+            name for _, group in groupby(order, key=itemgetter(0)) for name in sorted(self._media[n] for _, n in group)
+        )
 
     def _has_digest(self, expected: str) -> bool:
         """Return whether the build that is already at ``out`` has this digest."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 
 _BUCKETS = 256
@@ -57,3 +57,11 @@ class DuplicateHashes:
                     else:
                         repeated.add(value)
         return repeated
+
+
+def count_distinct(hashes: Iterable[int]) -> int:
+    """Return the number of distinct hashes, holding 8 bytes of each."""
+    buckets = [array("Q") for _ in range(_BUCKETS)]
+    for value in hashes:
+        buckets[value >> 56].append(value)
+    return sum(len(set(bucket)) for bucket in buckets)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -308,6 +308,16 @@ def canonical_json(value: Any) -> str:
 def digest(value: Any) -> str:
     """Return the sha256, in hex, of a value's canonical JSON. Lone surrogates are hashed unchanged."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_of_list(values: Iterable[Any]) -> str:
+    """Return :func:`digest` of a list of these values, holding one at a time."""
+    contents, separator = hashlib.sha256(b"["), b""
+    for value in values:
+        contents.update(separator + canonical_json(value).encode("utf-8", "surrogatepass"))
+        separator = b","
+    contents.update(b"]")
+    return contents.hexdigest()
 
 
 def part_to_json(part: Part) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
+from textwrap import indent
 
 from app.text.escape import clean
 from benchmarks.base import Benchmark
@@ -19,12 +21,11 @@ def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_js
     """Print the check of a table, with ``every`` usable row or the first few; return 1 if no row is usable."""
     check = benchmark.check_rows(file, options)
     if as_json:
-        rows = [{"row": r.where, "usable": r.usable, "told": r.message, "mend": r.fix} for r in check.rows]
-        print(json.dumps({"usable": check.usable, "rows": rows, "remarks": list(check.remarks)}, indent=2))
+        _print_json(check)
     else:
         print(summary(check))
-        _print_unusable([row for row in check.rows if not row.usable])
-        _print_usable([row for row in check.rows if row.usable], every=every)
+        _print_unusable(row for row in check.rows if not row.usable)
+        _print_usable(check, every=every)
     return 0 if check.usable else 1
 
 
@@ -33,18 +34,31 @@ def summary(check: TableCheck) -> str:
     return clean("; ".join([f"{check.usable} of {len(check.rows)} rows can be used", *check.remarks]))
 
 
-def _print_unusable(rows: Sequence[RowCheck]) -> None:
+def _print_json(check: TableCheck) -> None:
+    """Print a check as one JSON object, a row at a time."""
+    print(f'{{\n  "usable": {check.usable},\n  "rows": [', end="")
+    separator = "\n"
+    for row in check.rows:
+        fields = {"row": row.where, "usable": row.usable, "told": row.message, "mend": row.fix}
+        print(separator + indent(json.dumps(fields, indent=2), "    "), end="")
+        separator = ",\n"
+    print("]," if not check.rows else "\n  ],")
+    remarks = json.dumps({"remarks": list(check.remarks)}, indent=2)
+    print(remarks.removeprefix("{\n"))
+
+
+def _print_unusable(rows: Iterable[RowCheck]) -> None:
     for row in rows:
         print(f"\n✗ {clean(row.where)}: {clean(row.message)}")
         if row.fix:
             print(f"    {clean(row.fix)}")
 
 
-def _print_usable(rows: Sequence[RowCheck], *, every: bool) -> None:
-    listed = rows if every else rows[:_MAX_LISTED]
+def _print_usable(check: TableCheck, *, every: bool) -> None:
+    listed = check.usable if every else min(check.usable, _MAX_LISTED)
     if listed:
         print()
-    for row in listed:
+    for row in islice((row for row in check.rows if row.usable), listed):
         print(f"✓ {clean(row.where)}: {clean(row.message)}" + (f" ({clean(row.fix)})" if row.fix else ""))
-    if len(listed) < len(rows):
-        print(f"  and {len(rows) - len(listed)} more usable rows; --all lists them.")
+    if listed < check.usable:
+        print(f"  and {check.usable - listed} more usable rows; --all lists them.")

@@ -4,33 +4,59 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-from collections import Counter
-from collections.abc import Sequence
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.cmc_bench.constants import CONDITIONS, PAPER_CONDITIONS, TYPES
-from benchmarks.cmc_bench.construction.candidates import Candidate, candidates
-from benchmarks.cmc_bench.construction.pipeline import ConstructedExamples, construct, rank_key
+from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
+from benchmarks.cmc_bench.construction.candidates import candidates
+from benchmarks.cmc_bench.construction.pipeline import ConstructedExamples, construct, rank
 from benchmarks.cmc_bench.instances import InstanceDraft, draft_instances
 from benchmarks.cmc_bench.released import read_released
 from benchmarks.cmc_bench.sources import read_source
-from benchmarks.cmc_bench.sources.base import SourceRow, resolve_sources
+from benchmarks.cmc_bench.sources.base import resolve_sources
 from benchmarks.errors import NothingUsableError, SourceError, SpecError
+from benchmarks.hashed import HashOrder, count_distinct, hash64
 from benchmarks.rows.files import Loader, SkippedRow
 from benchmarks.rows.sources import top_reasons
-from benchmarks.vocabulary import Media, digest
+from benchmarks.vocabulary import Media, digest, digest_of_list
 
+_MANUAL_CHECK = "manual check"
 _CHECKED = 0.2
 """The fraction of instances flagged for manual checks (section 3.2)."""
 
 
+class _Skipped:
+    """Source rows that were left out: written to the build as they come, and counted by source and reason."""
+
+    def __init__(self, writer: BuildWriter) -> None:
+        self._writer = writer
+        self.reasons: Counter[tuple[str, str]] = Counter()
+
+    def add(self, row: SkippedRow) -> None:
+        self._writer.add_skipped(row.source, row.row, row.reason)
+        self.reasons[row.source, row.reason] += 1
+
+    def most_common(self) -> str:
+        """Return the three most frequent reasons."""
+        counts: Counter[str] = Counter()
+        for (_, reason), count in self.reasons.items():
+            counts[reason] += count
+        return top_reasons({"": counts})
+
+
 @dataclass
 class _Gathered:
-    rows: list[SourceRow] = field(default_factory=list)
-    skipped: list[SkippedRow] = field(default_factory=list)
+    """The sources' rows, in a temporary file, and the drafts of the author's release, with loaders of their images."""
+
+    rows: RowFile = field(default_factory=RowFile)
     drafts: list[InstanceDraft] = field(default_factory=list)
     loaders: dict[Media, Loader] = field(default_factory=dict)
 
@@ -38,130 +64,194 @@ class _Gathered:
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
     """Read the sources, construct the examples and write them to ``out``; see ``Benchmark.build``.
 
-    Raises SpecError for unknown source names, SourceError for sources that are not there, of no known
-    layout, or without a row that can be used.
+    Rows and examples are in temporary files, so memory grows by some 200 bytes a row. Raises SpecError for unknown source
+    names, SourceError for sources that are not there, of no known layout, or without a row that can be used.
     """
     if options.per_stratum < 1:
         raise SpecError(f"the target of examples per conflict type is {options.per_stratum}; set it to at least 1.")
     with BuildWriter(out) as writer:
-        gathered = _gather(sources)
-        usable: list[Candidate] = []
+        skipped = _Skipped(writer)
+        gathered = _gather(sources, skipped)
+        usable = CandidateFile(gathered.rows)
+        usable_rows: Counter[str] = Counter()
         for candidate in candidates(gathered.rows):
             if isinstance(candidate, SkippedRow):
-                gathered.skipped.append(candidate)
+                skipped.add(candidate)
             else:
                 usable.append(candidate)
+                usable_rows[candidate.row.source] += 1
         if not usable and not gathered.drafts:
-            raise NothingUsableError(f"the sources have no usable row ({_most_common(gathered.skipped)}).")
+            raise NothingUsableError(f"the sources have no usable row ({skipped.most_common()}).")
         constructed = construct(usable, seed=options.seed, per_type=options.per_stratum)
-        gathered.skipped.extend(constructed.left_out)
-        for example in constructed.all:
-            right_image, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
-            gathered.loaders |= {right_image: example.right.row.image, wrong_image: example.donor.row.image}
-            gathered.drafts.extend(draft_instances(example, right_image, wrong_image))
-        if not gathered.drafts:
-            raise NothingUsableError(f"the rows of the sources yield no example ({_most_common(gathered.skipped)}).")
-        flagged = _flagged(gathered.drafts, options.seed)
+        for left_out in constructed.left_out:
+            skipped.add(left_out)
+        if next(_drafts(gathered, constructed), None) is None:
+            raise NothingUsableError(f"the rows of the sources yield no example ({skipped.most_common()}).")
         for media, load in gathered.loaders.items():
             _add_media(writer, media, load)
-        for draft in flagged:
+        for example in constructed.all:
+            for candidate in (example.right, example.donor):
+                _add_media(writer, Media(candidate.sha256, candidate.suffix), candidate.row.image)
+        facts = _Facts()
+        last_checked = _last_checked(_drafts(gathered, constructed), options.seed)
+        for draft in _flagged(_drafts(gathered, constructed), last_checked, options.seed):
             writer.add_row(draft.to_row())
-        for left_out in gathered.skipped:
-            writer.add_skipped(left_out.source, left_out.row, left_out.reason)
-        return writer.finish(
-            _manifest(options, usable, constructed, flagged, gathered.skipped), replace=options.replace
-        )
+            facts.add(draft)
+        manifest = _manifest(options, constructed, facts)
+        manifest["sources"] = _sources(usable_rows, _used(usable, constructed, facts.released), skipped.reasons)
+        return writer.finish(manifest, replace=options.replace)
 
 
-def _gather(sources: Sequence[tuple[str, str]]) -> _Gathered:
+def _gather(sources: Sequence[tuple[str, str]], skipped: _Skipped) -> _Gathered:
     gathered = _Gathered()
     for named in resolve_sources(sources):
         if isinstance(named, SkippedRow):
-            gathered.skipped.append(named)
+            skipped.add(named)
             continue
         if named[0] != "released":
             for row in read_source(*named):
                 if isinstance(row, SkippedRow):
-                    gathered.skipped.append(row)
+                    skipped.add(row)
                 else:
                     gathered.rows.append(row)
             continue
         for example in read_released(named[1]):
             if isinstance(example, SkippedRow):
-                gathered.skipped.append(example)
+                skipped.add(example)
             else:
                 gathered.drafts.extend(example[0])
                 gathered.loaders |= example[1]
     return gathered
 
 
-def _flagged(all_drafts: Sequence[InstanceDraft], seed: int) -> list[InstanceDraft]:
-    by_rank = sorted((draft.id for draft in all_drafts), key=lambda name: rank_key(seed, "manual check", name))
-    checked = set(by_rank[: round(_CHECKED * len(by_rank))])
-    return [replace(d, strata={**d.strata, "manual_check": "yes" if d.id in checked else "no"}) for d in all_drafts]
+def _drafts(gathered: _Gathered, constructed: ConstructedExamples) -> Iterator[InstanceDraft]:
+    """Yield all instances, in the build's order."""
+    yield from gathered.drafts
+    for example in constructed.all:
+        right_image, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
+        yield from draft_instances(example, right_image, wrong_image)
+
+
+def _last_checked(drafts: Iterable[InstanceDraft], seed: int) -> int:
+    """Return the rank of the last instance that is flagged for manual checks, in the order of ranks; -1 if none is."""
+    order, count = HashOrder(), 0
+    for draft in drafts:
+        order.add(rank(seed, _MANUAL_CHECK, draft.id), 0)
+        count += 1
+    checked = round(_CHECKED * count)
+    return next((last for last, _ in islice(order, checked - 1, None)), -1) if checked else -1
+
+
+def _flagged(drafts: Iterable[InstanceDraft], last_checked: int, seed: int) -> Iterator[InstanceDraft]:
+    for draft in drafts:
+        checked = rank(seed, _MANUAL_CHECK, draft.id) <= last_checked
+        yield replace(draft, strata={**draft.strata, "manual_check": "yes" if checked else "no"})
 
 
 def _add_media(writer: BuildWriter, media: Media, load: Loader) -> None:
+    if writer.has_media(media):
+        return
     data = load()
     if hashlib.sha256(data).hexdigest() != media.sha256:
         raise SourceError("an image of the sources was changed while it was read; build again.")
     writer.add_media(data, media.suffix)
 
 
-def _manifest(
-    options: BuildOptions,
-    usable: Sequence[Candidate],
-    constructed: ConstructedExamples,
-    all_drafts: Sequence[InstanceDraft],
-    skipped: Sequence[SkippedRow],
-) -> dict[str, Any]:
-    examples = Counter({d.group: d.strata["type"] for d in all_drafts}.values())
-    conditions = Counter(d.condition for d in all_drafts)
-    words = [len(d.passage.split()) for d in all_drafts if d.passage is not None and d.condition in PAPER_CONDITIONS]
+class _Facts:
+    """Counts of a build's instances for its manifest; memory holds a hash of each example."""
+
+    def __init__(self) -> None:
+        self.conditions: Counter[str] = Counter()
+        self.passage_words: Counter[int] = Counter()
+        self.checked = 0
+        self.released: set[tuple[str, str]] = set()
+        """The ids and digests of the instances of the author's release."""
+        self._groups: defaultdict[str, array[int]] = defaultdict(lambda: array("Q"))
+        self._group = ""
+
+    def add(self, draft: InstanceDraft) -> None:
+        """Count an instance."""
+        self.conditions[draft.condition] += 1
+        self.checked += draft.strata["manual_check"] == "yes"
+        if draft.strata["source"] == "released":
+            self.released.add((draft.id, digest(draft.to_row())))
+        if draft.passage is not None and draft.condition in PAPER_CONDITIONS:
+            self.passage_words[len(draft.passage.split())] += 1
+        if draft.group != self._group:
+            self._group = draft.group
+            self._groups[draft.strata["type"]].append(hash64(draft.group))
+
+    def examples(self) -> dict[str, int]:
+        """Return the number of examples of each type."""
+        return {kind: count_distinct(self._groups[kind]) if kind in self._groups else 0 for kind in TYPES}
+
+
+def _manifest(options: BuildOptions, constructed: ConstructedExamples, facts: _Facts) -> dict[str, Any]:
+    examples, words = facts.examples(), facts.passage_words
     target = options.per_stratum
     return {
         "benchmark": "cmc-bench",
         "seed": options.seed,
         "options": {"per_stratum": target},
-        "sources": _sources(usable, constructed, all_drafts, skipped),
-        "examples": {kind: examples[kind] for kind in TYPES},
+        "examples": examples,
         "shortfalls": {kind: target - examples[kind] for kind in TYPES if examples[kind] < target},
         "usable_rows_not_needed": {kind: constructed.unused[kind] for kind in TYPES},
-        "conditions": {condition: conditions[condition] for condition in CONDITIONS},
+        "conditions": {condition: facts.conditions[condition] for condition in CONDITIONS},
         "contradicting_values": dict(Counter(example.origin for example in constructed.all)),
         "passage_words": {
-            "mean": round(statistics.fmean(words), 2),
-            "standard_deviation": round(statistics.stdev(words), 2) if len(words) > 1 else None,
+            "mean": round(statistics.fmean(words.elements()), 2),
+            "standard_deviation": round(statistics.stdev(words.elements()), 2) if words.total() > 1 else None,
         },
-        "manual_check": sum(d.strata["manual_check"] == "yes" for d in all_drafts),
+        "manual_check": facts.checked,
     }
 
 
 def _sources(
-    usable: Sequence[Candidate],
-    constructed: ConstructedExamples,
-    all_drafts: Sequence[InstanceDraft],
-    skipped: Sequence[SkippedRow],
+    usable_rows: Mapping[str, int], used: Mapping[str, tuple[int, str]], reasons: Mapping[tuple[str, str], int]
 ) -> dict[str, Any]:
-    used: dict[str, set[tuple[str, ...]]] = {}
-    for example in constructed.all:
-        for c in (example.right, example.donor):
-            used.setdefault(c.row.source, set()).add((c.row.family, c.sha256, *c.row.content))
-    for draft in all_drafts:
-        if draft.strata["source"] == "released":
-            used.setdefault("released", set()).add((draft.id, digest(draft.to_row())))
-    reasons = Counter((s.source, s.reason) for s in skipped)
-    names = sorted({*used, *(c.row.source for c in usable), *(s.source for s in skipped)})
+    """Return the facts of each source; ``used`` holds the number of rows that examples use, and the digest of these."""
+    names = sorted({*used, *usable_rows, *(source for source, _ in reasons)})
+    nothing = (0, digest([]))
     return {
         name: {
-            "usable_rows": sum(c.row.source == name for c in usable),
-            "used_rows": len(used.get(name, ())),
-            "used_rows_sha256": digest(sorted(used.get(name, ()))),
+            "usable_rows": usable_rows.get(name, 0),
+            "used_rows": used.get(name, nothing)[0],
+            "used_rows_sha256": used.get(name, nothing)[1],
             "skipped": {reason: n for (source, reason), n in sorted(reasons.items()) if source == name},
         }
         for name in names
     }
 
 
-def _most_common(skipped: Sequence[SkippedRow]) -> str:
-    return top_reasons({"": Counter(s.reason for s in skipped)})
+def _used(
+    usable: CandidateFile, constructed: ConstructedExamples, released: Collection[tuple[str, str]]
+) -> dict[str, tuple[int, str]]:
+    """Return, for each source, the number of rows that examples use, and the digest of their sorted contents.
+
+    ``released`` holds the ids and digests of the instances of the author's release.
+    """
+    is_used = bytearray(len(usable))
+    for examples in constructed.examples.values():
+        for number in chain(examples.rights, examples.donors):
+            is_used[number] = 1
+    orders: defaultdict[str, defaultdict[str, HashOrder]] = defaultdict(lambda: defaultdict(HashOrder))
+    counts: Counter[str] = Counter()
+    for number, candidate in enumerate(usable):
+        if is_used[number]:
+            orders[candidate.row.source][candidate.row.family].add(int(candidate.sha256[:16], 16), number)
+            counts[candidate.row.source] += 1
+    used = {
+        source: (counts[source], digest_of_list(_sorted_contents(usable, families)))
+        for source, families in orders.items()
+    }
+    if released:
+        used["released"] = len(released), digest(sorted(released))
+    return used
+
+
+def _sorted_contents(usable: CandidateFile, families: Mapping[str, HashOrder]) -> Iterator[tuple[str, ...]]:
+    """Yield the family, the image's digest and the content of candidates, sorted; ``families`` sorts them by the digest."""
+    for family in sorted(families):
+        for _, pairs in groupby(families[family], key=itemgetter(0)):
+            rows = (usable[number] for _, number in pairs)
+            yield from sorted((family, candidate.sha256, *candidate.row.content) for candidate in rows)

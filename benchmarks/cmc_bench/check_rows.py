@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from array import array
+from dataclasses import astuple
 from pathlib import Path
 
 from benchmarks.build import BuildOptions
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
+from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import (
     ANSWER_NOT_STATED,
     CONFLICT_IS_ANSWER,
     CONFLICT_STATED,
     REPEATED,
-    Candidate,
     candidates,
 )
 from benchmarks.cmc_bench.construction.pipeline import NO_VALUE, NO_WRONG_IMAGE, ConstructedExample, construct
 from benchmarks.cmc_bench.instances import draft_instances, instance_from_row
 from benchmarks.cmc_bench.sources import read_source
-from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.cmc_bench.sources.mmmu import NO_OPTION
 from benchmarks.cmc_bench.sources.own_rows import unused_columns
 from benchmarks.rows.closest_file import NearFiles
-from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, Loader, SkippedRow
-from benchmarks.rows.row_checks import RowCheck, TableCheck
+from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, SkippedRow
+from benchmarks.rows.record_file import RecordFile
+from benchmarks.rows.row_checks import RowChecks, RowPreview, TableCheck
 from benchmarks.vocabulary import Media
 
 _FIXES = {
@@ -46,25 +46,55 @@ _FIXES = {
 
 def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     """Return the result of each row of ``file`` under ``options``. Raises SourceError for an unreadable file."""
-    order: list[str] = []
-    left_out: dict[str, SkippedRow] = {}
-    usable: list[Candidate] = []
-    for candidate in candidates(_noted(file, order)):
+    rows = RowFile()
+    for row in read_source("rows", str(file)):
+        rows.append(row)
+    usable, numbers = CandidateFile(rows), array("I")
+    problems, problem_of = RecordFile(), _Numbers(len(rows))
+    for number, candidate in enumerate(candidates(rows)):
         if isinstance(candidate, SkippedRow):
-            left_out[candidate.row] = candidate
+            problem_of[number] = problems.append(astuple(candidate))
         else:
             usable.append(candidate)
+            numbers.append(number)
     constructed = construct(usable, seed=options.seed, per_type=options.per_stratum)
-    left_out |= {skipped.row: skipped for skipped in constructed.left_out}
-    examples = {example.right.row.row: example for example in constructed.all}
-    media: dict[Media, Loader] = {}
+    for candidate_number, left_out in constructed.left_out.numbered():
+        problem_of[numbers[candidate_number]] = problems.append(astuple(left_out))
+    example_of = _Numbers(len(rows))
+    for number, candidate_number in enumerate(constructed.rights()):
+        example_of[numbers[candidate_number]] = number
     near_files = NearFiles(file.parent)
-    rows = [_row(where, left_out.get(where), examples.get(where), media, options, near_files) for where in order]
+    checks = RowChecks(lambda number: _preview(constructed.example(number)))
+    for number, row in enumerate(rows):
+        problem, example = problem_of[number], example_of[number]
+        if problem is not None:
+            left_out = SkippedRow(*problems[problem])
+            # A reason that names its own fix has it after a semicolon.
+            message, _, fix = left_out.reason.partition("; ")
+            checks.append(row.row, False, message, _fix(_FIXES.get(left_out.reason, fix), left_out, near_files))
+        elif example is None:
+            quota_message = f"not needed: its type has {options.per_stratum} examples already"
+            checks.append(row.row, True, quota_message, "add --per-stratum with a larger number to use it")
+        else:
+            checks.append(row.row, True, _summary(constructed.example(example)), example=example)
     unused = unused_columns(file)
     remarks = [f"nothing is read from the column{'s'[: len(unused) > 1]} {', '.join(unused)}"] if unused else []
-    kinds = Counter(example.right.type for example in examples.values())
+    kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples}
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
-    return TableCheck(rows, remarks, media)
+    return TableCheck(checks, remarks)
+
+
+class _Numbers:
+    """A number or None for each of ``count`` rows, at 4 bytes each."""
+
+    def __init__(self, count: int) -> None:
+        self._values = array("I", bytes(4 * count))  # 0 for None
+
+    def __getitem__(self, place: int) -> int | None:
+        return self._values[place] - 1 if self._values[place] else None
+
+    def __setitem__(self, place: int, number: int) -> None:
+        self._values[place] = number + 1
 
 
 def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
@@ -77,32 +107,18 @@ def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
     return f"{fix}: {place}"
 
 
-def _noted(file: Path, order: list[str]) -> Iterator[SourceRow | SkippedRow]:
-    for row in read_source("rows", str(file)):
-        order.append(row.row)
-        yield row
+def _summary(example: ConstructedExample) -> str:
+    right, donor = example.right, example.donor
+    summary = f"{right.type}: {right.row.answer} against {example.value}; wrong image of {donor.row.row}"
+    return " ".join(summary.split())
 
 
-def _row(
-    where: str,
-    left_out: SkippedRow | None,
-    example: ConstructedExample | None,
-    media: dict[Media, Loader],
-    options: BuildOptions,
-    near: NearFiles,
-) -> RowCheck:
-    if left_out is not None:
-        # A reason that names its own fix has it after a semicolon.
-        problem, _, fix = left_out.reason.partition("; ")
-        return RowCheck(where, False, problem, _fix(_FIXES.get(left_out.reason, fix), left_out, near))
-    if example is None:
-        quota_message = f"not needed: its type has {options.per_stratum} examples already"
-        return RowCheck(where, True, quota_message, "add --per-stratum with a larger number to use it")
+def _preview(example: ConstructedExample) -> RowPreview:
     right_image, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
-    media |= {right_image: example.right.row.image, wrong_image: example.donor.row.image}
-    summary = f"{example.right.type}: {example.right.row.answer} against {example.value}; wrong image of {example.donor.row.row}"
     paper_drafts = (
         draft for draft in draft_instances(example, right_image, wrong_image) if draft.condition in PAPER_CONDITIONS
     )
-    previews = tuple(instance_from_row(draft.to_row(), "paper") for draft in paper_drafts)
-    return RowCheck(where, True, " ".join(summary.split()), "", previews)
+    return RowPreview(
+        tuple(instance_from_row(draft.to_row(), "paper") for draft in paper_drafts),
+        {right_image: example.right.row.image, wrong_image: example.donor.row.image},
+    )

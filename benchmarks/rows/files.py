@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -15,6 +14,27 @@ from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem, open_source
 from benchmarks.untrusted.finder_files import folder_entries
 
 Loader = Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFile:
+    """Loader of an image in a file."""
+
+    path: Path
+
+    def __call__(self) -> bytes:
+        return read_image(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBytes:
+    """Loader of an image that a row embeds."""
+
+    data: bytes
+
+    def __call__(self) -> bytes:
+        return self.data
+
 
 OUTSIDE = "the image's path leaves the folder"
 MISSING_IMAGE = f"the image {MISSING}"
@@ -135,7 +155,7 @@ def image_loader(row: RawRow, *names: str) -> Loader:
         if isinstance(value, dict):
             value = value.get("bytes") or value.get("path")
         if isinstance(value, bytes) and value:
-            return partial(bytes, value)
+            return ImageBytes(value)
         if isinstance(value, str) and value.strip():
             return (_any_loader if row.anywhere else _file_loader)(value.strip(), row.folders)
     raise RowProblem(NO_IMAGE)
@@ -152,7 +172,7 @@ def _file_loader(path: str, places: Iterable[Path]) -> Loader:
             if not file.resolve().is_relative_to(place.resolve()):
                 raise RowProblem(OUTSIDE)
             if file.is_file():
-                return partial(read_image, file)
+                return ImageFile(file)
         except (OSError, RuntimeError, ValueError):  # a name that is too long, circular links, a lone surrogate
             continue
     raise RowProblem(MISSING_IMAGE)
@@ -169,7 +189,7 @@ def _any_loader(path: str, places: Iterable[Path]) -> Loader:
             try:
                 file = place / Path(spelling).expanduser()
                 if file.is_file():
-                    return partial(read_image, file)
+                    return ImageFile(file)
                 folder = folder or (str(file) if file.is_dir() else "")
             except (OSError, RuntimeError, ValueError):  # a name that is too long, an unknown home folder, NUL
                 continue

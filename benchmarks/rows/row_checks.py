@@ -2,37 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import overload
 
 from benchmarks.rows.files import Loader
+from benchmarks.rows.record_file import RecordFile
 from benchmarks.vocabulary import Instance, Media
+
+
+@dataclass(frozen=True)
+class RowPreview:
+    """The instances built from a row under the conditions that combine sources, and loaders of their media."""
+
+    instances: tuple[Instance, ...] = ()
+    media: Mapping[Media, Loader] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
     """The result of checking one row: its location, its usability, and a message.
 
-    ``message`` says what is built from the row or what is wrong with it, and ``fix`` how to correct it. ``instances`` are the
-    instances built from it under the conditions that combine sources; an unusable row has none.
+    ``message`` says what is built from the row or what is wrong with it, and ``fix`` how to correct it. ``preview`` constructs
+    what is built from it; that of an unusable row is empty.
     """
 
     where: str
     usable: bool
     message: str
     fix: str = ""
-    instances: tuple[Instance, ...] = ()
+    preview: Callable[[], RowPreview] = field(default=RowPreview, compare=False)
+
+
+class RowChecks(Sequence[RowCheck]):
+    """The checks of all rows in the file's order, in a temporary file; memory holds some 20 bytes of each.
+
+    ``preview`` returns the preview of the example with a number.
+    """
+
+    def __init__(self, preview: Callable[[int], RowPreview]) -> None:
+        self._records = RecordFile()
+        self._preview = preview
+        self.usable = 0
+
+    def append(self, where: str, usable: bool, message: str, fix: str = "", example: int | None = None) -> None:
+        """Add the check of a row, with the number of the example that it becomes."""
+        self._records.append([where, usable, message, fix, example])
+        self.usable += usable
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, place: int) -> RowCheck: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[RowCheck]: ...
+    def __getitem__(self, place: int | slice) -> RowCheck | Sequence[RowCheck]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(len(self))[place]]
+        where, usable, message, fix, example = self._records[range(len(self))[place]]
+        preview = RowPreview if example is None else partial(self._preview, example)
+        return RowCheck(where, usable, message, fix, preview)
+
+    def __iter__(self) -> Iterator[RowCheck]:
+        return (self[number] for number in range(len(self)))
 
 
 @dataclass(frozen=True)
 class TableCheck:
-    """The checks of all rows in the file's order, remarks on the file, and loaders of the instances' media."""
+    """The checks of all rows in the file's order, and remarks on the file."""
 
-    rows: Sequence[RowCheck]
+    rows: RowChecks
     remarks: Sequence[str] = ()
-    media: Mapping[Media, Loader] = field(default_factory=dict)
 
     @property
     def usable(self) -> int:
         """The number of usable rows."""
-        return sum(row.usable for row in self.rows)
+        return self.rows.usable

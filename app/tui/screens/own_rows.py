@@ -27,6 +27,7 @@ from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import RashomonError
+from benchmarks.rows.files import Loader
 from benchmarks.rows.row_checks import RowCheck, TableCheck
 from benchmarks.vocabulary import Instance, Media, Text
 
@@ -105,7 +106,6 @@ class OwnRowsScreen(RashomonScreen):
         table.show(
             len(rows),
             lambda first, count: [_row(row) for row in rows[first : first + count]],
-            keys=[row.where for row in rows],
         )
         if self.focused is None or self.focused.id == "input-table":  # otherwise the user has moved on
             self.set_focus(table)
@@ -147,34 +147,37 @@ class OwnRowsScreen(RashomonScreen):
         self._move(-1)
 
     def _move(self, step: int) -> None:
-        if self.row is not None and self.row.instances:
-            self._condition = (self._condition + step) % len(self.row.instances)
+        instances = () if self.row is None else self.row.preview().instances
+        if instances:
+            self._condition = (self._condition + step) % len(instances)
             self._draw()
 
     def _draw(self) -> None:
         row = self.row if self.query("#row-text") else None  # the widgets are removed as the app closes
         if row is None:
             return
-        if not row.instances:
+        preview = row.preview()
+        if not preview.instances:
             fix = [literal(f"→ {row.fix}", PARTIAL)] if row.fix else []
             self.update_static(
                 "#row-text", Content("\n").join([literal(row.message, "" if row.usable else WRONG), *fix])
             )
             self._show_latest.submit(lambda: None, lambda _: self.query_one(Picture).show(None))
             return
-        current = row.instances[self._condition]
-        lines = [_line(instance, instance is current) for instance in row.instances]
+        current = preview.instances[self._condition]
+        lines = [_line(instance, instance is current) for instance in preview.instances]
         self.update_static("#row-text", Content("\n").join([*lines, Content(""), _prompt(current)]))
         media = next((part for part in current.parts if isinstance(part, Media)), None)
-        self._show_latest.submit(partial(self._picture_file, media), partial(self.query_one(Picture).show, media))
+        load = None if media is None else preview.media[media]
+        self._show_latest.submit(partial(self._picture_file, media, load), partial(self.query_one(Picture).show, media))
 
-    def _picture_file(self, media: Media | None) -> Path | None:
+    def _picture_file(self, media: Media | None, load: Loader | None) -> Path | None:
         """Write a medium to a temporary file and return its path; the table may embed its images."""
-        if media is None or self.table_check is None:
+        if media is None or load is None:
             return None
         path = Path(self._pictures.name) / media.name
         if not path.exists():
-            path.write_bytes(self.table_check.media[media]())
+            path.write_bytes(load())
         return path
 
     # --- the build ----------------------------------------------------------------------------------

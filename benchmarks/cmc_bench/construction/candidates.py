@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,8 @@ LONGEST_QUESTION = 20_000
 LONGEST_ANSWER = 2_000
 LONGEST_PASSAGE = 20_000
 _SHORT_TEXT = 80
+_PICTURES = 16_384
+"""The number of images whose facts are kept, so that rows with the same image decode it once."""
 
 INVALID_UNICODE = "the text is not valid Unicode"
 ANSWER_NOT_STATED = "the passage does not state the answer"
@@ -80,9 +83,12 @@ def conflict_type(family: Family, answer: str) -> ConflictType:
 
 
 def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | SkippedRow]:
-    """Yield the usable rows, and the others with the reason; of rows with equal content the first is used."""
-    pictures: dict[str, CandidateImage] = {}
-    known: set[tuple[str, ...]] = set()
+    """Yield the usable rows, and the others with the reason; of rows with equal content the first is used.
+
+    Memory holds 128 bits of each row's content.
+    """
+    pictures: OrderedDict[str, CandidateImage] = OrderedDict()
+    known: set[int] = set()
     for row in rows:
         if isinstance(row, SkippedRow):
             yield row
@@ -98,14 +104,17 @@ def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | S
             sha256 = hashlib.sha256(data).hexdigest()
             if sha256 not in pictures:
                 pictures[sha256] = inspect_image(data)
+                if len(pictures) > _PICTURES:
+                    pictures.popitem(last=False)
         except MediaError as error:
             yield SkippedRow(row.source, row.row, f"the image {error.reason}")
             continue
         image = pictures[sha256]
-        if (image.pixels, *row.content) in known:
+        content = int(digest([image.pixels, *row.content])[:32], 16)
+        if content in known:
             yield SkippedRow(row.source, row.row, REPEATED)
             continue
-        known.add((image.pixels, *row.content))
+        known.add(content)
         yield Candidate(row, conflict_type(row.family, row.answer), sha256, image.suffix, image.pixels)
 
 

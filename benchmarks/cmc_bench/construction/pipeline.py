@@ -7,23 +7,35 @@ the rows' content alone.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict, deque
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
+from typing import overload
 
 from benchmarks.cmc_bench.constants import TYPES, ConflictType
+from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.passages import states
 from benchmarks.cmc_bench.sources.base import SourceRow
+from benchmarks.hashed import HashOrder, count_distinct, hash64
 from benchmarks.rows.files import SkippedRow
-from benchmarks.text.answer_equality import number, same_value
+from benchmarks.rows.record_file import RecordFile
+from benchmarks.text.answer_equality import number as parse_number
+from benchmarks.text.answer_equality import same_value
 
 NO_VALUE = "no contradicting value: no other answer of its type"
 NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gold and the contradicting value"
 
 _NEAR_YEARS = 10
 _TOLERANCE = 0.05
+_COUNTED = 4096
+"""The number of pools whose distinct answers and pictures are kept once they were counted."""
+
+_PoolPlace = tuple[int, int]
+"""A pool's place in the array of all members: the first one, and their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +56,72 @@ class ConstructedExample:
         return self.right.id
 
 
+class ExampleList(Sequence[ConstructedExample]):
+    """Constructed examples in order of choice; memory holds 28 bytes of each.
+
+    Attributes:
+        rights: The numbers of the examples' candidates.
+        donors: The numbers of the candidates that provide the wrong images.
+    """
+
+    def __init__(self, candidates: CandidateFile, values: RecordFile) -> None:
+        self._candidates, self._values = candidates, values
+        self.rights, self.donors, self._numbers = array("I"), array("I"), array("Q")
+
+    def append(self, right: int, value: str, donor: int, origin: str) -> None:
+        """Add an example, with its candidates given as numbers."""
+        self.rights.append(right)
+        self.donors.append(donor)
+        self._numbers.append(self._values.append([value, origin]))
+
+    def __len__(self) -> int:
+        return len(self.rights)
+
+    @overload
+    def __getitem__(self, place: int) -> ConstructedExample: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[ConstructedExample]: ...
+    def __getitem__(self, place: int | slice) -> ConstructedExample | Sequence[ConstructedExample]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(len(self))[place]]
+        value, origin = self._values[self._numbers[place]]
+        return ConstructedExample(
+            self._candidates[self.rights[place]], value, self._candidates[self.donors[place]], origin
+        )
+
+
+class Unpaired:
+    """The candidates that could not be paired, in the order of the attempts, with the reason."""
+
+    def __init__(self, candidates: CandidateFile) -> None:
+        self._candidates = candidates
+        self._numbers = array("I")
+        self._reasons: list[str] = []
+
+    def append(self, number: int, reason: str) -> None:
+        """Add a candidate by its number."""
+        self._numbers.append(number)
+        self._reasons.append(reason)  # one of a few strings
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[SkippedRow]:
+        return (skipped for _, skipped in self.numbered())
+
+    def numbered(self) -> Iterator[tuple[int, SkippedRow]]:
+        """Yield each candidate's number, and its row as one that is left out."""
+        for number, reason in zip(self._numbers, self._reasons, strict=True):
+            row = self._candidates[number].row
+            yield number, SkippedRow(row.source, row.row, reason)
+
+
 @dataclass(frozen=True)
 class ConstructedExamples:
     """The examples by type in order of choice, the rows left out, and the number that was not needed."""
 
-    examples: Mapping[ConflictType, Sequence[ConstructedExample]]
-    left_out: Sequence[SkippedRow]
+    examples: Mapping[ConflictType, ExampleList]
+    left_out: Unpaired
     unused: Mapping[ConflictType, int]
 
     @property
@@ -57,97 +129,170 @@ class ConstructedExamples:
         for examples in self.examples.values():
             yield from examples
 
+    def example(self, number: int) -> ConstructedExample:
+        """Return an example by its number in the order of :attr:`all`."""
+        for examples in self.examples.values():
+            if number < len(examples):
+                return examples[number]
+            number -= len(examples)
+        raise IndexError(number)
+
+    def rights(self) -> Iterator[int]:
+        """Yield the number of each example's candidate, in the order of :attr:`all`."""
+        for examples in self.examples.values():
+            yield from examples.rights
+
 
 def rank_key(seed: int, purpose: str, text: str) -> str:
     """Return a sort key of ``text`` that depends only on ``seed`` and ``purpose``: a sha256 in hex."""
     return hashlib.sha256(f"{seed}|{purpose}|{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def rank(seed: int, purpose: str, text: str) -> int:
+    """Return the first 64 bits of :func:`rank_key`, by which texts are sorted where there are many."""
+    return hash64(f"{seed}|{purpose}|{text}")
+
+
 def construct(candidates: Iterable[Candidate], *, seed: int, per_type: int) -> ConstructedExamples:
     """Return up to ``per_type`` examples of each conflict type; MMMU's are spread evenly over subjects.
 
     A candidate that cannot be paired is left out with the reason, and another takes its place while there is one.
+    ``candidates`` are copied to a temporary file unless they are in one already.
     """
-    all_candidates = list(candidates)
-    pairing = _Pairing(all_candidates, seed)
-    examples: dict[ConflictType, Sequence[ConstructedExample]] = {}
-    left_out: list[SkippedRow] = []
+    if not isinstance(candidates, CandidateFile):
+        file = CandidateFile()
+        for candidate in candidates:
+            file.append(candidate)
+        candidates = file
+    pairing = _Pairing(candidates, seed)
+    values, left_out = RecordFile(), Unpaired(candidates)
+    examples: dict[ConflictType, ExampleList] = {}
     unused: dict[ConflictType, int] = {}
+    queues_by_type = _by_subject(candidates, seed)
     for kind in TYPES:
-        waiting = _by_subject([c for c in all_candidates if c.type == kind], seed)
-        chosen_examples: list[ConstructedExample] = []
+        waiting = queues_by_type.get(kind, {})
+        chosen_examples = ExampleList(candidates, values)
         while waiting and len(chosen_examples) < per_type:
             for subject in list(waiting)[: per_type - len(chosen_examples)]:
-                example = _first(waiting[subject], pairing, left_out)
-                if example is None:
+                if not _add_first(waiting[subject], pairing, chosen_examples, left_out):
                     del waiting[subject]
-                else:
-                    chosen_examples.append(example)
         examples[kind] = chosen_examples
         unused[kind] = sum(len(queue) for queue in waiting.values())
     return ConstructedExamples(examples, left_out, unused)
 
 
-def _by_subject(candidates: Iterable[Candidate], seed: int) -> dict[str, deque[Candidate]]:
-    queues: defaultdict[str, deque[Candidate]] = defaultdict(deque)
-    for candidate in sorted(candidates, key=lambda c: rank_key(seed, "choose", c.id)):
-        queues[candidate.row.subject if candidate.row.family == "mmmu" else ""].append(candidate)
-    return {subject: queues[subject] for subject in sorted(queues, key=lambda name: rank_key(seed, "subject", name))}
+class _Queue:
+    """Numbers of candidates, taken from the front."""
+
+    def __init__(self) -> None:
+        self._numbers = array("I")
+        self._taken = 0
+
+    def append(self, number: int) -> None:
+        self._numbers.append(number)
+
+    def popleft(self) -> int:
+        self._taken += 1
+        return self._numbers[self._taken - 1]
+
+    def __len__(self) -> int:
+        return len(self._numbers) - self._taken
 
 
-def _first(queue: deque[Candidate], pairing: _Pairing, left_out: list[SkippedRow]) -> ConstructedExample | None:
+def _by_subject(candidates: CandidateFile, seed: int) -> dict[ConflictType, dict[str, _Queue]]:
+    """Return the queues of candidates by type and, in their order of turns, subject."""
+    order = HashOrder()
+    for number, candidate in enumerate(candidates):
+        order.add(rank(seed, "choose", candidate.id), number)
+    queues: defaultdict[ConflictType, defaultdict[str, _Queue]] = defaultdict(lambda: defaultdict(_Queue))
+    for _, number in order:
+        candidate = candidates[number]
+        queues[candidate.type][candidate.row.subject if candidate.row.family == "mmmu" else ""].append(number)
+    return {
+        kind: {
+            subject: by_subject[subject] for subject in sorted(by_subject, key=lambda s: rank_key(seed, "subject", s))
+        }
+        for kind, by_subject in queues.items()
+    }
+
+
+def _add_first(queue: _Queue, pairing: _Pairing, examples: ExampleList, left_out: Unpaired) -> bool:
+    """Add the example of the first candidate that can be paired; return False if there is none."""
     while queue:
-        candidate = queue.popleft()
-        pair = pairing.example(candidate)
-        if isinstance(pair, ConstructedExample):
-            return pair
-        left_out.append(SkippedRow(candidate.row.source, candidate.row.row, pair))
-    return None
+        number = queue.popleft()
+        pair = pairing.example(number)
+        if not isinstance(pair, str):
+            value, donor, origin = pair
+            examples.append(number, value, donor, origin)
+            return True
+        left_out.append(number, pair)
+    return False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Pool:
-    members: Sequence[Candidate]
+    """A pool: its members are the numbers of candidates in a part of one array."""
 
-    @cached_property
-    def normals(self) -> int:
-        return len({c.normal for c in self.members})
+    members: array[int]
+    first: int
+    size: int
 
-    @cached_property
-    def pictures(self) -> int:
-        return len({c.pixels for c in self.members})
+    def __iter__(self) -> Iterator[int]:
+        return (self.members[place] for place in range(self.first, self.first + self.size))
 
-    def walk(self, seed: int, purpose: str, start: str) -> Iterator[Candidate]:
+    def walk(self, seed: int, purpose: str, start: str) -> Iterator[int]:
         """Yield the members once, cyclically, from a position that ``start`` decides."""
-        first = int(rank_key(seed, purpose, start), 16) % len(self.members)
-        for step in range(len(self.members)):
-            yield self.members[(first + step) % len(self.members)]
+        begin = int(rank_key(seed, purpose, start), 16) % self.size
+        for step in range(self.size):
+            yield self.members[self.first + (begin + step) % self.size]
 
 
 class _Pairing:
-    """The choice of an example's contradicting value and wrong image, so that all rules hold jointly."""
+    """The choice of an example's contradicting value and wrong image, so that all rules hold jointly.
 
-    def __init__(self, candidates: Sequence[Candidate], seed: int) -> None:
-        self._seed = seed
-        members: defaultdict[tuple[str, ...], list[Candidate]] = defaultdict(list)
-        for candidate in sorted(candidates, key=lambda c: rank_key(seed, "pool", c.id)):
+    Candidates are their numbers. In memory are 12 bytes of each candidate for each of its pools.
+    """
+
+    def __init__(self, candidates: CandidateFile, seed: int) -> None:
+        self._candidates, self._seed = candidates, seed
+        order, memberships = HashOrder(), HashOrder()
+        for number, candidate in enumerate(candidates):
+            order.add(rank(seed, "pool", candidate.id), number)
+        for _, number in order:
+            candidate = candidates[number]
             for key in {*_value_pools(candidate), *_image_pools(candidate)}:
-                members[key].append(candidate)
-        self._pools = {key: _Pool(pool) for key, pool in members.items()}
+                memberships.add(_pool_hash(key), number)
+        self._keys, self._members = array("Q"), array("I")
+        for key_hash, number in memberships:
+            self._keys.append(key_hash)
+            self._members.append(number)
+        self._counts = lru_cache(_COUNTED)(self._count)
 
-    def example(self, candidate: Candidate) -> ConstructedExample | str:
-        """Return the example, or the reason why there is none."""
+    def _pool(self, key: tuple[str, ...]) -> _Pool:
+        key_hash = _pool_hash(key)
+        first = bisect_left(self._keys, key_hash)
+        return _Pool(self._members, first, bisect_right(self._keys, key_hash, first) - first)
+
+    def _count(self, pool: _PoolPlace) -> tuple[int, int]:
+        """Return the number of distinct answers and of distinct pictures in a pool."""
+        members = self._members[pool[0] : sum(pool)]
+        file = self._candidates
+        return count_distinct(file.answers[n] for n in members), count_distinct(file.pictures[n] for n in members)
+
+    def example(self, number: int) -> tuple[str, int, str] | str:
+        """Return the contradicting value, the donor and the value's origin of an example, or the reason why there is none."""
+        candidate = self._candidates[number]
         reason = NO_VALUE
-        for value, origin in self._values(candidate):
+        for value, origin in self._values(number, candidate):
             if candidate.row.passage and states(candidate.row.passage, value):
                 continue  # which value it then states could not be told
             reason = NO_WRONG_IMAGE
-            donor = self._donor(candidate, value)
+            donor = self._donor(number, candidate, value)
             if donor is not None:
-                return ConstructedExample(candidate, value, donor, origin)
+                return value, donor, origin
         return reason
 
-    def _values(self, candidate: Candidate) -> Iterator[tuple[str, str]]:
+    def _values(self, number: int, candidate: Candidate) -> Iterator[tuple[str, str]]:
         gold = candidate.row.answer
         if candidate.row.conflict:
             yield candidate.row.conflict, "the row's own"
@@ -157,42 +302,49 @@ class _Pairing:
         ):
             if answer_problem(option) is None and not same_value(option, gold):
                 yield option, "own option"
-        pools = [self._pools[key] for key in _value_pools(candidate)]
+        pools = [self._pool(key) for key in _value_pools(candidate)]
         if candidate.type == "temporal":
             for pool in pools:
-                yield from ((y, "year within 10") for y in self._others(pool, candidate) if _near(y, gold))
+                yield from ((y, "year within 10") for y in self._others(pool, number, candidate) if _near(y, gold))
         for pool in pools:
-            yield from ((value, "same coarse type") for value in self._others(pool, candidate))
+            yield from ((value, "same coarse type") for value in self._others(pool, number, candidate))
 
-    def _others(self, pool: _Pool, candidate: Candidate) -> Iterator[str]:
+    def _others(self, pool: _Pool, number: int, candidate: Candidate) -> Iterator[str]:
         """Yield each answer of the pool that differs from the candidate's, once."""
-        seen = {candidate.normal}
+        answers = self._candidates.answers
+        seen = {answers[number]}
+        distinct, _ = self._counts((pool.first, pool.size))
         for other in pool.walk(self._seed, "value", candidate.id):
-            if len(seen) == pool.normals:
+            if len(seen) == distinct:
                 return
-            if other.normal not in seen:
-                seen.add(other.normal)
-                if not same_value(other.row.answer, candidate.row.answer) and not _within_tolerance(
-                    other.row.answer, candidate
-                ):
-                    yield other.row.answer
+            if answers[other] not in seen:
+                seen.add(answers[other])
+                answer = self._candidates[other].row.answer
+                if not same_value(answer, candidate.row.answer) and not _within_tolerance(answer, candidate):
+                    yield answer
 
-    def _donor(self, candidate: Candidate, value: str) -> Candidate | None:
+    def _donor(self, number: int, candidate: Candidate, value: str) -> int | None:
         taken_values = (candidate.row.answer, value)
-        for pool in (self._pools[key] for key in _image_pools(candidate)):
-            refused: set[str] = set()
-            if pool.pictures == 1:
+        answers, pictures = self._candidates.answers, self._candidates.pictures
+        for pool in (self._pool(key) for key in _image_pools(candidate)):
+            refused: set[int] = set()
+            distinct_answers, distinct_pictures = self._counts((pool.first, pool.size))
+            if distinct_pictures == 1:
                 continue
             for other in pool.walk(self._seed, "image", candidate.id):
-                if other.normal in refused:
+                if answers[other] in refused:
                     continue
-                if any(same_value(other.row.answer, answer) for answer in taken_values):
-                    refused.add(other.normal)
-                    if len(refused) == pool.normals:
+                if any(same_value(self._candidates[other].row.answer, answer) for answer in taken_values):
+                    refused.add(answers[other])
+                    if len(refused) == distinct_answers:
                         break
-                elif other.pixels != candidate.pixels:
+                elif pictures[other] != pictures[number]:
                     return other
         return None
+
+
+def _pool_hash(key: tuple[str, ...]) -> int:
+    return hash64("\0".join((str(len(key)), *key)))
 
 
 def _value_pools(candidate: Candidate) -> list[tuple[str, ...]]:
@@ -222,12 +374,12 @@ def _within_tolerance(value: str, candidate: Candidate) -> bool:
     ChartQA's relaxed accuracy accepts numbers within 5% of the gold (Masry et al. 2022, section 5). Years are held to be
     exact: within 5% every year near a gold one would be it. A user's own rows come with no tolerance.
     """
-    row, gold = candidate.row, number(candidate.row.answer)
+    row, gold = candidate.row, parse_number(candidate.row.answer)
     if row.family != "chartqa" or row.source == "rows" or candidate.coarse == "year" or gold is None:
         return False
-    other = number(value)
+    other = parse_number(value)
     return other is not None and abs(other - gold) <= _TOLERANCE * abs(gold)
 
 
 def _near(year: str, gold: str) -> bool:
-    return abs((number(year) or 0) - (number(gold) or 0)) <= _NEAR_YEARS
+    return abs((parse_number(year) or 0) - (parse_number(gold) or 0)) <= _NEAR_YEARS
