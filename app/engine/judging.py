@@ -54,9 +54,10 @@ def judge_answers(
     ``paused()``, no new request is submitted. Raises BudgetError at the budget's limit, and DeviceLostError where the GPU fails
     repeatedly; all verdicts until then are kept. A request on which two workers lost the GPU is a failure of the judge.
     """
-    waiting = _cases(store, judge, more)
+    unsaved: set[int] = set()
+    waiting = _cases(store, judge, more, unsaved)
     in_flight: dict[str, _Case] = {}
-    verdicts = GroupCommit(store.add_verdicts)
+    verdicts = GroupCommit(partial(_save, store, unsaved))
     exhausted = False
 
     def ask(case: _Case) -> None:
@@ -121,23 +122,29 @@ def first_judge_requests(store: RunStore, judge: RubricJudge, count: int) -> lis
     ]
 
 
-def _cases(store: RunStore, judge: RubricJudge, more: Callable[[], bool]) -> Iterator[_Case | None]:
+def _cases(store: RunStore, judge: RubricJudge, more: Callable[[], bool], unsaved: set[int]) -> Iterator[_Case | None]:
     """Yield the answers to be judged; None if there is none now, but may be later.
 
-    An answer that came before the sibling it is judged by is passed over at first, and yielded at the end.
+    An answer that came before the sibling it is judged by is passed over at first, and yielded at the end. Each answer is added
+    to ``unsaved``; the caller removes it once its verdict is stored.
     """
     after = -1
-    yielded: set[int] = set()
     while True:
         last = not more()
+        yielded = frozenset(unsaved) if last else frozenset()  # the last pass comes to these again
         for generation, record in store.unjudged(judge.id, judge.conditions, after=-1 if last else after):
             after = max(after, generation)
             if generation not in yielded:
-                yielded.add(generation)
+                unsaved.add(generation)
                 yield _Case(generation, record)
         if last:
             return
         yield None
+
+
+def _save(store: RunStore, unsaved: set[int], verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
+    store.add_verdicts(verdicts)
+    unsaved.difference_update(generation for generation, *_ in verdicts)
 
 
 def register_judge(store: RunStore, judge: RubricJudge, *, accept_engine: bool = False) -> None:

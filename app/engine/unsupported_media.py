@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from app.store.run_facts import ExcludedInstances, missing_modalities
 from benchmarks.base import Benchmark
@@ -43,15 +43,6 @@ class ExclusionCounts:
         """Return the counts of the excluded instances."""
         total = self._conditions.total()
         return ExcludedInstances(total, total + self.supported, dict(self._by), dict(self._conditions))
-
-
-def split_by_modality(
-    instances: Iterable[Instance], takes: Sequence[Modality]
-) -> tuple[list[Instance], ExcludedInstances]:
-    """Split instances into those that a model which takes ``takes`` can answer, in order, and a count of the others."""
-    counts = ExclusionCounts(takes)
-    supported = [instance for instance in instances if counts.add(instance)]
-    return supported, counts.excluded()
 
 
 def require_instances(

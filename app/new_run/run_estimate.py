@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from app.engine.instance_streams import NOTHING_SELECTED
 from app.engine.plan import select_instances
-from app.engine.unsupported_media import require_instances, split_by_modality
+from app.engine.unsupported_media import ExclusionCounts, require_instances
+from app.new_run.instance_file import InstanceSubset, PlacedInstances, held_instances
 from app.report.throughput import duration
 from app.run_spec import RunSpec
 from app.store.run import RunStore
@@ -21,6 +23,7 @@ from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
+from benchmarks.hashed import count_distinct
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record, Request
@@ -39,14 +42,14 @@ class BuildContents:
 
     build: Build
     benchmark: Benchmark
-    instances: tuple[Instance, ...]
+    instances: Sequence[Instance]
 
     @classmethod
     def read(cls, build: Build, prompt_set: str) -> BuildContents:
         """Read the instances of ``build`` under ``prompt_set``. Raises SourceError, and SpecError for an unknown prompt set."""
         benchmark = get_benchmark(build.benchmark)
         benchmark.check(build, prompt_set)
-        return cls(build, benchmark, tuple(benchmark.instances(build, prompt_set)))
+        return cls(build, benchmark, held_instances(benchmark.instances(build, prompt_set)))
 
     @cached_property
     def conditions(self) -> Mapping[str, int]:
@@ -65,7 +68,7 @@ class BuildContents:
 
     @cached_property
     def examples(self) -> int:
-        return len({instance.group for instance in self.instances})
+        return _count_examples(self.instances)
 
     @cached_property
     def scorable(self) -> Mapping[str, int]:
@@ -101,7 +104,7 @@ class RunEstimate:
 
     @cached_property
     def examples(self) -> int:
-        return len({instance.group for instance in self.instances})
+        return _count_examples(self.instances)
 
     @cached_property
     def conditions(self) -> Mapping[str, int]:
@@ -141,11 +144,19 @@ def estimate_run(workspace: Workspace, spec: RunSpec, contents: BuildContents) -
     Raises SpecError for an unknown condition or stratum, or if the model supports none of the instances.
     """
     takes = modalities(spec.model)
-    supported, excluded = split_by_modality(select_instances(spec, contents.benchmark, contents.instances), takes)
+    placed, counts, places = PlacedInstances(contents.instances), ExclusionCounts(takes), array("I")
+    for instance in select_instances(spec, contents.benchmark, placed):
+        if counts.add(instance):
+            places.append(placed.place)
+    excluded = counts.excluded()
     if not excluded.of:
         raise SpecError(NOTHING_SELECTED)
-    require_instances(spec.model, takes, len(supported), excluded, contents.benchmark)
-    return RunEstimate(supported, measured_speed(workspace, spec), excluded)
+    require_instances(spec.model, takes, len(places), excluded, contents.benchmark)
+    return RunEstimate(InstanceSubset(contents.instances, places), measured_speed(workspace, spec), excluded)
+
+
+def _count_examples(instances: Iterable[Instance]) -> int:
+    return count_distinct(hash(instance.group) % 2**64 for instance in instances)
 
 
 def measured_speed(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:

@@ -1,7 +1,7 @@
 """Memory and time of every command on tables of a user's own rows, from the table to the judged run.
 
 Run it by hand: ``python -m tests.performance.memory [ROWS ...]``, by default with 1,000, 10,000 and 100,000 rows, each with an
-image of its own and eight instances. It prints the peak memory of each process, the time, and what an instance adds to the
+image of its own and eight instances. It prints the time, the peak memory of each process, and what an instance adds to the
 peak from one size to the next. It asserts nothing.
 """
 
@@ -32,9 +32,13 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Cost:
-    """The seconds of a command, and the peak memory in bytes of its process and of its worker (0 without one)."""
+    """The time of a command in seconds, and the peak memory in bytes of its process and of its worker (0 without one).
+
+    ``processor`` is the processor time of both, which other processes on the machine hardly change.
+    """
 
     seconds: float
+    processor: float
     parent: int
     worker: int
 
@@ -105,7 +109,7 @@ def cost(rashomon: Rashomon, *arguments: str | Path) -> Cost:
         process.returncode = os.waitstatus_to_exitcode(ended[1])
         output.seek(0)
         assert process.returncode == 0, output.read().decode()[-2000:]
-    return Cost(seconds, parent, worker)
+    return Cost(seconds, ended[2].ru_utime + ended[2].ru_stime, parent, worker)
 
 
 def unfinish(folder: Path) -> None:
@@ -166,7 +170,7 @@ def main(counts: Sequence[int]) -> None:
             costs = measure(Path(scratch), count)
         print(f"{count:,} rows, {count * EXAMPLE:,} instances")
         for name, figures in costs.items():
-            line = f"  {name}: {figures.seconds:.1f} s, {figures.parent / MIB:.0f} MiB"
+            line = f"  {name}: {figures.seconds:.1f} s ({figures.processor:.1f} s of processor time), {figures.parent / MIB:.0f} MiB"
             if figures.worker:
                 line += f", worker {figures.worker / MIB:.0f} MiB"
             if before is not None:

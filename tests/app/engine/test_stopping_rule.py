@@ -126,9 +126,21 @@ def test_the_accuracies_that_are_looked_at_are_those_of_the_tables(tmp_path: Pat
         asked = [place.ordinal for place in store.positions() if place.condition == condition]
         AnswerLoop(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=asked, width=4).run()
         assert condition not in accuracies(store, "even@1"), "answered to the end"
-        assert stopping_rule.widest(accuracies(store, "nobody@1"))[1] == 1, (
-            "without a label nothing is known"
-        )
+        assert stopping_rule.widest(accuracies(store, "nobody@1"))[1] == 1, "without a label nothing is known"
+
+
+def test_accuracies_are_kept_up_to_date(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, META, toy_instances(3 * WINDOW)) as store:
+        store.use_engine({"engine": "scripted"})
+        running = stopping_rule.RunningAccuracies(store, Toy(), "even@1")
+        for window in list(stopping_rule.windows(store, 0))[:2]:
+            assert running.estimates() == accuracies(store, "even@1")
+            running.before_window(window.ordinals)
+            AnswerLoop(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=window.pending, width=4).run()
+        assert sum(estimate.n for estimate in running.estimates().values()) == 2 * WINDOW
+        assert running.estimates() == accuracies(store, "even@1")
+        store.retract("even@1")
+        assert all(estimate.value is None for estimate in running.estimates().values()), "verdicts were set aside"
 
 
 # --- what stopping does to the interval: 1,000 repetitions each ----------------------------------

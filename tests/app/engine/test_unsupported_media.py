@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.engine.plan import check_spec, create_run, plan_run
-from app.engine.unsupported_media import split_by_modality
+from app.engine.unsupported_media import ExclusionCounts
 from app.new_run.form import read_form
 from app.new_run.preflight import PreflightChecker
 from app.report.tables import tables_of
@@ -49,12 +49,14 @@ def test_what_is_left_out_is_counted_by_what_is_lacking() -> None:
         shown("audio", "audio", "point_cloud", name="c"),
         shown(condition="captions", name="d"),
     ]
-    asked, excluded = split_by_modality(chosen, ("image", "video"))
-    assert [item.id for item in asked] == ["b", "d"]
+    counts = ExclusionCounts(("image", "video"))
+    assert [item.id for item in chosen if counts.add(item)] == ["b", "d"]
+    excluded = counts.excluded()
     assert excluded == ExcludedInstances(2, 4, {"audio": 2, "point_cloud": 1}, {"media": 2})
     assert excluded.sentence == "2 of 4 not asked: the model takes no audio (2), no 3D (1)"
-    everything, none = split_by_modality(chosen, ("image", "audio", "video", "point_cloud"))
-    assert (len(everything), none.sentence) == (4, "")
+    everything = ExclusionCounts(("image", "audio", "video", "point_cloud"))
+    assert all(everything.add(item) for item in chosen)
+    assert (everything.supported, everything.excluded().sentence) == (4, "")
     many = ExcludedInstances(1204, 2335, {"point_cloud": 700, "audio": 900}, {"media": 1204})
     assert many.sentence == "1,204 of 2,335 not asked: the model takes no audio (900), no 3D (700)"
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.stats.intervals import (
+    ClusterSums,
     clustered_wilson,
     estimate,
     independent_difference,
@@ -75,6 +76,18 @@ def test_correlated_answers_widen_the_interval() -> None:
         "all alike: the examples"
     )
     assert clustered_wilson([], []).value is None
+
+
+@given(st.lists(st.integers(1, 8).flatmap(lambda size: st.tuples(st.integers(0, size), st.just(size)))))
+def test_sums_over_groups_give_the_same_interval(groups: list[tuple[int, int]]) -> None:
+    sums = ClusterSums()
+    for hits, size in groups:
+        sums = sums.plus(ClusterSums(1, hits, size, hits * hits, hits * size, size * size))
+    expected = clustered_wilson([hits for hits, _ in groups], [size for _, size in groups])
+    assert sums.wilson().n == expected.n
+    for own, other in ((sums.wilson().value, expected.value), (sums.wilson().low, expected.low)):
+        assert own == (other if other is None else pytest.approx(other, abs=1e-9))
+    assert sums.plus(sums).plus(sums, -1) == sums
 
 
 def test_no_answers_are_na_not_zero() -> None:
