@@ -170,7 +170,7 @@ def main(counts: Sequence[int]) -> None:
             costs = measure(Path(scratch), count)
         print(f"{count:,} rows, {count * EXAMPLE:,} instances")
         for name, figures in costs.items():
-            line = f"  {name}: {figures.seconds:.1f} s ({figures.processor:.1f} s of processor time), {figures.parent / MIB:.0f} MiB"
+            line = f"  {name}: {figures.seconds:.1f} s, {figures.processor:.1f} s of a processor, {figures.parent / MIB:.0f} MiB"
             if figures.worker:
                 line += f", worker {figures.worker / MIB:.0f} MiB"
             if before is not None:
