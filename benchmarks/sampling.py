@@ -127,19 +127,19 @@ def _drawn_groups(instances: Iterable[Instance], limit: int, stratify_by: str, s
             order.add(rank, numbers.setdefault(stratum, len(numbers)))
             before = rank
     sizes = [0] * len(numbers)
-    for _, number in _first_of_each(order):
+    for _, number in _distinct_ranks(order):
         sizes[number] += 1
     shares = _largest_remainder({name: sizes[number] for name, number in numbers.items()}, limit)
     remaining = [shares[name] for name in numbers]
     drawn = array("Q")
-    for rank, number in _first_of_each(order):
+    for rank, number in _distinct_ranks(order):
         if remaining[number]:
             remaining[number] -= 1
             drawn.append(rank)
     return drawn
 
 
-def _first_of_each(order: HashOrder) -> Iterator[tuple[int, int]]:
+def _distinct_ranks(order: HashOrder) -> Iterator[tuple[int, int]]:
     """Yield each rank once, with the stratum of its group's first instance."""
     before = None
     for rank, number in order:

@@ -71,12 +71,22 @@ class RunStore(Samples):
         ``basis`` is ``Benchmark.basis``. Raises StoreFullError, or StoreError if the folder cannot be written.
         """
         store = cls._connect(folder)
-        # Without a log, a new page is written once. Nobody else reads the run yet.
-        store._db.execute("PRAGMA journal_mode = DELETE")
-        store._db.execute(f"PRAGMA cache_size = -{_CREATION_CACHE >> 10}")
-        with store._transaction():
+        try:
+            store._fill(meta, instances, basis)
+        except BaseException:
+            store._db.close()
+            raise
+        return store
+
+    def _fill(self, meta: Mapping[str, Any], instances: Iterable[Instance], basis: Callable[[str], str | None]) -> None:
+        """Write the contents of a new run."""
+        with self._explained():
+            # Without a log, a new page is written once. Nobody else reads the run yet.
+            self._db.execute("PRAGMA journal_mode = DELETE")
+            self._db.execute(f"PRAGMA cache_size = -{_CREATION_CACHE >> 10}")
+        with self._transaction():
             for key, value in {**meta, "id": new_id()}.items():
-                store._store(key, value)
+                self._store(key, value)
             totals: dict[str, int] = defaultdict(int)
             for ordinal, instance in enumerate(instances):
                 totals[instance.condition] += 1
@@ -88,18 +98,18 @@ class RunStore(Samples):
                     "done": 0,
                     "basis": None,
                 }
-                store._write("instance", row)
-            store._db.execute(LIST_SAMPLES)
+                self._write("instance", row)
+            self._db.execute(LIST_SAMPLES)
             for condition, total in totals.items():
-                store._write(
+                self._write(
                     "progress", {**dict.fromkeys(COLUMNS["progress"], 0), "condition": condition, "total": total}
                 )
             for condition in totals:
                 if (needed := basis(condition)) is not None and needed in totals:
-                    store._set_bases(condition, needed)
-        store._db.execute("PRAGMA cache_size = -2000")
-        store._db.execute("PRAGMA journal_mode = WAL")
-        return store
+                    self._set_bases(condition, needed)
+        with self._explained():
+            self._db.execute("PRAGMA cache_size = -2000")  # SQLite's default
+            self._db.execute("PRAGMA journal_mode = WAL")
 
     def _set_bases(self, condition: str, needed: str) -> None:
         """Store the basis of the instances of ``condition``: the sibling under the condition ``needed``."""

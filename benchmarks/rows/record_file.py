@@ -76,6 +76,5 @@ class RecordFile:
 
 def _no_room(error: OSError) -> SourceError:
     return SourceError(
-        f"cannot write a temporary file in {tempfile.gettempdir()} ({error.strerror}); free some space, or set TMPDIR to "
-        "another folder."
+        f"cannot write a temporary file ({error.strerror}); free some space, or name a folder in the variable TMPDIR."
     )
