@@ -10,6 +10,9 @@ from operator import itemgetter
 _BUCKETS = 256
 """The number of parts that are sorted, or searched for duplicates, one at a time. Only one is ever unpacked."""
 
+_AT_ONCE = 1 << 16
+"""The number of hashes that are counted without parts."""
+
 
 def hash64(text: str) -> int:
     """Return the first 64 bits of a text's sha256. Sorting by them is sorting by the sha256."""
@@ -61,7 +64,10 @@ class DuplicateHashes:
 
 def count_distinct(hashes: Iterable[int]) -> int:
     """Return the number of distinct hashes, holding 8 bytes of each."""
+    values = array("Q", hashes)
+    if len(values) <= _AT_ONCE:
+        return len(set(values))
     buckets = [array("Q") for _ in range(_BUCKETS)]
-    for value in hashes:
+    for value in values:
         buckets[value >> 56].append(value)
     return sum(len(set(bucket)) for bucket in buckets)

@@ -7,8 +7,8 @@ import statistics
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain, groupby, islice
+from dataclasses import dataclass, field
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from benchmarks.cmc_bench.constants import CONDITIONS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import candidates
 from benchmarks.cmc_bench.construction.pipeline import ConstructedExamples, construct, rank
-from benchmarks.cmc_bench.instances import InstanceDraft, draft_instances
+from benchmarks.cmc_bench.instances import InstanceDraft, draft_instances, instance_ids
 from benchmarks.cmc_bench.released import read_released
 from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.base import resolve_sources
@@ -28,7 +28,6 @@ from benchmarks.rows.files import Loader, SkippedRow
 from benchmarks.rows.sources import top_reasons
 from benchmarks.vocabulary import Media, digest, digest_of_list
 
-_MANUAL_CHECK = "manual check"
 _CHECKED = 0.2
 """The fraction of instances flagged for manual checks (section 3.2)."""
 
@@ -85,18 +84,17 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         constructed = construct(usable, seed=options.seed, per_type=options.per_stratum)
         for left_out in constructed.left_out:
             skipped.add(left_out)
-        if next(_drafts(gathered, constructed), None) is None:
+        if not gathered.drafts and not any(constructed.examples.values()):
             raise NothingUsableError(f"the rows of the sources yield no example ({skipped.most_common()}).")
         for media, load in gathered.loaders.items():
             _add_media(writer, media, load)
-        for example in constructed.all:
-            for candidate in (example.right, example.donor):
-                _add_media(writer, Media(candidate.sha256, candidate.suffix), candidate.row.image)
         facts = _Facts()
-        last_checked = _last_checked(_drafts(gathered, constructed), options.seed)
-        for draft in _flagged(_drafts(gathered, constructed), last_checked, options.seed):
-            writer.add_row(draft.to_row())
-            facts.add(draft)
+        checked = _checked(_ids(gathered, usable, constructed), options.seed)
+        for draft, is_checked in zip(_drafts(gathered, constructed, writer), checked, strict=True):
+            row = draft.to_row()
+            row["strata"]["manual_check"] = "yes" if is_checked else "no"
+            writer.add_row(row)
+            facts.add(draft, row, is_checked=bool(is_checked))
         manifest = _manifest(options, constructed, facts)
         manifest["sources"] = _sources(usable_rows, _used(usable, constructed, facts.released), skipped.reasons)
         return writer.finish(manifest, replace=options.replace)
@@ -124,28 +122,35 @@ def _gather(sources: Sequence[tuple[str, str]], skipped: _Skipped) -> _Gathered:
     return gathered
 
 
-def _drafts(gathered: _Gathered, constructed: ConstructedExamples) -> Iterator[InstanceDraft]:
-    """Yield all instances, in the build's order."""
+def _drafts(gathered: _Gathered, constructed: ConstructedExamples, writer: BuildWriter) -> Iterator[InstanceDraft]:
+    """Yield all instances, in the build's order, after adding the images of their examples."""
     yield from gathered.drafts
     for example in constructed.all:
         right_image, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
+        _add_media(writer, right_image, example.right.row.image)
+        _add_media(writer, wrong_image, example.donor.row.image)
         yield from draft_instances(example, right_image, wrong_image)
 
 
-def _last_checked(drafts: Iterable[InstanceDraft], seed: int) -> int:
-    """Return the rank of the last instance that is flagged for manual checks, in the order of ranks; -1 if none is."""
+def _ids(gathered: _Gathered, usable: CandidateFile, constructed: ConstructedExamples) -> Iterator[str]:
+    """Yield the ids of all instances, in the build's order."""
+    for draft in gathered.drafts:
+        yield draft.id
+    for number in constructed.rights():
+        yield from instance_ids(usable[number].id)
+
+
+def _checked(ids: Iterable[str], seed: int) -> bytearray:
+    """Return a byte for each instance, which is 1 if it is flagged for manual checks: those of the lowest ranks."""
     order, count = HashOrder(), 0
-    for draft in drafts:
-        order.add(rank(seed, _MANUAL_CHECK, draft.id), 0)
-        count += 1
-    checked = round(_CHECKED * count)
-    return next((last for last, _ in islice(order, checked - 1, None)), -1) if checked else -1
-
-
-def _flagged(drafts: Iterable[InstanceDraft], last_checked: int, seed: int) -> Iterator[InstanceDraft]:
-    for draft in drafts:
-        checked = rank(seed, _MANUAL_CHECK, draft.id) <= last_checked
-        yield replace(draft, strata={**draft.strata, "manual_check": "yes" if checked else "no"})
+    for count, name in enumerate(ids, 1):
+        order.add(rank(seed, "manual check", name), count - 1)
+    flags, last = bytearray(count), -1
+    for place, (own_rank, number) in enumerate(order):
+        if place >= round(_CHECKED * count) and own_rank != last:  # equal ids are flagged alike
+            break
+        flags[number], last = 1, own_rank
+    return flags
 
 
 def _add_media(writer: BuildWriter, media: Media, load: Loader) -> None:
@@ -169,12 +174,12 @@ class _Facts:
         self._groups: defaultdict[str, array[int]] = defaultdict(lambda: array("Q"))
         self._group = ""
 
-    def add(self, draft: InstanceDraft) -> None:
-        """Count an instance."""
+    def add(self, draft: InstanceDraft, row: Mapping[str, Any], *, is_checked: bool) -> None:
+        """Count an instance with its row in the build."""
         self.conditions[draft.condition] += 1
-        self.checked += draft.strata["manual_check"] == "yes"
+        self.checked += is_checked
         if draft.strata["source"] == "released":
-            self.released.add((draft.id, digest(draft.to_row())))
+            self.released.add((draft.id, digest(row)))
         if draft.passage is not None and draft.condition in PAPER_CONDITIONS:
             self.passage_words[len(draft.passage.split())] += 1
         if draft.group != self._group:

@@ -102,6 +102,15 @@ def draft_instances(example: ConstructedExample, right: Media, wrong: Media) -> 
     return [*paper_drafts, *single_source_drafts(paper_drafts)]
 
 
+def instance_ids(example: str) -> Iterator[str]:
+    """Yield the ids of :func:`draft_instances` of the example with this id, in order."""
+    for condition in CORRECT_SOURCES:
+        yield f"{example}/{condition}"
+    for source in ("image", "text"):
+        for side in ("right", "wrong"):
+            yield f"{example}/{source}-only/{side}"
+
+
 def single_source_drafts(paper_drafts: Sequence[InstanceDraft]) -> Iterator[InstanceDraft]:
     """Yield each distinct image and passage of one example's drafts as a single-source draft.
 

@@ -277,7 +277,9 @@ class _Pairing:
         """Return the number of distinct answers and of distinct pictures in a pool."""
         members = self._members[pool[0] : sum(pool)]
         file = self._candidates
-        return count_distinct(file.answers[n] for n in members), count_distinct(file.pictures[n] for n in members)
+        return count_distinct(map(file.answers.__getitem__, members)), count_distinct(
+            map(file.pictures.__getitem__, members)
+        )
 
     def example(self, number: int) -> tuple[str, int, str] | str:
         """Return the contradicting value, the donor and the value's origin of an example, or the reason why there is none."""
