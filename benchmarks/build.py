@@ -192,6 +192,7 @@ class BuildWriter:
         self.skipped: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._folder = staging_folder(out)
         self._media = RecordFile()  # their names
+        self._known_media: set[int] = set()  # the first 128 bits of digests of their names
         self._rows = 0
         self._hash = hashlib.sha256()
         self._streams: list[IO[bytes]] = []
@@ -248,11 +249,12 @@ class BuildWriter:
         if not self.has_media(media):
             replace_file(self._folder, f"{_MEDIA}/{media.name}", data)
             self._media.append(media.name)
+            self._known_media.add(_media_key(media))
         return media
 
     def has_media(self, media: Media) -> bool:
         """Return whether :meth:`add_media` has stored this medium."""
-        return exists(self._folder, f"{_MEDIA}/{media.name}")
+        return _media_key(media) in self._known_media
 
     def add_row(self, row: Mapping[str, Any]) -> None:
         """Append one instance row."""
@@ -339,6 +341,10 @@ class BuildWriter:
         self._in_place = True
         with suppress(OSError):
             _remove(old)
+
+
+def _media_key(media: Media) -> int:
+    return int.from_bytes(hashlib.sha256(media.name.encode()).digest()[:16], "big")
 
 
 def _remove(path: Path) -> None:

@@ -31,6 +31,16 @@ class _StoredImage:
         return self.file.read_bytes(self.offset, self.size)
 
 
+@dataclass(frozen=True, slots=True)
+class _StoredPath:
+    """Loader of an image by the text of its path."""
+
+    path: str
+
+    def __call__(self) -> bytes:
+        return ImageFile(Path(self.path))()
+
+
 class RowFile:
     """Source rows in a temporary file, in order."""
 
@@ -65,7 +75,7 @@ class RowFile:
         return SourceRow(source, row, family, question, answer, self._decoded_image(image), tuple(options), *texts)
 
     def _encoded_image(self, load: Loader) -> list[Any]:
-        if isinstance(load, ImageFile):
+        if isinstance(load, ImageFile | _StoredPath):
             return ["file", str(load.path)]
         if isinstance(load, ImageBytes):
             return ["bytes", *self.records.add_bytes(load.data)]
@@ -77,7 +87,7 @@ class RowFile:
     def _decoded_image(self, image: Sequence[Any]) -> Loader:
         match image:
             case ["file", path]:
-                return ImageFile(Path(path))
+                return _StoredPath(path)
             case ["bytes", offset, size]:
                 return _StoredImage(self.records, offset, size)
             case _:
