@@ -202,12 +202,19 @@ class _Queue:
 def _by_subject(candidates: CandidateFile, seed: int) -> dict[ConflictType, dict[str, _Queue]]:
     """Return the queues of candidates by type and, in their order of turns, subject."""
     order = HashOrder()
+    queues: defaultdict[ConflictType, defaultdict[str, _Queue]] = defaultdict(lambda: defaultdict(_Queue))
+    all_queues: list[_Queue] = []
+    places: dict[int, int] = {}
+    queue_of = array("I")  # by candidate
     for number, candidate in enumerate(candidates):
         order.add(rank(seed, "choose", candidate.id), number)
-    queues: defaultdict[ConflictType, defaultdict[str, _Queue]] = defaultdict(lambda: defaultdict(_Queue))
+        queue = queues[candidate.type][candidate.row.subject if candidate.row.family == "mmmu" else ""]
+        if id(queue) not in places:
+            places[id(queue)] = len(all_queues)
+            all_queues.append(queue)
+        queue_of.append(places[id(queue)])
     for _, number in order:
-        candidate = candidates[number]
-        queues[candidate.type][candidate.row.subject if candidate.row.family == "mmmu" else ""].append(number)
+        all_queues[queue_of[number]].append(number)
     return {
         kind: {
             subject: by_subject[subject] for subject in sorted(by_subject, key=lambda s: rank_key(seed, "subject", s))
@@ -256,12 +263,14 @@ class _Pairing:
     def __init__(self, candidates: CandidateFile, seed: int) -> None:
         self._candidates, self._seed = candidates, seed
         order, memberships = HashOrder(), HashOrder()
+        pools, ends = array("Q"), array("Q")  # the hashes of each candidate's pools, and where they end
         for number, candidate in enumerate(candidates):
             order.add(rank(seed, "pool", candidate.id), number)
+            pools.extend(map(_pool_hash, {*_value_pools(candidate), *_image_pools(candidate)}))
+            ends.append(len(pools))
         for _, number in order:
-            candidate = candidates[number]
-            for key in {*_value_pools(candidate), *_image_pools(candidate)}:
-                memberships.add(_pool_hash(key), number)
+            for pool_hash in pools[ends[number - 1] if number else 0 : ends[number]]:
+                memberships.add(pool_hash, number)
         self._keys, self._members = array("Q"), array("I")
         for key_hash, number in memberships:
             self._keys.append(key_hash)
