@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +154,7 @@ def test_a_run_that_another_process_plans_meanwhile_is_found(
     (spec,) = load_spec(None, overrides).runs()
     choose = plan_module.chosen_instances
 
-    def after_the_other(*arguments: Any) -> Sequence[Instance]:
+    def after_the_other(*arguments: Any) -> Iterable[Instance]:
         monkeypatch.setattr(plan_module, "chosen_instances", choose)
         plan_run(workspace, check_spec(workspace, spec))
         return choose(*arguments)

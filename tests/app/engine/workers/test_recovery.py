@@ -43,7 +43,8 @@ def query(rashomon: Rashomon, sql: str) -> list[Any]:
 def instance(rashomon: Rashomon, ordinal: int) -> str:
     """The id of an instance of the run that will be made."""
     build = Build.open(rashomon.workspace / "benchmarks" / "cmc-bench")
-    chosen = select(CMCBench().instances(build, "paper"), limit=LIMIT, stratify_by=CMCBench.stratum, seed=0)
+    instances = list(CMCBench().instances(build, "paper"))
+    chosen = list(select(instances, limit=LIMIT, stratify_by=CMCBench.stratum, seed=0))
     return chosen[ordinal].id
 
 
