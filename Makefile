@@ -11,19 +11,26 @@ BIN := .venv/bin
 PIP := -m pip install --quiet --no-compile --disable-pip-version-check --prefer-binary
 # `make demo EDITABLE=` installs a copy, for folders where iCloud hides what an editable installation needs.
 EDITABLE ?= -e
-FAST := -n 2 --dist loadfile -m "not slow"
+# Three processes keep two cores busy while some tests wait for others' processes; tests/conftest.py orders the files.
+FAST := -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
+# Hundreds of processes import the same modules, and pytest rewrites the tests: whatever the shell says, compile them once.
+unexport PYTHONDONTWRITEBYTECODE
 # About a minute of tests of what depends most on the versions of Python and libraries.
 SMOKE := tests/benchmarks/media tests/benchmarks/rows tests/mlx_backends/core tests/app/store tests/app/doctor \
 	tests/app/system tests/tui/test_runs.py
 
-.PHONY: demo test test-smoke test-lowest test-all upstream lint docs slow mac pictures constraints clean
+.PHONY: demo test fast test-smoke test-lowest test-all upstream lint docs slow mac pictures constraints clean
 
 demo: .venv/installed
 	@$(BIN)/python app/system/requirements.py --installed
 	$(BIN)/rashomon --workspace .venv demo
 
-test: .venv/installed-test lint docs
+# Lint and documentation are checked beside the tests.
+test: .venv/installed-test
 	@$(BIN)/python app/system/requirements.py --installed
+	@$(MAKE) --no-print-directory -j2 fast lint docs
+
+fast: .venv/installed-test
 	$(BIN)/pytest $(FAST)
 
 # A minute of tests on every Python found, with the newest versions of all libraries.
@@ -74,7 +81,7 @@ slow: .venv/installed-test
 
 # Everything we ask of a Mac: doctor, demo, fast tests, a pilot of a model where one is cached, and a report to pass on.
 # `make mac MODEL=ID` takes another model for the pilot, `make mac SUITE=true` leaves out the tests.
-SUITE ?= $(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+SUITE ?= $(BIN)/pytest $(FAST)
 MODEL ?=
 mac: .venv/installed-test
 	@workspace=.venv/rashomon-demo/cmc-bench; outcome="[make mac]"; \

@@ -66,6 +66,20 @@ def rashomon(built: Path, tmp_path: Path) -> Rashomon:
     return Rashomon(tmp_path)
 
 
+LONGEST_FIRST = ("end_to_end", "assets", "mlx_backends", "tui", "app")
+"""Folders whose files take longest: `make test` begins with them, so that no process ends long after the others."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    tests = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        folder = item.path.relative_to(tests).parts[0]
+        return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=place)
+
+
 def pytest_unconfigure() -> None:
     shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)
 

@@ -170,7 +170,7 @@ def _no_frames() -> bytes:
 def _zip_bomb() -> bytes:
     out = io.BytesIO()
     with (
-        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as inside,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as inside,
         inside.open("arr_0.npy", "w", force_zip64=True) as member,
     ):
         np.lib.format.write_array_header_1_0(member, {"descr": "<f4", "fortran_order": False, "shape": (25_000_000, 3)})
