@@ -150,7 +150,7 @@ def test_interval_coverage_holds_for_any_judge(judge: str, seen: int) -> None:
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_interval_coverage_holds_in_a_small_simulation(judge: str) -> None:
-    _check(simulate(judge, seen=160, repetitions=60, resamples=300), judge, 0.85, 1)
+    _check(simulate(judge, seen=160, repetitions=60, resamples=150), judge, 0.85, 1)
 
 
 def _check(estimates: Mapping[str, Simulated], judge: str, least: float, most: float) -> None:

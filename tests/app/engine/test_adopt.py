@@ -142,7 +142,7 @@ def test_what_is_damaged_is_left_out_and_said(rashomon: Rashomon, damage: str) -
     with sqlite3.connect(folder / DATABASE) as connection:
         connection.execute(damage)
     connection.close()
-    done = rashomon.process("adopt", folder, "--yes", code=1)
+    done = rashomon.run("adopt", folder, "--yes", code=1)
     assert "left out" in done.stdout
     rashomon.run("show", "theirs", "--table", "main")
     with RunStore.open(rashomon.workspace / "runs" / "theirs") as store:

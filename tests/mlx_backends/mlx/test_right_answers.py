@@ -139,7 +139,7 @@ def test_remote_request_keeps_the_place_of_the_chart(
             monkeypatch.setenv(name, server.url)
         for name, value in KEYS.items():
             monkeypatch.setenv(name, value)
-        instances = charts.under("image-only", 8)
+        instances = charts.under("image-only", 5)
         terms = RemoteOptions(replies=tmp_path / "replies.sqlite", scope="test", concurrency=1)
         for _ in range(2):  # the second time from the response cache
             backend = load_backend(model.format(server.url), charts.path, remote=terms)
