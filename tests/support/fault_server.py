@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-from tests.support.trust import agree_to
+from tests.support.trust import agree_to, forget
 
 HTML = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 
@@ -112,6 +112,8 @@ class FaultServer:
     def __enter__(self) -> FaultServer:
         if self.agreed:
             agree_to(self.url)
+        else:
+            forget(self.url)
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
