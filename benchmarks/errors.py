@@ -25,6 +25,12 @@ class AnotherBuildError(SourceError):
     """A destination folder that already holds another build."""
 
 
+class TemporaryFolderError(SourceError):
+    """A temporary folder that is full or cannot be written; nothing was built."""
+
+    exit_code = 1
+
+
 class SpecError(RashomonError):
     """A run specification that names something unknown or contradicts itself."""
 

@@ -10,7 +10,7 @@ import weakref
 from array import array
 from typing import Any
 
-from benchmarks.errors import SourceError
+from benchmarks.errors import TemporaryFolderError
 
 _BUFFER = 1 << 20
 """The number of bytes that are collected before they are written."""
@@ -19,7 +19,8 @@ _BUFFER = 1 << 20
 class RecordFile:
     """JSON records and bytes in a temporary file, which is removed with this object. Memory holds 12 bytes a record.
 
-    Records may be read from several threads. Every method raises SourceError if the temporary folder is full.
+    Records may be read from several threads. Every method raises TemporaryFolderError if the temporary
+    folder cannot be written.
     """
 
     def __init__(self) -> None:
@@ -74,7 +75,8 @@ class RecordFile:
             raise _no_room(error) from error
 
 
-def _no_room(error: OSError) -> SourceError:
-    return SourceError(
-        f"cannot write a temporary file ({error.strerror}); free some space, or name a folder in the variable TMPDIR."
+def _no_room(error: OSError) -> TemporaryFolderError:
+    return TemporaryFolderError(
+        f"cannot write a temporary file ({error.strerror}); nothing was written. Free some space, or name a folder in the "
+        "variable TMPDIR."
     )
