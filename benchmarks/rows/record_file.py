@@ -19,8 +19,8 @@ _BUFFER = 1 << 20
 class RecordFile:
     """JSON records and bytes in a temporary file, which is removed with this object. Memory holds 12 bytes a record.
 
-    Records may be read from several threads. Every method raises TemporaryFolderError if the temporary
-    folder cannot be written.
+    Records may be read from several threads. Every method raises TemporaryFolderError if the temporary folder cannot be
+    written.
     """
 
     def __init__(self) -> None:
