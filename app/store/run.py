@@ -41,6 +41,7 @@ class Page:
     verdicts: Mapping[int, Sequence[Values]]
     bases: Mapping[int | None, Generation]
 
+
 _IMAGE = '"sha256":"'
 _SHOWN = (
     f"CASE instr(r.body, '{_IMAGE}') WHEN 0 THEN s.\"group\""

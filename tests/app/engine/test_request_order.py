@@ -77,7 +77,9 @@ def test_the_order_of_a_whole_run_shows_each_image_once(shown: list[int], only: 
         clusters = [shown[n] if shown[n] < len(IMAGES) else f"g{n // 3}" for n in asked]
         firsts = [cluster for cluster, _ in groupby(clusters)]
         assert len(firsts) == len(set(firsts))
-        assert firsts == sorted(firsts, key=lambda cluster: min(n for n, c in zip(asked, clusters, strict=True) if c == cluster))
+        assert firsts == sorted(
+            firsts, key=lambda cluster: min(n for n, c in zip(asked, clusters, strict=True) if c == cluster)
+        )
 
 
 def test_a_window_ends_with_an_image_unless_that_has_too_many_requests() -> None:
