@@ -310,5 +310,5 @@ def test_pytorch_refuses_a_process_that_has_mlx_vlm(tiny: Path, pictures: Pictur
     import mlx_vlm
 
     assert mlx_vlm
-    with pytest.raises(ModelError, match="of its own"):
+    with pytest.raises(ModelError):
         load_backend(f"cuda:{tiny}", pictures.path)
