@@ -24,7 +24,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class InstanceKind:
-    """What tables use of an instance, besides its example.
+    """The part of an instance that tables use, besides its example.
 
     Attributes:
         strata: Those of :attr:`Benchmark.table_strata`, and "source".
@@ -38,7 +38,7 @@ class InstanceKind:
 
 @dataclass(frozen=True, slots=True)
 class AnswerKind:
-    """What tables use of a record, besides its example. Records that agree in it are of one kind.
+    """The part of a record that tables use, besides its example. Records that agree in it are of one kind.
 
     Attributes:
         finish_reason: That of the answer; None if there is none yet.

@@ -68,7 +68,7 @@ class Backend(ABC):
 
     @property
     def reuse(self) -> Reuse | None:
-        """What sharing work has saved since :meth:`choose_mode`; None where nothing is shared."""
+        """Work saved by sharing since :meth:`choose_mode`; None where nothing is shared."""
         return None
 
     @abstractmethod

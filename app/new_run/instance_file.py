@@ -48,7 +48,7 @@ class InstanceFile(Sequence[Instance]):
 
 @dataclass(frozen=True)
 class InstanceSubset(Sequence[Instance]):
-    """Those of ``instances`` at ``places``, in order."""
+    """The instances at ``places`` of ``instances``, in that order."""
 
     instances: Sequence[Instance]
     places: array[int]

@@ -1,4 +1,4 @@
-"""What stored texts were parsed to, so that runs of one build parse each instance once."""
+"""Parsed values of stored texts, so that runs of one build parse each instance once."""
 
 from __future__ import annotations
 

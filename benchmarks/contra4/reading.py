@@ -1,4 +1,4 @@
-"""What Contra4's tables read in an answer and its references."""
+"""Reading of an answer and its references for Contra4's tables."""
 
 from __future__ import annotations
 

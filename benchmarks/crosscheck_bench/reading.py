@@ -1,4 +1,4 @@
-"""What CrossCheck-Bench's tables read in an answer, whatever the judge."""
+"""Reading of an answer for CrossCheck-Bench's tables, whatever the judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MMKC-Bench's tables read in an answer and in the model's own answer."""
+"""Reading of an answer and of the model's own answer for MMKC-Bench's tables."""
 
 from __future__ import annotations
 

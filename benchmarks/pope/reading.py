@@ -1,4 +1,4 @@
-"""What POPE's tables read in an answer and its references."""
+"""Reading of an answer and its references for POPE's tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user of mlx-vlm writes instead: a loop around its generation. Started by ``whole_process.py``."""
+"""The plain loop around mlx-vlm's generation that users write instead of Rashomon. Started by ``whole_process.py``."""
 
 import json
 import sys

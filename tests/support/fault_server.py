@@ -33,7 +33,7 @@ FAULTS = (
     "empty",
     "no-text",
 )
-"""Those that pass; the others that a ``fault`` function may give are in :meth:`_Handler._fault`."""
+"""Faults that pass; the others that a ``fault`` function may give are in :meth:`_Handler._fault`."""
 
 Speaks = Literal["openai", "anthropic", "gemini"]
 

@@ -67,7 +67,7 @@ GAPS: Mapping[tuple[str, str], str] = {
     ("gemma4", "transformers"): "no: benchmarks.errors.ModelError: gemma4: its weights for MLX cannot be loaded",
     ("phi3_v", "transformers"): "-: transformers has no implementation of phi3_v",
 }
-"""What a family is known not to do, as the beginning of the ability's result."""
+"""Known limits of a family, as the beginning of the ability's result."""
 
 SEEN = 1e-3
 """Least change of a logit, as a share of their standard deviation, that shows that a model saw another image."""
