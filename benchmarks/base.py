@@ -179,12 +179,12 @@ class Benchmark(ABC):
         raise SpecError(f"{self.name} has no training split.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LabelMetrics:
     """Figures that are made of counts of labels.
 
     Each of ``of`` is a function of an array of counts of shape (..., conditions, labels) and returns shape (...); counts
-    need not be whole numbers, and nan is undefined.
+    need not be whole numbers, and nan is undefined. Two of them are equal only if they are one object.
     """
 
     conditions: tuple[str, ...]

@@ -24,7 +24,7 @@ _CHUNK = 4 * 1024 * 1024
 """The number of bootstrap weights held at a time, 32 MiB."""
 
 _SHARED = 1024 * 1024
-"""The greatest number of bootstrap weights that is kept for the next table, 8 MiB."""
+"""The greatest number of bootstrap weights that is kept for the next table, 4 MiB."""
 
 
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Estimate:
@@ -136,8 +136,8 @@ def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:
     if groups < 2 or resamples < 1:
         return np.zeros((0, *cells))
     kinds, size = np.unique(counts.reshape(groups, -1), axis=0, return_counts=True)
-    if resamples * len(kinds) <= _SHARED:
-        totals = _shared_weights(size.tobytes(), resamples, seed) @ kinds.astype(np.float64)
+    if resamples * groups <= _SHARED:
+        totals: NDArray[np.float64] = _kind_weights(size, resamples, seed) @ kinds.astype(np.float64)
     else:
         random = np.random.default_rng(seed)
         chunk = max(1, _CHUNK // len(kinds))
@@ -148,20 +148,30 @@ def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:
     return totals.reshape(resamples, *cells)
 
 
-@lru_cache(maxsize=4)
-def _shared_weights(sizes: bytes, resamples: int, seed: int) -> NDArray[np.float64]:
-    """Return bootstrap weights of shape (resamples, kinds), for kinds of ``sizes``, an array of int64.
+def _kind_weights(size: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return bootstrap weights of shape (resamples, kinds), for kinds of ``size`` groups each."""
+    import numpy as np
 
-    They do not depend on the counts, so that all runs whose examples all differ, and all tables of one run with the same
-    counts, share a draw.
+    ends = np.cumsum(size)
+    sums = _summed_weights(int(ends[-1]), resamples, seed)
+    weights: NDArray[np.float64] = (sums[ends] - sums[ends - size]).T.astype(np.float64)
+    return weights
+
+
+@lru_cache(maxsize=8)
+def _summed_weights(groups: int, resamples: int, seed: int) -> NDArray[np.int32]:
+    """Return how often each resample draws one of the first groups, none to all; shape (groups + 1, resamples).
+
+    All tables with as many groups share this draw, whatever they count.
     """
     import numpy as np
 
-    size = np.frombuffer(sizes, dtype=np.int64)
-    groups = int(size.sum())
-    weights = np.random.default_rng(seed).multinomial(groups, size / groups, size=resamples).astype(np.float64)
-    weights.flags.writeable = False
-    return weights
+    drawn = np.random.default_rng(seed).integers(groups, size=(groups, resamples))
+    weights = np.bincount((drawn * resamples + np.arange(resamples)).ravel(), minlength=groups * resamples)
+    sums = np.zeros((groups + 1, resamples), dtype=np.int32)
+    np.cumsum(weights.reshape(groups, resamples), axis=0, out=sums[1:])
+    sums.flags.writeable = False
+    return sums
 
 
 def estimate(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _NORMAL = NormalDist()
 _SLACK = 1e-9
 """The tolerance below which two values are equal: sums in another order differ in their last bits."""
+
+_SHARED = 2**24
+"""The greatest number of coin tosses that is kept for the next pair of runs, 32 MiB."""
 
 
 def sign_flip_test(sums: Sequence[int]) -> float:
@@ -65,9 +69,29 @@ def permuted_totals(counts: Array, *, draws: int = 9_999, seed: int = 0) -> Arra
 
     groups, cells = counts.shape[0], counts.shape[2:]
     kinds, size = np.unique((counts[:, 1] - counts[:, 0]).reshape(groups, -1), axis=0, return_counts=True)
-    exchanged = np.random.default_rng(seed).binomial(size, 0.5, size=(draws, len(size))).astype(float) @ kinds
+    if draws * groups <= _SHARED:
+        ends, heads = np.cumsum(size), _summed_heads(groups, draws, seed)
+        exchanged_groups = (heads[ends] - heads[ends - size]).T
+    else:
+        exchanged_groups = np.random.default_rng(seed).binomial(size, 0.5, size=(draws, len(size)))
+    exchanged = exchanged_groups.astype(float) @ kinds
     totals = counts.sum(0, dtype=float).reshape(2, -1)
     return np.stack([totals[0] + exchanged, totals[1] - exchanged], 1).reshape(draws, 2, *cells)
+
+
+@lru_cache(maxsize=2)
+def _summed_heads(groups: int, draws: int, seed: int) -> NDArray[np.int16]:
+    """Return in each draw the number of heads of the first coins, none to all; shape (groups + 1, draws).
+
+    All pairs of runs with as many groups share this draw.
+    """
+    import numpy as np
+
+    coins = np.random.default_rng(seed).integers(2, size=(groups, draws), dtype=np.int8)
+    sums = np.zeros((groups + 1, draws), dtype=np.int16)
+    np.cumsum(coins, axis=0, out=sums[1:])
+    sums.flags.writeable = False
+    return sums
 
 
 def permutation_test(counts: Array, permuted: Array, metric: Callable[[Array], Array]) -> float | None:
@@ -153,6 +177,7 @@ def share_difference(sums: Array, sizes: Array) -> Difference | None:
     return Difference(total / pairs, centre, error, groups)
 
 
+@lru_cache(maxsize=256)
 def share_labels(metric: Callable[[Any], Any], metrics: LabelMetrics) -> NDArray[np.bool_] | None:
     """Return the labels that a metric counts as hits, shape (conditions, labels), if it is a share of all answers.
 
@@ -176,6 +201,7 @@ def share_labels(metric: Callable[[Any], Any], metrics: LabelMetrics) -> NDArray
     return hits if np.allclose(np.asarray(metric(trials)), shares, atol=_SLACK, rtol=0) else None
 
 
+@lru_cache(maxsize=256)
 def contributing_labels(metric: Callable[[Any], Any], metrics: LabelMetrics) -> NDArray[np.bool_]:
     """Return the labels whose counts change a metric, shape (conditions, labels), inferred as in :func:`share_labels`."""
     import numpy as np
