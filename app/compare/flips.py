@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.compare.pairs import Array, RunPair
 from app.compare.run_view import RunViews
+from benchmarks.answers import number_groups
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.stats.intervals import cohen_kappa, estimate, resample
@@ -68,19 +69,18 @@ def flipped_table(pairs: Sequence[RunPair], cells: Sequence[tuple[str, str]] = (
 
 def changes_table(pairs: Sequence[RunPair], views: RunViews) -> Table:
     """Return each run's agreement with its baseline, and its right and wrong turns, with a row for each condition."""
+    benchmark = views.benchmark
+    correct = np.array(
+        [[benchmark.correct(name, label) for label in benchmark.labels] for name in benchmark.conditions]
+    )
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for pair in pairs:
-        by_condition: defaultdict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
-        for instance in pair.shared:
-            first, second = pair.first.answers[instance], pair.second.answers[instance]
-            by_condition[first.condition].append((first.condition, first.group, first.outcome, second.outcome))
-        by_used_condition = {name: by_condition[name] for name in views.benchmark.conditions if name in by_condition}
+        coded = _coded(pair, benchmark)
+        by_condition = {name: coded[coded[:, 0] == place] for place, name in enumerate(benchmark.conditions)}
+        by_used_condition = {name: of_condition for name, of_condition in by_condition.items() if len(of_condition)}
         if len(by_used_condition) > 1:
-            all_outcomes = [outcomes for of_condition in by_used_condition.values() for outcomes in of_condition]
-            rows.append(_change(pair, _ALL, all_outcomes, views.benchmark))
-        rows += [
-            _change(pair, condition, outcomes, views.benchmark) for condition, outcomes in by_used_condition.items()
-        ]
+            rows.append(_change(pair, _ALL, coded, correct))
+        rows += [_change(pair, name, of_condition, correct) for name, of_condition in by_used_condition.items()]
     columns = ("shared", "both labelled", "same label", "kappa", "right to wrong", "wrong to right")
     notes = (
         "same label: the share of the answers labelled in both runs; kappa: Cohen's, agreement beyond chance. Intervals: 95%, "
@@ -89,25 +89,34 @@ def changes_table(pairs: Sequence[RunPair], views: RunViews) -> Table:
     return Table("changes", "Agreement of the runs' labels", columns, tuple(rows), notes)
 
 
-def _change(
-    pair: RunPair, row: str, outcomes: Sequence[tuple[str, str, str, str]], benchmark: Benchmark
-) -> tuple[str, tuple[Cell, ...]]:
-    """Return the row named ``row``; ``outcomes`` holds (condition, group, outcome before, outcome after)."""
-    code = {label: i for i, label in enumerate(benchmark.labels)}
+def _coded(pair: RunPair, benchmark: Benchmark) -> NDArray[np.int64]:
+    """Return condition, group, label before and label after of each shared instance, -1 for no label; shape (instances, 4)."""
+    conditions = {name: place for place, name in enumerate(benchmark.conditions)}
+    codes = {label: code for code, label in enumerate(benchmark.labels)}
     groups: dict[str, int] = {}
-    coded_pairs = []
-    worse = better = 0
-    for condition, group, was, now in outcomes:
-        if was in code and now in code:
-            coded_pairs.append((groups.setdefault(group, len(groups)), code[was], code[now]))
-            right = benchmark.correct(condition, was), benchmark.correct(condition, now)
-            worse += right == (True, False)
-            better += right == (False, True)
-    counts = np.zeros((len(groups), len(code), len(code)))
-    if coded_pairs:
-        np.add.at(counts, tuple(np.array(coded_pairs).T), 1)
+    rows = []
+    for instance in pair.shared:
+        first, second = pair.first.answers[instance], pair.second.answers[instance]
+        if first.condition in conditions:
+            group = groups.setdefault(first.group, len(groups))
+            labels = codes.get(first.outcome, -1), codes.get(second.outcome, -1)
+            rows.append((conditions[first.condition], group, *labels))
+    return np.array(rows, dtype=np.int64).reshape(-1, 4)
+
+
+def _change(
+    pair: RunPair, row: str, coded: NDArray[np.int64], correct: NDArray[np.bool_]
+) -> tuple[str, tuple[Cell, ...]]:
+    """Return the row named ``row`` for instances :func:`_coded`; ``correct`` has shape (conditions, labels)."""
+    labelled = coded[(coded[:, 2:] >= 0).all(1)]
+    condition, group, was, now = labelled.T
+    was_right, is_right = correct[condition, was], correct[condition, now]
+    count, groups = number_groups(group)
+    counts = np.zeros((count, correct.shape[1], correct.shape[1]))
+    np.add.at(counts, (groups, was, now), 1)
     agreement, kappa = _agreement(counts, pair)
-    return f"{pair.second.label} / {row}", (len(outcomes), len(coded_pairs), agreement, kappa, worse, better)
+    worse, better = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())
+    return f"{pair.second.label} / {row}", (len(coded), len(labelled), agreement, kappa, worse, better)
 
 
 def _agreement(counts: Array, pair: RunPair) -> tuple[Estimate, Estimate]:

@@ -5,30 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.report.imported import known_identity, known_spec
 from app.report.judge_selection import present_judges, resolve_judge, resolve_panel
 from app.report.tables import run_labels, shared_benchmark
-from app.store.answers import KnownInstance, StepUsage, read_answers
+from app.store.answers import KnownInstance, StepUsage, read_answers, runs_per_share
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.workspace import read_summary
+from app.system.parallel import map_shares
 from benchmarks.answers import AnswerKind
 from benchmarks.base import Benchmark, LabelMetrics
 from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Instance, Record, digest, part_to_json
-from judges.panel import panel_judge
+from judges.panel import Panel, panel_judge
 from mlx_backends.policy import PREFIX
 
 _EXCERPT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledAnswer:
+class LabelledAnswer(NamedTuple):
     """A run's answer to one instance.
 
     ``outcome`` is the label, or why there is none. ``prompt`` is a digest of the prompt and its media.
@@ -134,9 +135,9 @@ def load_views(folders: Sequence[Path], *, judge: str | None = None) -> RunViews
             raise SpecError(
                 f"{judge} gives several labels to an answer, and a comparison needs one; use majority or all."
             )
-        add_verdict = None if panel is None else panel_judge(panel, ids, benchmark.labels)
-        reader = _ViewReader(benchmark, judge_id, add_verdict)
-        runs = [reader.view(store, label) for store, label in zip(stores, run_labels(stores), strict=True)]
+        read = partial(_read_views, benchmark.name, judge_id, panel, ids)
+        labelled = [(store.folder, label) for store, label in zip(stores, run_labels(stores), strict=True)]
+        runs = map_shares(read, labelled, runs_per_share(stores))
         return RunViews(benchmark, judge_id, tuple(runs), int(stores[0].meta("spec")["seed"]))
     finally:
         for store in stores:
@@ -173,6 +174,19 @@ def label_metrics_of(benchmark: Benchmark) -> LabelMetrics:
         for i, condition in enumerate(benchmark.conditions)
     }
     return LabelMetrics(benchmark.conditions, benchmark.labels, accuracies)
+
+
+def _read_views(
+    benchmark_name: str, judge: str, panel: Panel | None, ids: Sequence[str], runs: Sequence[tuple[Path, str]]
+) -> list[RunView]:
+    """Return the views of runs, given by folder and label."""
+    benchmark = get_benchmark(benchmark_name)
+    reader = _ViewReader(benchmark, judge, None if panel is None else panel_judge(panel, ids, benchmark.labels))
+    views = []
+    for folder, label in runs:
+        with RunStore.read(folder) as store:
+            views.append(reader.view(store, label))
+    return views
 
 
 class _ViewReader:
@@ -245,16 +259,19 @@ class _CostSum:
         if not steps or steps[-1].finish_reason == "error":
             return
         self._answers += 1
-        if any(step.decode_s is not None for step in steps):
-            self._timed += 1
-            self._seconds += sum((step.prefill_s or 0) + (step.decode_s or 0) for step in steps)
-        for step in steps:
-            if step.decode_s and step.completion_tokens:
+        seconds, is_timed = 0.0, False
+        for _, completion_tokens, prefill_s, decode_s, peak_memory in steps:
+            seconds += (prefill_s or 0) + (decode_s or 0)
+            is_timed = is_timed or decode_s is not None
+            if decode_s and completion_tokens:
                 # Where the engine reports the prefill time, that includes the first token.
-                self._decode_s += step.decode_s
-                self._decoded += step.completion_tokens - (step.prefill_s is not None)
-            if step.peak_memory is not None:
-                self._peak = max(self._peak or 0, step.peak_memory)
+                self._decode_s += decode_s
+                self._decoded += completion_tokens - (prefill_s is not None)
+            if peak_memory is not None:
+                self._peak = max(self._peak or 0, peak_memory)
+        if is_timed:
+            self._timed += 1
+            self._seconds += seconds
 
     def total(self) -> RunCost:
         """Return the cost."""

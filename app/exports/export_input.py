@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,7 +26,16 @@ from benchmarks.failure_table import OUTCOMES
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Instance, Media, Outcome, Record, Table
 
-Files = dict[str, str | bytes | Iterable[str]]
+
+@dataclass(frozen=True)
+class RecordLines:
+    """The content of a file of a run's records: ``lines`` returns it in pieces, from the records. Both are picklable."""
+
+    records: RunRecords
+    lines: Callable[[Iterable[Record]], Iterable[str]]
+
+
+Files = dict[str, str | bytes | Iterable[str] | RecordLines]
 """The files of an export: the path below its folder, with slashes, to the content; what is long comes in pieces."""
 
 
@@ -37,9 +46,8 @@ class RunRecords:
         parsed: Instances that were parsed for other runs; None to hold none.
     """
 
-    def __init__(self, store: RunStore, judge: str | None, count: int, parsed: ParsedTexts[Instance] | None) -> None:
-        self._folder, self._count, self._parsed = store.folder, count, parsed
-        self._add_verdict = panel_verdicts(store, judge)
+    def __init__(self, folder: Path, judge: str | None, count: int, parsed: ParsedTexts[Instance] | None) -> None:
+        self._folder, self._judge, self._count, self._parsed = folder, judge, count, parsed
 
     def __len__(self) -> int:
         return self._count
@@ -47,7 +55,8 @@ class RunRecords:
     def __iter__(self) -> Iterator[Record]:
         with RunStore.read(self._folder) as store:
             store.parsed_instances = self._parsed
-            yield from store.records() if self._add_verdict is None else map(self._add_verdict, store.records())
+            add_verdict = panel_verdicts(store, self._judge)
+            yield from store.records() if add_verdict is None else map(add_verdict, store.records())
 
 
 @dataclass(frozen=True)
@@ -201,13 +210,13 @@ def load_runs(
                 store.engines(),
                 store.meta("created"),
                 judge_id,
-                RunRecords(store, judge, len(inputs.runs[label]), parsed),
+                RunRecords(folder, judge, len(inputs.runs[label]), parsed),
                 inputs.runs[label].count(lambda kind: kind.outcome(judge_id)),
                 workspace.build_of(store),
                 ExcludedInstances.load(store),
                 max((progress.peak_memory for progress in store.progress()), default=0),
             )
-            for name, label, store in zip(names, labels, stores, strict=True)
+            for name, label, folder, store in zip(names, labels, folders, stores, strict=True)
         ]
     finally:
         for store in stores:

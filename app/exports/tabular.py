@@ -6,22 +6,25 @@ import csv
 import io
 import json
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from tempfile import TemporaryFile
 from typing import Any
 
-from app.exports.export_input import Export, ExportedRun, Files
+from app.exports.export_input import Export, ExportedRun, Files, RecordLines
 from app.report.render import cell_text, to_csv, to_json, to_markdown
 from app.report.samples import sample_to_json, sample_to_row
 from app.text.escape import spreadsheet_cell
-from benchmarks.vocabulary import Cell, Estimate, Table, canonical_json
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Cell, Estimate, Record, Table, canonical_json
 
 
 def to_csv_files(export: Export) -> Files:
     """Return ``NAME.csv`` for each table, ``runs.csv``, and ``samples.csv`` for each run."""
     files: Files = {f"{table.name}.csv": to_csv(table) for table in (*export.tables, export.runs_table())}
     for prefix, run in export.prefixed():
-        files[f"{prefix}samples.csv"] = _samples_csv(run, canonical=export.options.canonical)
+        lines = partial(_samples_csv, judge=run.judge, canonical=export.options.canonical)
+        files[f"{prefix}samples.csv"] = RecordLines(run.records, lines)
     return files
 
 
@@ -36,15 +39,15 @@ def to_json_files(export: Export) -> Files:
     results = {"runs": runs, "tables": [to_json(table) for table in export.tables]}
     files: Files = {"results.json": json.dumps(results, indent=2, sort_keys=True, ensure_ascii=False) + "\n"}
     for prefix, run in export.prefixed():
-        files[f"{prefix}samples.jsonl"] = _samples_jsonl(export, run)
+        lines = partial(_samples_jsonl, benchmark=export.benchmark.name, canonical=export.options.canonical)
+        files[f"{prefix}samples.jsonl"] = RecordLines(run.records, lines)
     return files
 
 
-def _samples_jsonl(export: Export, run: ExportedRun) -> Iterator[str]:
-    for record in run.records:
-        remarks = export.benchmark.remarks(record)
-        row = sample_to_json(record, canonical=export.options.canonical, remarks=remarks)
-        yield json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n"
+def _samples_jsonl(records: Iterable[Record], *, benchmark: str, canonical: bool) -> Iterator[str]:
+    remarks, encode = get_benchmark(benchmark).remarks, json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
+    for record in records:
+        yield encode(sample_to_json(record, canonical=canonical, remarks=remarks(record))) + "\n"
 
 
 def to_parquet_files(export: Export) -> Files:
@@ -85,7 +88,7 @@ def run_to_json(run: ExportedRun, *, canonical: bool) -> dict[str, Any]:
     return description
 
 
-def _samples_csv(run: ExportedRun, *, canonical: bool) -> Iterator[str]:
+def _samples_csv(records: Iterable[Record], *, judge: str, canonical: bool) -> Iterator[str]:
     """Yield the header and a line for each record.
 
     Which columns there are is known after the last record. Until then the lines are in a temporary file, each with the columns
@@ -96,8 +99,8 @@ def _samples_csv(run: ExportedRun, *, canonical: bool) -> Iterator[str]:
     line = io.StringIO()
     writer = csv.writer(line, lineterminator="\n")
     with TemporaryFile("w+", encoding="utf-8", errors="surrogatepass", newline="") as lines:
-        for record in run.records:
-            row = sample_to_row(record, run.judge, canonical=canonical)
+        for record in records:
+            row = sample_to_row(record, judge, canonical=canonical)
             columns.update(dict.fromkeys(row))
             values = (row.get(column) for column in columns)
             writer.writerow([spreadsheet_cell(v) if isinstance(v, str) else v for v in values])

@@ -18,8 +18,7 @@ from app.report.judge_selection import (
     resolve_panel,
 )
 from app.report.published import published_rows
-from app.store.answers import KnownInstance, read_answers
-from app.store.parsed_texts import ParsedTexts
+from app.store.answers import read_runs
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason
 from benchmarks.answers import Answers
@@ -95,8 +94,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
         judge_id = resolve_judge(stores, judge)
         judges, measures = present_judges(stores), reference_judges(stores)
         by_label = dict(zip(run_labels(stores), stores, strict=True))
-        known = ParsedTexts[KnownInstance]() if len(stores) > 1 else None
-        runs = {label: read_answers(store, benchmark, known) for label, store in by_label.items()}
+        runs = dict(zip(by_label, read_runs(stores, benchmark), strict=True))
         seed = int(stores[0].meta("spec")["seed"])
         people = [person for person in judges if person.startswith(HUMAN)]
         labelled_samples = {person: drawn_samples(by_label, person) for person in people}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +13,10 @@ from app.store.database import Values
 from app.store.integrity import stored_values
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
+from app.system.parallel import map_shares
 from benchmarks.answers import AnswerColumns, AnswerKind, Answers, InstanceKind, instance_kind
 from benchmarks.base import Benchmark
+from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Instance, Record, Verdict
 
@@ -38,6 +41,31 @@ class StepUsage(NamedTuple):
 
 Visit = Callable[[str, Instance, Sequence[StepUsage]], None]
 """A function that receives each instance: its stored text, what that was parsed to, and the steps of its answer."""
+
+
+_SHARE = 10_000
+"""The number of answers that is worth another process, which takes as long to start."""
+
+
+def read_runs(stores: Sequence[RunStore], benchmark: Benchmark) -> list[Answers]:
+    """Return :func:`read_answers` of each run; several processes read many answers."""
+    return map_shares(partial(_read_share, benchmark.name), [store.folder for store in stores], runs_per_share(stores))
+
+
+def runs_per_share(stores: Sequence[RunStore]) -> int:
+    """Return the least number of runs that are worth a process of their own."""
+    answers = sum(progress.total for store in stores for progress in store.progress())
+    return max(1, ceil(len(stores) * _SHARE / max(1, answers)))
+
+
+def _read_share(benchmark_name: str, folders: Sequence[Path]) -> list[Answers]:
+    benchmark = get_benchmark(benchmark_name)
+    known = ParsedTexts[KnownInstance]() if len(folders) > 1 else None
+    runs = []
+    for folder in folders:
+        with RunStore.read(folder) as store:
+            runs.append(read_answers(store, benchmark, known))
+    return runs
 
 
 def read_answers(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 _T = TypeVar("_T")
 
@@ -16,6 +16,9 @@ class ParsedTexts(Generic[_T]):
     def __init__(self) -> None:
         self._values: dict[str, _T] = {}
         self._length = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ParsedTexts, ()  # in another process, parsing is faster than unpickling
 
     def get(self, text: str) -> _T | None:
         """Return the value of ``text``, or None."""

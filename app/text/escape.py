@@ -65,6 +65,8 @@ def clean(text: str, *, newlines: bool = False) -> str:
 
 
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
+_NOT_HARMLESS = re.compile(rf"{_NOT_PLAIN.pattern}|[=+\-@;|]")
+"""What a cell lacks that stays as it is; most cells do."""
 
 
 def _visible(character: str, newlines: bool) -> str:
@@ -84,6 +86,8 @@ def spreadsheet_cell(text: str) -> str:
     See :func:`benchmarks.rows.spreadsheet_formulas.guard_formulas`. Control characters become visible escapes; newlines inside a
     cell stay.
     """
+    if not _NOT_HARMLESS.search(text):
+        return text
     return ("'" if text.startswith(("\t", "\r")) else "") + guard_formulas(clean(text, newlines=True))
 
 

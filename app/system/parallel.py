@@ -1,0 +1,100 @@
+"""Work divided among processes, for commands that read many runs."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from threading import Thread
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+_SECONDS = 2.0
+"""The time for a process to end after an interrupt."""
+
+_MOST = 8
+"""The most processes: more of them would wait for the disk."""
+
+
+def map_shares(function: Callable[[Sequence[_T]], Sequence[_R]], items: Sequence[_T], least: int = 2) -> list[_R]:
+    """Return ``function(items)``, a result for each item, computed in shares of at least ``least`` items by several processes.
+
+    ``function``, items and results must be picklable. This process computes the first share, and again each one that another
+    process did not finish, so that errors are raised here.
+    """
+    count = max(1, min(_cores(), _MOST, len(items) // max(1, least)))
+    shares = [items[start::count] for start in range(count)]
+    with ExitStack() as stack:
+        helpers = [stack.enter_context(_Helper(function, share)) for share in shares[1:]]
+        results = [function(shares[0])]
+        for share, helper in zip(shares[1:], helpers, strict=True):
+            result = helper.result()
+            results.append(function(share) if result is None else result)
+    return [results[place % count][place // count] for place in range(len(items))]
+
+
+class _Helper:
+    """A process that computes one share. If this process is killed, it ends when it has computed it."""
+
+    def __init__(self, function: Callable[[Any], Any], share: Any) -> None:
+        self._task = pickle.dumps((function, share))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output = b""
+
+    def __enter__(self) -> _Helper:
+        with suppress(OSError, ValueError):  # without the process, this one computes the share
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                process_group=0,  # Ctrl-C is for this process, which ends the others
+            )
+            self._thread = Thread(target=self._communicate, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)  # which lets it delete what it has half written
+            self._thread.join(_SECONDS)
+            self._process.kill()
+            self._thread.join()
+
+    def result(self) -> Any | None:
+        """Return the results of the share, or None if the process did not finish it."""
+        if self._process is None:
+            return None
+        self._thread.join()
+        if self._process.returncode != 0:
+            return None
+        return pickle.loads(self._output)  # noqa: S301 - from our own process
+
+    def _communicate(self) -> None:
+        assert self._process is not None
+        with self._process, suppress(OSError, ValueError):
+            self._output = self._process.communicate(self._task)[0]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _main() -> None:
+    """Compute the share from the standard input, and write its results to the standard output."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    function, share = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
+    results = pickle.dumps(function(share))
+    sys.stdout.buffer.write(results)
+    sys.stdout.buffer.flush()
+    os._exit(0)  # nothing is left to do
+
+
+if __name__ == "__main__":
+    _main()
