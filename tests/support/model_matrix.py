@@ -17,6 +17,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -256,6 +257,8 @@ class Subject:
         from tests.support import text_reference
         from tests.support.in_torch import in_torch
 
+        if find_spec("torch") is None:
+            return "-: PyTorch is not installed"
         if self.family in text_reference.FAMILIES:
             return self._text_in_transformers()
         requests = [request for request in self.mixed if self.expected[request.id].tokens][:6]
