@@ -73,10 +73,12 @@ def changes_table(pairs: Sequence[RunPair], views: RunViews) -> Table:
     correct = np.array(
         [[benchmark.correct(name, label) for label in benchmark.labels] for name in benchmark.conditions]
     )
+    codes = {label: code for code, label in enumerate(benchmark.labels)}
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for pair in pairs:
-        coded = _coded(pair, benchmark)
-        by_condition = {name: coded[coded[:, 0] == place] for place, name in enumerate(benchmark.conditions)}
+        coded = pair.shared_codes(benchmark.conditions, codes)
+        coded = coded[coded[:, 1] >= 0]
+        by_condition = {name: coded[coded[:, 1] == place] for place, name in enumerate(benchmark.conditions)}
         by_used_condition = {name: of_condition for name, of_condition in by_condition.items() if len(of_condition)}
         if len(by_used_condition) > 1:
             rows.append(_change(pair, _ALL, coded, correct))
@@ -89,27 +91,12 @@ def changes_table(pairs: Sequence[RunPair], views: RunViews) -> Table:
     return Table("changes", "Agreement of the runs' labels", columns, tuple(rows), notes)
 
 
-def _coded(pair: RunPair, benchmark: Benchmark) -> NDArray[np.int64]:
-    """Return condition, group, label before and label after of each shared instance, -1 for no label; shape (instances, 4)."""
-    conditions = {name: place for place, name in enumerate(benchmark.conditions)}
-    codes = {label: code for code, label in enumerate(benchmark.labels)}
-    groups: dict[str, int] = {}
-    rows = []
-    for instance in pair.shared:
-        first, second = pair.first.answers[instance], pair.second.answers[instance]
-        if first.condition in conditions:
-            group = groups.setdefault(first.group, len(groups))
-            labels = codes.get(first.outcome, -1), codes.get(second.outcome, -1)
-            rows.append((conditions[first.condition], group, *labels))
-    return np.array(rows, dtype=np.int64).reshape(-1, 4)
-
-
 def _change(
     pair: RunPair, row: str, coded: NDArray[np.int64], correct: NDArray[np.bool_]
 ) -> tuple[str, tuple[Cell, ...]]:
-    """Return the row named ``row`` for instances :func:`_coded`; ``correct`` has shape (conditions, labels)."""
+    """Return the row named ``row`` for ``coded``, rows of :meth:`RunPair.shared_codes`; ``correct``: (conditions, labels)."""
     labelled = coded[(coded[:, 2:] >= 0).all(1)]
-    condition, group, was, now = labelled.T
+    group, condition, was, now = labelled.T
     was_right, is_right = correct[condition, was], correct[condition, now]
     count, groups = number_groups(group)
     counts = np.zeros((count, correct.shape[1], correct.shape[1]))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.compare.run_view import RunView
+from benchmarks.answers import number_groups
 from benchmarks.base import LabelMetrics
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.stats.paired_tests import (
@@ -64,19 +65,25 @@ class RunPair:
         """The ids of the instances that both runs have, in the first one's order."""
         return [instance for instance in self.first.answers if instance in self.second.answers]
 
+    def shared_codes(self, conditions: Sequence[str], labels: Mapping[str, int]) -> NDArray[np.int64]:
+        """Return group, condition, first and second label of each shared instance as numbers; shape (instances, 4).
+
+        The condition is its index in ``conditions``; ``labels`` has the codes of the labels. What neither has is -1.
+        """
+        first, second = self.first.coded, self.second.coded
+        here = np.array([first.place[instance] for instance in self.shared], dtype=np.int64)
+        there = np.array([second.place[instance] for instance in self.shared], dtype=np.int64)
+        condition = first.condition_codes({name: number for number, name in enumerate(conditions)})
+        before, after = first.outcome_codes(labels)[here], second.outcome_codes(labels)[there]
+        return np.stack([first.group[here], condition[here], before, after], axis=1)
+
     @cached_property
     def coded(self) -> NDArray[np.int64]:
         """Group, condition, first and second label of each instance labelled in both; shape (instances, 4)."""
-        codes = label_codes(self.label_metrics)
-        places = {condition: i for i, condition in enumerate(self.label_metrics.conditions)}
-        groups: dict[str, int] = {}
-        rows = []
-        for instance in self.shared:
-            first, second = self.first.answers[instance], self.second.answers[instance]
-            if first.outcome in codes and second.outcome in codes and first.condition in places:
-                group = groups.setdefault(first.group, len(groups))
-                rows.append((group, places[first.condition], codes[first.outcome], codes[second.outcome]))
-        return np.array(rows, dtype=np.int64).reshape(-1, 4)
+        codes = self.shared_codes(self.label_metrics.conditions, label_codes(self.label_metrics))
+        codes = codes[(codes >= 0).all(1)]
+        codes[:, 0] = number_groups(codes[:, 0])[1]
+        return codes
 
     @cached_property
     def counts(self) -> Array:
@@ -171,17 +178,14 @@ def label_codes(metrics: LabelMetrics) -> Mapping[str, int]:
 
 def label_counts(run: RunView, metrics: LabelMetrics) -> Array:
     """Return a run's label counts of shape (groups, conditions, labels), with every group that has any label."""
-    codes, places = label_codes(metrics), {condition: i for i, condition in enumerate(metrics.conditions)}
-    groups: dict[str, int] = {}
-    rows = []
-    for answer in run.answers.values():
-        if answer.outcome in codes:
-            group = groups.setdefault(answer.group, len(groups))
-            if answer.condition in places:
-                rows.append((group, places[answer.condition], codes[answer.outcome]))
-    counts = np.zeros((len(groups), len(places), len(metrics.labels)))
-    if rows:
-        np.add.at(counts, tuple(np.array(rows).T), 1)
+    coded = run.coded
+    condition = coded.condition_codes({name: number for number, name in enumerate(metrics.conditions)})
+    label = coded.outcome_codes(label_codes(metrics))
+    labelled = label >= 0
+    count, groups = number_groups(coded.group[labelled])
+    counts = np.zeros((count, len(metrics.conditions), len(metrics.labels)))
+    counted = condition[labelled] >= 0
+    np.add.at(counts, (groups[counted], condition[labelled][counted], label[labelled][counted]), 1)
     return counts
 
 

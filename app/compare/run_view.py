@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.report.imported import known_identity, known_spec
 from app.report.judge_selection import present_judges, resolve_judge, resolve_panel
@@ -26,6 +26,10 @@ from benchmarks.vocabulary import Instance, Record, digest, part_to_json
 from judges.panel import Panel, panel_judge
 from mlx_backends.policy import PREFIX
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _EXCERPT = 200
 
 
@@ -41,6 +45,60 @@ class LabelledAnswer(NamedTuple):
     prompt: str
     single_source: str = ""
     """The modality of the only source, where the prompt has a single one: see :meth:`Benchmark.single_source`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodedAnswers:
+    """A run's answers as numbers.
+
+    Attributes:
+        place: The place of each instance, by its id.
+        condition, outcome: The index in ``conditions`` and ``outcomes`` of each answer's, shape (answers,).
+        group: The number of each answer's example, shape (answers,).
+    """
+
+    place: Mapping[str, int]
+    conditions: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    condition: NDArray[np.int64]
+    outcome: NDArray[np.int64]
+    group: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, answers: Mapping[str, LabelledAnswer]) -> CodedAnswers:
+        """Return ``answers`` as numbers."""
+        import numpy as np
+
+        codes: tuple[dict[str, int], ...] = ({}, {}, {})
+        columns = [
+            np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
+            for known, names in zip(
+                codes,
+                (
+                    [answer.condition for answer in answers.values()],
+                    [answer.outcome for answer in answers.values()],
+                    [answer.group for answer in answers.values()],
+                ),
+                strict=True,
+            )
+        ]
+        place = {instance: number for number, instance in enumerate(answers)}
+        return cls(place, tuple(codes[0]), tuple(codes[1]), *columns)
+
+    def condition_codes(self, codes: Mapping[str, int]) -> NDArray[np.int64]:
+        """Return the code of each answer's condition, -1 for one without; shape (answers,)."""
+        return _recoded(self.conditions, self.condition, codes)
+
+    def outcome_codes(self, codes: Mapping[str, int]) -> NDArray[np.int64]:
+        """Return the code of each answer's outcome, -1 for one without; shape (answers,)."""
+        return _recoded(self.outcomes, self.outcome, codes)
+
+
+def _recoded(names: Sequence[str], numbers: NDArray[np.int64], codes: Mapping[str, int]) -> NDArray[np.int64]:
+    import numpy as np
+
+    recoded: NDArray[np.int64] = np.array([codes.get(name, -1) for name in names], dtype=np.int64)[numbers]
+    return recoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +121,7 @@ class RunCost:
         return self.decoded / self.decode_s if self.decode_s else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunView:
     """One run: its answers by instance id, its identity, and the engines that answered, the latest last."""
 
@@ -80,6 +138,11 @@ class RunView:
     remarks: tuple[str, ...] = ()
     read: Callable[[Sequence[int]], Iterator[Record]] = lambda positions: iter(())
     """Reads the records at these positions among the answers."""
+
+    @cached_property
+    def coded(self) -> CodedAnswers:
+        """The answers as numbers."""
+        return CodedAnswers.of(self.answers)
 
     def excerpts(self, instances: Collection[str]) -> dict[str, str]:
         """Return the beginnings of the answers to these instances, read from the run."""

@@ -23,20 +23,23 @@ _MOST = 8
 
 
 def map_shares(function: Callable[[Sequence[_T]], Sequence[_R]], items: Sequence[_T], least: int = 2) -> list[_R]:
-    """Return ``function(items)``, a result for each item, computed in shares of at least ``least`` items by several processes.
+    """Return ``function(items)``, a result for each item, computed in shares of about ``least`` items or more by processes.
 
     ``function``, items and results must be picklable. This process computes the first share, and again each one that another
     process did not finish, so that errors are raised here.
     """
     count = max(1, min(_cores(), _MOST, len(items) // max(1, least)))
-    shares = [items[start::count] for start in range(count)]
+    start_up = least // 2  # this process computes as many items while another one starts
+    size = max(1, (len(items) - start_up) // count)
+    first = len(items) - (count - 1) * size
+    shares = [items[start : start + size] for start in range(first, len(items), size)]
     with ExitStack() as stack:
-        helpers = [stack.enter_context(_Helper(function, share)) for share in shares[1:]]
-        results = [function(shares[0])]
-        for share, helper in zip(shares[1:], helpers, strict=True):
+        helpers = [stack.enter_context(_Helper(function, share)) for share in shares]
+        results = [*function(items[:first])]
+        for share, helper in zip(shares, helpers, strict=True):
             result = helper.result()
-            results.append(function(share) if result is None else result)
-    return [results[place % count][place // count] for place in range(len(items))]
+            results += function(share) if result is None else result
+    return results
 
 
 class _Helper:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _PRIOR_ANSWERS = 4
 """The number of answers by which a stratum's share is shrunk towards the mean of all strata."""
 
-_CHUNK = 4 * 1024 * 1024
-"""The number of bootstrap weights held at a time, 32 MiB."""
+_CHUNK = 1024 * 1024
+"""The number of bootstrap weights held at a time, 8 MiB."""
 
 _SHARED = 1024 * 1024
 """The greatest number of bootstrap weights that is kept for the next table, 4 MiB."""

@@ -27,13 +27,14 @@ import pytest
 
 from benchmarks.vocabulary import Decoding, Generation, Likelihood, Media, Message, Part, Request, Text
 from mlx_backends.core.error_text import one_line
+from mlx_backends.mlx.feature_store import LIMIT
 from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.support.benchmark_requests import answers
 from tests.support.tiny_models import FAMILIES
 
 FAST = ("text", "one image", "three images", "tiles", "exact", "forced", "batch of 4", "prefix reuse")
-SLOW = ("batch of 8", "likelihood", "kill and resume", "transformers")
+SLOW = ("batch of 8", "likelihood", "kill and resume", "features from disk", "transformers")
 ABILITIES = (*FAST, *SLOW)
 
 GAPS: Mapping[tuple[str, str], str] = {
@@ -251,6 +252,35 @@ class Subject:
         tokens = {**first, **second}
         wrong = [request.id for request in self.mixed if tokens.get(request.id) != self.expected[request.id].tokens]
         return f"no: {len(wrong)} of {len(self.mixed)} answers are others ({', '.join(wrong[:3])})" if wrong else "yes"
+
+    def features_from_disk(self) -> str:
+        """With features on disk, also of a process that was killed, and one damaged, requests get the same tokens."""
+        if reason := self._failed(self.expected.values()):
+            return reason
+        with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as home:
+            patch.setenv(LIMIT, "1")
+            patch.setenv("HOME", home)
+            patch.setenv("XDG_CACHE_HOME", f"{home}/.cache")
+            self._answered_apart(self.mixed, kill_after=3)
+            if not (stored := sorted(Path(home).rglob("*.features"))):
+                return "-: its features are not stored"
+            stored[0].write_bytes(stored[0].read_bytes()[:-3])
+            for width in (1, 4, 8, 16):
+                with shrunk(self.family):
+                    backend = self._load()
+                try:
+                    backend.width = width
+                    if width > 1:
+                        backend.choose_mode(self.mixed)
+                    read = answers(backend, self.mixed)
+                    encoded = backend.reuse.encoded
+                finally:
+                    backend.close()
+                if reason := self._compared(read):
+                    return f"{reason} at width {width}"
+                if encoded and width == 16:
+                    return f"no: {encoded} images are encoded although all of them are on disk"
+        return "yes"
 
     def transformers(self) -> str:
         """Transformers reads the same tokens and pixels in fp32, and prefers the same tokens, as probable."""

@@ -42,8 +42,8 @@ def hangs_when_started(numbers: Sequence[tuple[str, int]]) -> list[int]:
     if os.getpid() == home:
         time.sleep(60)
     place = Path(folder) / str(os.getpid())
-    place.touch()
     try:
+        place.touch()
         time.sleep(60)
     finally:
         place.unlink()
