@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from benchmarks.vocabulary import Record, Verdict
 
@@ -24,6 +24,10 @@ class Judge(ABC):
     """The conditions whose answers it labels; empty: all."""
     caveat: str = ""
     """A warning for whoever reads metrics by this judge; it stands under every table."""
+
+    def measured_agreement(self, sources: Collection[str]) -> str:
+        """Return a sentence on how often this judge was right on answers like those from ``sources``; "" if unknown."""
+        return ""
 
     @property
     def id(self) -> str:

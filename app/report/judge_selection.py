@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from app.store.run import RunStore
 from benchmarks.errors import SpecError, did_you_mean
@@ -94,6 +94,13 @@ def count_overrides(stores: Sequence[RunStore]) -> dict[str, int]:
 def effective_judges(store: RunStore) -> tuple[str, ...]:
     """Return the judges whose labels apply when samples are browsed: people's overrides, then the run's first judge."""
     return (*sorted(count_overrides([store])), resolve_judge([store], None))
+
+
+def measured_agreement(judge_id: str, sources: Collection[str]) -> str:
+    """Return a sentence on the judge's measured agreement on answers from ``sources``; "" if it has none."""
+    name = judge_id.rpartition("@")[0]
+    judge = get_judge(name) if name in judge_names() else None
+    return judge.measured_agreement(sources) if judge is not None and judge.id == judge_id else ""
 
 
 def caveat(judge_id: str) -> str:

@@ -12,6 +12,7 @@ from app.annotation.human_sample import drawn_samples, restrict_to_sample
 from app.report.judge_selection import (
     caveat,
     count_overrides,
+    measured_agreement,
     present_judges,
     reference_judges,
     resolve_judge,
@@ -216,7 +217,9 @@ class _LabelNotes:
         if not judges:
             return []
         note = f"Labels by {', '.join(f'{judge}{caveat(judge)}' for judge in judges)}."
-        return [note, *dict.fromkeys(sentence for judge in judges for sentence in self._agreement(judge))]
+        sources = {kind.strata.get("source", "") for answers in self._runs.values() for kind in answers.kinds}
+        measured = [sentence for judge in judges if (sentence := measured_agreement(judge, sources))]
+        return [note, *measured, *dict.fromkeys(sentence for judge in judges for sentence in self._agreement(judge))]
 
     def _agreement(self, judge: str) -> list[str]:
         if judge.startswith(HUMAN) or judge in self._measures:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from benchmarks.text.answer_equality import same_value
-from judges.cmc_rules.judge import LABELS, Match
+from judges.cmc_rules.judge import FIRST_LOOK, LABELS, Match
 from judges.registry import get_judge, judge_names
 from tests.support.records import label
 
@@ -31,6 +31,8 @@ def rows(path: Path) -> list[dict[str, Any]]:
 LABELLED = rows(ROOT / "tests" / "data" / "match_answers.jsonl")
 UNSEEN = rows(ROOT / "tests" / "data" / "match_answers_unseen.jsonl")
 """Written and labelled by someone who never saw the rules."""
+SMALL_MODELS = rows(ROOT / "tests" / "data" / "match_answers_small_models.jsonl")
+"""In the manner of small models, written by one language model and labelled by two; none of them saw the rules."""
 
 
 def test_match_is_registered_with_name_and_version() -> None:
@@ -88,6 +90,20 @@ def test_match_agrees_over_both_sets(
     both = confusion + unseen
     assert both.total() == 380
     assert agreed(both) / both.total() >= 0.95, table(both)
+
+
+def test_note_gives_the_agreement_on_answers_of_its_kind() -> None:
+    assert len(SMALL_MODELS) == 240
+    assert sum(row["label"] == row["second_label"] for row in SMALL_MODELS) == 235
+    for kind, (agreed_first, count) in FIRST_LOOK.items():
+        answers = [row for row in SMALL_MODELS if row["kind"] == kind]
+        assert len(answers) == count
+        assert agreed(confused(answers)) >= agreed_first
+    charts, own, both = (Match().measured_agreement(sources) for sources in (["chartqa"], ["my table"], ["mmmu", ""]))
+    assert "87 of 110 on charts (71% to 86%)" in charts
+    assert "charts" not in own + both
+    assert "diagrams" in both
+    assert "36 of 60 on own rows (47% to 71%)" in own
 
 
 def test_labelled_sets_are_disjoint() -> None:
