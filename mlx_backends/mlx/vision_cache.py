@@ -14,7 +14,7 @@ from mlx_backends.mlx.feature_store import FeatureStore, encoder_digest
 from mlx_backends.mlx.metal.fault_recovery import settle
 from mlx_backends.models.host import host_info
 
-_NAMES = ("vision_tower", "vision_model", "visual")
+_NAMES = ("vision_tower", "vision_model", "visual", "vision")
 
 
 class CachedVisionTower:
