@@ -256,7 +256,12 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
         for key in ("model", "judge"):
             if key in values:
                 values[key] = _models(values[key], path.parent)
-    return parse(BatchSpec, with_overrides(values, overrides), str(path) if path else "the command line")
+    return parse_spec(values, overrides, str(path) if path else "the command line")
+
+
+def parse_spec(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> BatchSpec:
+    """Return the spec of ``values`` with those of the command line; ``source`` names it in errors. Raises SpecError."""
+    return parse(BatchSpec, with_overrides(values, overrides), source)
 
 
 def with_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -158,13 +158,17 @@ def models_get(workspace: Any, /, model: str, **options: Any) -> int:
 
 
 @click.command()
+@click.argument("name", required=False, metavar="[NAME]", shell_complete=completion.benchmarks)
 @as_json
 @click.pass_obj
-def benchmarks(workspace: Any, /, as_json: bool) -> None:
-    """List the benchmarks and whether each is built."""
+def benchmarks(workspace: Any, /, name: str | None, as_json: bool) -> None:
+    """List the benchmarks and whether each is built, or print one with the setup of its paper.
+
+    `rashomon --batch paper:NAME` runs the setup.
+    """
     from app.commands.listing import benchmarks as list_benchmarks
 
-    list_benchmarks(workspace, as_json=as_json)
+    list_benchmarks(workspace, name, as_json=as_json)
 
 
 @click.command()

@@ -29,7 +29,7 @@ _EXECUTION = ("display", "force", "accept_engine", "allowed")
 
 
 @click.command()
-@click.argument("spec", required=False, type=PATH, metavar="[SPEC.toml]")
+@click.argument("spec", required=False, type=PATH, metavar="[SPEC.toml | paper:NAME]")
 @click.option(
     "--benchmark",
     metavar="NAME",
@@ -85,12 +85,15 @@ _EXECUTION = ("display", "force", "accept_engine", "allowed")
 def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
     """Run a spec without the terminal interface. The same command resumes an unfinished run.
 
-    Options override the spec file. `rashomon --batch` is the same as `rashomon batch`.
+    paper:NAME is the setup of a benchmark's paper, such as paper:cmc-bench; `rashomon benchmarks NAME` prints it with its
+    sources. Options override the spec file. `rashomon --batch` is the same as `rashomon batch`.
     """
     from app.engine.workers import standby
 
     if not options["dry_run"]:
-        standby.start(standby.first_model(spec, options["model"]))
+        from app.setups import setup_file
+
+        standby.start(standby.first_model(setup_file(spec) or spec, options["model"]))
     from app.commands.batch import ExecutionOptions
     from app.commands.batch import batch as run_batch
     from app.system.paths import typed_path

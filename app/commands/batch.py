@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,17 +18,20 @@ from app.engine.progress import Display
 from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
 from app.new_run.mac_warnings import mac_warnings
-from app.new_run.run_estimate import remote_usage
-from app.run_spec import RunSpec, load_spec
+from app.new_run.run_estimate import judge_usage, measured_speed, remote_usage
+from app.report.throughput import duration
+from app.run_spec import BatchSpec, RunSpec, load_spec, parse_spec
+from app.setups import find_setup, setup_file
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import worker_deaths
 from app.store.sqlite_errors import DamagedError
 from app.store.workspace import RunSummary, Workspace, read_summary
-from benchmarks.errors import SpecError, StoreError, did_you_mean
+from benchmarks.errors import ModelError, RashomonError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from judges.base import newest
 from judges.registry import find_judge
+from judges.rubric import RubricJudge
 from mlx_backends.imported import IMPORTED
 from mlx_backends.remote import check_all_ready, is_remote, readiness_problem
 
@@ -60,9 +63,9 @@ def batch(
 ) -> int:
     """Run a spec file with ``overrides`` from the command line, resuming runs that exist; return the exit code."""
     display = make_display(options.display)
-    specs = load_spec(spec, overrides).runs()
+    specs = _read_spec(workspace, spec, overrides, options).runs()
     # All specs are checked before the first run is created.
-    checked = [check_spec(workspace, run, accept_engine=options.accept_engine) for run in specs]
+    checked, faults = _check_specs(workspace, specs, options, stop=not dry_run)
     for run in checked:
         _check_until_width(options.until_width, run.spec, run.folder if run.existing else None)
     for run in checked:
@@ -77,14 +80,16 @@ def batch(
         for run, names in zip(checked, remote_models, strict=True)
     ]
     if dry_run:
-        for run in checked:
-            count = read_summary(run.folder).total if run.existing else len(run.instances)
-            print_message(f"{run.folder.name}: the spec is valid, {count} instances; nothing was run.", options.display)
+        _print_dry_run(workspace, checked, options)
         for problem in dict.fromkeys(
             readiness_problem(names, remote_options) for names, remote_options in requirements
         ):
             if problem:
                 display.problem(f"not ready to run: {problem}")
+        for fault in faults[:-1]:
+            display.problem(str(fault))
+        if faults:
+            raise faults[-1]
         return 0
     confirm_addresses([name for names in remote_models for name in names], options.allowed)
     for names, remote_options in requirements:
@@ -92,6 +97,44 @@ def batch(
     if warning := workspace.warning():
         display.problem(warning)
     return execute_runs(workspace, [plan_run(workspace, run) for run in checked], display, options)
+
+
+def _check_specs(
+    workspace: Workspace, specs: Sequence[RunSpec], options: ExecutionOptions, *, stop: bool
+) -> tuple[list[CheckedSpec], list[RashomonError]]:
+    """Return the valid specs, and the errors of the others; raise the first error to ``stop`` there."""
+    checked, faults = [], list[RashomonError]()
+    for spec in specs:
+        try:
+            checked.append(check_spec(workspace, spec, accept_engine=options.accept_engine))
+        except (ModelError, SpecError) as error:
+            if stop:
+                raise
+            faults.append(error)
+    return checked, faults
+
+
+def _print_dry_run(workspace: Workspace, checked: Sequence[CheckedSpec], options: ExecutionOptions) -> None:
+    for run in checked:
+        count = read_summary(run.folder).total if run.existing else len(run.instances)
+        print_message(f"{run.folder.name}: the spec is valid, {count} instances; nothing was run.", options.display)
+        for sentence in _cost_sentences(workspace, run, count):
+            print_message(f"{run.folder.name}: {sentence}", options.display)
+
+
+def _read_spec(
+    workspace: Workspace, spec: Path | None, overrides: Mapping[str, Any], options: ExecutionOptions
+) -> BatchSpec:
+    """Return the spec of a file or of a paper's setup, with ``overrides``; say which judge a setup has."""
+    if setup_file(spec) is None:
+        return load_spec(spec, overrides)
+    setup = find_setup(str(spec))
+    remote_options = parse_spec(setup.values, overrides, str(spec)).api.remote_options(workspace.replies)
+    ready = {name: not readiness_problem([name], remote_options) for name in setup.judges}
+    values, sentence = setup.with_judge(ready)
+    if sentence and "judge" not in overrides:
+        print_message(sentence, options.display)
+    return parse_spec(values, overrides, str(spec))
 
 
 def resume(
@@ -129,6 +172,21 @@ def resume(
         count = _discard_answers(plan, conditions, errors_only=not repeat)
         print_message(f"{folder.name}: {count} instances will be answered again.", options.display)
     return execute_runs(workspace, [plan], display, options, conditions=conditions)
+
+
+def _cost_sentences(workspace: Workspace, run: CheckedSpec, count: int) -> Iterator[str]:
+    """Yield what a run will take: the time of its answers, and the usage of its remote judges."""
+    speed = measured_speed(workspace, run.spec)
+    estimate = (
+        "time unknown, because no run of this model on this benchmark was timed here"
+        if speed is None
+        else f"about {duration(speed.seconds * count)}, at {speed.seconds:.3g} s per answer over {speed.answers} of {speed.run}"
+    )
+    yield f"{run.spec.model}, {count} instances, {estimate}."
+    for name in run.spec.judge:
+        judge = find_judge(name, get_benchmark(run.spec.benchmark))
+        if isinstance(judge, RubricJudge) and judge.info.device == "remote" and not run.existing:
+            yield f"judge {name}: {judge_usage(judge, run.spec, run.instances)}"
 
 
 def _discard_answers(run: PlannedRun, conditions: Sequence[str], *, errors_only: bool) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from app.new_run.choices import benchmark_choices, cached_choices, policy_choices
+from app.setups import PREFIX, find_setup, setup_names
 from app.store.workspace import Workspace
 from app.text.escape import clean, size
+from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.registry import benchmark_names, get_benchmark
 from judges.registry import get_judge, judge_names
 from mlx_backends.models.catalog import CatalogModel, catalog_models
@@ -16,11 +18,19 @@ from mlx_backends.models.discovery import hub_cache
 from mlx_backends.models.memory_estimate import memory_fit, required_memory, smallest_mac
 
 
-def benchmarks(workspace: Workspace, *, as_json: bool) -> None:
-    """Print the benchmarks with their sources, conditions and prompt sets, and whether the workspace has a build."""
+def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) -> None:
+    """Print the benchmarks with their sources, conditions and prompt sets, and whether the workspace has a build.
+
+    With ``name``, print that one alone, with the setup of its paper. Raises SpecError if there is none.
+    """
+    known = benchmark_names()
+    if name is not None and name not in known:
+        raise SpecError(f"there is no benchmark {name!r}; {did_you_mean(name, known)}")
     entries: list[dict[str, Any]] = []
     for choice in benchmark_choices(workspace):
         benchmark = choice.benchmark
+        if name not in (None, benchmark.name):
+            continue
         entries.append(
             {
                 "name": benchmark.name,
@@ -33,6 +43,7 @@ def benchmarks(workspace: Workspace, *, as_json: bool) -> None:
                 "answer_formats": dict(benchmark.answer_formats),
                 "build": str(choice.folder) if choice.folder.exists() else None,
                 "state": choice.state,
+                **({"setup": _setup(benchmark.name)} if name is not None else {}),
             }
         )
     if as_json:
@@ -47,8 +58,35 @@ def benchmarks(workspace: Workspace, *, as_json: bool) -> None:
             if not entry[kind]:
                 continue
             print(f"    {kind.replace('_', ' ')}:")
-            for name, description in entry[kind].items():
-                print(f"        {name:<16} {description}")
+            for key, description in entry[kind].items():
+                print(f"        {key:<16} {description}")
+        if setup := entry.get("setup"):
+            _print_setup(entry["name"], setup)
+
+
+def _setup(name: str) -> dict[str, Any] | None:
+    """Return the setup of the paper as JSON; None for a benchmark without one."""
+    if name not in setup_names():
+        return None
+    setup = find_setup(name)
+    values = {**setup.values, **setup.values["decoding"]}
+    return {
+        "values": {key: {"value": values[key], "source": source} for key, source in setup.sources.items()},
+        "judges": list(setup.judges),
+        "differences": list(setup.differences),
+    }
+
+
+def _print_setup(name: str, setup: Mapping[str, Any]) -> None:
+    print(f"    the paper's setup, `rashomon --batch {PREFIX}{name}`:")
+    for key, entry in setup["values"].items():
+        value = entry["value"]
+        print(f"        {key:<16} {', '.join(value) if isinstance(value, list) else value}")
+        print(f"        {'':<16} ({entry['source']})")
+    if setup["judges"]:
+        print(f"        {'judge':<16} {' or '.join(setup['judges'])}, where there is a key")
+    for sentence in setup["differences"]:
+        print(f"        {'differs':<16} {sentence}")
 
 
 def models(*, as_json: bool) -> None:

@@ -141,6 +141,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("new.section.-1", "ctrl+b", "Previous section", "The previous section of the form.", palette=False),
     Command("new.start", "ctrl+r", "Start", "Start the run, or resume it; asks first.", footer=True),
     Command("new.save", "ctrl+s", "Save", "Save as a spec file for `rashomon --batch`.", footer=True),
+    Command("new.paper", "ctrl+t", "Paper", "Fill in the setup of the benchmark's paper.", footer=True),
     Command("new.copy", "ctrl+y", "Copy command", "Copy the equivalent command line.", footer=True),
     Command("choice.tick", "space", "Select", "Select or deselect the row.", palette=False),
     Command("choice.tick_group", "a", "All or none", "Select all rows of this kind, or none.", palette=False),

@@ -324,3 +324,20 @@ def test_the_likeliest_option_is_offered_where_questions_have_options(
         await until(pilot, lambda: "cannot score options by likelihood" in screen._problems.get("score", ""))
 
     drive(desk.app(), script, size)
+
+
+@pytest.mark.parametrize("size", BOTH)
+def test_the_papers_setup_by_one_key(size: tuple[int, int], desk: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        await pilot.press("ctrl+t", "ctrl+n", "space")
+        await known(pilot, screen)
+        assert screen.spec is not None
+        assert set(screen.spec.conditions) == {"aligned", "image-correct", "text-correct", "both-wrong"}
+        assert (screen.spec.decoding.max_tokens, screen.spec.decoding.temperature, screen.spec.seed) == (256, 0.0, 0)
+        (run,) = screen.spec.runs()
+        assert run.judge == ("match",)
+        assert screen.unsaved()
+        assert "gpt-5-mini" in screen_text(app), "the judge is said"
+
+    drive(desk.app(), script, size)

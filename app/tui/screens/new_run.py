@@ -29,6 +29,7 @@ from app.new_run.form import command_line, prepare_job, read_form, save_spec
 from app.new_run.preflight import Preflight, PreflightChecker
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import BatchSpec
+from app.setups import find_setup, setup_names
 from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.confirmations import confirm_addresses
@@ -412,6 +413,43 @@ class NewRunScreen(RashomonScreen):
             self.set_focus(first)
 
     # --- actions ----------------------------------------------------------------------------------
+
+    def action_paper(self) -> None:
+        """Fill in the setup of the benchmark's paper, with those of its models and judges that this machine has."""
+        benchmark = self.benchmark
+        if benchmark is None:
+            return
+        if benchmark.name not in setup_names():
+            self.rashomon.toast(f"{benchmark.name} has no paper's setup", severity="warning")
+            return
+        setup = find_setup(benchmark.name)
+        ready = {choice.spec_name for choice in judge_choices(benchmark, self._models.values()) if choice.ready}
+        values, sentence = setup.with_judge({name: name in ready for name in setup.judges})
+        conditions = self._table("condition-table")
+        allowed = {option.key for option in conditions.options if option.allowed}
+        kept = [key for key in conditions.chosen if isinstance(key, tuple) and key[0] == "strata"]
+        asked = [("prompt_set", values["prompt_set"]), *(("conditions", name) for name in values["conditions"])]
+        conditions.choose([*kept, *(key for key in asked if key in allowed)])
+        for key, field in self._fields().items():
+            value = {**values, **values["decoding"]}.get(key)
+            if key in ("seed", *values["decoding"]):
+                field.value = str(value)
+        judges = [values["judge"]] if isinstance(values["judge"], str) else values["judge"]
+        self._judges = [name for name in judges if name in setup.judges]
+        self._offer_judges(benchmark, choose=tuple(judges))
+        models = [values["model"]] if isinstance(values["model"], str) else values["model"]
+        self._table("model-table").choose(name for name in models if name in self._models)
+        self._changed = True
+        self._read_contents()
+        self.form_changed()
+        missing = [name for name in models if name not in self._models]
+        if sentence:
+            self.rashomon.toast(sentence)
+        if missing:
+            names = ", ".join(name.rpartition("/")[2] for name in missing)
+            self.rashomon.toast(
+                f"`rashomon models get` fetches the paper's models: {names}", title="Not on this machine"
+            )
 
     def _if_valid(self, then: Callable[[BatchSpec], None]) -> None:
         """Call ``then`` with the spec, or report the form's first problem."""
