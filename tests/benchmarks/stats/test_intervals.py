@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import tracemalloc
 
@@ -195,3 +196,10 @@ def test_fifty_thousand_different_groups_stay_within_memory_and_seconds() -> Non
     assert interval.high - interval.low < 0.01
     assert taken < 20
     assert peak < 200e6
+
+
+@given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
+def test_percentiles_are_numpys(values: list[float]) -> None:
+    interval = estimate(0.0, np.array([*values, math.nan]), 1)
+    low, high = np.quantile(values, [(1 - 0.95) / 2, 1 - (1 - 0.95) / 2])
+    assert (interval.low, interval.high) == (float(low), float(high))
