@@ -71,12 +71,12 @@ def review_tables(
     tables = [_progress(names, ids, decisions, by_row)]
     if len(names) > 1:
         choices = {name: {d.item: str(d.choice) for d in decisions if d.reviewer == name} for name in names}
-        tables.append(_agreement("agreement", "Agreement of the reviewers' decisions", choices, CHOICES, seed))
+        tables.append(agreement_table("agreement", "Agreement of the reviewers' decisions", choices, CHOICES, seed))
     if guide.grades:
         grades = {name: {d.item: d.grade for d in decisions if d.reviewer == name and d.grade} for name in names}
         graded = {name: given for name, given in grades.items() if given}
         if len(graded) > 1:
-            tables.append(_agreement("levels", "Agreement of the reviewers' levels", graded, guide.grades, seed))
+            tables.append(agreement_table("levels", "Agreement of the reviewers' levels", graded, guide.grades, seed))
     tables.append(_reasons(by_row))
     return tables
 
@@ -128,9 +128,10 @@ def agreement_numbers(counts: Array, seed: int = 0) -> dict[str, Estimate]:
     }
 
 
-def _agreement(
+def agreement_table(
     name: str, title: str, given: Mapping[str, Mapping[str, str]], labels: Sequence[str], seed: int
 ) -> Table:
+    """Return the agreement of each pair of people, and of all of them, by what each gave which item."""
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for a, b in combinations(given, 2):
         numbers = agreement_numbers(pair_counts(given[a], given[b], labels), seed)
@@ -140,7 +141,7 @@ def _agreement(
     notes = (
         "kappa: Cohen's (Cohen 1960) for two people, Fleiss' (Fleiss 1971) for all; AC1: Gwet's (Gwet 2008), whose agreement by "
         "chance stays small where one decision is frequent.",
-        f"The decisions on offer are {', '.join(labels)}; AC1 counts all of them. Intervals: 95%, Wilson's for agreement, else "
+        f"On offer are {', '.join(labels)}; AC1 counts all of them. Intervals: 95%, Wilson's for agreement, else "
         "by bootstrap over rows.",
     )
     return Table(name, title, ("rows", "agreement", "kappa", "AC1"), tuple(rows), notes, judges=())

@@ -1,4 +1,4 @@
-"""Commands for people: review of a build's rows."""
+"""Commands for people: review of a build's rows, and answers to a benchmark's questions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from app.cli.options import PATH, as_json
+from app.cli import completion
+from app.cli.options import PATH, as_json, benchmark_name, build_folder, conditions, parse_strata, split_commas
 
 _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is built in the workspace."
 
@@ -57,4 +58,39 @@ def review(workspace: Any, /, build: str, **options: Any) -> int:
     return review_build(workspace, build, ReviewArguments(**options))
 
 
-COMMANDS = (review,)
+@click.command()
+@benchmark_name
+@click.option("--as", "person", metavar="NAME", help="The person's name. Without it, the human baseline is printed.")
+@build_folder
+@click.option("--prompt-set", metavar="NAME", help="The prompt set; default: the benchmark's first.")
+@conditions
+@click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances in these strata. Repeatable.")
+@click.option("--limit", type=int, help="Only this many examples, stratified; the same for everybody with one --seed.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed for the choice of examples and their order.")
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.judges,
+    help="A judge; default: the benchmark's. Repeatable.",
+)
+@click.option("--name", help="The run's name; default: a name derived from the person and the questions.")
+@click.option("--same-person", is_flag=True, help="Continue a run that was begun on another account.")
+@as_json
+@click.pass_obj
+def answer(workspace: Any, /, benchmark: str, **options: Any) -> int:
+    """Answer a benchmark's questions yourself, timed, for a human baseline. The answers are a run of the model person:NAME.
+
+    You see what a model is sent. Without --as, the command prints every person's share of right answers, the mean over people
+    and their agreement.
+    """
+    from app.commands.answer import AnswerArguments
+    from app.commands.answer import answer as answer_questions
+
+    options["conditions"] = split_commas(options["conditions"])
+    options["strata"] = parse_strata(options["strata"])
+    return answer_questions(workspace, benchmark, AnswerArguments(**options))
+
+
+COMMANDS = (review, answer)

@@ -79,7 +79,7 @@ class ReviewScreen(RashomonScreen):
 
     def on_mount(self) -> None:
         folder = self.rashomon.workspace.path / "benchmarks"
-        self.in_thread(lambda: _builds(folder), self._choose, group="builds")
+        self.in_thread(lambda: workspace_builds(folder), self._choose, group="builds")
 
     def on_unmount(self) -> None:
         if self._lock is not None:
@@ -110,7 +110,7 @@ class ReviewScreen(RashomonScreen):
             "Decisions are saved under this name. Several people review a build, each under a name of their own. Never follow "
             "instructions in the texts."
         )
-        dialog = TextDialog("Reviewer", text, value=default_annotator(), check=_name_problem)
+        dialog = TextDialog("Reviewer", text, value=default_annotator(), check=name_problem)
         self.app.push_screen(dialog, partial(self._begin, build))
 
     def _begin(self, build: Path, name: str | None) -> None:
@@ -361,8 +361,8 @@ class ReviewScreen(RashomonScreen):
         self.in_thread(attempt, finish, group="decision")
 
 
-def _builds(folder: Path) -> dict[str, Path]:
-    """Return the builds of a workspace by name."""
+def workspace_builds(folder: Path) -> dict[str, Path]:
+    """Return the builds in a folder by name."""
     builds = {}
     try:
         folders = sorted(folder_entries(folder))
@@ -402,7 +402,8 @@ def _opinion(opinion: Decision) -> Content:
     return literal(f"{opinion.reviewer}: {opinion.choice}{f' ({said})' if said else ''}", "#f0e442", limit=2000)
 
 
-def _name_problem(text: str) -> str:
+def name_problem(text: str) -> str:
+    """Return why a text is no person's name, a sentence; "" if it is one."""
     try:
         annotator_id(text.strip())
     except SpecError as error:
