@@ -13,7 +13,6 @@ from app.annotation.review_report import agreement_table
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
-from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import wilson
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.registry import find_judge
@@ -84,11 +83,7 @@ def _seconds(record: Record) -> float:
 
 
 def people_tables(people: Sequence[PersonAnswers], benchmark: Benchmark, *, seed: int = 0) -> list[Table]:
-    """Return the tables people, strata and agreement. Raises SpecError if nobody has answered."""
-    if not any(person.right for person in people):
-        raise SpecError(
-            f"nobody has answered {benchmark.name} yet; begin with `rashomon answer {benchmark.name} --as NAME`."
-        )
+    """Return the tables people and strata; for two or more people, also agreement and right."""
     conditions = [c for c in benchmark.conditions if any(c == group[0] for p in people for group in p.groups.values())]
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     by_person = [_shares(person, 0) for person in people]

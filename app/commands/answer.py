@@ -135,10 +135,12 @@ def _people(workspace: Workspace, spec: RunSpec, arguments: AnswerArguments) -> 
     benchmark = get_benchmark(spec.benchmark)
     folders = people_runs(workspace, spec.benchmark, build.digest)
     people = read_people(folders, benchmark, arguments.judges[0] if arguments.judges else None)
-    tables = people_tables(people, benchmark)
+    tables = people_tables(people, benchmark) if any(person.right for person in people) else []
     if arguments.as_json:
         print(json.dumps({table.name: to_json(table) for table in tables}, indent=2))
         return 0
+    if not tables:
+        print(f"nobody has answered {benchmark.name} yet; add --as NAME to begin.")
     for table in tables:
         if table.rows:
             print_table(table)

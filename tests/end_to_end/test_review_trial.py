@@ -21,7 +21,7 @@ from tests.support.command import ROOT, Rashomon, kill_all
 from tests.support.review_builds import clash_build, cmc_build, contra4_build, mmkc_build
 from tests.support.scripted_reviewer import rule
 
-TRIALS = {
+TRIALS: dict[str, tuple[Callable[[Path], Build], int]] = {
     "clash": (clash_build, 60),
     "mmkc-bench": (mmkc_build, 40),
     "cmc-bench": (cmc_build, 45),  # a fifth of 224 instances
@@ -74,7 +74,6 @@ def by_hand(first: dict[str, str], second: dict[str, str]) -> tuple[float, float
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", TRIALS)
 def test_two_scripted_reviewers_are_killed_and_lose_nothing(benchmark: str, tmp_path: Path) -> None:
-    make: Callable[[Path], Build]
     make, count = TRIALS[benchmark]
     build = make(tmp_path / "source")
     rashomon = Rashomon(tmp_path)

@@ -26,7 +26,7 @@ from app.tui.screens.review import ReviewScreen
 from benchmarks.build import Build
 from benchmarks.registry import get_benchmark
 from benchmarks.review import ReviewGuide
-from tests.support.tui_stage import Staged, until
+from tests.support.tui_stage import Staged, screen_text, until
 
 
 def rule(guide: ReviewGuide, build: Path, item: ReviewItem, name: str) -> Decision:
@@ -94,8 +94,8 @@ async def _review(pilot: Pilot[Any], app: RashomonApp, build: Path, name: str) -
     guide = get_benchmark(Build.open(build).benchmark).review_guide
     await until(pilot, lambda: app.snapshot.complete)
     app.open_screen("review")
-    await until(pilot, lambda: len(app.screen.query(OptionList)) > 0)
-    await pilot.press("end", "enter")
+    await until(pilot, lambda: "o names a folder" in screen_text(app))
+    await pilot.press("o")
     for text in (str(build), name):
         await until(pilot, lambda: len(app.screen.query(Input)) > 0 and app.screen.query_one(Input).value != str(build))
         app.screen.query_one(Input).value = text

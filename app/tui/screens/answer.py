@@ -46,6 +46,7 @@ class AnswerScreen(RashomonScreen):
         super().__init__()
         self.session: AnswerSession | None = None
         self._folder, self._build = Path(), Path()
+        self._builds: Mapping[str, Path] = {}
         self._lock: FileLock | None = None
         self._busy = False
         self._medium = 0
@@ -100,7 +101,15 @@ class AnswerScreen(RashomonScreen):
                 dialog = TextDialog("Who answers?", text, value=default_annotator(), check=name_problem)
                 self.app.push_screen(dialog, partial(self._ask_number, builds[word]))
 
-        self.app.push_screen(ChoiceDialog("Answer which benchmark?", list(builds)), on_choice)
+        self._builds = builds
+        if self.is_current:
+            self.app.push_screen(ChoiceDialog("Answer which benchmark?", list(builds)), on_choice)
+        else:
+            self._text.update(Content("Press ctrl+b to choose a benchmark."))
+
+    def action_choose(self) -> None:
+        """Choose the benchmark, if none is being answered."""
+        self._choose(self._builds)
 
     def _ask_number(self, build: Path, name: str | None) -> None:
         if name is None:
@@ -167,9 +176,9 @@ class AnswerScreen(RashomonScreen):
         self._media.display = bool(media)
         field.value, field.disabled = "", question is None
         if question is None:
-            name = literal(self._folder.name, "bold", limit=100)
+            run = literal(self._folder.name, "bold", limit=100)
             self._text.update(
-                Content("Everything is answered. The run is ") + name + Content(", like that of any model.")
+                Content("Everything is answered. The run is ") + run + Content(", like that of any model.")
             )
             return
         self._text.update(_question(question))
@@ -179,7 +188,7 @@ class AnswerScreen(RashomonScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("skip", "media"):
             return self.session is not None and self.session.current is not None
-        return True
+        return action != "choose" or self.session is None
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         session, text = self.session, event.value

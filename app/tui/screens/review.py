@@ -49,6 +49,7 @@ class ReviewScreen(RashomonScreen):
         super().__init__()
         self.review: Review | None = None
         self.session: ReviewSession | None = None
+        self._builds: Mapping[str, Path] = {}
         self._lock: FileLock | None = None
         self._busy = False
         self._medium = 0
@@ -94,10 +95,27 @@ class ReviewScreen(RashomonScreen):
             elif word in builds:
                 self._ask_name(builds[word])
             else:
-                text = "A folder with manifest.json, as `rashomon build` writes it."
-                self.app.push_screen(TextDialog("The build's folder", text), self._on_folder)
+                self._ask_folder()
 
-        self.app.push_screen(ChoiceDialog("Review which build?", [*builds, _OTHER_FOLDER]), on_choice)
+        self._builds = builds
+        if builds and self.is_current:
+            self.app.push_screen(ChoiceDialog("Review which build?", [*builds, _OTHER_FOLDER]), on_choice)
+        else:
+            where = (
+                "Press o to choose a build." if builds else "No benchmark is built in this workspace; o names a folder."
+            )
+            self._text.update(Content(where))
+
+    def action_choose(self) -> None:
+        """Choose the build, if none is under review."""
+        if self._builds:
+            self._choose(self._builds)
+        else:
+            self._ask_folder()
+
+    def _ask_folder(self) -> None:
+        text = "A folder with manifest.json, as `rashomon build` writes it."
+        self.app.push_screen(TextDialog("The build's folder", text), self._on_folder)
 
     def _on_folder(self, text: str | None) -> None:
         if text is None or not text.strip():
@@ -207,6 +225,8 @@ class ReviewScreen(RashomonScreen):
             return session is not None and session.current is not None
         if action == "level":
             return session is not None and session.current is not None and bool(session.guide.grades)
+        if action == "choose":
+            return session is None
         if action in ("undo", "adjudicate"):
             return session is not None
         return True
