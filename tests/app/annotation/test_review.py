@@ -20,11 +20,14 @@ from app.store.workspace import Workspace
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash import Clash
 from benchmarks.cmc_bench import CMCBench
+from benchmarks.crosscheck_bench import CrossCheckBench
 from benchmarks.errors import AnotherBuildError, RashomonError, SourceError, SpecError, StoreError
 from judges.agreement import fleiss_sums, gwet_ac1, gwet_from_sums
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 from tests.support.data.clash import published_folder, published_row
+from tests.support.data.crosscheck_bench import row as crosscheck_row
+from tests.support.data.crosscheck_bench import write_rows
 
 CLASH_ROWS = 12
 
@@ -455,3 +458,33 @@ def test_the_command_prints_the_state_of_the_review_as_text_and_json(home: Works
     for wrong in (("--adjudicate",), ("--export", "x.csv"), ("--undecided", "keep"), ("--reviewer", "a b")):
         assert "rashomon:" in rashomon.run("review", build, *wrong, code=2).stderr
     rashomon.run("review", "nothing-here", code=2)
+
+
+def test_levels_are_decided_with_the_row_and_their_agreement_is_reported(home: Workspace) -> None:
+    folder = home.path.parent / "crosscheck"
+    rows = [crosscheck_row(task, number) for task in ("LD", "BI*") for number in (0, 1)]
+    source = write_rows(folder / "rows", rows)
+    CrossCheckBench().build([("rows", str(source))], home.path.parent / "cross", BuildOptions())
+    reviewed(home, "ann", "L1", "a l1", "r L2", "ambiguous", "f L3", "1", "Which product?", "", build="cross")
+    assert [(d.choice, d.reason, d.grade) for d in made(home, "cross")] == [
+        ("accept", "", "L1"),
+        ("accept", "", "L1"),
+        ("reject", "ambiguous", "L2"),
+        ("fix", "", "L3"),
+    ]
+    path, sheet_rows = sheet(home, "bob", "cross")
+    for row, level in zip(sheet_rows, ("L1", "l2", "", "L4"), strict=True):
+        row |= {"decision": "accept", "level": level}
+    save(path, sheet_rows)
+    with pytest.raises(SourceError, match="no level"):
+        reviewed(home, "bob", build="cross", import_file=path)
+    sheet_rows[3]["level"] = "L3"
+    save(path, sheet_rows)
+    reviewed(home, "bob", build="cross", import_file=path)
+    facts = json.loads(Rashomon(home.path.parent).run("review", home.path.parent / "cross", "--json").stdout)
+    (row,) = facts["tables"]["levels"]["rows"]
+    assert (row["cells"]["rows"], row["cells"]["agreement"]["value"]) == (3, pytest.approx(2 / 3))
+    reviewed(home, "cat", "L1", "r L3", "4", "L3", "q", build="cross", adjudicate=True)
+    reviewed(home, None, build="cross", out=home.path.parent / "good")
+    levels = Build.open(home.path.parent / "good").manifest["review"]["levels"]
+    assert (levels["decided"], levels["as_assigned"], levels["overridden"]) == (4, 4, 0)
