@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,6 @@ from tests.support.data.crosscheck_bench import row as crosscheck_row
 from tests.support.data.crosscheck_bench import write_rows
 from tests.support.review_builds import clash_build, cmc_build, contra4_build, mmkc_build
 
-BUILDERS = {"clash": clash_build, "mmkc-bench": mmkc_build, "cmc-bench": cmc_build, "contra4": contra4_build}
-
 
 def crosscheck(folder: Path) -> Build:
     rows = [crosscheck_row(task, number) for task in ("LD", "BI*") for number in (0, 1)]
@@ -28,12 +26,23 @@ def crosscheck(folder: Path) -> Build:
     return get_benchmark("crosscheck-bench").build([("rows", str(source))], folder / "build", BuildOptions())
 
 
+BUILDERS: Mapping[str, Callable[[Path], Build]] = {
+    "clash": clash_build,
+    "mmkc-bench": mmkc_build,
+    "cmc-bench": cmc_build,
+    "contra4": contra4_build,
+    "crosscheck-bench": crosscheck,
+}
+
+
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Build]:
     folder = tmp_path_factory.mktemp("reviewed")
-    builds = {name: make(folder / name) for name, make in BUILDERS.items() if not (folder / name).mkdir()}
-    (folder / "crosscheck").mkdir()
-    return builds | {"crosscheck-bench": crosscheck(folder / "crosscheck")}
+    builds = {}
+    for name, make in BUILDERS.items():
+        (folder / name).mkdir()
+        builds[name] = make(folder / name)
+    return builds
 
 
 def corrected(build: Build, row: Mapping[str, Any], **corrections: str) -> dict[str, Any]:
