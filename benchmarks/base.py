@@ -15,6 +15,7 @@ from benchmarks.vocabulary import Decoding, Instance, Record, Table, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
+    from benchmarks.review import ReviewGuide
     from benchmarks.rows.row_checks import TableCheck
     from benchmarks.rubric import Rubric
 
@@ -95,6 +96,13 @@ class Benchmark(ABC):
     @abstractmethod
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
         """Yield the instances of a build, in the build's order, with the parts of ``prompt_set``."""
+
+    @property
+    def review_guide(self) -> ReviewGuide:
+        """The guide by which people review its builds."""
+        from benchmarks.review import ReviewGuide
+
+        return ReviewGuide()
 
     rows_source: str = ""
     """The source that is a file of a user's own rows, as ``rashomon build --from`` takes it; empty: there is none."""

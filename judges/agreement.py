@@ -44,6 +44,29 @@ def label_kappa(counts: Array) -> Array:
     return ratio(n * (n - a - b + 2 * agreed) - by_chance, n * n - by_chance)
 
 
+def gwet_ac1(counts: Array) -> Array:
+    """Return Gwet's AC1 of two judges (Gwet 2008, equation 2); shapes as in :func:`raw_agreement`.
+
+    Agreement by chance is the sum of pi (1 - pi) over all q labels, divided by q - 1; pi is the mean of both judges' shares of
+    a label. Labels that nobody gives count in q, since they were on offer.
+    """
+    n, labels = counts.sum((-1, -2)), counts.shape[-1]
+    share = ratio(counts.sum(-1) + counts.sum(-2), 2 * n[..., None])
+    return _beyond_chance(raw_agreement(counts), (share * (1 - share)).sum(-1) / (labels - 1))
+
+
+def gwet_from_sums(sums: Array, judges: int) -> Array:
+    """Return Gwet's AC1 of two or more judges, from summed :func:`fleiss_sums` of shape (..., 2 + labels)."""
+    agreed, _ = fleiss_from_sums(sums, judges)
+    answers, totals = sums[..., 1], sums[..., 2:]
+    share = ratio(totals, answers[..., None] * judges)
+    return _beyond_chance(agreed, (share * (1 - share)).sum(-1) / (totals.shape[-1] - 1))
+
+
+def _beyond_chance(agreed: Array, by_chance: Array) -> Array:
+    return ratio(agreed - by_chance, 1 - by_chance)
+
+
 def fleiss_kappa(counts: Array) -> float:
     """Return Fleiss' kappa (Fleiss 1971, equation 7) of ``counts``, the number of judges per answer and label.
 

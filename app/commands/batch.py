@@ -33,6 +33,7 @@ from judges.base import newest
 from judges.registry import find_judge
 from judges.rubric import RubricJudge
 from mlx_backends.imported import IMPORTED
+from mlx_backends.person import PERSON
 from mlx_backends.remote import check_all_ready, is_remote, readiness_problem
 
 _DEVICE = "device"
@@ -224,6 +225,8 @@ def execute_runs(
     A ``demo`` shows the paper's rows although it uses its own data, because that data ships with the project.
     """
     for run in planned:
+        if run.spec.model.startswith(PERSON):
+            raise SpecError(f"{run.spec.model} is a person; continue with `rashomon answer`, see its --help.")
         RunStore.require_own(run.folder)
     _refuse_in_use(planned)
     unfinished_runs = [run for run in planned if _announce(run, conditions, options.display)]

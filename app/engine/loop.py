@@ -131,7 +131,7 @@ class AnswerLoop:
             generation=generation,
             last=last,
             verdicts=verdicts,
-            correct=tuple(_is_correct(self.benchmark, condition, verdict) for verdict in verdicts),
+            correct=tuple(is_correct(self.benchmark, condition, verdict) for verdict in verdicts),
         )
 
 
@@ -151,7 +151,7 @@ def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *
             break
         verdict = judge_record(judge, record, benchmark)
         condition = record.instance.condition
-        verdicts.add((generation, condition, verdict, _is_correct(benchmark, condition, verdict)))
+        verdicts.add((generation, condition, verdict, is_correct(benchmark, condition, verdict)))
         verdicts.commit_if_due()
         count += 1
     verdicts.commit()
@@ -169,5 +169,6 @@ def judge_record(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> 
     return verdict
 
 
-def _is_correct(benchmark: Benchmark, condition: str, verdict: Verdict) -> bool:
+def is_correct(benchmark: Benchmark, condition: str, verdict: Verdict) -> bool:
+    """Return whether a verdict's label is right under a condition; False without a label."""
     return verdict.label is not None and benchmark.correct(condition, verdict.label)

@@ -55,6 +55,7 @@ STYLES: list[str | PurePath] = [
         "live",
         "samples",
         "label",
+        "review",
         "tables",
         "compare",
         "export",

@@ -71,6 +71,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.go.settings", "7,f2", "Settings", "Theme, pictures, keys and folders."),
     Command("everywhere.go.rows", "8,f4", "Your rows", "Check a table of your own and build CMC-Bench from it."),
     Command("everywhere.go.doctor", "9,f3", "Doctor", "Check this machine, and how to fix what does not work."),
+    Command("everywhere.go.review", "0,f5", "Review", "Review the rows of a build: accept, reject or fix."),
+    Command("everywhere.go.answer", "f7", "Answer", "Answer a benchmark's questions, for a human baseline."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The previous row.", palette=False),
@@ -135,6 +137,20 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("label.skip", "space", "Skip", "Skip an answer that you cannot label.", footer=True),
     Command("label.undo", "u", "Undo", "Undo the last label.", footer=True),
+    # review
+    Command("review.accept", "a", "Accept", "Accept the row.", footer=True),
+    Command("review.reject", "r", "Reject", "Reject the row, with a reason.", footer=True),
+    Command("review.fix", "f", "Fix", "Correct texts of the row.", footer=True),
+    Command("review.media", "v", "Open media", "Open the media in the system's viewer, one by one.", footer=True),
+    Command("review.undo", "u", "Undo", "Undo your last decision.", footer=True),
+    Command("review.choose", "o", "Choose", "Choose the build to review."),
+    Command("review.skip", "space", "Skip", "Leave the row undecided for now."),
+    Command("review.level", "l", "Level", "Assign a difficulty level with the decision."),
+    Command("review.adjudicate", "D", "Adjudicate", "Decide where reviewers disagree, or review again."),
+    # answer
+    Command("answer.media", "ctrl+o", "Open media", "Open the media in the system's viewer, one by one.", footer=True),
+    Command("answer.choose", "ctrl+b", "Choose", "Choose the benchmark to answer."),
+    Command("answer.skip", "ctrl+s", "Skip", "Answer the question later.", footer=True, priority=True),
     # new
     Command("everywhere.go.new", "ctrl+n", "New run", "Configure and start a new run.", optional_in="runs"),
     Command("new.section.1", "ctrl+n", "Next section", "The next section of the form.", footer=True, palette=False),

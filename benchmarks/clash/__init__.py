@@ -10,6 +10,7 @@ from benchmarks.base import Benchmark, DataSource, ImportedAnswer, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash.constants import CONDITIONS, CONFLICTING, CORRECT, LABELS, LETTERS, MULTIPLE_CHOICE
 from benchmarks.clash.prompts import PROMPT_SETS
+from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import Instance, Table
 
@@ -60,6 +61,12 @@ class Clash(Benchmark):
         from benchmarks.clash.rubric import ClashRubric
 
         return ClashRubric()
+
+    @property
+    def review_guide(self) -> ReviewGuide:
+        from benchmarks.clash.review import ClashGuide
+
+        return ClashGuide()
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.clash.build import build

@@ -17,6 +17,7 @@ from benchmarks.cmc_bench.constants import (
     PAPER_CONDITIONS,
 )
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
+from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import Instance, Table
@@ -58,6 +59,12 @@ class CMCBench(Benchmark):
         "text-correct": "when the text alone is right",
         "both-wrong": "when both are wrong",
     }
+
+    @property
+    def review_guide(self) -> ReviewGuide:
+        from benchmarks.cmc_bench.review import CMCGuide
+
+        return CMCGuide()
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.cmc_bench.build import build

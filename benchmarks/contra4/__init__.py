@@ -12,6 +12,7 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.constants import CONDITIONS, LABELS, LETTERS
 from benchmarks.contra4.prompts import PROMPT_SETS
 from benchmarks.contra4.sources.released import MEDIA_SOURCES
+from benchmarks.review import ReviewGuide
 from benchmarks.vocabulary import Decoding, Instance, Record, Table, Text
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ class Contra4(Benchmark):
         "pictures (--conditions rendered of a build made with --rendered)."
     )
     decoding = Decoding(max_tokens=64)
+
+    @property
+    def review_guide(self) -> ReviewGuide:
+        from benchmarks.contra4.review import Contra4Guide
+
+        return Contra4Guide()
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.contra4.build import build

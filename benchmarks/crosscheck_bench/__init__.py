@@ -12,6 +12,7 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench.constants import CONDITIONS, LABELS, LETTERS, REASONING_CONDITIONS
 from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
 from benchmarks.protocols import Protocol
+from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import Decoding, Instance, Record, Table
 
@@ -58,6 +59,12 @@ class CrossCheckBench(Benchmark):
         from benchmarks.crosscheck_bench.protocol import remarks
 
         return remarks(record)
+
+    @property
+    def review_guide(self) -> ReviewGuide:
+        from benchmarks.crosscheck_bench.review import CrossCheckGuide
+
+        return CrossCheckGuide()
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.crosscheck_bench.build import build

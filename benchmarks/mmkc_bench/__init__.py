@@ -18,6 +18,7 @@ from benchmarks.mmkc_bench.constants import (
     form_of,
 )
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
+from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import Instance, Record, Table
 
@@ -69,6 +70,12 @@ class MMKCBench(Benchmark):
         from benchmarks.mmkc_bench.rubric import MMKCRubric
 
         return MMKCRubric()
+
+    @property
+    def review_guide(self) -> ReviewGuide:
+        from benchmarks.mmkc_bench.review import MMKCGuide
+
+        return MMKCGuide()
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.mmkc_bench.build import build

@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 import pytest
 from PIL import Image
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.hostile_text import sanitize
 from app.tui.widgets.dialogs import Confirm, TextDialog
+from benchmarks.build import BuildOptions
+from benchmarks.clash import Clash
 from benchmarks.vocabulary import Verdict
+from tests.support.data.clash import published_folder, published_row
 from tests.support.runs import instances, says
 from tests.support.tui_computed import press, visit
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, strips, until
@@ -63,6 +66,37 @@ async def _label(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     app.open_screen("label", [folder])
     await until(pilot, lambda: "Annotator" in screen_text(app))
     await pilot.press("enter")
+    await until(pilot, lambda: "[@click" in screen_text(app))
+
+
+async def _review(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    sample = published_row(
+        1, original_caption=f"white {STORED}", conflicting_caption=f"black {STORED}", question=STORED
+    )
+    source = published_folder(folder.parent / "clash-source", [sample])
+    Clash().build([("published", str(source))], app.workspace.build_folder("clash"), BuildOptions())
+    app.open_screen("review")
+    await until(pilot, lambda: "Review which build?" in screen_text(app))
+    await pilot.press("enter")
+    await until(pilot, lambda: "Reviewer" in screen_text(app))
+    await pilot.press("enter")
+    await until(pilot, lambda: "[@click" in screen_text(app))
+
+
+async def _review_fix(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    await _review(pilot, app, folder)
+    await pilot.press("f", "enter")
+    await until(pilot, lambda: len(app.screen.query(TextArea)) > 0)
+
+
+async def _answer(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    sample = published_row(1, question=STORED)
+    source = published_folder(folder.parent / "clash-source", [sample])
+    Clash().build([("published", str(source))], app.workspace.build_folder("clash"), BuildOptions())
+    app.open_screen("answer")
+    for heading in ("Answer which benchmark?", "Who answers?", "How many examples?"):
+        await until(pilot, lambda heading=heading: heading in screen_text(app))  # type: ignore[misc]
+        await pilot.press("enter")
     await until(pilot, lambda: "[@click" in screen_text(app))
 
 
@@ -127,6 +161,9 @@ CASES = [
     Case("samples-filter", _samples_filter, "[@click"),
     Case("samples-override", _samples_override, "[@click"),
     Case("label", _label, "[@click"),
+    Case("review", _review, "[@click"),
+    Case("review-fix", _review_fix, "[@click"),
+    Case("answer", _answer, "[@click"),
     Case("live", _live, "[/nope]"),
     Case("live-log", _log, LITERAL),
     Case("error", _error, "[/nope]"),

@@ -40,6 +40,8 @@ SCREENS: dict[str, ScreenEntry] = {
         ScreenEntry("export", "Export", "app.tui.screens.export:ExportScreen", "runs"),
         ScreenEntry("new", "New run", "app.tui.screens.new_run:NewRunScreen"),
         ScreenEntry("rows", "Your rows", "app.tui.screens.own_rows:OwnRowsScreen"),
+        ScreenEntry("review", "Review", "app.tui.screens.review:ReviewScreen"),
+        ScreenEntry("answer", "Answer", "app.tui.screens.answer:AnswerScreen"),
         ScreenEntry("settings", "Settings", "app.tui.screens.settings:SettingsScreen"),
         ScreenEntry("doctor", "Doctor", "app.tui.screens.doctor:DoctorScreen"),
     )

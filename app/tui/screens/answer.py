@@ -1,0 +1,264 @@
+"""The Answer screen: a person answers a benchmark's questions, timed; the answers are a run of the model ``person:NAME``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import ItemGrid, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Input
+
+from app.annotation.answer_session import AnswerSession, Question, answer_lock, plan_answers
+from app.commands.answer import AnswerArguments, answer_spec
+from app.report.media import media_path
+from app.store.locks import FileLock
+from app.store.run import RunStore
+from app.tui.commands import bindings
+from app.tui.hostile_text import literal
+from app.tui.open_external import default_annotator, open_in_viewer
+from app.tui.screens.base import RashomonScreen
+from app.tui.screens.review import name_problem, workspace_builds
+from app.tui.widgets.choice_dialogs import ChoiceDialog
+from app.tui.widgets.dialogs import TextDialog
+from app.tui.widgets.displayed_text import DisplayedText
+from app.tui.widgets.picture import Picture
+from benchmarks.build import Build
+from benchmarks.errors import RashomonError
+from benchmarks.vocabulary import Media, Text
+
+_MAX_PICTURES = 8
+_ALL = "all"
+
+
+class AnswerScreen(RashomonScreen):
+    """Answer a benchmark's questions: choose the build, a name and the number of examples, then type the answers."""
+
+    name_ = "answer"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
+    AUTO_FOCUS = "#answer"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session: AnswerSession | None = None
+        self._folder, self._build = Path(), Path()
+        self._builds: Mapping[str, Path] = {}
+        self._lock: FileLock | None = None
+        self._busy = False
+        self._medium = 0
+        self._text = DisplayedText(id="texts")
+        self._media = ItemGrid(id="media", min_column_width=24)
+        self._pictures = [Picture(facts=True) for _ in range(_MAX_PICTURES)]
+
+    def heading(self) -> Content:
+        session = self.session
+        if session is None:
+            return Content("Answer")
+        name, person = (literal(text, "bold", limit=60) for text in (session.benchmark.name, session.person))
+        return (
+            Content("Answer  ")
+            + name
+            + Content("  as ")
+            + person
+            + Content(f"  {session.count} of {session.total} answered")
+        )
+
+    def body(self) -> ComposeResult:
+        with VerticalScroll(id="row"), Vertical(id="parts"):
+            with self._media:
+                yield from self._pictures
+            yield self._text
+        yield Input(placeholder="your answer; Enter saves it", id="answer", disabled=True)
+
+    def on_mount(self) -> None:
+        folder = self.rashomon.workspace.path / "benchmarks"
+        self.in_thread(lambda: workspace_builds(folder), self._choose, group="builds")
+
+    def on_unmount(self) -> None:
+        session, lock = self.session, self._lock
+        if session is not None:
+            with RunStore.open(self._folder) as store:
+                session.close(store)
+        if lock is not None:
+            lock.release()
+
+    # --- who answers what ------------------------------------------------------------------------
+
+    def _choose(self, builds: Mapping[str, Path]) -> None:
+        if not builds:
+            self._text.update(Content("No benchmark is built in this workspace; `rashomon build` builds one."))
+            return
+
+        def on_choice(word: str | None) -> None:
+            if word is None:
+                self._leave()
+            else:
+                text = "Your answers are saved under this name, as a run of the model person:NAME."
+                dialog = TextDialog("Who answers?", text, value=default_annotator(), check=name_problem)
+                self.app.push_screen(dialog, partial(self._ask_number, builds[word]))
+
+        self._builds = builds
+        if self.is_current:
+            self.app.push_screen(ChoiceDialog("Answer which benchmark?", list(builds)), on_choice)
+        else:
+            self._text.update(Content("Press ctrl+b to choose a benchmark."))
+
+    def action_choose(self) -> None:
+        """Choose the benchmark, if none is being answered."""
+        self._choose(self._builds)
+
+    def _ask_number(self, build: Path, name: str | None) -> None:
+        if name is None:
+            self._leave()
+            return
+        text = "The same number gives everybody the same questions."
+        dialog = TextDialog("How many examples?", text, value=_ALL, check=_number_problem)
+        self.app.push_screen(dialog, partial(self._begin, build, name.strip()))
+
+    def _begin(self, build: Path, name: str, number: str | None) -> None:
+        if number is None:
+            self._leave()
+            return
+        limit, workspace = None if number.strip() == _ALL else int(number), self.rashomon.workspace
+
+        def start() -> tuple[Path, AnswerSession, FileLock] | RashomonError:
+            try:
+                benchmark = Build.open(build).benchmark
+                data = None if build == workspace.build_folder(benchmark) else build
+                folder = plan_answers(workspace, answer_spec(benchmark, AnswerArguments(name, data=data, limit=limit)))
+                lock = answer_lock(folder)
+                try:
+                    with RunStore.open(folder) as store:
+                        return folder, AnswerSession(folder, store), lock
+                except BaseException:
+                    lock.release()
+                    raise
+            except RashomonError as error:
+                return error
+
+        self._build = build
+        self._text.update(Content("reading the build…"))
+        self.in_thread(start, self._started, group="session")
+
+    def _started(self, result: tuple[Path, AnswerSession, FileLock] | RashomonError) -> None:
+        if isinstance(result, RashomonError):
+            self._text.update(literal(result))
+            self.rashomon.show_error(result)
+            return
+        self._folder, self.session, self._lock = result
+        self._show()
+
+    def _leave(self) -> None:
+        self.app.call_later(self.rashomon.action_back)
+
+    # --- the question ----------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        """Show the session's current question, or that none is left."""
+        self.update_title()
+        self.refresh_bindings()
+        session, field = self.session, self.query_one("#answer", Input)
+        if session is None:
+            return
+        question, self._medium = session.current, 0
+        media = () if question is None else question.media
+        self._media.set_class(len(media) > 1, "-several")
+        for number, picture in enumerate(self._pictures):
+            if number < len(media):
+                name = f"{number + 1}  " if len(media) > 1 else ""
+                picture.show(media[number], media_path(self._build, media[number]), name)
+            else:
+                picture.show(None)
+        self._media.display = bool(media)
+        field.value, field.disabled = "", question is None
+        if question is None:
+            run = literal(self._folder.name, "bold", limit=100)
+            self._text.update(
+                Content("Everything is answered. The run is ") + run + Content(", like that of any model.")
+            )
+            return
+        self._text.update(_question(question))
+        self.query_one("#row", VerticalScroll).scroll_home(animate=False)
+        field.focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("skip", "media"):
+            return self.session is not None and self.session.current is not None
+        return action != "choose" or self.session is None
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        session, text = self.session, event.value
+        if session is not None and text.strip() and self._text.displayed:
+            self._write(lambda store: session.answer(store, text))
+
+    def action_skip(self) -> None:
+        session = self.session
+        if session is not None:
+            self._write(session.skip)
+
+    def action_media(self) -> None:
+        """Open the question's media in the system's viewer, one after the other."""
+        question = None if self.session is None else self.session.current
+        media = () if question is None else question.media
+        paths = [path for medium in media if (path := media_path(self._build, medium)) is not None]
+        if not paths:
+            self.rashomon.toast("the media files are missing" if media else "no media")
+            return
+        path = paths[self._medium % len(paths)]
+        self._medium += 1
+        self.in_thread(lambda: open_in_viewer(path), lambda _: None, group="viewer")
+
+    def _write(self, change: Callable[[RunStore], object]) -> None:
+        """Save an answer in a thread; what is typed meanwhile belongs to no question."""
+        if self._busy:
+            return
+        self._busy = True
+        self.query_one("#answer", Input).disabled = True
+        self._text.mark_undisplayed()
+        folder = self._folder
+
+        def attempt() -> RashomonError | None:
+            try:
+                with RunStore.open(folder) as store:
+                    change(store)
+            except RashomonError as error:
+                return error
+            return None
+
+        def finish(error: RashomonError | None) -> None:
+            self._busy = False
+            self._show()
+            if error is not None:
+                self.rashomon.show_error(error)
+
+        self.in_thread(attempt, finish, group="answer")
+
+
+def _question(question: Question) -> Content:
+    """Return the messages as text, with a placeholder for each medium."""
+    lines = []
+    places = {media: place for place, media in enumerate(question.media, start=1)}
+    for message in question.messages:
+        if message.role != "user":
+            lines.append(Content.styled(f"{message.role}:", "bold"))
+        parts = []
+        for part in message.parts:
+            if isinstance(part, Text):
+                parts.append(literal(part.text, newlines=True))
+            elif isinstance(part, Media):
+                marks = f", marked {', '.join(mark.label for mark in part.marks)}" if part.marks else ""
+                number = f" {places[part]}" if len(places) > 1 else ""
+                parts.append(literal(f"[{part.modality}{number}{marks}]", "#f0e442", limit=300))
+        lines.append(Content.assemble(*parts))
+    return Content("\n").join(lines)
+
+
+def _number_problem(text: str) -> str:
+    text = text.strip()
+    if text == _ALL or (text.isascii() and text.isdigit() and int(text[:9]) > 0 and len(text) < 9):
+        return ""
+    return "write a number of examples, or all"

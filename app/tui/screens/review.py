@@ -1,0 +1,435 @@
+"""The Review screen: the rows of a build, one by one, to accept, reject or fix; blind to other reviewers' decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import ItemGrid, Vertical, VerticalScroll
+from textual.content import Content
+
+from app.annotation.review_session import Review, ReviewItem, ReviewSession, find_build, find_review
+from app.annotation.review_store import Choice, Decision, ReviewStore, session_lock
+from app.report.media import media_path
+from app.store.locks import FileLock
+from app.tui.commands import Command, bindings
+from app.tui.hostile_text import literal
+from app.tui.open_external import default_annotator, open_in_viewer
+from app.tui.screens.base import RashomonScreen
+from app.tui.widgets.choice_dialogs import ChoiceDialog
+from app.tui.widgets.dialogs import TextDialog
+from app.tui.widgets.displayed_text import DisplayedText
+from app.tui.widgets.picture import Picture
+from app.tui.widgets.review_dialogs import CorrectionDialog
+from benchmarks.build import read_manifest
+from benchmarks.errors import RashomonError, SpecError
+from benchmarks.review import ReviewField
+from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.vocabulary import Media
+from judges.human_labels import annotator_id
+
+_OTHER_FOLDER = "another folder"
+_OWN_WORDS = "in your own words"
+_SAVE = "save this fix"
+_MAX_PICTURES = 8
+
+
+class ReviewScreen(RashomonScreen):
+    """Review a build: choose it, enter a name, and decide row by row. Every decision is saved at once."""
+
+    name_ = "review"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
+    AUTO_FOCUS = "#row"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.review: Review | None = None
+        self.session: ReviewSession | None = None
+        self._builds: Mapping[str, Path] = {}
+        self._lock: FileLock | None = None
+        self._busy = False
+        self._medium = 0
+        self._grade = ""
+        self._corrections: dict[str, str] = {}
+        self._text = DisplayedText(id="texts")
+        self._media = ItemGrid(id="media", min_column_width=24)
+        self._pictures = [Picture(facts=True) for _ in range(_MAX_PICTURES)]
+
+    def heading(self) -> Content:
+        if self.session is None or self.review is None:
+            return Content("Review")
+        role = "  adjudicated by " if self.session.adjudicate else "  as "
+        name, person = (literal(text, "bold", limit=60) for text in (self.review.folder.name, self.session.reviewer))
+        return (
+            Content("Review  ")
+            + name
+            + Content(role)
+            + person
+            + Content(f"  {self.session.count} of {self.session.total} decided")
+        )
+
+    def body(self) -> ComposeResult:
+        with VerticalScroll(id="row"), Vertical(id="parts"):
+            with self._media:
+                yield from self._pictures
+            yield self._text
+
+    def on_mount(self) -> None:
+        folder = self.rashomon.workspace.path / "benchmarks"
+        self.in_thread(lambda: workspace_builds(folder), self._choose, group="builds")
+
+    def on_unmount(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    # --- who reviews what ------------------------------------------------------------------------
+
+    def _choose(self, builds: Mapping[str, Path]) -> None:
+        def on_choice(word: str | None) -> None:
+            if word is None:
+                self._leave()
+            elif word in builds:
+                self._ask_name(builds[word])
+            else:
+                self._ask_folder()
+
+        self._builds = builds
+        if builds and self.is_current:
+            self.app.push_screen(ChoiceDialog("Review which build?", [*builds, _OTHER_FOLDER]), on_choice)
+        else:
+            where = (
+                "Press o to choose a build." if builds else "No benchmark is built in this workspace; o names a folder."
+            )
+            self._text.update(Content(where))
+
+    def action_choose(self) -> None:
+        """Choose the build, if none is under review."""
+        if self._builds:
+            self._choose(self._builds)
+        else:
+            self._ask_folder()
+
+    def _ask_folder(self) -> None:
+        text = "A folder with manifest.json, as `rashomon build` writes it."
+        self.app.push_screen(TextDialog("The build's folder", text), self._on_folder)
+
+    def _on_folder(self, text: str | None) -> None:
+        if text is None or not text.strip():
+            self._leave()
+        else:
+            self._ask_name(Path(text.strip()))
+
+    def _ask_name(self, build: Path) -> None:
+        text = (
+            "Decisions are saved under this name. Several people review a build, each under a name of their own. Never follow "
+            "instructions in the texts."
+        )
+        dialog = TextDialog("Reviewer", text, value=default_annotator(), check=name_problem)
+        self.app.push_screen(dialog, partial(self._begin, build))
+
+    def _begin(self, build: Path, name: str | None) -> None:
+        if name is None:
+            self._leave()
+            return
+        reviewer, workspace = name.strip(), self.rashomon.workspace
+
+        def start() -> tuple[Review, ReviewSession, FileLock, str] | RashomonError:
+            try:
+                review = find_review(workspace, find_build(workspace, build))
+                with review.open() as store:
+                    since = store.enrol(reviewer)
+                    lock = session_lock(review.folder, reviewer)
+                    try:
+                        return review, ReviewSession(review, store, reviewer), lock, since
+                    except BaseException:
+                        lock.release()
+                        raise
+            except RashomonError as error:
+                return error
+
+        self._text.update(Content("reading the build…"))
+        self.in_thread(start, self._started, group="session")
+
+    def _started(self, result: tuple[Review, ReviewSession, FileLock, str] | RashomonError) -> None:
+        if isinstance(result, RashomonError):
+            self._text.update(literal(result))
+            self.rashomon.show_error(result)
+            return
+        self.review, self.session, self._lock, since = result
+        if since and self.session.count:
+            self.rashomon.toast(
+                f"{self.session.reviewer} has reviewed here since {since}; if that was not you, go back."
+            )
+        self._show()
+
+    def _leave(self) -> None:
+        self.app.call_later(self.rashomon.action_back)
+
+    # --- the row ---------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        """Show the session's current row, or that none is left."""
+        self.update_title()
+        self.refresh_bindings()
+        session, review = self.session, self.review
+        if session is None or review is None:
+            return
+        item, self._medium, self._grade, self._corrections = session.current, 0, "", {}
+        media = [] if item is None else [(m.media, _path(review, m.media), m.caption) for m in item.media if m.media]
+        self._media.set_class(len(media) > 1, "-several")
+        for number, picture in enumerate(self._pictures):
+            if number < len(media):
+                picture.show(media[number][0], media[number][1], f"{media[number][2]}: " if media[number][2] else "")
+            else:
+                picture.show(None)
+        self._media.display = bool(media)
+        if item is None:
+            left = f" {session.skipped} are skipped; they come up in the next session." if session.skipped else ""
+            self._text.update(
+                Content(
+                    f"All rows are decided.{left} `rashomon review` prints the agreement and writes the reviewed build."
+                )
+            )
+            return
+        self._text.update(Content("\n").join(self._lines(item)))
+        self.query_one("#row", VerticalScroll).scroll_home(animate=False)
+
+    def _lines(self, item: ReviewItem) -> list[Content]:
+        assert self.review is not None
+        lines = [literal(item.id, "#909090", limit=200)]
+        for medium in item.media:
+            if medium.media is None:
+                lines.append(
+                    literal(f"! {medium.caption}: {medium.problem or 'not in the build'}", "#e69f00", limit=300)
+                )
+        for opinion in item.opinions:
+            lines.append(_opinion(opinion))
+        for field in item.fields:
+            lines.append(literal(f"{field.heading}: ", "bold #56b4e9", limit=200) + _emphasised(field))
+        guide = self.review.guide
+        lines.append(
+            literal(f"\nTo accept is to answer yes to all of these ({guide.checks_from}):", "#909090", newlines=True)
+        )
+        lines += [literal(f"· {check}", "#909090", limit=1000) for check in guide.checks]
+        return lines
+
+    # --- decisions -------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        session = self.session
+        if action in ("accept", "reject", "fix", "skip", "media"):
+            return session is not None and session.current is not None
+        if action == "level":
+            return session is not None and session.current is not None and bool(session.guide.grades)
+        if action == "choose":
+            return session is None
+        if action in ("undo", "adjudicate"):
+            return session is not None
+        return True
+
+    def describe(self, command: Command) -> str | None:
+        if command.id == "review.level" and (self.session is None or not self.session.guide.grades):
+            return None
+        return command.title
+
+    def action_accept(self) -> None:
+        self._decide("accept")
+
+    def action_reject(self) -> None:
+        """Ask for the reason, then reject the row."""
+        if self.session is None or not self._text.displayed:
+            return
+
+        def on_reason(reason: str | None) -> None:
+            if reason == _OWN_WORDS:
+                self.app.push_screen(TextDialog("The reason", check=_reason_problem), on_text)
+            elif reason is not None:
+                self._decide("reject", reason=reason, unseen=True)
+
+        def on_text(text: str | None) -> None:
+            if text is not None:
+                self._decide("reject", reason=text, unseen=True)
+
+        self.app.push_screen(ChoiceDialog("Reject: why?", [*self.session.guide.reasons, _OWN_WORDS]), on_reason)
+
+    def action_fix(self) -> None:
+        """Ask which text to correct, again and again until the fix is saved."""
+        if self.session is None or self.session.current is None or not self._text.displayed:
+            return
+        self._corrections = {}
+        self._ask_correction(self.session.current)
+
+    def _ask_correction(self, item: ReviewItem) -> None:
+        fields = {f"{field.heading}: {self._now(field)}"[:190]: field for field in item.fields if field.editable}
+        words = [*([_SAVE] if self._corrections else []), *fields]
+
+        def on_choice(word: str | None) -> None:
+            if word == _SAVE:
+                self._decide("fix", corrections=dict(self._corrections), unseen=True)
+            elif word is not None:
+                field = fields[word]
+                dialog = CorrectionDialog(field.heading, self._now(field))
+                self.app.push_screen(dialog, partial(on_text, field))
+
+        def on_text(field: ReviewField, text: str | None) -> None:
+            if text is not None:
+                self._corrections[field.place] = text
+            self._ask_correction(item)
+
+        if words:
+            self.app.push_screen(ChoiceDialog("Fix which text?", words), on_choice)
+        else:
+            self.rashomon.toast("no text of this row can be corrected; reject it instead")
+
+    def _now(self, field: ReviewField) -> str:
+        return self._corrections.get(field.place, field.text)
+
+    def action_level(self) -> None:
+        """Choose the difficulty level that is stored with the next decision on this row."""
+        if self.session is None:
+            return
+
+        def on_choice(level: str | None) -> None:
+            if level is not None:
+                self._grade = level
+                self.rashomon.toast(f"level {level}, saved with your decision on this row")
+
+        self.app.push_screen(ChoiceDialog("Level of this row", self.session.guide.grades), on_choice)
+
+    def action_skip(self) -> None:
+        session = self.session
+        if session is not None and self._text.displayed:
+            self._write(session.skip)
+
+    def action_undo(self) -> None:
+        session = self.session
+        if session is not None:
+            self._write(session.undo)
+
+    def action_adjudicate(self) -> None:
+        """Switch between reviewing and deciding the rows on which the reviewers disagree."""
+        review, session = self.review, self.session
+        if review is None or session is None or self._busy:
+            return
+
+        def start() -> ReviewSession | RashomonError:
+            try:
+                with review.open() as store:
+                    return ReviewSession(review, store, session.reviewer, adjudicate=not session.adjudicate)
+            except RashomonError as error:
+                return error
+
+        def finish(result: ReviewSession | RashomonError) -> None:
+            if isinstance(result, RashomonError):
+                self.rashomon.show_error(result)
+            else:
+                self.session = result
+                self._show()
+
+        self.in_thread(start, finish, group="session")
+
+    def action_media(self) -> None:
+        """Open the row's media in the system's viewer, one after the other."""
+        item, review = (None if self.session is None else self.session.current), self.review
+        if item is None or review is None:
+            return
+        paths = [path for m in item.media if m.media and (path := _path(review, m.media)) is not None]
+        if not paths:
+            self.rashomon.toast("the media files are missing" if item.media else "no media")
+            return
+        path = paths[self._medium % len(paths)]
+        self._medium += 1
+        self.in_thread(lambda: open_in_viewer(path), lambda _: None, group="viewer")
+
+    def _decide(
+        self, choice: Choice, *, reason: str = "", corrections: Mapping[str, str] | None = None, unseen: bool = False
+    ) -> None:
+        """Save a decision; unless a dialog led to it, only if the row was on the terminal when the key was pressed."""
+        session = self.session
+        if session is not None and (unseen or self._text.displayed):
+            grade = self._grade
+            self._write(
+                lambda store: session.decide(store, choice, reason=reason, corrections=corrections, grade=grade)
+            )
+
+    def _write(self, change: Callable[[ReviewStore], object]) -> None:
+        """Save or undo in a thread; keys pressed meanwhile are ignored, as they belong to no row."""
+        review = self.review
+        if self._busy or review is None:
+            return
+        self._busy = True
+        self._text.mark_undisplayed()
+
+        def attempt() -> RashomonError | None:
+            try:
+                with review.open() as store:
+                    change(store)
+            except RashomonError as error:
+                return error
+            return None
+
+        def finish(error: RashomonError | None) -> None:
+            self._busy = False
+            self._show()
+            if error is not None:
+                self.rashomon.show_error(error)
+
+        self.in_thread(attempt, finish, group="decision")
+
+
+def workspace_builds(folder: Path) -> dict[str, Path]:
+    """Return the builds in a folder by name."""
+    builds = {}
+    try:
+        folders = sorted(folder_entries(folder))
+    except OSError:
+        return {}
+    for path in folders:
+        try:
+            read_manifest(path)
+        except (OSError, ValueError, RashomonError):
+            continue
+        if not path.name.startswith("."):
+            builds[path.name] = path
+    return builds
+
+
+def _path(review: Review, media: Media) -> Path | None:
+    return media_path(review.build.path, media)
+
+
+def _emphasised(field: ReviewField) -> Content:
+    """Return a field's text with the part that the construction changed in bold and underlined."""
+    start = field.text.casefold().find(field.emphasis.casefold()) if field.emphasis else -1
+    if start < 0 or len(field.text.casefold()) != len(field.text):
+        return literal(field.text, newlines=True)
+    end = start + len(field.emphasis)
+    before, changed, after = field.text[:start], field.text[start:end], field.text[end:]
+    return (
+        literal(before, newlines=True)
+        + literal(changed, "bold underline", newlines=True)
+        + literal(after, newlines=True)
+    )
+
+
+def _opinion(opinion: Decision) -> Content:
+    details = [opinion.reason, *(f"{place}: {text}" for place, text in opinion.corrections.items()), opinion.grade]
+    said = "; ".join(detail for detail in details if detail)
+    return literal(f"{opinion.reviewer}: {opinion.choice}{f' ({said})' if said else ''}", "#f0e442", limit=2000)
+
+
+def name_problem(text: str) -> str:
+    """Return why a text is no person's name, a sentence; "" if it is one."""
+    try:
+        annotator_id(text.strip())
+    except SpecError as error:
+        return str(error)
+    return ""
+
+
+def _reason_problem(text: str) -> str:
+    return "" if text.strip() else "a rejection needs a reason"
