@@ -126,7 +126,7 @@ class ReviewStore:
                 raise ReviewChangedError(
                     f"{store.meta('build')} has changed since the review {folder.name} began (digest "
                     f"{store.meta('build digest')[:12]}, now {digest[:12]}); restore that build, or begin another review with "
-                    "--name. The decisions so far are kept, and --export writes them."
+                    "--name. The decisions so far are kept."
                 )
             return store
         except BaseException:
