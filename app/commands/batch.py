@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +19,7 @@ from app.engine.progress import Display
 from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
 from app.new_run.mac_warnings import mac_warnings
-from app.new_run.run_estimate import judge_usage, measured_speed, remote_usage
+from app.new_run.run_estimate import judge_usage, longest_requests, measured_speed, remote_usage
 from app.report.throughput import duration
 from app.run_spec import BatchSpec, RunSpec, load_spec, parse_spec
 from app.setups import find_setup, setup_file
@@ -37,6 +38,9 @@ from mlx_backends.person import PERSON
 from mlx_backends.remote import check_all_ready, is_remote, readiness_problem
 
 _DEVICE = "device"
+_STAND_IN = "policy:random"
+_COUNTED = 100_000
+"""The most instances whose calls are counted, which takes a second or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,9 @@ def batch(
     ]
     if dry_run:
         _print_dry_run(workspace, checked, options)
+        for run_spec in specs:
+            if not any(run.spec is run_spec for run in checked):
+                _print_calls(workspace, run_spec, options)
         for problem in dict.fromkeys(
             readiness_problem(names, remote_options) for names, remote_options in requirements
         ):
@@ -121,6 +128,20 @@ def _print_dry_run(workspace: Workspace, checked: Sequence[CheckedSpec], options
         print_message(f"{run.folder.name}: the spec is valid, {count} instances; nothing was run.", options.display)
         for sentence in _cost_sentences(workspace, run, count):
             print_message(f"{run.folder.name}: {sentence}", options.display)
+
+
+def _print_calls(workspace: Workspace, spec: RunSpec, options: ExecutionOptions) -> None:
+    """Print the calls of a run whose model is not on this machine, as another model would make them."""
+    with suppress(RashomonError):  # there may be none that answers this benchmark
+        run = check_spec(workspace, spec.model_copy(update={"model": _STAND_IN, "name": None}))
+        if not run.existing:
+            print_message(f"{spec.model}: {len(run.instances)} instances, {_calls(run)} calls.", options.display)
+
+
+def _calls(run: CheckedSpec) -> int:
+    """Return the number of calls of a model; an answer takes several under some conditions."""
+    protocol = run.spec.protocol()
+    return sum(1 for instance in run.instances for _ in longest_requests(protocol, instance))
 
 
 def _read_spec(
@@ -183,7 +204,8 @@ def _cost_sentences(workspace: Workspace, run: CheckedSpec, count: int) -> Itera
         if speed is None
         else f"about {duration(speed.seconds * count)}, at {speed.seconds:.3g} s per answer over {speed.answers} of {speed.run}"
     )
-    yield f"{run.spec.model}, {count} instances, {estimate}."
+    calls = f"{_calls(run)} calls, " if not run.existing and count <= _COUNTED else ""
+    yield f"{run.spec.model}: {calls}{estimate}."
     for name in run.spec.judge:
         judge = find_judge(name, get_benchmark(run.spec.benchmark))
         if isinstance(judge, RubricJudge) and judge.info.device == "remote" and not run.existing:

@@ -80,6 +80,7 @@ def test_twenty_examples_of_a_setup(name: str, rashomon: Rashomon, tmp_path: Pat
         spec, records = store.meta("spec"), list(store.records())
     assert f"{len(records)} instances" in dry
     assert "time unknown" in dry
+    assert " calls, " in dry
     assert (spec["prompt_set"], spec["seed"]) == (setup["prompt_set"], 0)
     if name != "contra4":
         assert spec["conditions"] == setup["conditions"]
@@ -111,6 +112,7 @@ def test_models_that_are_not_here_are_all_named_with_what_fetches_them(rashomon:
     done = rashomon.run("--batch", "paper:cmc-bench", "--dry-run", "--display", "plain", code=2)
     for model in find_setup("cmc-bench").values["model"]:
         assert f"rashomon models get {model}" in done.stdout + done.stderr
+        assert f"{model}: " in done.stdout, "its calls"
     first = rashomon.run("--batch", "paper:cmc-bench", "--display", "plain", code=2)
     assert (first.stdout + first.stderr).count("rashomon models get") == 1
     missing = rashomon.run("--batch", "paper:clash", "--display", "plain", code=2)
