@@ -27,9 +27,10 @@ class UsageEstimate:
     output_tokens_at_most: int
     media: int
     cost: float | None
+    only_images: bool = True
 
     def __str__(self) -> str:
-        media = f" ({self.media:,} media)" if self.media else ""
+        media = f" ({self.media:,} {'images' if self.only_images else 'media'})" if self.media else ""
         usage = f"{self.calls:,} calls of about {self.input_tokens:,} prompt tokens{media}"
         usage += f" and at most {self.output_tokens_at_most:,} completion tokens"
         return usage if self.cost is None else f"{usage}, which cost at most about {self.cost:.2f}"
@@ -69,11 +70,14 @@ def estimate_usage(
     """
     budget, encoded = Budget(options), EncodedMedia(media or no_media)
     calls = prompt = completion = media_shown = 0
+    only_images = True
     for request in requests:
         needed = request_size(request, encoded)
         calls, prompt, completion = calls + 1, prompt + needed.prompt, completion + needed.completion
-        media_shown += sum(isinstance(part, Media) for message in request.messages for part in message.parts)
-    return UsageEstimate(calls, prompt, completion, media_shown, budget.cost(prompt, completion))
+        shown = [part for message in request.messages for part in message.parts if isinstance(part, Media)]
+        media_shown += len(shown)
+        only_images &= all(part.modality == "image" for part in shown)
+    return UsageEstimate(calls, prompt, completion, media_shown, budget.cost(prompt, completion), only_images)
 
 
 class Budget:

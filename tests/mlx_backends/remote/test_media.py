@@ -177,3 +177,4 @@ def test_estimate_reads_no_more_than_sizes(tmp_path: Path) -> None:
     requests = [ask(1, heard), ask(2, seen), ask(3, gone)]
     usage = estimate_usage(requests, RemoteOptions(), lambda media: tmp_path / media.name)
     assert (usage.calls, usage.media, usage.input_tokens) == (3, 3, 3 * 8 + 10 + 100)
+    assert "(3 media)" in str(usage)

@@ -636,7 +636,7 @@ def test_estimate_does_not_decode_images(tmp_path: Path) -> None:
     assert usage.input_tokens == 8 + 34 + 2000 + 8 + 2 + 10
     assert usage.cost == pytest.approx((usage.input_tokens * 2 + 128 * 10) / 1e6)
     assert str(usage) == (
-        "2 calls of about 2,062 prompt tokens (2 media) and at most 128 completion tokens, which cost at most about 0.01"
+        "2 calls of about 2,062 prompt tokens (2 images) and at most 128 completion tokens, which cost at most about 0.01"
     )
     assert estimate_usage([ask(1)], RemoteOptions()).cost is None
 
