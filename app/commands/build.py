@@ -25,7 +25,7 @@ from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from benchmarks.base import Benchmark
-from benchmarks.build import Build, BuildOptions, media_path, staging_folder
+from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, media_path, staging_folder
 from benchmarks.errors import AnotherBuildError, ModelError, NothingUsableError, SpecError, StoreError, did_you_mean
 from benchmarks.media.previews import media_pictures
 from benchmarks.registry import get_benchmark
@@ -143,6 +143,8 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         print(json.dumps(result | ({"runs of the replaced build": orphaned_runs} if orphaned_runs else {}), indent=2))
         return 0
     _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every)
+    if models.writer and (folder.with_name(folder.name + REJECTED_SUFFIX) / "manifest.json").is_file():
+        print(f"  samples that a check rejected: {clean(str(folder.with_name(folder.name + REJECTED_SUFFIX)))}")
     if orphaned_runs:
         print(
             f"  replaced the build {old_digest[:12]}: {clean(_runs_text(orphaned_runs))} made from it. Their media are gone, and "

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from benchmarks.build import Build, BuildOptions, BuildWriter
+from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, BuildWriter
 from benchmarks.clash.categories import join_categories, same_categories, shared_categories
 from benchmarks.clash.constants import CHANGE_TYPES, RELATIONS
 from benchmarks.clash.sample import ClashSample
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 _REPEATED = "repeated: another row is the same sample"
 
 Construction = Callable[[Path, BuildWriter, BuildOptions], "Iterator[ClashSample | RejectedSample]"]
-
-REJECTED_SUFFIX = "-rejected"
-"""The end of the name of the folder beside a constructed build, with the samples that a check rejected."""
 
 
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
