@@ -54,6 +54,8 @@ class Benchmark(ABC):
     """The decoding of the paper's rows."""
     most_checkers: int | None = 1
     """The number of models that may check its construction; None for any number."""
+    paper_embedder: str = ""
+    """The paper's embedding model, by its Hub id; a construction uses it where it is cached and none is named."""
     counts_flags: bool = False
     """True if its tables count every label that fits an answer (``Verdict.flags``)."""
     default_conditions: tuple[str, ...] = ()

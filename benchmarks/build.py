@@ -64,6 +64,9 @@ _SUFFIXES = {
     "point_cloud": ".npy .npz .ply .obj .off .stl .glb",
 }
 
+REJECTED_SUFFIX = "-rejected"
+"""The end of the name of the folder beside a constructed build that holds the samples a check rejected."""
+
 Renderer = Callable[[bytes, str, Modality], Sequence[bytes]]
 """A function from the bytes, suffix and modality of a 3D model or a video to its pictures (PNG). It raises MediaError."""
 

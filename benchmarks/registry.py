@@ -14,6 +14,8 @@ BUILT_IN = {
     "clash": "benchmarks.clash:Clash",
     "mmkc-bench": "benchmarks.mmkc_bench:MMKCBench",
     "pope": "benchmarks.pope:Pope",
+    "okvqa": "benchmarks.vqa:Okvqa",
+    "gqa": "benchmarks.vqa:Gqa",
     "crosscheck-bench": "benchmarks.crosscheck_bench:CrossCheckBench",
     "contra4": "benchmarks.contra4:Contra4",
 }

@@ -21,6 +21,8 @@ BUILT_IN = {
     "printed": "judges.exact_match:PrintedMatch",
     "choice": "judges.scene_choice:SceneChoice",
     "official": "judges.scene_choice:OfficialSceneChoice",
+    "vqa-accuracy": "judges.short_answers:VqaAccuracy",
+    "gqa-match": "judges.short_answers:GqaMatch",
 }
 
 

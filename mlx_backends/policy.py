@@ -7,6 +7,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
+from string import ascii_uppercase
 
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.vocabulary import SHOWN_TEXT, Generation, Request
@@ -20,7 +21,7 @@ ABSTAIN = "The sources disagree, so the answer cannot be determined."
 _LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 _NEEDED_REFERENCES = {
     **dict.fromkeys(("always-image", "always-text", "always-abstain", "random", "uniform"), ("image", "text")),
-    **dict.fromkeys(("always-yes", "always-no"), ("answer",)),
+    **dict.fromkeys(("always-yes", "always-no", "chance"), ("answer",)),
 }
 """The references that each policy needs; one of them is enough."""
 _NEITHER = ("Ouagadougou", "Tbilisi", "Reykjavik", "Quito")
@@ -34,7 +35,7 @@ def policy_names() -> tuple[str, ...]:
 def lacks_references(model: str, references: Iterable[Mapping[str, Sequence[str]]]) -> bool:
     """Return True if ``model`` is a policy, and these references of instances lack the ones that it needs.
 
-    Policies of sources need "image" or "text" in any of the instances; always-yes and always-no need "answer".
+    Policies of sources need "image" or "text" in any of the instances; always-yes, always-no and chance need "answer".
     """
     needed = _NEEDED_REFERENCES.get(model.removeprefix(PREFIX), ()) if model.startswith(PREFIX) else ()
     return bool(needed) and not any(instance.get(source) for instance in references for source in needed)
@@ -58,7 +59,8 @@ class PolicyBackend(Backend):
     choice, and abstain if the condition does not display that source; ``random`` gives one of the references, ``uniform``
     an answer for one of the five labels of CMC-Bench. These two draw by a hash of the request, so that an answer does not
     depend on earlier requests. An abstention is the ``conflict`` reference, if there is one. The text's reference is
-    ``SHOWN_TEXT``, if there is one. ``always-yes`` and ``always-no`` answer with that word.
+    ``SHOWN_TEXT``, if there is one. ``always-yes`` and ``always-no`` answer with that word. ``chance`` draws
+    a letter of the ``options``, or Yes or No, and abstains if the answer is open: the accuracy of guessing.
     Raises SpecError for an unknown name.
     """
 
@@ -99,6 +101,8 @@ class PolicyBackend(Backend):
                 return "Yes"
             case "always-no":
                 return "No"
+            case "chance":
+                return self._guess(request)
             case "always-image":
                 return answers.get("image", abstain)
             case "always-text":
@@ -108,6 +112,12 @@ class PolicyBackend(Backend):
             case "uniform":
                 return _answer_for(_LABELS[self._draw(request, len(_LABELS))], answers, references) or abstain
         return abstain
+
+    def _guess(self, request: Request) -> str:
+        options = request.references.get("options", ())
+        is_yes_no = _reference("answer", request.references).strip().casefold() in ("yes", "no")
+        choices = ascii_uppercase[: len(options)] or (("Yes", "No") if is_yes_no else (ABSTAIN,))
+        return choices[self._draw(request, len(choices))]
 
     def _draw(self, request: Request, choices: int) -> int:
         """Draw one of ``range(choices)``, evenly over requests; the seed is part of the request's digest."""

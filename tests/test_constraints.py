@@ -20,7 +20,8 @@ EXTRAS = PROJECT["optional-dependencies"]
 DECLARED = [
     Requirement(line)
     for line in chain(
-        PROJECT["dependencies"], *(EXTRAS[extra] for extra in ("api", "keychain", "serve", "shapes", "video", "test"))
+        PROJECT["dependencies"],
+        *(EXTRAS[extra] for extra in ("api", "keychain", "serve", "shapes", "video", "wordnet", "test")),
     )
     if not line.startswith("rashomon")
 ]

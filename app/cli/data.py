@@ -66,7 +66,8 @@ from app.cli.options import (
 @click.option(
     "--embedder",
     metavar="MODEL",
-    help="The embedding model for the similarity of captions; default: similarity of their words.",
+    help="The embedding model for the similarity of captions, or `words` for that of their words; default: the paper's if "
+    "cached, else `words`.",
 )
 @click.option(
     "--rendered", is_flag=True, help="Render 3D models and videos as images, for models that take only images."

@@ -25,12 +25,12 @@ from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from benchmarks.base import Benchmark
-from benchmarks.build import Build, BuildOptions, media_path, staging_folder
-from benchmarks.errors import AnotherBuildError, NothingUsableError, SpecError, StoreError, did_you_mean
+from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, media_path, staging_folder
+from benchmarks.errors import AnotherBuildError, ModelError, NothingUsableError, SpecError, StoreError, did_you_mean
 from benchmarks.media.previews import media_pictures
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.files import read_json_lines
-from benchmarks.text_model import TextModel
+from benchmarks.text_model import Embedder, TextModel
 from benchmarks.untrusted.safe_files import is_disk_full
 from mlx_backends.base import Backend
 from mlx_backends.core.response_cache import ResponseCache
@@ -44,8 +44,11 @@ _MAX_REASONS_LISTED = 5
 
 _MAX_RUNS_LISTED = 5
 
-_COUNTS = ("examples", "conditions", "change_types", "types", "levels")
+_COUNTS = ("examples", "conditions", "change_types", "types", "levels", "models")
 """The counts of a manifest that are always printed."""
+
+WORDS = "words"
+"""The name of the similarity of captions that needs no model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class ConstructionModels:
     captioners: Sequence[str] = ()
     """Models that describe media, each "MODALITY=MODEL"."""
     embedder: str | None = None
+    """An embedding model, or ``WORDS``."""
     api: Mapping[str, Any] = field(default_factory=dict)
     force: bool = False
     allowed: Sequence[str] = ()
@@ -113,7 +117,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
     )
     confirm_addresses(models.names(), models.allowed)
     with ExitStack() as stack:
-        options = _build_options(stack, workspace, arguments, models, remote_options, folder)
+        options = _build_options(stack, workspace, benchmark, arguments, models, remote_options, folder)
         try:
             new_build = benchmark.build(sources, folder, options)
         except AnotherBuildError as error:
@@ -139,6 +143,8 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         print(json.dumps(result | ({"runs of the replaced build": orphaned_runs} if orphaned_runs else {}), indent=2))
         return 0
     _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every)
+    if models.writer and (folder.with_name(folder.name + REJECTED_SUFFIX) / "manifest.json").is_file():
+        print(f"  samples that a check rejected: {clean(str(folder.with_name(folder.name + REJECTED_SUFFIX)))}")
     if orphaned_runs:
         print(
             f"  replaced the build {old_digest[:12]}: {clean(_runs_text(orphaned_runs))} made from it. Their media are gone, and "
@@ -172,6 +178,7 @@ def _sources(
 def _build_options(
     stack: ExitStack,
     workspace: Workspace,
+    benchmark: Benchmark,
     arguments: BuildArguments,
     models: ConstructionModels,
     remote_options: RemoteOptions,
@@ -192,9 +199,23 @@ def _build_options(
         checker=text_models[models.checkers[0]] if models.checkers else None,
         checkers=tuple(text_models[name] for name in dict.fromkeys(models.checkers)),
         captioners={modality: text_models[name] for modality, name in models.modalities().items()},
-        embedder=LocalEmbedder(models.embedder, models.force, device) if models.embedder else None,
+        embedder=_embedder(benchmark, models, device),
         render=media_pictures if arguments.rendered else None,
     )
+
+
+def _embedder(benchmark: Benchmark, models: ConstructionModels, device: LocalModelSlot) -> Embedder | None:
+    """Return the embedding model that is named, or the paper's if it is cached; None for the similarity of words."""
+    if models.embedder == WORDS:
+        return None
+    if models.embedder:
+        return LocalEmbedder(models.embedder, models.force, device)
+    if not benchmark.paper_embedder or models.writer is None:
+        return None
+    try:
+        return LocalEmbedder(benchmark.paper_embedder, models.force, device)
+    except ModelError:  # not in the cache, or only partly
+        return None
 
 
 def training(

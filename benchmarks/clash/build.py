@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-from benchmarks.build import Build, BuildOptions, BuildWriter
+from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, BuildWriter
 from benchmarks.clash.categories import join_categories, same_categories, shared_categories
 from benchmarks.clash.constants import CHANGE_TYPES, RELATIONS
 from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.sources import read_source
 from benchmarks.clash.sources.base import CONSTRUCTED, SOURCE_NAMES, ClashSourceRow
+from benchmarks.clash.statistics import statistics_files
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.sources import resolve_sources, top_reasons
 from benchmarks.vocabulary import digest
 
+if TYPE_CHECKING:
+    from benchmarks.clash.construction.pipeline import RejectedSample
+
 _REPEATED = "repeated: another row is the same sample"
 
-Construction = Callable[[Path, BuildWriter, BuildOptions], Iterator[ClashSample]]
+Construction = Callable[[Path, BuildWriter, BuildOptions], "Iterator[ClashSample | RejectedSample]"]
 
 
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
@@ -34,9 +39,9 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     """
     named_sources = list(dict.fromkeys(resolve_sources("clash", SOURCE_NAMES, sources)))
     samples: dict[str, ClashSample] = {}
-    with BuildWriter(out) as writer:
+    with BuildWriter(out) as writer, _RejectedBuild(out, options) as rejected:
         for name, place in named_sources:
-            for row, sample in _samples(name, place, writer, options):
+            for row, sample in _samples(name, place, writer, rejected, options):
                 if sample.id in samples:
                     writer.add_skipped(name, row or f"image {sample.image_id}", _REPEATED)
                     continue
@@ -44,15 +49,68 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                 writer.add_row({"id": sample.id, **sample.to_row()})
         if not samples:
             raise SourceError(f"the sources have no usable sample ({top_reasons(writer.skipped)}).")
+        rejected.finish()
+        for file_name, data in statistics_files(list(samples.values())).items():
+            writer.add_file(file_name, data)
         return writer.finish(_manifest(named_sources, options, samples, writer.skipped), replace=options.replace)
 
 
-def _samples(name: str, place: str, writer: BuildWriter, options: BuildOptions) -> Iterator[tuple[str, ClashSample]]:
+class _RejectedBuild:
+    """The build of rejected samples beside another build; it is not made if there are none."""
+
+    def __init__(self, out: Path, options: BuildOptions) -> None:
+        self._writer = BuildWriter(out.with_name(out.name + REJECTED_SUFFIX))
+        self._options = options
+        self._stack = ExitStack()
+        self._samples: dict[str, ClashSample] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add(self, name: str, item: RejectedSample) -> None:
+        """Add a sample of the source ``name``, unless it is there already."""
+        if not self._samples:
+            self._stack.enter_context(self._writer)
+        sample = replace(_categorised(item.sample, name), image=self._writer.add_media(item.data, item.suffix))
+        if sample.id not in self._samples:
+            self._samples[sample.id] = sample
+            self._writer.add_row({"id": sample.id, **sample.to_row()})
+
+    def finish(self) -> None:
+        """Put the build in its place, if it has samples. Raises AnotherBuildError as ``BuildWriter.finish``."""
+        if not self._samples:
+            return
+        samples = self._samples.values()
+        for file_name, data in statistics_files(list(samples)).items():
+            self._writer.add_file(file_name, data)
+        manifest = {
+            "benchmark": "clash",
+            "seed": self._options.seed,
+            "options": {"rejected": True},
+            "samples": len(samples),
+            "rejected": dict(sorted(Counter(sample.rejected for sample in samples).items())),
+        }
+        self._writer.finish(manifest, replace=self._options.replace)
+
+
+def _categorised(sample: ClashSample, name: str) -> ClashSample:
+    names = shared_categories(sample.change_type, sample.changed_original, sample.changed_conflicting)
+    return replace(sample, source=name, category=join_categories(names, sample.change_type))
+
+
+def _samples(
+    name: str, place: str, writer: BuildWriter, rejected: _RejectedBuild, options: BuildOptions
+) -> Iterator[tuple[str, ClashSample]]:
     """Yield each sample of a source, its image stored in the build, with its row; record unusable rows as skipped."""
     if name in CONSTRUCTED:
         for sample in _construction(name)(Path(place).expanduser(), writer, options):
-            names = shared_categories(sample.change_type, sample.changed_original, sample.changed_conflicting)
-            yield "", replace(sample, source=name, category=join_categories(names, sample.change_type))
+            if isinstance(sample, ClashSample):
+                yield "", _categorised(sample, name)
+            else:
+                rejected.add(name, sample)
         return
     for row in read_source(name, place, options.seed):
         if isinstance(row, SkippedRow):

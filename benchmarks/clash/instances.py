@@ -79,10 +79,15 @@ def option_order(sample_id: str, seed: int) -> tuple[Role, ...]:
 
 
 def strata(sample: ClashSample) -> dict[str, str]:
-    """Return the strata: ``change``, ``source``, and ``category`` (object, attribute) or ``relation`` (spatial)."""
+    """Return the strata: ``change``, ``source``, and ``category`` (object, attribute) or ``relation`` (spatial).
+
+    A rejected sample also has ``rejected``, the check.
+    """
     values = {"change": sample.change_type, "source": sample.source}
     if sample.category:
         values["category"] = categories.category_stratum(sample.category)
     if sample.relation:
         values["relation"] = sample.relation
+    if sample.rejected:
+        values["rejected"] = sample.rejected
     return {name: value for name, value in values.items() if value}

@@ -33,6 +33,7 @@ class ClashSample:
     without its image. ``change_type`` is object, attribute or spatial; ``relation`` is one of ``RELATIONS`` for a spatial
     change, else empty. ``image_only``, ``text_only`` and ``distractor`` are the three answers. ``category`` is ours
     (Appendices D and E), ``published_category`` the published field where there is one; several are joined by ``+``.
+    ``rejected`` is the check that rejected a sample of a build of rejected samples, else "".
     """
 
     image_id: str
@@ -50,6 +51,7 @@ class ClashSample:
     source: str
     relation: str = ""
     published_category: str | None = None
+    rejected: str = ""
 
     @property
     def id(self) -> str:
@@ -72,6 +74,8 @@ class ClashSample:
         """Return the sample as a JSON object with these field names; the inverse of :meth:`from_row`."""
         row: dict[str, Any] = {name: getattr(self, name) for name in _TEXTS}
         row["published_category"] = self.published_category
+        if self.rejected:
+            row["rejected"] = self.rejected
         row["image"] = None if self.image is None else {"sha256": self.image.sha256, "suffix": self.image.suffix}
         return row
 
@@ -80,4 +84,5 @@ class ClashSample:
         """Return the sample of a row that :meth:`to_row` wrote."""
         image = None if row["image"] is None else Media(row["image"]["sha256"], row["image"]["suffix"])
         published = row["published_category"]
-        return cls(image=image, published_category=published, **{name: row[name] for name in _TEXTS})
+        texts = {name: row[name] for name in _TEXTS}
+        return cls(image=image, published_category=published, rejected=row.get("rejected", ""), **texts)

@@ -42,6 +42,7 @@ class Contra4(Benchmark):
     paper_judge = "the published evaluation (official)"
     paper_prompts = "each model's own; the caption baseline's and Gemini's are official"
     most_checkers = None
+    paper_embedder = "sentence-transformers/all-MiniLM-L6-v2"
     default_conditions = ("media",)
     without_media = (
         "ask by captions (--conditions gold-captions, or captions of a build made with --captioner), or show 3D and videos as "

@@ -10,7 +10,8 @@ import numpy as np
 from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.base import LabelMetrics
 from benchmarks.contra4.constants import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
-from benchmarks.contra4.construction.meteor import LABEL, meteor
+from benchmarks.contra4.construction.meteor import LABEL, LABEL_WITH_SYNONYMS, meteor
+from benchmarks.contra4.construction.wordnet import wordnet_synonyms
 from benchmarks.contra4.counts import CellSelector, official_outcome, tally
 from benchmarks.failure_table import counts_by_run, failures_table, outcome_by_judge
 from benchmarks.stats.intervals import estimate, ratio, resample
@@ -133,8 +134,14 @@ def _captions(runs: Runs, resamples: int, seed: int) -> Table:
                     tuple(_mean(sorted(pairs), modality, resamples, seed) for modality in CAPTION_COLUMNS.values()),
                 )
             )
+    stages = (
+        f"{LABEL_WITH_SYNONYMS}, with the synonyms of the WordNet on this machine, as the paper's."
+        if wordnet_synonyms()
+        else f"{LABEL}: without WordNet's synonyms, which the paper's has, so that ours is at most as high. "
+        "`pip install 'rashomon[wordnet]'` and `python -m nltk.downloader wordnet` add them."
+    )
     notes = (
-        f"{LABEL}: without WordNet's synonyms, which the paper's has, so that ours is at most as high. The captions are those of "
+        f"{stages} The captions are those of "
         "the build's captioners; every medium counts once, beside the data set's caption. Intervals: 95%, bootstrap over media.",
     )
     return Table(
@@ -143,7 +150,8 @@ def _captions(runs: Runs, resamples: int, seed: int) -> Table:
 
 
 def _mean(pairs: Sequence[tuple[str, ...]], modality: str, resamples: int, seed: int) -> Estimate:
-    scores = [meteor(predicted, gold) for kind, predicted, gold in pairs if kind == modality]
+    synonyms = wordnet_synonyms()
+    scores = [meteor(predicted, gold, synonyms) for kind, predicted, gold in pairs if kind == modality]
     score_counts: NDArray[np.float64] = np.array([[score, 1.0] for score in scores]).reshape(-1, 2)
     resampled_sums, total = resample(score_counts, resamples, seed), score_counts.sum(0)
     means = ratio(resampled_sums[:, 0], resampled_sums[:, 1])

@@ -89,6 +89,13 @@ INTERVENTIONS: Mapping[str, TaskMean] = {
 """The columns of Table 3, over the tasks that need each capability (our reading)."""
 
 
+SHIFT: Mapping[str, TaskMean] = {
+    "Accuracy": TaskMean(TASK_KEYS),
+    "A5-A7": TaskMean(tuple(key for key, task in TASKS.items() if {"A5", "A6", "A7"} & set(task.capabilities))),
+}
+"""The metrics of Figure 7: overall accuracy, and accuracy on its inset's "reasoning-intensive tasks (A5-A7)" (our reading)."""
+
+
 def accuracy(counts: Array) -> Array:
     """Return the share of correct answers, shape (..., conditions, tasks); nan where there is no answer."""
     right_counts, answers = counts[..., 0], counts[..., 1]

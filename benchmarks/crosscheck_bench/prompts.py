@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.crosscheck_bench.constants import LETTERS
-from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, CrossCheckSample
+from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, OPTION_PLACEHOLDER, CrossCheckSample
 from benchmarks.vocabulary import Media, Part, Text
 
 PROMPT_SETS = {"paper": "the unified format and the strategies of Appendix C, as printed"}
@@ -29,19 +29,30 @@ OPTIONS = "Option:"
 def parts(sample: CrossCheckSample, frames: Sequence[Media], *, reasoned: bool) -> tuple[Part, ...]:
     """Return the introduction, the frames, the text, the question and its options, each on its own line.
 
-    If the question holds ``<image>`` placeholders, the frames replace them. ``reasoned`` appends the chain-of-thought
-    instruction.
+    If the question holds ``<image>`` placeholders, the frames replace them; likewise ``<option>`` and the options, whose
+    letters are then part of the question. ``reasoned`` appends the chain-of-thought instruction.
     """
-    inline = IMAGE_PLACEHOLDER in sample.question
+    # Split at the pictures first: an option that reads "<image>" is text.
+    first, *rest = _with_options(sample.question.split(IMAGE_PLACEHOLDER), sample.options)
     before = [sample.text] if sample.text.strip() else []
     after = [OPTIONS, *(f"{letter}: {option}" for letter, option in zip(LETTERS, sample.options, strict=False))]
-    after = [*(after if sample.options else []), *([STEP_BY_STEP] if reasoned else [])]
-    if inline:
-        first, *rest = sample.question.split(IMAGE_PLACEHOLDER)
+    are_listed = bool(sample.options) and OPTION_PLACEHOLDER not in sample.question
+    after = [*(after if are_listed else []), *([STEP_BY_STEP] if reasoned else [])]
+    if rest:
         opening = Text("\n".join([INTRODUCTION, *before, first]))
         return tuple(_interleaved(opening, frames, rest, "".join(f"\n{line}" for line in after)))
-    body = "".join(f"\n{line}" for line in (*before, sample.question, *after))
+    body = "".join(f"\n{line}" for line in (*before, first, *after))
     return (Text(f"{INTRODUCTION}\n"), *frames, Text(body))
+
+
+def _with_options(pieces: Sequence[str], options: Sequence[str]) -> list[str]:
+    """Return the pieces of a question with each option at its placeholder."""
+    waiting = iter(options)
+    filled = []
+    for piece in pieces:
+        first, *rest = piece.split(OPTION_PLACEHOLDER)
+        filled.append(first + "".join(next(waiting, OPTION_PLACEHOLDER) + words for words in rest))
+    return filled
 
 
 def _interleaved(opening: Text, frames: Sequence[Media], rest: Sequence[str], end: str) -> Iterator[Part]:

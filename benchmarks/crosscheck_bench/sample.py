@@ -19,6 +19,9 @@ from benchmarks.vocabulary import Mark, Media, digest, part_from_json, part_to_j
 IMAGE_PLACEHOLDER = "<image>"
 """The placeholder of the next picture in a question, as in Figure 8."""
 
+OPTION_PLACEHOLDER = "<option>"
+"""The placeholder of the next option in a question whose wording goes on after its options, as most of Figure 8 does."""
+
 MAX_TEXT_LENGTH = 8_000
 """The most characters of a question, a text or a reasoning."""
 
@@ -37,8 +40,9 @@ class CrossCheckSample:
     """One row.
 
     ``task`` is a key of ``TASKS``. ``frames`` are the pictures in order: a product's image, two images to compare, or
-    the frames of a video slice. ``question`` may hold one ``<image>`` placeholder per frame. ``text`` is displayed with
-    the frames (a title, a description). ``options`` are displayed as A, B, ...; ``answer`` is then a letter, otherwise
+    the frames of a video slice. ``question`` may hold one ``<image>`` placeholder per frame and one ``<option>`` placeholder
+    per option. ``text`` is displayed with the frames (a title, a description).
+    ``options`` are displayed as A, B, ...; ``answer`` is then a letter, otherwise
     Yes or No, or a text. ``boxes`` holds, for each frame, the marks that set-of-mark draws; a ``box`` is x0, y0, x1, y1
     in pixels of the upright picture, whose width and height are in ``sizes``. ``product`` names the product,
     ``conflict_type`` the contradiction that was introduced ("" for none), ``reasoning`` an optional written solution,
@@ -111,6 +115,8 @@ def parse_sample(fields: Mapping[str, Any], frames: int, source: str = "rows") -
     if IMAGE_PLACEHOLDER in question and question.count(IMAGE_PLACEHOLDER) != frames:
         raise RowProblem(f"the question has {IMAGE_PLACEHOLDER} more or less often than the row has frames")
     options = _options(fields.get("options"))
+    if OPTION_PLACEHOLDER in question and question.count(OPTION_PLACEHOLDER) != len(options):
+        raise RowProblem(f"the question has {OPTION_PLACEHOLDER} more or less often than the row has options")
     answer = _text(fields, "answer", MAX_SHORT_TEXT_LENGTH).strip()
     if options and answer not in LETTERS[: len(options)]:
         raise RowProblem("the answer is not the letter of one of the options")

@@ -17,6 +17,7 @@ from benchmarks.crosscheck_bench.metrics import (
     COMPOSITION,
     INTERVENTIONS,
     MAIN,
+    SHIFT,
     SINGLE_CAPABILITY,
     TASK_KEYS,
     TaskMean,
@@ -41,6 +42,10 @@ _INTERVALS = (
     "with few answers widens it."
 )
 _GAINS = "Intervals of gains: over paired samples, weighted so that tasks count alike (Bonett and Price 2012)."
+_VRC = (
+    'The paper names the other axis of Figure 7 "VRC scores" and "reasoning alignment", and gives neither a definition nor a '
+    "value, so VRC is n/a. The table `interleaved` counts how often the reasoning named a region."
+)
 _UNWEIGHTED = "Means are unweighted over tasks; a mean with a missing task is n/a."
 _OPEN = (
     "Open questions ({n}) are matched exactly here; the paper has a model compare their meaning. "
@@ -52,8 +57,8 @@ _ENTERS = "Labelled and unparsed answers enter the other tables, unparsed ones (
 def tables(runs: Runs, judge: str) -> list[Table]:
     """Return every table that the answers can fill.
 
-    These are main, levels, capabilities, composition, exact-match and failures, and also interventions and interleaved
-    if the runs cover more than Table 1 needs. A row is a run under one strategy; "vanilla" is not spelled out.
+    These are main, levels, capabilities, composition, exact-match and failures, and also interventions, shift and
+    interleaved if the runs cover more than Table 1 needs. A row is a run under one strategy; "vanilla" is not spelled out.
     """
     sheet = _Sheet({run: count_answers(answers, outcome_by_judge(judge)) for run, answers in runs.items()})
     notes = (_INTERVALS, _UNWEIGHTED, *_open_note(runs, judge), *sheet.missing())
@@ -82,7 +87,10 @@ def tables(runs: Runs, judge: str) -> list[Table]:
             ("A drop is the atomic task's accuracy less the compositional one's.", *notes),
             percent=True,
         ),
-        _interventions(sheet, notes),
+        _strategies(
+            sheet, "interventions", "Prompting strategies on three capabilities (Table 3)", INTERVENTIONS, notes
+        ),
+        _with_vrc(_strategies(sheet, "shift", "Prompting strategies, overall and on A5-A7 (Figure 7)", SHIFT, notes)),
         _interleaved(runs),
         _exact_match(runs),
         failures_table(runs, judge, CONDITIONS, scope_note=_ENTERS),
@@ -146,11 +154,11 @@ def _undefined_reason(mean: TaskMean, is_prompted: Sequence[bool], answers: NDAr
     return f"no answer of {', '.join(empty)} is labelled" if empty else ""
 
 
-def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
-    """Return Table 3: strategies side by side, with gains over vanilla, on samples answered under all strategies of a run."""
+def _strategies(sheet: _Sheet, name: str, title: str, metrics: Mapping[str, TaskMean], notes: Sequence[str]) -> Table:
+    """Return the strategies side by side, with gains over vanilla, on samples answered under all strategies of a run."""
     rows: list[_Row] = []
     coverage: list[str] = []
-    gains = tuple(f"{name} gain" for name in INTERVENTIONS)
+    gains = tuple(f"{metric} gain" for metric in metrics)
     has_strategies = any(run_counts.conditions not in ((), ("vanilla",)) for run_counts in sheet.tallies.values())
     for run, run_counts in sheet.tallies.items() if has_strategies else ():
         complete = run_counts.complete()
@@ -160,9 +168,9 @@ def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
         )
         for condition in run_counts.conditions:
             at = CONDITIONS.index(condition)
-            cells = [_cell(mean, is_prompted, counts.sum(0), at) for mean in INTERVENTIONS.values()]
+            cells = [_cell(mean, is_prompted, counts.sum(0), at) for mean in metrics.values()]
             gained = (
-                [_gain(mean, is_prompted, counts, at) for mean in INTERVENTIONS.values()]
+                [_gain(mean, is_prompted, counts, at) for mean in metrics.values()]
                 if condition != "vanilla"
                 else [None] * len(gains)
             )
@@ -171,13 +179,20 @@ def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
         "Each run over the samples that are answered under all of its strategies; a gain is over the run's vanilla."
     )
     return Table(
-        "interventions",
-        "Prompting strategies on three capabilities (Table 3)",
-        (*INTERVENTIONS, *gains),
+        name,
+        title,
+        (*metrics, *gains),
         tuple(rows),
         (paired, _GAINS, *coverage, *notes),
         percent=True,
     )
+
+
+def _with_vrc(table: Table) -> Table:
+    """Return the table with Figure 7's VRC score, which is undefined, beside its metrics."""
+    vrc = Estimate(None, reason="the paper does not define VRC")
+    rows = tuple((name, (*cells, vrc)) for name, cells in table.rows)
+    return replace(table, columns=(*table.columns, "VRC"), rows=rows, notes=(_VRC, *table.notes))
 
 
 def _gain(mean: TaskMean, is_prompted: NDArray[np.bool_], counts: NDArray[np.int64], column: int) -> Estimate:

@@ -41,6 +41,7 @@ class MMKCBench(Benchmark):
         DataSource(
             "published", "the published folder: image/, ER.json, IS.json, people_knowledge.json, logo_knowledge.json"
         ),
+        DataSource("entities", "entities with texts and images, from which a text model collects true descriptions"),
         DataSource("knowledge", "true descriptions with images, which a text model edits into conflicting ones"),
     )
     stratum = "type"

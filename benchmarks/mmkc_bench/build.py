@@ -14,12 +14,13 @@ from benchmarks.media import image_suffix, load_image
 from benchmarks.mmkc_bench.constants import DATASETS, PAPER_COUNTS, ROW_TYPES
 from benchmarks.mmkc_bench.example import Example
 from benchmarks.mmkc_bench.sources.released import PUBLISHED, MMKCSourceRow, read_released
-from benchmarks.rows.files import SkippedRow
+from benchmarks.rows.files import RawRow, SkippedRow
 from benchmarks.rows.sources import top_reasons
-from benchmarks.vocabulary import digest
+from benchmarks.vocabulary import canonical_json, digest
 
 KNOWLEDGE = "knowledge"
-SOURCE_NAMES = (PUBLISHED, KNOWLEDGE)
+ENTITIES = "entities"
+SOURCE_NAMES = (PUBLISHED, KNOWLEDGE, ENTITIES)
 
 _REPEATED = "repeated: another row is the same example"
 
@@ -27,7 +28,8 @@ _REPEATED = "repeated: another row is the same example"
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
     """Read or construct the examples and write them to ``out``, in the order of the sources; see ``Benchmark.build``.
 
-    Every row is taken; ``options.per_stratum`` is ignored. Raises SpecError for an unknown source name and for a
+    Every row is taken; ``options.per_stratum`` is the most entities of a type that are collected.
+    Raises SpecError for an unknown source name and for a
     construction without a writer, and SourceError for a source that is missing, has an unknown layout, or holds no
     usable example.
     """
@@ -38,7 +40,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     models: dict[str, str] = {}
     with BuildWriter(out) as writer:
         for source, place in dict.fromkeys((name or PUBLISHED, place) for name, place in sources):
-            for row in _read_source(source, place, options, models):
+            for row in _read_source(source, place, writer, options, models):
                 outcome = row if isinstance(row, SkippedRow) else _with_images(row, writer, source)
                 if not isinstance(outcome, SkippedRow) and outcome.id in examples:
                     assert isinstance(row, MMKCSourceRow)
@@ -56,19 +58,32 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
 
 
 def _read_source(
-    source: str, place: str, options: BuildOptions, models: dict[str, str]
+    source: str, place: str, writer: BuildWriter, options: BuildOptions, models: dict[str, str]
 ) -> Iterator[MMKCSourceRow | SkippedRow]:
     if source == PUBLISHED:
         return read_released(place, options.seed)
     from benchmarks.mmkc_bench.construction.pipeline import construct
 
-    rows = construct(place, options)
+    collected = _collect(place, writer, options) if source == ENTITIES else None
+    rows = construct(place, options, collected)
     models |= {
         role: model.name
         for role, model in (("writer", options.writer), ("checker", options.checker))
         if model is not None
     }
     return rows
+
+
+def _collect(place: str, writer: BuildWriter, options: BuildOptions) -> list[RawRow | SkippedRow]:
+    """Return the rows collected for the entities in ``place``, and store them as ``knowledge.jsonl``, for people to read."""
+    from benchmarks.mmkc_bench.construction.collection import collect
+
+    if options.writer is None:
+        raise SpecError("the collection needs a model that lists, summarises and asks: add --writer MODEL.")
+    collected = collect(place, options, options.writer)
+    lines = "".join(canonical_json(row.fields) + "\n" for row in collected if isinstance(row, RawRow))
+    writer.add_file("knowledge.jsonl", lines.encode("utf-8", "backslashreplace"))
+    return collected
 
 
 def _with_images(row: MMKCSourceRow, writer: BuildWriter, source: str) -> Example | SkippedRow:

@@ -14,7 +14,7 @@ from benchmarks.errors import ModelError, RashomonError
 from benchmarks.vocabulary import canonical_json
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.options import RemoteOptions
-from mlx_backends.remote.model_names import KEYS, RemoteModelName, is_remote, parse
+from mlx_backends.remote.model_names import KEYS, RemoteModelName, is_remote, modalities, parse
 
 if TYPE_CHECKING:
     from mlx_backends.remote.provider import Provider
@@ -74,16 +74,16 @@ def load(model: str, media: MediaPath, options: RemoteOptions) -> Backend:
     not installed, KeyMissingError without a key, AddressError for a server that the user has not agreed to.
     """
     from mlx_backends.remote.backend import RemoteBackend
-    from mlx_backends.remote.images import EncodedImages
+    from mlx_backends.remote.media import EncodedMedia
     from mlx_backends.remote.provider import shorten
 
     check_ready(model, options)  # takes a millisecond, the import of the provider's library two seconds
     name = parse(model)
     _, module, class_name = _LIBRARIES[name.engine]
-    images = EncodedImages(media)
+    encoded = EncodedMedia(media)
     try:
         provider_class = getattr(import_module(f"mlx_backends.remote.{module}"), class_name)
-        provider: Provider = provider_class(name, images)
+        provider: Provider = provider_class(name, encoded)
     except ImportError as error:
         raise _not_installed(name.engine) from error
     except RashomonError:
@@ -94,7 +94,7 @@ def load(model: str, media: MediaPath, options: RemoteOptions) -> Backend:
     # A user's own server can serve another model under the same name later, so its responses are cached per scope only.
     if name.server is not None and name.engine != "azure":
         responder.append(options.scope)
-    return RemoteBackend(_info(name), provider, images, options, canonical_json(responder), KEYS[name.engine][0])
+    return RemoteBackend(_info(name), provider, encoded, options, canonical_json(responder), KEYS[name.engine][0])
 
 
 def _not_installed(engine: str) -> ModelError:
@@ -112,6 +112,7 @@ def _info(name: RemoteModelName) -> EngineInfo:
         model=f"{name.engine}:{name.model}",
         device="remote",
         needs_device=False,
+        takes=modalities(name),
         versions={key: value for key, value in versions.items() if value is not None},
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.vocabulary import JSONObject, Request
 from mlx_backends.remote.api_keys import find_key
-from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.media import EncodedMedia, EncodedMedium
 from mlx_backends.remote.model_names import KEYS, RemoteModelName
 from mlx_backends.remote.provider import (
     REFUSED,
@@ -16,7 +16,6 @@ from mlx_backends.remote.provider import (
     Provider,
     Reply,
     TransientError,
-    message_parts,
     silence_loggers,
 )
 from mlx_backends.remote.responses import dig, token_count
@@ -25,8 +24,8 @@ from mlx_backends.remote.responses import dig, token_count
 class AnthropicProvider(Provider):
     """The engine "anthropic". The API has no seed."""
 
-    def __init__(self, name: RemoteModelName, images: EncodedImages) -> None:
-        super().__init__(name, images)
+    def __init__(self, name: RemoteModelName, media: EncodedMedia) -> None:
+        super().__init__(name, media)
         from anthropic import Anthropic
 
         from mlx_backends.remote.transport import http_client
@@ -54,13 +53,7 @@ class AnthropicProvider(Provider):
 
     def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         decoding = request.decoding
-        messages = [
-            (
-                message.role,
-                [_part(piece) for piece in message_parts(message, self._images, decoding.max_pixels, _image)],
-            )
-            for message in request.messages
-        ]
+        messages = [(role, [_part(piece) for piece in pieces]) for role, pieces in self._messages(request, _image)]
         body: dict[str, Any] = {
             "model": self._name.model,
             "max_tokens": decoding.max_tokens,
@@ -106,9 +99,9 @@ class AnthropicProvider(Provider):
         return Reply(text, "stop", *used_tokens)
 
 
-def _image(png: bytes) -> dict[str, Any]:
-    data = b64encode(png).decode()
-    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+def _image(medium: EncodedMedium) -> dict[str, Any]:
+    data = b64encode(medium.data).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": medium.mime, "data": data}}
 
 
 def _part(piece: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import rate_limit
 from mlx_backends.remote.budget import NO_TOKENS, Budget, RequestSize, request_size
-from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.media import EncodedMedia
 from mlx_backends.remote.provider import (
     LIMIT_NAMES,
     CallError,
@@ -66,14 +66,14 @@ class RemoteBackend(Backend):
         self,
         info: EngineInfo,
         provider: Provider,
-        images: EncodedImages,
+        media: EncodedMedia,
         options: RemoteOptions,
         responder: str,
         key_variable: str,
     ) -> None:
         self.info = info
         self._provider = provider
-        self._images = images
+        self._media = media
         self._options = options
         self._responder = responder
         self._key_variable = key_variable
@@ -107,7 +107,7 @@ class RemoteBackend(Backend):
         job = _Job(request, request.digest)
         cached = self._cached(job, self._provider.refused)
         if cached is None:
-            job.needed = request_size(request, self._images)
+            job.needed = request_size(request, self._media)
         with self._changed:
             if cached is not None:
                 self._done.append(cached)

@@ -11,12 +11,9 @@ from benchmarks.errors import BudgetError, SpecError
 from benchmarks.vocabulary import JSONObject, Media, Request, Text
 from mlx_backends.base import MediaPath, no_media
 from mlx_backends.options import RemoteOptions
-from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.media import EncodedMedia
 
 _BYTES_A_TOKEN = 3
-_PIXELS_A_TOKEN = 750
-"""Anthropic's documented formula; others take fewer tokens for a large image, some small models many more."""
-
 _TOKENS_A_MESSAGE = 8
 _MILLION = 1_000_000
 
@@ -28,12 +25,13 @@ class UsageEstimate:
     calls: int
     input_tokens: int
     output_tokens_at_most: int
-    images: int
+    media: int
     cost: float | None
+    only_images: bool = True
 
     def __str__(self) -> str:
-        images = f" ({self.images:,} images)" if self.images else ""
-        usage = f"{self.calls:,} calls of about {self.input_tokens:,} prompt tokens{images}"
+        media = f" ({self.media:,} {'images' if self.only_images else 'media'})" if self.media else ""
+        usage = f"{self.calls:,} calls of about {self.input_tokens:,} prompt tokens{media}"
         usage += f" and at most {self.output_tokens_at_most:,} completion tokens"
         return usage if self.cost is None else f"{usage}, which cost at most about {self.cost:.2f}"
 
@@ -49,15 +47,15 @@ class RequestSize:
 NO_TOKENS = RequestSize(0, 0)
 
 
-def request_size(request: Request, images: EncodedImages) -> RequestSize:
-    """Return what a request may use: 3 bytes of text a token, 750 pixels a token, and 8 tokens for each message's frame."""
+def request_size(request: Request, media: EncodedMedia) -> RequestSize:
+    """Return what a request may use: 3 bytes of text a token, its media, and 8 tokens for each message's frame."""
     prompt = _TOKENS_A_MESSAGE * len(request.messages)
     for message in request.messages:
         for part in message.parts:
             if isinstance(part, Text):
                 prompt += -(-len(part.text.encode("utf-8", "surrogatepass")) // _BYTES_A_TOKEN)
-            elif part.modality == "image":
-                prompt += -(-images.pixels(part, request.decoding.max_pixels) // _PIXELS_A_TOKEN)
+            else:
+                prompt += media.tokens(part, request.decoding.max_pixels)
     if isinstance(request.form, JSONObject):
         prompt += -(-len(json.dumps(request.form.schema())) // _BYTES_A_TOKEN)
     return RequestSize(prompt, request.decoding.max_tokens)
@@ -66,17 +64,20 @@ def request_size(request: Request, images: EncodedImages) -> RequestSize:
 def estimate_usage(
     requests: Iterable[Request], options: RemoteOptions, media: MediaPath | None = None
 ) -> UsageEstimate:
-    """Return what ``requests`` will use in all if each is called once; of images only the headers are read.
+    """Return what ``requests`` will use in all if each is called once; of media only headers and sizes are read.
 
     ``media`` may be left out where the requests show none. Raises SpecError for options that do not fit together.
     """
-    budget, images = Budget(options), EncodedImages(media or no_media)
-    calls = prompt = completion = images_shown = 0
+    budget, encoded = Budget(options), EncodedMedia(media or no_media)
+    calls = prompt = completion = media_shown = 0
+    only_images = True
     for request in requests:
-        needed = request_size(request, images)
+        needed = request_size(request, encoded)
         calls, prompt, completion = calls + 1, prompt + needed.prompt, completion + needed.completion
-        images_shown += sum(isinstance(part, Media) for message in request.messages for part in message.parts)
-    return UsageEstimate(calls, prompt, completion, images_shown, budget.cost(prompt, completion))
+        shown = [part for message in request.messages for part in message.parts if isinstance(part, Media)]
+        media_shown += len(shown)
+        only_images &= all(part.modality == "image" for part in shown)
+    return UsageEstimate(calls, prompt, completion, media_shown, budget.cost(prompt, completion), only_images)
 
 
 class Budget:

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.vocabulary import Choice, Form, JSONObject, Likelihood, Request
 from mlx_backends.remote.api_keys import find_key
-from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.media import EncodedMedia, EncodedMedium
 from mlx_backends.remote.model_names import KEYS, RemoteModelName
 from mlx_backends.remote.provider import (
     REFUSED,
@@ -15,7 +15,6 @@ from mlx_backends.remote.provider import (
     Provider,
     Reply,
     TransientError,
-    message_parts,
     silence_loggers,
 )
 from mlx_backends.remote.responses import dig, token_count
@@ -28,8 +27,8 @@ _NORMAL_REASONS = ("STOP", "FINISH_REASON_UNSPECIFIED", "OTHER", "MALFORMED_RESP
 class GeminiProvider(Provider):
     """The engine "gemini"."""
 
-    def __init__(self, name: RemoteModelName, images: EncodedImages) -> None:
-        super().__init__(name, images)
+    def __init__(self, name: RemoteModelName, media: EncodedMedia) -> None:
+        super().__init__(name, media)
         from google import genai
 
         from mlx_backends.remote.transport import http_client
@@ -54,13 +53,7 @@ class GeminiProvider(Provider):
 
     def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         decoding = request.decoding
-        messages = [
-            (
-                message.role,
-                [_part(piece) for piece in message_parts(message, self._images, decoding.max_pixels, _image)],
-            )
-            for message in request.messages
-        ]
+        messages = [(role, [_part(piece) for piece in pieces]) for role, pieces in self._messages(request, _medium)]
         # The two halves of a form only work together.
         omitted = refused if refused.isdisjoint(_FORM) else refused | set(_FORM)
         config = {name: value for name, value in self._parameters(request).items() if name not in omitted}
@@ -131,8 +124,8 @@ def _form(form: Form | Likelihood | None) -> dict[str, Any]:
     return {}
 
 
-def _image(png: bytes) -> dict[str, Any]:
-    return {"inline_data": {"data": png, "mime_type": "image/png"}}
+def _medium(medium: EncodedMedium) -> dict[str, Any]:
+    return {"inline_data": {"data": medium.data, "mime_type": medium.mime}}
 
 
 def _part(piece: Any) -> dict[str, Any]:

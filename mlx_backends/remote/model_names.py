@@ -9,6 +9,7 @@ from typing import Literal, cast
 from urllib.parse import urlsplit
 
 from benchmarks.errors import SpecError
+from benchmarks.vocabulary import Modality
 
 RemoteEngine = Literal["openai", "azure", "anthropic", "gemini", "endpoint"]
 
@@ -61,6 +62,20 @@ def address_of(url: str) -> str:
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port or _PORTS[parts.scheme]}"
+
+
+def modalities(name: RemoteModelName) -> tuple[Modality, ...]:
+    """Return the media that a model takes, by its name, since no API lists them.
+
+    Gemini models take images, sounds and videos. OpenAI's models with "audio" in their name take sounds only. All others
+    are sent images only.
+    """
+    model = name.model.removeprefix("models/").lower()
+    if name.engine == "gemini" and model.startswith("gemini"):
+        return ("image", "audio", "video")
+    if name.engine in ("openai", "azure") and "audio" in model:
+        return ("audio",)
+    return ("image",)
 
 
 def is_remote(model: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.vocabulary import JSONObject, Request
 from mlx_backends.remote.api_keys import find_key
-from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.media import EncodedMedia, EncodedMedium
 from mlx_backends.remote.model_names import KEYS, RemoteModelName
 from mlx_backends.remote.provider import (
     LIMIT_NAMES,
@@ -17,7 +17,6 @@ from mlx_backends.remote.provider import (
     Provider,
     Reply,
     TransientError,
-    message_parts,
     silence_loggers,
 )
 from mlx_backends.remote.responses import dig, token_count
@@ -29,8 +28,8 @@ _SCHEMA_SINCE = "2024-08-01"
 class OpenAIProvider(Provider):
     """The engines "openai", "azure" and "endpoint"."""
 
-    def __init__(self, name: RemoteModelName, images: EncodedImages) -> None:
-        super().__init__(name, images)
+    def __init__(self, name: RemoteModelName, media: EncodedMedia) -> None:
+        super().__init__(name, media)
         from openai import AzureOpenAI, OpenAI
 
         from mlx_backends.remote.transport import http_client
@@ -79,11 +78,7 @@ class OpenAIProvider(Provider):
         return {
             "model": self._name.model,
             "messages": [
-                {
-                    "role": message.role,
-                    "content": _content(message_parts(message, self._images, decoding.max_pixels, _image)),
-                }
-                for message in request.messages
+                {"role": role, "content": _content(pieces)} for role, pieces in self._messages(request, _medium)
             ],
             **{name: value for name, value in self._parameters(request).items() if name not in refused},
             other if preferred in refused else preferred: decoding.max_tokens,
@@ -139,8 +134,11 @@ def _endpoint_key(address: str) -> str:
         return "none"
 
 
-def _image(png: bytes) -> dict[str, Any]:
-    url = "data:image/png;base64," + b64encode(png).decode()
+def _medium(medium: EncodedMedium) -> dict[str, Any]:
+    data = b64encode(medium.data).decode()
+    if medium.modality == "audio":
+        return {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+    url = f"data:{medium.mime};base64,{data}"
     return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, NoReturn
 
-from benchmarks.errors import RashomonError
-from benchmarks.vocabulary import Message, Request, Text
+from benchmarks.errors import ModelError, RashomonError
+from benchmarks.vocabulary import Part, Request, Text
 from mlx_backends.remote.api_keys import mask_keys, redact
-from mlx_backends.remote.images import EncodedImages
-from mlx_backends.remote.model_names import RemoteModelName
+from mlx_backends.remote.media import MAX_REQUEST_BYTES, EncodedMedia, EncodedMedium
+from mlx_backends.remote.model_names import RemoteModelName, modalities
 from mlx_backends.remote.responses import dig, error_message, parse_error, read_json, refused_parameter
 
 _log = logging.getLogger("rashomon.remote")
@@ -78,11 +78,39 @@ class RetryWithoutParameter(CallError):
 class Provider(ABC):
     """One provider's API. Everything but ``close`` is thread-safe."""
 
-    def __init__(self, name: RemoteModelName, images: EncodedImages) -> None:
+    def __init__(self, name: RemoteModelName, media: EncodedMedia) -> None:
         self._name = name
-        self._images = images
+        self._media = media
         self._lock = threading.Lock()
         self._refused: frozenset[str] = frozenset()
+
+    def _messages(self, request: Request, wrap: Callable[[EncodedMedium], Any]) -> list[tuple[str, list[Any]]]:
+        """Return the role and the parts of each message: texts as str, media as ``wrap`` returns them encoded.
+
+        Raises ModelError where the model takes no such media, or they are too large to be sent.
+        """
+        size = 0
+
+        def part_of(part: Part) -> Any:
+            nonlocal size
+            if isinstance(part, Text):
+                return replace_surrogates(part.text)
+            takes = modalities(self._name)
+            if part.modality not in takes:
+                model = f"{self._name.engine}:{self._name.model}"
+                raise ModelError(
+                    f"{model} takes {' and '.join(takes)} media only, and this request holds {part.modality}."
+                )
+            encoded = self._media.encode(part, request.decoding.max_pixels)
+            size += len(encoded.data) if encoded.modality != "image" else 0
+            if size > MAX_REQUEST_BYTES:
+                limit = MAX_REQUEST_BYTES // 2**20
+                raise ModelError(
+                    f"the sounds and videos of this request exceed {limit} MB; cut or compress them and build again."
+                )
+            return wrap(encoded)
+
+        return [(message.role, [part_of(part) for part in message.parts]) for message in request.messages]
 
     @property
     def refused(self) -> frozenset[str]:
@@ -186,16 +214,6 @@ def shorten(text: str) -> str:
 def replace_surrogates(text: str) -> str:
     """Return text that can be sent: lone surrogates, which UTF-8 cannot encode, become question marks."""
     return text.encode("utf-8", "replace").decode()
-
-
-def message_parts(
-    message: Message, images: EncodedImages, max_pixels: int | None, image: Callable[[bytes], Any]
-) -> list[Any]:
-    """Return the parts of a message in order: texts as str, images as ``image`` returns them for their PNG bytes."""
-    return [
-        replace_surrogates(part.text) if isinstance(part, Text) else image(images.png(part, max_pixels))
-        for part in message.parts
-    ]
 
 
 def classify_error(status: int, headers: Mapping[str, str], text: str) -> TransientError | PermanentError:

@@ -175,7 +175,7 @@ def _second(paper: str) -> list[dict[str, str]]:
 
 
 def _cells(paper: str) -> dict[Key, dict[str, Any]]:
-    names = ("clash", "pope") if paper == "clash" else (paper,)
+    names = ("clash", "pope", "okvqa", "gqa") if paper == "clash" else (paper,)
     return {(c["table"], c["row"], c["column"]): c for name in names for c in published_cells(name)}
 
 

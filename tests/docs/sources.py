@@ -12,6 +12,7 @@ from tests.benchmarks.clash.test_construction import small_coco
 from tests.benchmarks.mmkc_bench.test_construction import source as knowledge
 from tests.benchmarks.mmkc_bench.test_construction import tower
 from tests.benchmarks.test_pope import small_pope
+from tests.benchmarks.test_vqa import small_gqa, small_okvqa
 from tests.docs.pages import ROOT
 from tests.support.data.clash import own_folder, own_sample, published_folder, published_row
 from tests.support.data.contra4 import row, write_source
@@ -57,6 +58,8 @@ def write(data: Path, here: Path) -> None:
     (data / "few-charts" / "rows.jsonl").write_text("".join(json.dumps(c) + "\n" for c in charts), "utf-8")
     whole_folder(data / "MLLMKC")
     small_pope(data / "pope")
+    small_okvqa(data / "okvqa")
+    small_gqa(data / "gqa")
     pictures = [("image", "coco_val", number, f"A number, {number}") for number in range(139, 143)]
     rows = [row("one", pictures[:2]), row("two", pictures[1:], "C"), row("three", pictures, "D")]
     write_source(data / "contra4", rows)

@@ -46,6 +46,7 @@ BENCHMARKS = {
     "docs/crosscheck-construction.md": "crosscheck-bench",
     "docs/contra4.md": "contra4",
     "docs/pope.md": "pope",
+    "docs/vqa.md": "okvqa",
 }
 """The benchmark of a page's runs, where it is not CMC-Bench."""
 
@@ -55,6 +56,7 @@ SOURCES = {
     "mmkc-bench": f"published={sources.HELD_OUT / 'mmkc-bench'}",
     "crosscheck-bench": f"products={ROOT / 'assets' / 'products'}",
     "pope": "pope=~/data/pope",
+    "okvqa": "okvqa=~/data/okvqa",
     "contra4": "published=~/data/contra4",
 }
 ASKED = {

@@ -13,8 +13,11 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Media
 from tests.app.commands.test_batch import states
 from tests.support.command import Rashomon
+from tests.support.contra4_writer import writes
 from tests.support.data.contra4 import COCO, PLAIN, copy_rows, mixed_rows, real_rows, row, write_source
 from tests.support.data.small import write_picture
+from tests.support.fault_server import FaultServer
+from tests.support.remote import KEYS
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 from tests.support.tiny_qwen3_omni import build_tiny_omni
 
@@ -202,6 +205,57 @@ def test_a_construction_by_real_models_from_the_command_line(tmp_path: Path) -> 
         "a model that has learnt nothing asks nothing that is a question"
     )
     assert "nowhere" in rashomon.run(*built, "--embedder", tmp_path / "nowhere", code=2).stderr
+
+
+@pytest.mark.slow
+def test_the_papers_embedding_model_is_the_default_where_it_is_cached(tmp_path: Path) -> None:
+    """A tiny model stands in the cache under MiniLM's id; a server on loopback writes and checks by the scripted rule."""
+    captions = [f"{adjective} {noun}" for adjective in ("a small", "a very large") for noun in ("dog", "car", "storm")]
+    rows = [
+        row(f"r{n}", [("image", "mine", f"i{n}", f"{caption} in the light"), ("audio", "mine", f"a{n}", f"{caption}s")])
+        for n, caption in enumerate(captions)
+    ]
+    place = write_source(tmp_path / "rows", rows)
+    with FaultServer(lambda prompt, times: writes(prompt), agreed=False) as server:
+        models = ("--writer", f"endpoint:one@{server.url}", "--checker", f"endpoint:two@{server.url}")
+        rashomon = Rashomon(tmp_path)
+        built = ("build", "contra4", "--source", f"captioned={place}", "--per-stratum", "1", "--replace", *models)
+        command = (*built, "--allow-address", server.url, "--json")
+
+        def embedder(*options: str) -> str:
+            return str(json.loads(rashomon.run(*command, *options).stdout)["manifest"]["models"]["embedder"])
+
+        assert embedder().startswith("words")
+        snapshot = tmp_path / "cache/huggingface/hub/models--sentence-transformers--all-MiniLM-L6-v2"
+        build_tiny_lm(snapshot / "snapshots" / "abc", TEXTS, quantise=False)
+        (snapshot / "refs").mkdir()
+        (snapshot / "refs" / "main").write_text("abc")
+        assert embedder() == "sentence-transformers/all-MiniLM-L6-v2"
+        assert embedder("--embedder", "words").startswith("words")
+        (snapshot / "snapshots" / "abc" / "config.json").unlink()
+        assert embedder().startswith("words"), "a model that is only partly there is not cached"
+        category = [request.prompt for request in server.received if request.prompt.endswith("Category:")]
+        assert category
+
+
+@pytest.mark.slow
+def test_geminis_row_is_repeated_without_3d(tmp_path: Path) -> None:
+    """Table 2's Gemini row: sounds, images and videos as they are, 3D left out, by the published prompt."""
+    rows = [row("three", [PLAIN[0], PLAIN[1], PLAIN[3]], "B"), row("with-3d", PLAIN), row("two", PLAIN[:2], "B")]
+    with FaultServer(lambda prompt, times: "Scene B", agreed=False) as server:
+        variables = {"GEMINI_API_KEY": KEYS["GEMINI_API_KEY"], "GOOGLE_GEMINI_BASE_URL": server.url}
+        rashomon = Rashomon(tmp_path, variables=variables)
+        rashomon.run("build", "contra4", "--source", write_source(tmp_path / "rows", rows))
+        model = ("--batch", "--benchmark", "contra4", "--model", "gemini:gemini-2.0-flash-exp", "--name", "r")
+        out = rashomon.run(*model, "--allow-address", server.url, "--display", "plain").stdout
+        assert "1 of 3 not asked: the model takes no 3D (1)" in out
+        assert states(rashomon)["r"] == ("done", 2, 2)
+        (main,) = json.loads(rashomon.run("show", "r", "--table", "main", "--json").stdout)
+        assert main["rows"][0]["cells"]["All / All"]["value"] == 1.0
+        contents = {len(parts): parts for r in server.received if (parts := r.body["contents"][0]["parts"])}
+        kinds = [part["inlineData"]["mime_type"] for part in contents[max(contents)] if "inlineData" in part]
+        assert kinds == ["image/png", "audio/wav", "video/mp4"]
+        assert KEYS["GEMINI_API_KEY"] not in "".join(p.read_text("latin-1") for p in rashomon.workspace.rglob("*.db*"))
 
 
 def test_invalid_options_are_one_sentence(tmp_path: Path) -> None:

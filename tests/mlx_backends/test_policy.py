@@ -152,7 +152,7 @@ def test_policy_has_a_capacity_and_needs_no_device() -> None:
 
 
 OF_SOURCES = ("always-image", "always-text", "always-abstain", "random", "uniform")
-OF_WORDS = ("always-yes", "always-no")
+OF_WORDS = ("always-yes", "always-no", "chance")
 
 
 def test_policy_without_its_references_is_detected() -> None:
@@ -168,6 +168,21 @@ def test_policy_without_its_references_is_detected() -> None:
     for name in OF_WORDS:
         assert lacks_references(f"policy:{name}", sources)
         assert not lacks_references(f"policy:{name}", [{}, yes_or_no])
+
+
+@pytest.mark.parametrize(
+    ("references", "choices"),
+    [
+        ({"answer": ("C",), "options": ("x", "y", "z", "w")}, {"A", "B", "C", "D"}),
+        ({"answer": ("B",), "options": ("x", "y")}, {"A", "B"}),
+        ({"answer": ("no",)}, {"Yes", "No"}),
+        ({"answer": ("Nordbrew",)}, {ABSTAIN}),
+    ],
+)
+def test_chance_draws_every_option_equally_often(references: References, choices: set[str]) -> None:
+    texts = list(answers("chance", [request(references, number) for number in range(1200)]).values())
+    assert set(texts) == choices
+    assert all(abs(texts.count(choice) - 1200 / len(choices)) < 110 for choice in choices)
 
 
 @pytest.mark.parametrize("model", ["always-image", "openai:gpt-5", "./folder", "policy:none", ""])

@@ -24,7 +24,9 @@ def longest(captions: Sequence[str]) -> str:
 
 
 def writes(text: str) -> str:
-    """The reply to one of the construction's three prompts."""
+    """The reply to one of the construction's four prompts."""
+    if text.endswith("Category:"):
+        return " Time Perception\n\nReasoning: The question asks how long it takes."
     if text.endswith("Generated Question:"):
         return " Which scene takes longer to tell?\n\nScene A."
     if text.startswith("Select"):

@@ -167,7 +167,7 @@ def test_a_remote_model_is_asked_about_before_it_starts(desk: Stage) -> None:
 def test_the_prompt_of_the_next_instance_as_the_models_template_puts_it(desk: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
-        await pilot.press("ctrl+n", *"jjjjjjj", "space")
+        await pilot.press("ctrl+n", *"jjjjjjjj", "space")
         await known(pilot, screen)
         await pilot.press("ctrl+b", "ctrl+b")
         await until(pilot, lambda: "<|im_start|>user" in screen_text(app))
@@ -268,7 +268,7 @@ def test_leaving_ends_the_process_that_renders_prompts(desk: Stage) -> None:
         from app.tui.widgets.prompt_view import PromptView
 
         screen = await opened(pilot, app)
-        await pilot.press("ctrl+n", *"jjjjjjj", "space")
+        await pilot.press("ctrl+n", *"jjjjjjjj", "space")
         await known(pilot, screen)
         await pilot.press("ctrl+b", "ctrl+b")
         renderer = screen.query_one(PromptView)._renderer

@@ -33,6 +33,8 @@ class RejectedCaption(Exception):
         draft_note = f"; written: {canonical_json(asdict(draft))}" if draft else ""
         replied = f"; reply: {canonical_json(reply[:_SHOWN])}" if reply else ""
         super().__init__(f"{check}: {reason}{draft_note}{replied}")
+        self.check = check
+        self.draft = draft
 
 
 @dataclass(frozen=True, slots=True)

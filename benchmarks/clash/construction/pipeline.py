@@ -7,7 +7,7 @@ and the pending requests of a wave are sent in a batch. The result depends only 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.build import BuildOptions, BuildWriter
@@ -30,18 +30,35 @@ from benchmarks.clash.construction.dialogue import (
 )
 from benchmarks.clash.construction.prompts import ANSWERS, CONFLICTING_CAPTION, add_caption, add_inputs
 from benchmarks.clash.sample import ClashSample
+from benchmarks.clash.sources.base import parse_sample
 from benchmarks.clash.sources.coco import Caption, CocoFolder, UnusableCaption, read_caption_image
 from benchmarks.media import MISSING
+from benchmarks.rows.base import RowProblem
 from benchmarks.text.json_replies import line_field, read_object
 from benchmarks.vocabulary import Generation, JSONObject, Media
 
 _SMALLEST_WAVE, _LARGEST_WAVE = 8, 64
 
+ENOUGH = "enough"
+"""The reason for a caption that is not wanted any more."""
 
-def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[ClashSample]:
-    """Yield the accepted samples of the COCO captions in ``folder``: up to ``options.per_stratum`` a kind of change.
+_UNCHECKED = (ENOUGH, "unparsed", "error")
+"""The reasons that say nothing about a sample's quality."""
 
-    One caption per image, in an order that the seed decides. Rejections are recorded with ``writer.add_skipped``; each
+
+@dataclass(frozen=True, slots=True)
+class RejectedSample:
+    """A complete sample that a check rejected, and the bytes and the suffix of its image."""
+
+    sample: ClashSample
+    data: bytes
+    suffix: str
+
+
+def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[ClashSample | RejectedSample]:
+    """Yield the samples of the COCO captions in ``folder``: up to ``options.per_stratum`` accepted ones a kind of change.
+
+    One caption per image, in an order that the seed decides. All rejections are recorded with ``writer.add_skipped``; each
     reason begins with the name of the check. Raises SpecError without a writing model, SourceError if the folder is not
     COCO's, RashomonError if a model stops answering; the next build reuses the replies so far.
     """
@@ -59,7 +76,7 @@ def collect_samples(
     models: ConstructionModels,
     writer: BuildWriter,
     stratum: Callable[[CaptionDraft], str] = lambda draft: draft.change_type,
-) -> Iterator[ClashSample]:
+) -> Iterator[ClashSample | RejectedSample]:
     """Yield samples, wave by wave, until the ``quotas`` of all strata are filled or the captions run out.
 
     ``steps`` receives the caption and the strata that are full. ``quotas`` are counted down as samples are accepted;
@@ -76,6 +93,8 @@ def collect_samples(
         for caption, outcome in zip(wave, outcomes, strict=True):
             if isinstance(outcome, RejectedCaption):
                 writer.add_skipped(source, caption.row, str(outcome))
+                if rejected_sample := _rejected(source, caption, outcome, stratum):
+                    yield rejected_sample
                 continue
             kind = stratum(outcome)
             picture = read_caption_image(caption)
@@ -85,9 +104,23 @@ def collect_samples(
                 writer.add_skipped(source, caption.row, f"the image {MISSING}")
             else:
                 quotas[kind] -= 1
-                image = writer.add_media(*picture)
-                relation = kind if outcome.change_type == "spatial" else ""
-                yield _sample(source, caption, outcome, image, relation)
+                yield _sample(source, caption, outcome, writer.add_media(*picture), kind)
+
+
+def _rejected(
+    source: str, caption: Caption, rejection: RejectedCaption, stratum: Callable[[CaptionDraft], str]
+) -> RejectedSample | None:
+    """Return the sample of a rejected caption; None if it is incomplete or could be no sample of anyone's."""
+    draft = rejection.draft
+    if draft is None or not draft.distractor or rejection.check in _UNCHECKED:
+        return None
+    sample = replace(_sample(source, caption, draft, None, stratum(draft)), rejected=rejection.check)
+    try:
+        parse_sample(sample.to_row(), source)
+    except RowProblem:  # two equal answers, for example
+        return None
+    picture = read_caption_image(caption)
+    return RejectedSample(sample, *picture) if picture is not None else None
 
 
 def _steps(seed: int) -> Callable[[Caption, Collection[str]], CaptionSteps]:
@@ -139,7 +172,7 @@ def _answered(draft: CaptionDraft) -> Callable[[str], CaptionDraft]:
 
 
 def _enough(kind: str, draft: CaptionDraft) -> RejectedCaption:
-    return RejectedCaption("enough", f"no more {kind} changes are wanted", draft)
+    return RejectedCaption(ENOUGH, f"no more {kind} changes are wanted", draft)
 
 
 def _next(
@@ -182,7 +215,7 @@ def _run_batch(runs: Iterable[CaptionSteps], models: ConstructionModels) -> list
     return [outcomes[i] for i in sorted(outcomes)]
 
 
-def _sample(source: str, caption: Caption, draft: CaptionDraft, image: Media, relation: str) -> ClashSample:
+def _sample(source: str, caption: Caption, draft: CaptionDraft, image: Media | None, kind: str) -> ClashSample:
     names = shared_categories(draft.change_type, draft.original, draft.conflicting)
     return ClashSample(
         image_id=str(caption.image_id),
@@ -198,5 +231,5 @@ def _sample(source: str, caption: Caption, draft: CaptionDraft, image: Media, re
         changed_conflicting=draft.conflicting,
         category=join_categories(names, draft.change_type),
         source=source,
-        relation=relation,
+        relation=kind if draft.change_type == "spatial" else "",
     )

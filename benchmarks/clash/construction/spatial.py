@@ -17,7 +17,7 @@ from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.clash.constants import RELATIONS
 from benchmarks.clash.construction.checks import ANSWER_CHECKS, CAPTION_CHECKS, FINAL_CHECKS, CaptionDraft, Check
 from benchmarks.clash.construction.dialogue import CaptionDialogue, CaptionSteps, ConstructionModels, run_checks
-from benchmarks.clash.construction.pipeline import collect_samples
+from benchmarks.clash.construction.pipeline import RejectedSample, collect_samples
 from benchmarks.clash.construction.prompts import SPATIAL, add_inputs
 from benchmarks.clash.construction.word_checks import contains, word_set, words
 from benchmarks.clash.sample import ClashSample
@@ -59,7 +59,9 @@ def reverse_relation(caption: str) -> SpatialReversal | None:
     )
 
 
-def construct_spatial(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[ClashSample]:
+def construct_spatial(
+    folder: Path, writer: BuildWriter, options: BuildOptions
+) -> Iterator[ClashSample | RejectedSample]:
     """Yield the accepted spatial samples of COCO captions in ``folder``: up to ``options.per_stratum`` a relation.
 
     One sample an image, the rarer relation first; otherwise as

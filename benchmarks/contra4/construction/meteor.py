@@ -1,6 +1,6 @@
-"""METEOR (exact, stem): Banerjee and Lavie 2005, with the first two of its stages; the third needs WordNet.
+"""METEOR: Banerjee and Lavie 2005, with its stages exact and stem, and its third, synonyms, where WordNet is given.
 
-The paper's METEOR is NLTK's with WordNet, which finds synonyms too: ours is at most as high.
+The paper's METEOR is NLTK's with WordNet; without synonyms, ours is at most as high.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from benchmarks.contra4.construction.wordnet import Synonyms
 from benchmarks.text.stemming import stem
 
 LABEL = "METEOR (exact, stem)"
+LABEL_WITH_SYNONYMS = "METEOR (exact, stem, synonym)"
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 """Weight of precision against recall, exponent and weight of the penalty: the first paper's 10PR/(R + 9P) and 0.5 (c/m)^3."""
@@ -30,14 +32,14 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())[:_MOST_WORDS]
 
 
-def meteor(candidate: str, reference: str) -> float:
+def meteor(candidate: str, reference: str, synonyms: Synonyms | None = None) -> float:
     """Return the score of a caption against one reference, from 0 to 1; 0 if no word is shared.
 
     With m matched words, P = m / words of the candidate, R = m / words of the reference and c chunks (runs of matches that
     are adjacent in both): ``PR / (ALPHA P + (1 - ALPHA) R) * (1 - GAMMA (c / m)^BETA)``.
     """
     candidate_words, reference_words = words(candidate), words(reference)
-    pairs = align(candidate_words, reference_words)
+    pairs = align(candidate_words, reference_words, synonyms)
     if not pairs:
         return 0.0
     matched = len(pairs)
@@ -46,10 +48,12 @@ def meteor(candidate: str, reference: str) -> float:
     return float(mean * (1 - GAMMA * (chunks(pairs) / matched) ** BETA))
 
 
-def align(candidate: Sequence[str], reference: Sequence[str]) -> list[Pair]:
-    """Return the pairs of matching words: first equal ones, then of the others those of one stem; in the candidate's order.
+def align(candidate: Sequence[str], reference: Sequence[str], synonyms: Synonyms | None = None) -> list[Pair]:
+    """Return the pairs of matching words in the candidate's order.
 
-    Each stage matches as many words as possible, with the fewest crossings that a narrow beam search finds.
+    First equal words are matched, then of the others those of one stem, then synonyms. The first two stages match as many
+    words as possible, with the fewest crossings that a narrow beam search finds. For synonyms, each word takes the
+    nearest one that is left, as in NLTK the choice is greedy.
     """
     pairs: list[Pair] = []
     stages: tuple[Callable[[str], str], ...] = (str, stem)
@@ -60,7 +64,24 @@ def align(candidate: Sequence[str], reference: Sequence[str]) -> list[Pair]:
             {j: stage(word) for j, word in enumerate(reference) if j not in used_references},
             pairs,
         )
-    return sorted(pairs)
+    return sorted(pairs + _synonym_pairs(candidate, reference, pairs, synonyms) if synonyms else pairs)
+
+
+def _synonym_pairs(
+    candidate: Sequence[str], reference: Sequence[str], before: Sequence[Pair], synonyms: Synonyms
+) -> list[Pair]:
+    used_candidates, used_references = {i for i, _ in before}, {j for _, j in before}
+    pairs: list[Pair] = []
+    for i, word in enumerate(candidate):
+        if i in used_candidates:
+            continue
+        others = synonyms(word)
+        unused = (j for j, other in enumerate(reference) if j not in used_references and other in others)
+        nearest = min(unused, key=lambda j: (abs(i - j), j), default=None)
+        if nearest is not None:
+            used_references.add(nearest)
+            pairs.append((i, nearest))
+    return pairs
 
 
 def chunks(pairs: Sequence[Pair]) -> int:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.build import BuildOptions, BuildWriter
-from benchmarks.contra4.constants import LETTERS, MODALITIES, SIZES
+from benchmarks.contra4.constants import LETTERS, MODALITIES, NO_CATEGORY, SIZES
+from benchmarks.contra4.construction.categories import category_prompt, group_topic, parse_topic
 from benchmarks.contra4.construction.consistency import Votes, passed_filters, scene_orders
 from benchmarks.contra4.construction.filter_tables import checks_sheet, filter_tables
 from benchmarks.contra4.construction.prompts import (
@@ -46,8 +47,9 @@ _STEPS = {
     "question": Decoding(max_tokens=120, temperature=1.05, top_p=0.9),
     "answer": Decoding(max_tokens=120, temperature=0.3, top_p=0.9),
     "choice": Decoding(max_tokens=30, temperature=0.3, top_p=0.9),
+    "category": Decoding(max_tokens=60, temperature=0.3, top_p=0.9),
 }
-"""Appendix G; the limits are the published code's."""
+"""Appendix G; the limits are the published code's. The temperature and the limit of "category" are ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class _Candidate:
     files: tuple[Path, ...]
     question: str = ""
     answer: int = 0
+    topic: str = ""
+    category: str = NO_CATEGORY
     problem: str = ""
     filters: tuple[str, ...] = ()
     votes: list[Votes] = field(default_factory=list)
@@ -148,6 +152,7 @@ def construct(
     tried = [candidate for stratum in strata for candidate in stratum.tried]
     if not accepted_candidates:
         raise SourceError(f"no question about {place} passes {ACCEPTED_FILTER} ({_reasons(tried)}).")
+    _write_categories(accepted_candidates, models[0], options.seed)
     voted = [_row(candidate) for candidate in tried if candidate.votes]
     lines = "".join(canonical_json(row) + "\n" for row in voted)
     writer.add_file("candidates.jsonl", lines.encode("utf-8"))
@@ -157,6 +162,7 @@ def construct(
     report = {
         "models": {"writer": models[0].name, "round trip": [model.name for model in models], "embedder": embedder.name},
         "construction": _counts(tried),
+        "categories": dict(sorted(Counter(candidate.category for candidate in accepted_candidates).items())),
         "per_stratum": options.per_stratum,
     }
     return ConstructedQuestions(
@@ -284,6 +290,15 @@ def _round_trip(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: i
             candidate.problem, candidate.votes, candidate.filters = failed[id(candidate)], [], ()
 
 
+def _write_categories(accepted: Sequence[_Candidate], writer: TextModel, seed: int) -> None:
+    """Have the topic of each accepted question named, and assign its category; without a topic it has none (Appendix D)."""
+    prompts = [category_prompt(candidate.question) for candidate in accepted]
+    for candidate, reply in _ask(writer, "category", accepted, prompts, seed):
+        topic = parse_topic(visible_answer(reply.text)) if reply.finish_reason != "error" else None
+        if topic is not None:
+            candidate.topic, candidate.category = topic, group_topic(topic)
+
+
 def _ask(
     model: TextModel, step: str, candidates: Sequence[_Candidate], texts: Sequence[str], seed: int
 ) -> list[tuple[_Candidate, Generation]]:
@@ -319,6 +334,7 @@ def _balanced(accepted: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, Cont
             answer=target,
             gold=LETTERS[target],
             negatives=candidate.kind,
+            category=candidate.category,
             source=CAPTIONED,
             filters=candidate.filters,
         )
@@ -332,6 +348,8 @@ def _row(candidate: _Candidate) -> dict[str, Any]:
         "negatives": candidate.kind,
         "question": candidate.question,
         "answer": LETTERS[candidate.answer],
+        "topic": candidate.topic,
+        "category": candidate.category,
         "filters": list(candidate.filters),
         "scenes": [[scene.source, scene.name, scene.modality, scene.caption] for scene in candidate.scenes],
         "votes": [[None if vote is None else LETTERS[vote] for vote in votes] for votes in candidate.votes],

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, TypeVar
 
+from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue
-from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
+from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, OPTION_PLACEHOLDER
 from benchmarks.crosscheck_bench.sources.products import Product, ProductPicture
 from benchmarks.vocabulary import Mark
 
 Origin = Literal["template", "model", "authored"]
 
-Piece = Literal["context", "ask", "form"]
+Piece = Literal["context", "ask", "choices", "form"]
+
+FIGURE_8 = "Figure 8"
 
 T = TypeVar("T")
 
@@ -55,8 +58,9 @@ class Shot:
 class QuestionDraft:
     """A question with its answer.
 
-    The question consists of ``context``, ``ask`` and ``form`` in the ``order`` of Figure 8: the given material with an
-    ``<image>`` for each shot, the task, and the format of the reply. A model that writes questions writes ``ask``.
+    The question consists of ``context``, ``ask``, ``choices`` and ``form`` in the ``order`` of Figure 8: the given
+    material with an ``<image>`` for each shot, the task, an ``<option>`` for each option, and the format of the reply. A
+    model that writes questions writes ``ask``. ``wording`` is the place in the paper that prints the wording.
     ``clues`` are the facts that decide the answer, ``stratum`` the class balanced within the task, ``conflict`` the
     contradiction that was introduced, and ``titles`` the displayed titles. The number of fields is that of a sample's
     ingredients.
@@ -77,12 +81,14 @@ class QuestionDraft:
     titles: tuple[str, ...] = ()
     row_id: str = ""
     origin: Origin = "template"
-    order: tuple[Piece, ...] = ("context", "ask", "form")
+    order: tuple[Piece, ...] = ("context", "ask", "choices", "form")
+    choices: str = ""
+    wording: str = FIGURE_8
 
     @property
     def question(self) -> str:
         """The complete question."""
-        pieces = {"context": self.context, "ask": self.ask, "form": self.form}
+        pieces = {"context": self.context, "ask": self.ask, "choices": self.choices, "form": self.form}
         return " ".join(pieces[name] for name in self.order if pieces[name])
 
     @property
@@ -94,6 +100,12 @@ class QuestionDraft:
 def image_placeholders(count: int) -> str:
     """Return ``count`` placeholders, separated by spaces."""
     return " ".join([IMAGE_PLACEHOLDER] * count)
+
+
+def option_placeholders(count: int, heading: str = "Option:", mark: str = ":", separator: str = " ") -> str:
+    """Return a heading and a placeholder for each option after its letter and ``mark``, such as ``Option: A: <option>``."""
+    items = (f"{letter}{mark} {OPTION_PLACEHOLDER}" for letter in LETTERS[:count])
+    return separator.join((*([heading] if heading else []), *items))
 
 
 def balance_strata(drafts: Iterable[QuestionDraft]) -> list[QuestionDraft]:

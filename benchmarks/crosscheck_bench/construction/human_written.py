@@ -13,7 +13,14 @@ from typing import Any
 
 from benchmarks.crosscheck_bench.constants import LETTERS, TASKS
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value, same_attribute_value
-from benchmarks.crosscheck_bench.construction.drafts import REGION_LABELS, QuestionDraft, Shot, image_placeholders
+from benchmarks.crosscheck_bench.construction.drafts import (
+    FIGURE_8,
+    REGION_LABELS,
+    QuestionDraft,
+    Shot,
+    image_placeholders,
+    option_placeholders,
+)
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, MAX_FRAMES, MAX_SHORT_TEXT_LENGTH, MAX_TEXT_LENGTH
 from benchmarks.crosscheck_bench.sources.products import SOURCE, Product
@@ -48,6 +55,11 @@ BI_CONTENT_OPTIONS = (
     "brand name.",
 )
 PI_OPTIONS = ("Main item for sale", "Partial item for sale", "Item not for sale")
+OPTION_MARKS = {"BI": ".", "BI*": ":", "PI": ":"}
+"""The mark after an option's letter in Figure 8, by task."""
+
+OWN_WORDING = "the author's own"
+
 OPTIONS: Mapping[str, tuple[str, ...]] = {"BI": BI_OPTIONS, "BI*": BI_CONTENT_OPTIONS, "PI": PI_OPTIONS}
 
 _DETECTIONS = ("BI", "BI*", "PI")
@@ -250,12 +262,20 @@ def _build_draft(row: AuthoredQuestion) -> QuestionDraft:
         clues=row.facts,
         stratum=row.answer,
         options=OPTIONS.get(row.task, ()),
+        choices=_choices(row),
+        wording=OWN_WORDING if row.question else FIGURE_8,
         conflict=_conflict_of(row),
         reasoning=row.rationale,
         titles=(row.product.title,),
         row_id=row.id,
         origin="authored",
     )
+
+
+def _choices(row: AuthoredQuestion) -> str:
+    if row.question or row.task not in OPTIONS:
+        return ""
+    return option_placeholders(len(OPTIONS[row.task]), mark=OPTION_MARKS[row.task])
 
 
 def _own_wording(row: AuthoredQuestion) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ The same drafts are the input of a model that writes questions: pictures, clues 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -17,11 +17,11 @@ from benchmarks.crosscheck_bench.construction.drafts import (
     balance_strata,
     image_placeholders,
     interleave,
+    option_placeholders,
 )
 from benchmarks.crosscheck_bench.construction.template_data import (
     MAX_PAIRED,
     UNKNOWN,
-    Template,
     TemplateData,
     key_frames,
     random_subset,
@@ -39,10 +39,11 @@ BR = "Please output the brand of the product introduced in this video."
 BR_FORM = 'If there is no brand, output "Unknown." Please output the brand name only, and nothing else!'
 SPU = (
     "Note that the image may contain irrelevant information such as backgrounds; please select the product of the same SPU as "
-    "the given product image."
+    "the given product image:"
 )
 SPU_FORM = 'Your output should only select one answer from "A", "B", "C", "D".'
 SPU_OPTIONS = ("No. 1", "No. 2", "No. 3", "No. 4")
+SPU_EXAMPLE = "Appendix C, example 2"
 SPU_PAIR = "Do both images depict the same product?"
 SKU = "Based on product names and visual information, determine if these two SKUs refer to the same product."
 SKU_FORM = "Output Format: Your entire response should consist of a single letter (e.g., A, B, or C)"
@@ -119,8 +120,10 @@ def _choice_draft(
     context = f"Here is a given image: {IMAGE_PLACEHOLDER} " + " ".join(
         f"{option} {IMAGE_PLACEHOLDER}" for option in SPU_OPTIONS
     )
+    pictures = (shot, match, *others)
+    choices = option_placeholders(len(SPU_OPTIONS), heading="")
     return QuestionDraft(
-        "SPU", context, SPU, SPU_FORM, "", (shot, match, *others), clues, "choice", options=SPU_OPTIONS
+        "SPU", context, SPU, SPU_FORM, "", pictures, clues, "choice", options=SPU_OPTIONS, choices=choices
     )
 
 
@@ -143,9 +146,17 @@ def _pair_drafts(
 
 def _pair_draft(data: TemplateData, shot: Shot, other: Shot, answer: str, conflict: str) -> QuestionDraft:
     clues = data.listing_facts(shot.product, "spu") + data.listing_facts(other.product, "spu")
-    form = "Answer Yes or No."
     return QuestionDraft(
-        "SPU", image_placeholders(2), SPU_PAIR, form, answer, (shot, other), clues, answer, conflict=conflict
+        "SPU",
+        image_placeholders(2),
+        SPU_PAIR,
+        "Answer Yes or No.",
+        answer,
+        (shot, other),
+        clues,
+        answer,
+        conflict=conflict,
+        wording=SPU_EXAMPLE,
     )
 
 
@@ -210,7 +221,8 @@ def _sku_drafts(data: TemplateData, left: Shot, right: Shot) -> Iterator[Questio
             options=SKU_OPTIONS,
             conflict=conflict,
             titles=titles,
-            order=("ask", "context", "form"),
+            order=("ask", "context", "choices", "form"),
+            choices=option_placeholders(len(SKU_OPTIONS), "Options:", ")", "\n"),
         )
 
 
@@ -283,7 +295,3 @@ def brand_category(data: TemplateData, random: Random) -> list[QuestionDraft]:
                 )
     # The logo on the brand's own product gives the answer away, so other products come first.
     return balance_strata(sorted(shuffle(drafts, random), key=lambda draft: draft.conflict == ""))
-
-
-L2_TEMPLATES: Mapping[str, Template] = {"BR*": content_brand, "SPU": same_style, "SKU": same_sku, "BDC": brand_category}
-"""The templates of L2, by task, in Table 1's order."""

@@ -6,18 +6,24 @@ drafts that the set allows, in the generator's order. An attribute on which a pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from random import Random
 
 from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value, same_attribute_value
-from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, balance_strata, interleave
+from benchmarks.crosscheck_bench.construction.drafts import (
+    REGION_LABELS,
+    QuestionDraft,
+    Shot,
+    balance_strata,
+    interleave,
+    option_placeholders,
+)
 from benchmarks.crosscheck_bench.construction.template_data import (
     MAX_PAIRED,
     UNKNOWN,
-    Template,
     TemplateData,
     key_frames,
     random_subset,
@@ -28,6 +34,7 @@ from benchmarks.crosscheck_bench.construction.template_data import (
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
 from benchmarks.crosscheck_bench.sources.products import Price, Product, ProductPicture
 from benchmarks.text.answer_equality import normalise
+from benchmarks.vocabulary import Mark
 
 YES_NO = "Answer Yes or No."
 
@@ -58,8 +65,13 @@ PD = (
     "You need to carefully analyze the video slices and determine what product is being introduced, and whether it is the "
     "candidate product."
 )
-SP = "Please select the most reasonable price from the following 4 options."
-SP_FORM = 'Your output needs to be one of "A", "B", "C", "D". No other output is required!'
+SP = (
+    "Please select the most reasonable price from the following 4 options. Your output needs to be one of "
+    '"A", "B", "C", "D".'
+)
+SP_FORM = "No other output is required!"
+BRAND_TEXT_EXAMPLE = "Appendix C, example 3"
+BOXED_EXAMPLE = "Appendix C, example 3, with the box of Appendix D"
 
 
 def logo_diff(data: TemplateData, random: Random) -> list[QuestionDraft]:
@@ -176,19 +188,22 @@ def _main_part_draft(data: TemplateData, shot: Shot, described: Product, answer:
         clues,
         answer,
         options=PMP_OPTIONS,
+        choices=option_placeholders(len(PMP_OPTIONS), mark="."),
         conflict=conflict,
         titles=(described.title,),
     )
 
 
 def main_part_ocr(data: TemplateData, random: Random) -> list[QuestionDraft]:
-    """Return drafts of PMO: the printed words among three perturbed readings; also the brand in the region of a logo.
+    """Return drafts of PMO: the printed words among three perturbed readings; also the brand in a region.
 
     A reading is perturbed by doubling a letter, dropping a word, or taking another product's words. The region question
-    is Appendix C's third example.
+    is Appendix C's third example; its region is a logo, or a box on the product (Appendix D: "with bounding box markup
+    when needed (e.g., for A6 tasks)").
     """
     printed: list[QuestionDraft] = []
     region: list[QuestionDraft] = []
+    marked: list[QuestionDraft] = []
     others = {
         words: shot.product.id
         for p in data.products
@@ -202,7 +217,10 @@ def main_part_ocr(data: TemplateData, random: Random) -> list[QuestionDraft]:
                 printed.append(_ocr_draft(data, shot, wrong_readings))
         if product.brand and data.is_consistent(product, "brand"):
             region += [_region_draft(data, shot) for shot in shots(product, "brand", kind="logo")]
-    return interleave(rotate_answers(shuffle(printed, random), random), shuffle(region, random))
+            marked += [_region_draft(data, shot) for shot in _with_brand_boxed(shots(product, "brand", "product"))[:1]]
+    return interleave(
+        rotate_answers(shuffle(printed, random), random), shuffle(region, random), shuffle(marked, random)
+    )
 
 
 def _misreadings(texts: Sequence[str], candidates: Sequence[str], random: Random) -> list[str]:
@@ -229,13 +247,34 @@ def _ocr_draft(data: TemplateData, shot: Shot, wrong: Sequence[str]) -> Question
     context = f"This is a product image: {IMAGE_PLACEHOLDER} The title of the product is: {product.title}"
     clues = data.facts(product, "text", shot.picture.view)
     return QuestionDraft(
-        "PMO", context, PMO, PMO_FORM, truth, (shot,), clues, "option", options=(truth, *wrong), titles=(product.title,)
+        "PMO",
+        context,
+        PMO,
+        PMO_FORM,
+        truth,
+        (shot,),
+        clues,
+        "option",
+        options=(truth, *wrong),
+        titles=(product.title,),
+        choices=option_placeholders(OPTIONS),
     )
+
+
+def _with_brand_boxed(views: Sequence[Shot]) -> list[Shot]:
+    return [
+        Shot(shot.product, shot.picture, (Mark(REGION_LABELS["brand"], item.box),))
+        for shot in views
+        for item in shot.picture.visible
+        if item.attribute == "brand" and item.box is not None
+    ]
 
 
 def _region_draft(data: TemplateData, shot: Shot) -> QuestionDraft:
     clues = data.facts(shot.product, "brand", shot.picture.view)
-    return QuestionDraft("PMO", IMAGE_PLACEHOLDER, PMO_REGION, "", shot.product.brand, (shot,), clues, "open")
+    wording = BOXED_EXAMPLE if shot.marks else BRAND_TEXT_EXAMPLE
+    answer = shot.product.brand
+    return QuestionDraft("PMO", IMAGE_PLACEHOLDER, PMO_REGION, "", answer, (shot,), clues, "open", wording=wording)
 
 
 def product_diff(data: TemplateData, random: Random) -> list[QuestionDraft]:
@@ -292,19 +331,25 @@ def style_price(data: TemplateData, random: Random) -> list[QuestionDraft]:
 
     Figure 8's ladder is $7, $14, $28, $56.
     """
-    priced: list[tuple[Shot, Price]] = []
-    for product in data.products:
-        if product.price is not None and product.brand and data.is_consistent(product, "price"):
-            views = shots(product, "product", "price") or shots(product, "product")
-            priced += [(shot, product.price) for shot in views[:1]]
+    priced = priced_shots(data)
     drafts: list[QuestionDraft] = []
     for number, (shot, price) in enumerate(random.sample(priced, len(priced))):
         for place in (number % OPTIONS, *range(OPTIONS)):
             ladder = _price_ladder(price, place, random)
             if ladder:
-                drafts.append(_price_draft(data, shot, ladder, place))
+                drafts.append(price_draft(data, shot, ladder, place))
                 break
     return drafts
+
+
+def priced_shots(data: TemplateData) -> list[tuple[Shot, Price]]:
+    """Return a picture and the price of each branded product with a price, preferably a picture that shows it."""
+    priced: list[tuple[Shot, Price]] = []
+    for product in data.products:
+        if product.price is not None and product.brand and data.is_consistent(product, "price"):
+            views = shots(product, "product", "price") or shots(product, "product")
+            priced += [(shot, product.price) for shot in views[:1]]
+    return priced
 
 
 def _price_ladder(price: Price, place: int, random: Random) -> tuple[str, ...]:
@@ -322,7 +367,10 @@ def _price_ladder(price: Price, place: int, random: Random) -> tuple[str, ...]:
     return tuple(str(Price(round(n + price.amount - amount, 2), price.currency)) for n in moved)
 
 
-def _price_draft(data: TemplateData, shot: Shot, ladder: tuple[str, ...], place: int) -> QuestionDraft:
+def price_draft(
+    data: TemplateData, shot: Shot, prices: tuple[str, ...], place: int, conflict: str = ""
+) -> QuestionDraft:
+    """Return a draft of SP with the options ``prices``, of which the one at ``place`` is right."""
     product = shot.product
     question = (
         f'What is the specific pricing information for this "{product.title}" product from {product.brand} brand?'
@@ -331,16 +379,16 @@ def _price_draft(data: TemplateData, shot: Shot, ladder: tuple[str, ...], place:
     clues = data.facts(product, "price", shot.picture.view, "listing")
     letter = LETTERS[place]
     return QuestionDraft(
-        "SP", context, SP, SP_FORM, letter, (shot,), clues, letter, options=ladder, titles=(product.title,)
+        "SP",
+        context,
+        SP,
+        SP_FORM,
+        letter,
+        (shot,),
+        clues,
+        letter,
+        options=prices,
+        conflict=conflict,
+        titles=(product.title,),
+        choices=option_placeholders(OPTIONS),
     )
-
-
-L1_TEMPLATES: Mapping[str, Template] = {
-    "LD": logo_diff,
-    "BR": brand_recognition,
-    "PMP": main_part,
-    "PMO": main_part_ocr,
-    "PD*": product_diff,
-    "SP": style_price,
-}
-"""The templates of L1, by task, in Table 1's order."""

@@ -20,11 +20,16 @@ from benchmarks.crosscheck_bench.constants import TASKS
 from benchmarks.crosscheck_bench.construction.clue_graph import ClueGraph, build_graphs
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
 from benchmarks.crosscheck_bench.construction.human_written import read_authored_questions
-from benchmarks.crosscheck_bench.construction.integration_templates import L2_TEMPLATES
 from benchmarks.crosscheck_bench.construction.model_written import RejectedQuestion, write_questions
-from benchmarks.crosscheck_bench.construction.perception_templates import L1_TEMPLATES
 from benchmarks.crosscheck_bench.construction.quality_control import Review, review, select_for_review
 from benchmarks.crosscheck_bench.construction.template_data import Template, TemplateData
+from benchmarks.crosscheck_bench.construction.templates import (
+    CATALOGUE,
+    L1_TEMPLATES,
+    L2_TEMPLATES,
+    PRINTED_COUNT,
+    template_of,
+)
 from benchmarks.crosscheck_bench.sample import CrossCheckSample, parse_sample, with_frames
 from benchmarks.crosscheck_bench.sources.products import SOURCE, read_catalogue
 from benchmarks.errors import MediaError, SourceError, SpecError
@@ -172,6 +177,8 @@ def _write_companion_files(
             "task": sample.task,
             "made": draft.origin,
             "row": draft.row_id,
+            "wording": draft.wording,
+            "perturbation": draft.conflict,
             "images": [f"{shot.product.id}/{shot.picture.view}" for shot in draft.shots],
             "facts": [fact.id for fact in draft.clues],
             "answer": sample.answer,
@@ -195,6 +202,19 @@ def _write_companion_files(
     writer.add_file("graphs.jsonl", _lines(graph.to_json() for graph in graphs.values()))
     writer.add_file("provenance.jsonl", _lines(provenance))
     writer.add_sheet("review.jsonl", _lines(review_rows))
+
+
+def _template_counts(accepted: Sequence[tuple[CrossCheckSample, QuestionDraft]]) -> dict[str, Any]:
+    counts = Counter(template_of(draft) for _, draft in accepted)
+    used = {level: sum(t.level == level and counts[t] > 0 for t in CATALOGUE) for level in ("L1", "L2")}
+    return {
+        "L1_in_the_paper": PRINTED_COUNT,
+        **{level: {"determined": sum(t.level == level for t in CATALOGUE), "used": used[level]} for level in used},
+        "samples": [
+            {"task": t.task, "wording": t.wording, "perturbation": t.perturbation, "samples": counts[t]}
+            for t in CATALOGUE
+        ],
+    }
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -234,5 +254,6 @@ def _report(
             }
             for task, definition in TASKS.items()
         },
+        "templates": _template_counts(accepted),
         "quality": dict(quality.report) if quality else None,
     }

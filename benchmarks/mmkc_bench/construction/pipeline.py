@@ -77,8 +77,12 @@ class _Edits:
     answers: tuple[str, str]
 
 
-def construct(place: str, options: BuildOptions) -> Iterator[MMKCSourceRow | SkippedRow]:
+def construct(
+    place: str, options: BuildOptions, collected: Sequence[RawRow | SkippedRow] | None = None
+) -> Iterator[MMKCSourceRow | SkippedRow]:
     """Return the examples made from the true texts in ``place``, and the rejected items with the check that failed.
+
+    ``collected`` are rows of such texts that were made already; then ``place`` is not read.
 
     Raises SpecError without a writing model, SourceError if the folder has another layout, and RashomonError if a model
     becomes unavailable; the next build reuses the replies already received.
@@ -89,7 +93,7 @@ def construct(place: str, options: BuildOptions) -> Iterator[MMKCSourceRow | Ski
         )
     items: list[_Item] = []
     skipped: list[MMKCSourceRow | SkippedRow] = []
-    for row in _rows(place):
+    for row in _rows(place) if collected is None else collected:
         outcome = row if isinstance(row, SkippedRow) else _items(row)
         if isinstance(outcome, SkippedRow):
             skipped.append(outcome)

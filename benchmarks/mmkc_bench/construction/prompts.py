@@ -1,7 +1,8 @@
 """The prompts of the construction.
 
-Those of Figures 8 to 11 are as printed; those of logos and of visual semantics are ours, in the same form. The paper
-does not print how a prompt receives its input: it becomes one more turn of the printed example.
+Those of Figures 8 to 11 are as printed. Those of logos have the printed form with the texts of Figure 21; that of visual
+semantics is ours, in the same form. The paper does not print how a prompt receives its input: it becomes one more turn
+of the printed example.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _PEOPLE = "The person in the image is Musk. Musk was born in {year}. Musk is an {nation}. and Musk is a {work}."
-_BRAND = "Coca-Cola was created in {year}. The creator of Coca-Cola is {creator}. Coca-Cola is the brand of {product}."
+_BRAND = "Coca-Cola was created in {year}, and created by {creator}. Coca-Cola is the brand of {product}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ WRITER_PROMPTS = {
     "LC": _prompt(
         _replacing("brand creator knowledge"),
         ("You can only change the creator of the brand.", _CONSISTENT),
-        _PromptExample(_brand(), _brand(creator="Thomas Edison"), _brand(creator="Leonardo da Vinci")),
+        _PromptExample(_brand(), _brand(creator="Jack"), _brand(creator="Tom")),
     ),
     "LO": _prompt(
         _replacing("brand product knowledge"),

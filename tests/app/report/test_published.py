@@ -56,7 +56,9 @@ COUNTS: dict[str, dict[str, int]] = {
         "Quality Verification": 4,
     },
     "mmkc-bench": {"Table 1": 9, "Table 2": 72, "Table 3": 72, "Table 4": 39, "Table 5": 108, "Table 6": 108},
-    "pope": {"Table 14": 12, "Table 15": 8},
+    "pope": {"Table 14": 12},
+    "okvqa": {"Table 15": 4},
+    "gqa": {"Table 15": 4},
 }
 CELL = {"paper": "P", "table": "Table 1", "row": "m", "column": "Acc", "value": 0.5}
 

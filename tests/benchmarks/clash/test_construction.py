@@ -43,7 +43,7 @@ from benchmarks.clash.construction.prompts import (
 )
 from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.sources.coco import CocoFolder, UnusableCaption
-from benchmarks.errors import ModelError, SourceError, SpecError
+from benchmarks.errors import AnotherBuildError, ModelError, SourceError, SpecError
 from benchmarks.text.json_replies import LONGEST_LINE, UnreadableReply, line_field, read_object
 from benchmarks.vocabulary import Generation, Request, Text
 from tests.support.data.small import bomb, write_picture
@@ -448,6 +448,28 @@ def test_surplus_samples_are_skipped_unchecked(captions: Path, tmp_path: Path) -
     assert all('; written: {"change_type":"' in row["reason"] for row in enough)
 
 
+def test_rejected_samples_are_a_build_of_their_own(captions: Path, tmp_path: Path) -> None:
+    result = build(captions, tmp_path / "out", CachedModel(scripted), per_stratum=60)
+    rejected = Build.open(tmp_path / "out-rejected")
+    samples = [ClashSample.from_row(row) for row in rejected.rows()]
+    assert samples
+    checks = Counter(sample.rejected for sample in samples)
+    assert rejected.manifest["rejected"] == dict(checks)
+    assert set(checks) <= {*ANSWER_CHECKS, *(check.name for check in FINAL_CHECKS)}, "others have no answers yet"
+    listed = Counter(row["reason"].partition(":")[0] for row in skipped(result))
+    assert all(count <= listed[check] for check, count in checks.items())
+    accepted = {row["id"] for row in result.rows()}
+    assert not accepted & {sample.id for sample in samples}
+    instances = list(Clash().instances(rejected, "official"))
+    assert len(instances) == 4 * len(samples)
+    assert {instance.strata["rejected"] for instance in instances} == set(checks)
+    assert all(rejected.media_path(sample.image).is_file() for sample in samples if sample.image)
+    assert all("rejected" not in row for row in result.rows()), "rows of accepted samples are as they were"
+    with pytest.raises(AnotherBuildError, match="out-rejected"):
+        build(captions, tmp_path / "out", CachedModel(scripted), per_stratum=2)
+    assert Build.open(tmp_path / "out").digest == result.digest
+
+
 def test_missing_writer_names_the_option(captions: Path, tmp_path: Path) -> None:
     with BuildWriter(tmp_path / "out") as writer, pytest.raises(SpecError, match="--writer MODEL, and --checker MODEL"):
         construct(captions, writer, BuildOptions())
@@ -493,6 +515,9 @@ def test_no_reply_lets_a_faulty_sample_pass(tmp_path_factory: pytest.TempPathFac
     model = CachedModel(lambda request: Generation(request.id, data.draw(replies), "stop"))
     with BuildWriter(folder / "out") as writer:
         for sample in construct(coco, writer, BuildOptions(writer=model, per_stratum=1)):
+            if not isinstance(sample, ClashSample):
+                assert sample.sample.rejected
+                continue
             assert first_refusal(ALL_CHECKS, draft_of(sample)) is None
 
 

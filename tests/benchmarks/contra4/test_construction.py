@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from benchmarks.build import Build, BuildOptions
-from benchmarks.contra4.constants import LETTERS
+from benchmarks.contra4.constants import CATEGORIES, LETTERS, NO_CATEGORY
+from benchmarks.contra4.construction.categories import category_prompt, group_topic, parse_topic
 from benchmarks.contra4.construction.consistency import Votes, passed_filters, scene_orders
 from benchmarks.contra4.construction.prompts import (
     answer_prompt,
@@ -90,7 +91,7 @@ def test_prompts_match_the_paper() -> None:
     if not paper.is_file():
         pytest.skip("the paper is not beside the project")
     squeezed = re.sub(r"</?s>|[\W\d_]+", "", paper.read_text("utf-8"))
-    for text in (question_prompt([]), answer_prompt([], ""), choice_prompt([], "")):
+    for text in (question_prompt([]), answer_prompt([], ""), choice_prompt([], ""), category_prompt("")):
         every = [re.sub(r"[\W\d_]+", "", word) for word in text.split()]
         runs = ["".join(every[i : i + 4]) for i in range(len(every) - 3)]
         broken = [run for run in runs if run not in squeezed]
@@ -120,6 +121,52 @@ def test_rule_filter_rejects_seven_published_questions() -> None:
     questions = [row["question"] for name in ("test", "val") for row in json.loads((DATA / f"{name}.json").read_text())]
     # The published code's list has "more than one person", "object", "input" and "animal"; the paper's "more than one".
     assert Counter(map(excluded_term, questions)) == {None: 5328, "more than one": 7}
+
+
+@pytest.mark.parametrize(
+    ("reply", "topic"),
+    [
+        (" Activity Level\nReasoning: It moves.", "Activity Level"),
+        ("Category: Sentiment Analysis Reasoning: The tone.", "Sentiment Analysis"),
+        ('**Category:** "Human Presence"', "Human Presence"),
+        ("", None),
+        ("\n \n", None),
+        ("Reasoning: none", None),
+        ("x" * 81, None),
+        ("a\x1b[2Jb", None),
+    ],
+)
+def test_topic_is_read_from_the_first_line(reply: str, topic: str | None) -> None:
+    assert parse_topic(reply) == topic
+
+
+def test_topics_of_the_paper_are_grouped_into_published_categories() -> None:
+    topics = ("Sentiment Analysis", "Activity Level", "Size Comparison", "Human Presence", "Dynamic Changes", "Zzz")
+    assert [group_topic(topic) for topic in topics] == [
+        *("Emotions & Sentory Experiences", "Motion & Physical Activity", "Objects, Tools & Technology"),
+        *("Humans, Animals & Social Behavior", "Motion & Physical Activity", "Other"),
+    ]
+    # The names of the categories themselves come out as they are.
+    assert [group_topic(name) for name in CATEGORIES] == list(CATEGORIES)
+
+
+@real_rows
+def test_keywords_agree_with_the_published_categories_above_half() -> None:
+    rows = json.loads((DATA / "test.json").read_text())
+    same = sum(group_topic(row["question"].replace("scene", "")) == row["category"] for row in rows)
+    assert (same, len(rows)) == (1313, 2335)  # of the questions themselves, for lack of the models' topics
+
+
+@real_rows
+def test_accepted_questions_get_a_category_and_without_a_topic_none(tmp_path: Path) -> None:
+    place = copy_rows(tmp_path / "rows", 40)
+    result = build(place, tmp_path / "out")
+    assert {sample.category for sample in samples(result)} == {"Time, Space & Location"}
+    assert result.manifest["categories"] == {"Time, Space & Location": len(samples(result))}
+    topics = {json.loads(line)["topic"] for line in (result.path / "candidates.jsonl").read_text("utf-8").splitlines()}
+    assert topics == {"Time Perception", ""}  # rejected candidates are asked nothing more
+    silent = Scripted("writer", lambda text: "" if text.endswith("Category:") else writes(text))
+    assert {s.category for s in samples(build(place, tmp_path / "two", writer=silent))} == {NO_CATEGORY}
 
 
 def test_a_question_is_one_line() -> None:

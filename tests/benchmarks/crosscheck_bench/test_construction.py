@@ -19,10 +19,12 @@ from benchmarks.crosscheck_bench import CrossCheckBench
 from benchmarks.crosscheck_bench.build import build
 from benchmarks.crosscheck_bench.constants import TASKS
 from benchmarks.crosscheck_bench.construction import (
+    appendix_templates,
     human_written,
     integration_templates,
     perception_templates,
 )
+from benchmarks.crosscheck_bench.construction.templates import CATALOGUE
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.errors import ModelError, SpecError
 from benchmarks.text.answer_equality import normalise
@@ -93,6 +95,7 @@ def _brand(sample: CrossCheckSample, raw: Raw) -> str:
 
 def _pmp(sample: CrossCheckSample, raw: Raw) -> str:
     ((_, image),) = raw.shown(sample)
+    assert re.search(r"image\. Option: A\. <option> B\. <option> Answer with option letter only\.$", sample.question)
     title = re.findall(r'Item description: "(.*)" Determine', sample.question)[0]
     described = next(p for p in raw.products.values() if p["title"] == title)
     return "B" if described["category"] in values(image, "product") else "A"
@@ -109,16 +112,38 @@ def _pmo(sample: CrossCheckSample, raw: Raw) -> str:
 
 
 def _pd(sample: CrossCheckSample, raw: Raw) -> str:
+    titles = re.findall(r'> Title: "(.*)" Does the image match the product title', sample.question)
+    if titles:
+        return _title(raw.shown(sample), titles[0])
     *slice_, candidate = raw.shown(sample)
     assert len({product["id"] for product, _ in slice_}) == 1
     assert all(image["kind"] == "frame" for _, image in slice_)
     return "Yes" if candidate[0]["id"] == slice_[0][0]["id"] else "No"
 
 
+def _title(shown: list[tuple[Row, Row]], title: str) -> str:
+    product = shown[0][0]
+    assert len(shown) > 1
+    assert all(image["kind"] == "frame" and p["id"] == product["id"] for p, image in shown)
+    if title == product["title"]:
+        return "Yes"
+    seen = {box["value"] for _, image in shown for box in image["boxes"]}
+    assert product["category"] in seen
+    # Another product's title names another kind of thing; a mismatched brand is seen nowhere in the slice.
+    assert product["category"] not in title or not any(name in title for name in seen & {product["brand"]})
+    return "No"
+
+
 def _sp(sample: CrossCheckSample, raw: Raw) -> str:
     ((product, _),) = raw.shown(sample)
     amounts = [float(option.removeprefix("$")) for option in sample.options]
-    assert all(1.3 * a < b < 3.1 * a for a, b in pairwise(amounts))
+    assert "Option: A: <option> B: <option> C: <option> D: <option> No other output is required!" in sample.question
+    if sample.conflict_type == "swapped price":
+        others = {p["price"]["amount"] for p in raw.products.values() if p["id"] != product["id"]}
+        assert set(amounts) - {product["price"]["amount"]} <= others
+        assert amounts == sorted(amounts)
+    else:
+        assert all(1.3 * a < b < 3.1 * a for a, b in pairwise(amounts))
     return LETTERS[amounts.index(product["price"]["amount"])]
 
 
@@ -245,7 +270,7 @@ def test_every_perturbation_occurs_and_differs_from_the_truth(full_build: Build)
         *("another product of the category", "another product", "another brand in the background"),
         *("another SKU of the style", "deciding attribute withheld", "another brand's product"),
         *("another brand of the category", "covered brand", "piggybacked brand", "false detection"),
-        "item not for sale",
+        *("item not for sale", "mismatched brand", "swapped price"),
     }
     for sample in result:
         if sample.options:
@@ -266,10 +291,44 @@ def test_the_target_limits_each_task_and_shortfalls_are_reported(tmp_path: Path)
     for task in ("LD", "BR", "PMP", "PMO", "PD*", "SKU", "SPU", "BDC"):
         assert 11 <= tasks[task]["samples"] <= 12  # labels leave some out
         assert tasks[task]["shortfall"] == 0
-    assert tasks["SP"]["shortfall"] == 1
+    assert tasks["SP"]["shortfall"] == 0
     assert tasks["BR*"] == {**tasks["BR*"], "samples": 8, "offered": 8, "shortfall": 4}
     with pytest.raises(SpecError, match="at least 1"):
         build_products(tmp_path / "none", per_stratum=0)
+
+
+def test_every_template_of_level_1_yields_questions_and_the_manifest_counts_them(full_build: Build) -> None:
+    counts = full_build.manifest["construction"][0]["templates"]
+    assert counts["L1_in_the_paper"] == "45+"
+    assert counts["L1"] == {"determined": 20, "used": 20}
+    assert counts["L2"] == {"determined": 11, "used": 10}  # every slice of the set has another brand in it
+    provenance = lines(full_build.path / "provenance.jsonl")
+    assert sum(row["samples"] for row in counts["samples"]) == sum(row["made"] == "template" for row in provenance)
+    of_level_3 = {row["wording"] for row in provenance if row["made"] == "authored"}
+    assert {row["wording"] for row in provenance} == {t.wording for t in CATALOGUE} | of_level_3
+
+
+def test_region_of_the_brand_is_boxed_under_every_strategy(full_build: Build) -> None:
+    instances = list(CrossCheckBench().instances(full_build, "paper"))
+    asked = [i for i in instances if perception_templates.PMO_REGION in i.question and i.condition == "vanilla"]
+    marks = [[mark.label for part in i.parts if isinstance(part, Media) for mark in part.marks] for i in asked]
+    assert {tuple(labels) for labels in marks} == {(), ("logo",)}
+
+
+def test_options_stand_where_figure_8_prints_them(full_build: Build) -> None:
+    texts: dict[str, str] = {}
+    for instance in CrossCheckBench().instances(full_build, "paper"):
+        text = "".join(part.text if isinstance(part, Text) else "<image>" for part in instance.parts)
+        assert "<option>" not in text
+        if instance.condition == "vanilla" and instance.references.get("options"):
+            texts[instance.strata["task"]] = text
+    assert re.search(r'or "?"D"\.|"C", "D"\. Option: A: \$\S+ B: \$\S+ .* No other output is required!$', texts["SP"])
+    assert texts["PMO"].endswith("You must select one of these options and output its option number. No other output is needed!")  # fmt: skip  # noqa: E501
+    assert "SPU as the given product image: A: No. 1 B: No. 2 C: No. 3 D: No. 4 Your output should only" in texts["SPU"]
+    assert re.search(r"Options:\nA\) Confirmed as same product\nB\).*\nC\) .* Output Format: Your", texts["SKU"])
+    assert texts["PI"].endswith("], Option: A: Main item for sale B: Partial item for sale C: Item not for sale")
+    assert "Option: A. The detected brand is the primary brand of the product. B. The" in texts["BI"]
+    assert "Option: A: The detected brand is one of the brands" in texts["BI*"]
 
 
 def _bytes(contents: Build) -> dict[str, bytes]:
@@ -348,7 +407,8 @@ PAPER = SET.parents[2] / "shared" / "papers" / "crosscheck-bench.txt"
             perception_templates.PMO_REGION,
             perception_templates.SP,
         ),
-        *perception_templates.SP_FORM.split(". "),
+        perception_templates.SP_FORM,
+        appendix_templates.TITLE,
         *(
             integration_templates.BR,
             integration_templates.BR_FORM,
@@ -371,7 +431,7 @@ PAPER = SET.parents[2] / "shared" / "papers" / "crosscheck-bench.txt"
         ),
         # What Figure 8 breaks off, as far as it goes, and what has our instruction for the form behind it.
         perception_templates.PD.removesuffix(" introduced, and whether it is the candidate product."),
-        integration_templates.SPU.partition(";")[0],
+        *integration_templates.SPU.split("; please select the product of the same "),
         human_written.BC_FORM.removesuffix(" Answer Yes or No."),
         "detected logos seems related to the brand",
         "This is a normalized bounding box coordinate:",
@@ -387,7 +447,9 @@ def test_price_question_follows_its_example() -> None:
     example = text[
         text.rindex("StylePrice") : text.index("Brand Circumvention Content (BC*)", text.rindex("StylePrice"))
     ]
-    assert all(part in example for part in perception_templates.SP_FORM.split(". "))
+    asked, _, form = example.partition("Option: A: ")
+    assert asked.strip().endswith(perception_templates.SP)
+    assert perception_templates.SP_FORM in form
 
 
 # --- L2 by a model -------------------------------------------------------------------------------

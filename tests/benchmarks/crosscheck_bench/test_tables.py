@@ -174,6 +174,18 @@ def test_strategies_are_compared_on_samples_answered_by_all() -> None:
     assert cell(main, "m", "SP").n == 3
 
 
+def test_figure_7_has_accuracy_overall_and_on_a5_to_a7_and_no_invented_vrc() -> None:
+    """Right on every task under cot; under vanilla only on those that need none of A5 to A7."""
+    easy = ("LD", "BR", "PMP", "PD*", "BR*", "SPU")
+    answered = records(samples(1), lambda s, c: answer_of(s, c == "cot" or s.task in easy), ("vanilla", "cot"))
+    shift = tables({"m": answered})["shift"]
+    assert values(shift, "m / vanilla") == {"Accuracy": 6 / 15, "A5-A7": 0.0, "VRC": None}
+    moved = values(shift, "m / cot")
+    assert moved == {"Accuracy": 1.0, "A5-A7": 1.0, "Accuracy gain": 9 / 15, "A5-A7 gain": 1.0, "VRC": None}
+    assert cell(shift, "m / cot", "VRC").reason == "the paper does not define VRC"
+    assert "shift" not in tables({"m": answered[:1]})
+
+
 def test_strategies_are_compared_across_runs_but_not_vanilla_alone() -> None:
     vanilla = records(samples(1), lambda s, _: s.answer)
     cot = records(samples(1), lambda s, _: s.answer, ("cot",))

@@ -28,7 +28,7 @@ from benchmarks.vocabulary import (
     part_from_json,
     part_to_json,
 )
-from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.media import EncodedMedia
 
 COCO = Path(__file__).resolve().parents[4] / "shared" / "data" / "clash" / "coco"
 MARKS = (Mark("brand logo", (0.1, 0.1, 0.5, 0.5)), Mark("price tag", (0.3, 0.3, 0.8, 0.8)))
@@ -148,7 +148,7 @@ def test_a_remote_engine_is_sent_the_picture_with_its_marks(tmp_path: Path) -> N
     path = tmp_path / "x.png"
     path.write_bytes(data)
     media = Media(hashlib.sha256(data).hexdigest(), ".png")
-    images = EncodedImages(lambda media: path)
+    images = EncodedMedia(lambda media: path)
     marks = scaled(200, 100)
     plain = images.png(media, None)
     marked = images.png(Media(media.sha256, ".png", marks=marks), None)

@@ -129,7 +129,7 @@ def test_unsendable_medium_is_an_error_without_a_call(tmp_path: Path) -> None:
     errors = {g.request_id: g.error or "" for g in done}
     assert {g.calls for g in done} == {0}
     assert "is not the one that was built" in errors["r1#0"]
-    assert "type audio" in errors["r2#0"]
+    assert "takes image media only, and this request holds audio" in errors["r2#0"]
     assert "is missing" in errors["r3#0"]
 
 
@@ -632,7 +632,7 @@ def test_estimate_does_not_decode_images(tmp_path: Path) -> None:
     requests = [ask(1, Text("x" * 100), image), ask(2, Text("ü" * 3), image, max_pixels=7500)]
     terms = RemoteOptions(input_price=2.0, output_price=10.0)
     usage = estimate_usage(requests, terms, lambda media: tmp_path / media.name)
-    assert (usage.calls, usage.images, usage.output_tokens_at_most) == (2, 2, 128)
+    assert (usage.calls, usage.media, usage.output_tokens_at_most) == (2, 2, 128)
     assert usage.input_tokens == 8 + 34 + 2000 + 8 + 2 + 10
     assert usage.cost == pytest.approx((usage.input_tokens * 2 + 128 * 10) / 1e6)
     assert str(usage) == (

@@ -1,0 +1,85 @@
+"""Statistics of a build's samples: categories and questions (Figure 2), and the most frequent changed words (Figure 4)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from benchmarks.clash.constants import CHANGE_TYPES
+from benchmarks.clash.sample import ClashSample
+from benchmarks.rows.spreadsheet_formulas import guard_formulas
+
+MOST_COMMON = 20
+"""The number of terms per kind of change (section 3.4: "the 20 most common terms in each category")."""
+
+QUESTION_WORDS = 3
+"""The number of a question's first words (Figure 2)."""
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_ARTICLES = frozenset({"a", "an", "the"})
+
+
+def statistics_files(samples: Sequence[ClashSample]) -> Mapping[str, bytes]:
+    """Return the CSV files of the statistics, by name.
+
+    ``words.csv`` has the most common terms of each kind of change, ``questions.csv`` how often questions begin with the
+    same three words, and ``categories.csv`` the samples of each category.
+    """
+    return {
+        "words.csv": _table(("change", "rank", "term", "count", "as original", "as conflicting"), _words(samples)),
+        "questions.csv": _table(("first three words", "count", "share"), _questions(samples)),
+        "categories.csv": _table(("change", "category", "count", "share"), _categories(samples)),
+    }
+
+
+def term(changed: str) -> str:
+    """Return changed words as a term: in lower case, without punctuation and leading articles."""
+    words = [word.casefold() for word in _WORD.findall(changed)]
+    while len(words) > 1 and words[0] in _ARTICLES:
+        words = words[1:]
+    return " ".join(words)
+
+
+def first_words(question: str) -> str:
+    """Return the first three words of a question in lower case, without punctuation."""
+    return " ".join(word.casefold() for word in _WORD.findall(question)[:QUESTION_WORDS])
+
+
+def _words(samples: Sequence[ClashSample]) -> Iterable[tuple[object, ...]]:
+    for change in CHANGE_TYPES:
+        of_change = [sample for sample in samples if sample.change_type == change]
+        original = Counter(term(sample.changed_original) for sample in of_change)
+        conflicting = Counter(term(sample.changed_conflicting) for sample in of_change)
+        for rank, (name, count) in enumerate(_sorted(original + conflicting)[:MOST_COMMON], 1):
+            yield change, rank, name, count, original[name], conflicting[name]
+
+
+def _questions(samples: Sequence[ClashSample]) -> Iterable[tuple[object, ...]]:
+    for words, count in _sorted(Counter(first_words(sample.question) for sample in samples)):
+        yield words, count, _share(count, len(samples))
+
+
+def _categories(samples: Sequence[ClashSample]) -> Iterable[tuple[object, ...]]:
+    for change in CHANGE_TYPES:
+        names = Counter(sample.category or sample.relation for sample in samples if sample.change_type == change)
+        for name, count in _sorted(names):
+            yield change, name, count, _share(count, names.total())
+
+
+def _sorted(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count / of:.4f}"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([guard_formulas(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return file.getvalue().encode("utf-8", "backslashreplace")

@@ -1,0 +1,44 @@
+"""``vqa-accuracy`` and ``gqa-match``: the published scoring of OK-VQA and GQA."""
+
+from __future__ import annotations
+
+from benchmarks.text.answer_text import visible_answer
+from benchmarks.text.option_letter import structured_answer
+from benchmarks.vocabulary import Record, Verdict
+from benchmarks.vqa.score import gqa_equal, vqa_label
+from judges.base import FunctionJudge
+
+
+class VqaAccuracy(FunctionJudge):
+    """The label of an answer's VQA accuracy: how many people gave it; docs/vqa.md gives the rule."""
+
+    name = "vqa-accuracy"
+    version = "1"
+    benchmarks = ("okvqa",)
+    description = "CORRECT to WRONG by how many of ten people gave the answer (VQA accuracy)"
+
+    def judge(self, record: Record) -> Verdict:
+        text = record.answer.text if record.answer else ""
+        answer = visible_answer(text)
+        if not answer:
+            return self.empty(text)
+        label, score = vqa_label(structured_answer(answer), record.instance.references.get("answer", ()))
+        return Verdict(self.id, "labelled", label, f"VQA accuracy {score:.1f}")
+
+
+class GqaMatch(FunctionJudge):
+    """CORRECT if the answer is GQA's one answer, ignoring case and a final full stop."""
+
+    name = "gqa-match"
+    version = "1"
+    benchmarks = ("gqa",)
+    description = "CORRECT or WRONG: the answer equals the published one, ignoring case and a final full stop"
+
+    def judge(self, record: Record) -> Verdict:
+        text = record.answer.text if record.answer else ""
+        answer = visible_answer(text)
+        if not answer:
+            return self.empty(text)
+        gold = (*record.instance.references.get("answer", ()), "")[0]
+        right = gqa_equal(structured_answer(answer), gold)
+        return Verdict(self.id, "labelled", "CORRECT" if right else "WRONG", "equal" if right else "another answer")
