@@ -24,6 +24,7 @@ from tests.support.fault_server import FaultServer
 DOWNLOAD = "it fetches from the network"
 NOT_RUN = (
     (r"^rashomon serve\b", "it goes on until it is stopped, and is run so below"),
+    (r"^rashomon models get sentence-transformers/", DOWNLOAD),
     *(() if find_spec("torch") else ((r" cuda:", "PyTorch is not installed"),)),
 )
 """Commands of Rashomon that are not run with the others but parsed, with all their options, and why."""

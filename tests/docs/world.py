@@ -25,6 +25,7 @@ import huggingface_hub.constants
 from app.cli import run_cli
 from app.engine.workers import supervise
 from app.store.run import RunStore
+from benchmarks.build import REJECTED_SUFFIX
 from benchmarks.errors import RashomonError
 from tests.docs import sources
 from tests.docs.online import MODELS, online
@@ -188,6 +189,7 @@ class World:
                 built.unlink()
             else:
                 shutil.rmtree(built, ignore_errors=True)
+            shutil.rmtree(self.builds / f"{words[1]}{REJECTED_SUFFIX}", ignore_errors=True)
         result = self.run_command(words, TYPED.get(words[0], ""))
         if out is not None:
             out.write_text(result.out, "utf-8")
