@@ -291,12 +291,17 @@ def _round_trip(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: i
 
 
 def _write_categories(accepted: Sequence[_Candidate], writer: TextModel, seed: int) -> None:
-    """Have the topic of each accepted question named, and assign its category; without a topic it has none (Appendix D)."""
-    prompts = [category_prompt(candidate.question) for candidate in accepted]
-    for candidate, reply in _ask(writer, "category", accepted, prompts, seed):
+    """Have the topic of each distinct question named, and assign its category; without a topic it has none (Appendix D)."""
+    same_question: dict[str, list[_Candidate]] = {}
+    for candidate in accepted:
+        same_question.setdefault(candidate.question, []).append(candidate)
+    prompts = [category_prompt(question) for question in same_question]
+    firsts = [candidates[0] for candidates in same_question.values()]
+    for first, reply in _ask(writer, "category", firsts, prompts, seed):
         topic = parse_topic(visible_answer(reply.text)) if reply.finish_reason != "error" else None
         if topic is not None:
-            candidate.topic, candidate.category = topic, group_topic(topic)
+            for candidate in same_question[first.question]:
+                candidate.topic, candidate.category = topic, group_topic(topic)
 
 
 def _ask(

@@ -283,10 +283,11 @@ def test_links_and_fifos_are_never_followed(kind: str, folder: Path, tmp_path: P
 
 def test_two_processes_store_one_image_at_the_same_time(folder: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; import mlx.core as mx\n"
+        "import os, sys; from pathlib import Path; import mlx.core as mx\n"
         "from mlx_backends.mlx.feature_store import FeatureStore\n"
         "store = FeatureStore(lambda: {}, Path(sys.argv[1]), 2**20)\n"
-        "for _ in range(50): store.put('image', mx.ones(5000)); assert store.get('image') is not None"
+        "for _ in range(50): store.put('image', mx.ones(5000)); assert store.get('image') is not None\n"
+        "os._exit(0)  # as a worker ends: without MLX's own end, which can abort the process"
     )
     processes = [subprocess.Popen([sys.executable, "-c", script, str(folder)]) for _ in range(2)]
     assert [process.wait() for process in processes] == [0, 0]
