@@ -106,7 +106,9 @@ def test_a_mixture_is_asked_one_model_after_the_other_and_everything_once(
     asked = Counter(name for name, _ in machine.asked)
     assert asked["agrees"] == asked["also"] == permutations
     assert asked["writer"] == permutations + 2 * len(candidates) + 1, "its one question has one category"
-    assert machine.loads == [*NAMES, "writer"], "a wave of all sizes, in which each model is loaded once; then categories"
+    assert machine.loads == [*NAMES, "writer"], (
+        "a wave of all sizes, in which each model is loaded once; then categories"
+    )
 
 
 @real_rows
@@ -129,7 +131,9 @@ def test_a_killed_mixture_goes_on_without_asking_or_loading_again(tmp_path: Path
     assert set(asked) == set(whole.asked)
     assert sum(asked.values()) <= total + 3 * Local.capacity, "of a kill, what was under way is asked again"
     assert loads[0] == ["writer"]
-    assert loads[-1] == ["also", "writer"], "what was said is kept: the second is not even loaded, the first for categories"
+    assert loads[-1] == ["also", "writer"], (
+        "what was said is kept: the second is not even loaded, the first for categories"
+    )
     assert result.digest == first.digest
 
 
