@@ -118,6 +118,27 @@ def terminal_cell(cell: Cell, percent: bool = False) -> str:
     return f"{_short(cell.value)}\n{_short(cell.low, 2)}~{_short(cell.high, 2)}"
 
 
+def short_value(cell: Cell, percent: bool = False, column: str = "") -> str:
+    """Format a cell without its interval: ``.898``, ``7.51``, ``n/a``; a p below .0005 in a ``column`` of them as ``<.001``."""
+    if not isinstance(cell, Estimate) or cell.value is None:
+        return cell_text(cell, percent)
+    if column.partition(" ")[0] == "p" and cell.value < 0.0005:
+        return "<.001"
+    return format_value(cell.value, percent) if percent or cell.sd is not None else _short(cell.value)
+
+
+def short_interval(cell: Cell, percent: bool = False) -> str:
+    """Format a cell's interval: ``[.87, .92]``, ``[86.9, 92.1]``, ``±0.75``; empty if it has none."""
+    if not isinstance(cell, Estimate) or cell.value is None:
+        return ""
+    if cell.sd is not None:
+        return f"±{format_value(cell.sd, percent)}"
+    if cell.low is None or cell.high is None:
+        return ""
+    low, high = (f"{100 * end:.1f}" if percent else _short(end, 2) for end in (cell.low, cell.high))
+    return f"[{low}, {high}]"
+
+
 def _short(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
 

@@ -34,7 +34,7 @@ from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.services import Severity
 from app.tui.settings import Settings, load_settings
-from app.tui.theme import THEME
+from app.tui.theme import THEME, legible_colours
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog, StopDialog
 from app.tui.widgets.palette import Palette
@@ -129,6 +129,12 @@ class RashomonApp(App[int]):
         self.under_cursor: tuple[Path, ...] = ()
         self.marked: tuple[Path, ...] = ()
         self._watcher = WorkspaceWatcher(workspace)
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the theme's variables, and our colours as they can be read in it."""
+        variables = super().get_css_variables()
+        self.theme_variables = variables | legible_colours(variables)
+        return self.theme_variables
 
     def _choose_theme(self) -> None:
         """Set the theme before anything is displayed: changing it later has all styles computed again."""

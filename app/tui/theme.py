@@ -1,35 +1,118 @@
 """Colours and glyphs of run states, outcomes and labels.
 
-Nothing is told apart by colour alone: everything has a glyph and a word too. The colours remain distinguishable on #121212
-under the three colour vision deficiencies.
+Nothing is told apart by colour alone: everything has a glyph and a word too. A colour is written as a variable of the styles
+(``$right``), whose value :func:`legible_colours` derives from the theme: the hue stays, the lightness moves until it can be
+read on every background of the theme. On #121212 the hues remain distinguishable under the three colour vision deficiencies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from benchmarks.base import Benchmark
 
-RIGHT, WRONG, PARTIAL, ABSTAINED, INVALID, UNJUDGED = "#56b4e9", "#e8702a", "#f0e442", "#af5fff", "#808080", "#e0e0e0"
-DIM = "#909090"
+RIGHT, WRONG, PARTIAL, ABSTAINED, INVALID, UNJUDGED = (
+    "$right",
+    "$wrong",
+    "$partial",
+    "$abstained",
+    "$invalid",
+    "$unjudged",
+)
+DIM, HEADING = "$dim", "$heading"
+
+_HUES = {
+    "right": "#56b4e9",
+    "wrong": "#e8702a",
+    "partial": "#f0e442",
+    "abstained": "#af5fff",
+    "invalid": "#808080",
+    "unjudged": "#e0e0e0",
+}
+_ANSI = {
+    "right": "ansi_bright_blue",
+    "wrong": "ansi_bright_red",
+    "partial": "ansi_bright_yellow",
+    "abstained": "ansi_bright_magenta",
+    "invalid": "ansi_default",
+    "unjudged": "ansi_default",
+    "dim": "ansi_default",
+    "heading": "ansi_bright_cyan",
+    "key": "ansi_bright_yellow",
+    "cursor": "ansi_bright_black",
+    "cursor-blurred": "ansi_bright_black",
+    "frame": "ansi_bright_black",
+}
+TEXT_CONTRAST, MUTED_CONTRAST = 4.5, 3.0
+"""The smallest contrast ratios of text and of muted text with what is behind it (WCAG 2.2, 1.4.3)."""
 
 THEME = Theme(
     name="rashomon",
-    primary=RIGHT,
-    secondary=ABSTAINED,
-    accent=PARTIAL,
-    warning=PARTIAL,
-    error=WRONG,
-    success=RIGHT,
+    primary=_HUES["right"],
+    secondary=_HUES["abstained"],
+    accent=_HUES["partial"],
+    warning=_HUES["partial"],
+    error=_HUES["wrong"],
+    success=_HUES["right"],
     foreground="#e0e0e0",
     background="#121212",
     surface="#1a1a1a",
     panel="#242424",
     dark=True,
 )
+
+
+def contrast(first: Color, second: Color) -> float:
+    """Return the contrast ratio of two opaque colours, from 1 to 21 (WCAG 2.2, relative luminance)."""
+    lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: Color) -> float:
+    channels = (value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in colour.normalized)
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), channels, strict=True))
+
+
+def legible(colour: Color, backgrounds: Iterable[Color], ratio: float) -> Color:
+    """Return ``colour``, lightened or darkened as little as gives it a contrast of ``ratio`` with all ``backgrounds``."""
+    backgrounds = list(backgrounds)
+    steps = [colour.blend(end, share / 20) for share in range(21) for end in (Color(255, 255, 255), Color(0, 0, 0))]
+    worst = {step: min(contrast(step, background) for background in backgrounds) for step in steps}
+    return next((step for step in steps if worst[step] >= ratio), max(steps, key=lambda step: worst[step]))
+
+
+def legible_colours(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of our variables for a theme with these ``variables``, in hexadecimal.
+
+    A theme that takes the terminal's own colours gets those, as their values are unknown.
+    """
+    try:
+        background, surface, panel, foreground, primary, accent = (
+            Color.parse(variables[name])
+            for name in ("background", "surface", "panel", "foreground", "primary", "accent")
+        )
+    except ColorParseError:
+        return _ANSI
+    if background.ansi is not None:
+        return _ANSI
+    surface, panel = background + surface, background + panel
+    cursor = background.blend(primary, 0.25)
+    cursor_blurred = background.blend(foreground, 0.15)
+    behind = [background, surface, panel, cursor, cursor_blurred]
+    hues = {name: legible(Color.parse(hue), behind, TEXT_CONTRAST) for name, hue in _HUES.items()}
+    colours = hues | {
+        "dim": legible(background.blend(foreground, 0.6), behind, MUTED_CONTRAST),
+        "heading": legible(primary, behind, TEXT_CONTRAST),
+        "key": legible(accent, behind, TEXT_CONTRAST),
+        "cursor": cursor,
+        "cursor-blurred": cursor_blurred,
+        "frame": legible(background.blend(foreground, 0.2), [background], 1.5),
+    }
+    return {name: colour.hex6 for name, colour in colours.items()}
 
 
 class Appearance(NamedTuple):

@@ -23,6 +23,7 @@ from app.tui.hostile_text import literal
 from app.tui.open_external import default_annotator, open_in_viewer
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.review import name_problem, workspace_builds
+from app.tui.theme import PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.displayed_text import DisplayedText
@@ -252,7 +253,7 @@ def _question(question: Question) -> Content:
             elif isinstance(part, Media):
                 marks = f", marked {', '.join(mark.label for mark in part.marks)}" if part.marks else ""
                 number = f" {places[part]}" if len(places) > 1 else ""
-                parts.append(literal(f"[{part.modality}{number}{marks}]", "#f0e442", limit=300))
+                parts.append(literal(f"[{part.modality}{number}{marks}]", PARTIAL, limit=300))
         lines.append(Content.assemble(*parts))
     return Content("\n").join(lines)
 

@@ -261,7 +261,7 @@ def _recommendation_text(recommendation: Recommendation | str) -> Content:
         return Content("")
     text = [literal(line, "bold") for line in recommendation.advice]
     margin = format_points(recommendation.decision.margin)
-    text.append(Content(f"Margin: {margin} points; + and - change it, m enters it.").stylize("#909090"))
+    text.append(Content(f"Margin: {margin} points; + and - change it, m enters it.").stylize(DIM))
     for title, lines in (("Differences", recommendation.behaviour), ("Not established", recommendation.caveats)):
         if lines:
             text += [Content.styled(title, f"bold {PARTIAL}"), *(literal(f"- {line}") for line in lines)]

@@ -18,8 +18,9 @@ from app.compare.tables import Comparison
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import PARTIAL, outcome_appearance
+from app.tui.theme import DIM, PARTIAL, outcome_appearance
 from app.tui.widgets.matrix import ALL
+from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.base import Benchmark
@@ -63,7 +64,7 @@ class FlippedScreen(RashomonScreen):
         return Content.assemble("Flips  ", runs, "  ", literal(f"{was} → {now}: {len(self.flips)}"))
 
     def body(self) -> ComposeResult:
-        yield VirtualTable(_COLUMNS, empty="no labels differ", id="flips")
+        yield panel(VirtualTable(_COLUMNS, empty="no labels differ", id="flips"), "Answers whose label differs")
 
     def on_mount(self) -> None:
         table = self.query_one(VirtualTable)
@@ -163,7 +164,7 @@ class SideBySideScreen(RashomonScreen):
 def _prompt(comparison: InstanceComparison, picture: int) -> Content:
     instance, pictures = comparison.instance, len(comparison.media)
     position = f"   picture {picture + 1} of {pictures}, m shows the next" if pictures > 1 else ""
-    lines = [literal(f"{instance.condition}   {_strata(instance.strata)}{position}", "#909090")]
+    lines = [literal(f"{instance.condition}   {_strata(instance.strata)}{position}", DIM)]
     lines.append(literal(comparison.prompt, newlines=True, limit=4000))
     lines += [literal(f"{source} says {' | '.join(values)}", PARTIAL) for source, values in instance.references.items()]
     return Content("\n").join(lines)
@@ -182,5 +183,5 @@ def _answer(label: str, summary: AnswerSummary | None, benchmark: Benchmark, con
         lines.append(Content.styled("truncated at the token limit", PARTIAL))
     lines.append(literal(summary.answer, newlines=True))
     if summary.reason:
-        lines.append(literal(summary.reason, "#909090"))
+        lines.append(literal(summary.reason, DIM))
     return Content("\n").join(lines)

@@ -19,6 +19,7 @@ from app.tui.hostile_text import literal
 from app.tui.keymap import format_keys
 from app.tui.open_external import default_annotator
 from app.tui.screens.base import RashomonScreen
+from app.tui.theme import HEADING
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from app.tui.widgets.displayed_text import DisplayedText
 from benchmarks.errors import RashomonError, SpecError
@@ -189,4 +190,4 @@ def _name_problem(text: str) -> str:
 
 
 def _heading(text: str) -> Content:
-    return literal(f"\n{text}", "bold #56b4e9", newlines=True)
+    return literal(f"\n{text}", f"bold {HEADING}", newlines=True)

@@ -27,6 +27,7 @@ from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, state_appearance
 from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar
 from app.tui.widgets.newest_answer import NewestAnswer
+from app.tui.widgets.panel import panel
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 from benchmarks.base import Benchmark
@@ -96,11 +97,11 @@ class LiveScreen(RashomonScreen):
         return Content("Live run  ") + literal(f"{state}  ", state.colour) + literal(self.folder.name, "bold")
 
     def body(self) -> ComposeResult:
-        yield Static(id="state")
-        yield VirtualTable(_NARROW, empty="no condition", id="conditions")
+        yield panel(Static(id="state"), "Progress")
+        yield panel(VirtualTable(_NARROW, empty="no condition", id="conditions"), "Conditions")
         yield Static(id="legend")
-        yield NewestAnswer()
-        with VerticalScroll(id="log"):
+        yield panel(NewestAnswer(), "Newest answer")
+        with panel(VerticalScroll(id="log"), "Log"):
             yield Static(id="log-text")
 
     def on_mount(self) -> None:
@@ -164,7 +165,7 @@ class LiveScreen(RashomonScreen):
         rows = [self._row(p, run.summary, columns) for p in run.summary.progress]
         table = self.query_one(VirtualTable)
         table.show(len(rows), lambda first, count: rows[first : first + count], columns=columns)
-        height = min(len(rows) + 1, max(4, self.size.height // 2 - 5))
+        height = min(len(rows) + 3, max(6, self.size.height // 2 - 4))
         if self._height != height:
             self._height = table.styles.height = height
         data = self._data
@@ -186,7 +187,7 @@ class LiveScreen(RashomonScreen):
     def _row(self, p: ConditionProgress, summary: RunSummary, columns: Sequence[Column]) -> Row:
         share = accuracy(p, summary)
         counts = self.counts().get(p.condition, {})
-        width = max(8, self.size.width - sum(column.width + 1 for column in columns) - 2)
+        width = max(8, self.size.width - sum(column.width + 1 for column in columns) - 4)
         cells: dict[str, Cell] = {
             "condition": p.condition,
             "": progress_bar(p.done, p.total, 10),

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.new_run.choices import BenchmarkChoice, JudgeChoice, ModelChoice
 from app.new_run.run_estimate import BuildContents
-from app.tui.theme import RIGHT, WRONG
+from app.tui.theme import DIM, RIGHT, WRONG
 from app.tui.widgets.choice_table import ChoiceOption
 from app.tui.widgets.virtual_table import Cell
 from benchmarks.base import Benchmark
@@ -30,7 +30,7 @@ def _state(choice: BenchmarkChoice) -> Cell:
         return [("✓ ", RIGHT), (f"{choice.build.manifest['instances']} instances built", "")]
     if choice.folder.exists():
         return [("✗ ", WRONG), (choice.state, "")]
-    return [("○ not built here yet", "#909090")]
+    return [("○ not built here yet", DIM)]
 
 
 def model_options(models: Iterable[ModelChoice]) -> list[ChoiceOption]:
@@ -71,7 +71,7 @@ def judge_options(choices: Sequence[JudgeChoice], added: Sequence[str]) -> list[
         if judge.spec_name not in added:
             incomplete = judge.spec_name.endswith(":")
             name = f"{judge.spec_name}NAME" if incomplete else judge.spec_name.rpartition("/")[2]
-            glyph = ("✓ ", RIGHT) if judge.ready else ("○ ", "#909090")
+            glyph = ("✓ ", RIGHT) if judge.ready else ("○ ", DIM)
             detail = f"{judge.spec_name}{'NAME: type it below' if incomplete else ''}: {judge.description}"
             cells: list[Cell] = [name, [glyph, (judge.description, "")]]
             rows.append(ChoiceOption(judge.spec_name, cells, allowed=not incomplete, detail=detail))

@@ -20,7 +20,7 @@ from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import PARTIAL, RIGHT, WRONG
+from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.field import Field
 from app.tui.widgets.picture import Picture
@@ -233,7 +233,7 @@ def _line(instance: Instance, marked: bool) -> Content:
     """Return a line with the condition and the reference of each source."""
     references = ", ".join(f"{source} {answers[0]}" for source, answers in instance.references.items() if answers)
     name = literal(f"{'▸' if marked else ' '} {instance.condition:<14}", "bold" if marked else "", limit=40)
-    return name + literal(references, "" if marked else "#909090", limit=200)
+    return name + literal(references, "" if marked else DIM, limit=200)
 
 
 def _prompt(instance: Instance) -> Content:

@@ -15,6 +15,7 @@ from app.tui.screens.base import RashomonScreen
 from app.tui.screens.export import ExportScreen
 from app.tui.theme import state_appearance
 from app.tui.widgets.choice_dialogs import ChoiceDialog
+from app.tui.widgets.result_table import ResultTable
 from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
 
@@ -122,6 +123,11 @@ class ResultsScreen(RashomonScreen):
         """Show or hide confidence intervals."""
         self.intervals = not self.intervals
         self.redraw()
+
+    def action_notes(self) -> None:
+        """Unfold or fold the notes under the tables."""
+        for table in self.query(ResultTable):
+            table.toggle_notes()
 
     def redraw(self) -> None:
         """Display the computed results again."""

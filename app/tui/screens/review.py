@@ -20,6 +20,7 @@ from app.tui.commands import Command, bindings
 from app.tui.hostile_text import literal
 from app.tui.open_external import default_annotator, open_in_viewer
 from app.tui.screens.base import RashomonScreen
+from app.tui.theme import DIM, HEADING, PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.displayed_text import DisplayedText
@@ -200,21 +201,19 @@ class ReviewScreen(RashomonScreen):
 
     def _lines(self, item: ReviewItem) -> list[Content]:
         assert self.review is not None
-        lines = [literal(item.id, "#909090", limit=200)]
+        lines = [literal(item.id, DIM, limit=200)]
         for medium in item.media:
             if medium.media is None:
-                lines.append(
-                    literal(f"! {medium.caption}: {medium.problem or 'not in the build'}", "#e69f00", limit=300)
-                )
+                lines.append(literal(f"! {medium.caption}: {medium.problem or 'not in the build'}", PARTIAL, limit=300))
         for opinion in item.opinions:
             lines.append(_opinion(opinion))
         for field in item.fields:
-            lines.append(literal(f"{field.heading}: ", "bold #56b4e9", limit=200) + _emphasised(field))
+            lines.append(literal(f"{field.heading}: ", f"bold {HEADING}", limit=200) + _emphasised(field))
         guide = self.review.guide
         lines.append(
-            literal(f"\nTo accept is to answer yes to all of these ({guide.checks_from}):", "#909090", newlines=True)
+            literal(f"\nTo accept is to answer yes to all of these ({guide.checks_from}):", DIM, newlines=True)
         )
-        lines += [literal(f"· {check}", "#909090", limit=1000) for check in guide.checks]
+        lines += [literal(f"· {check}", DIM, limit=1000) for check in guide.checks]
         return lines
 
     # --- decisions -------------------------------------------------------------------------------
@@ -419,7 +418,7 @@ def _emphasised(field: ReviewField) -> Content:
 def _opinion(opinion: Decision) -> Content:
     details = [opinion.reason, *(f"{place}: {text}" for place, text in opinion.corrections.items()), opinion.grade]
     said = "; ".join(detail for detail in details if detail)
-    return literal(f"{opinion.reviewer}: {opinion.choice}{f' ({said})' if said else ''}", "#f0e442", limit=2000)
+    return literal(f"{opinion.reviewer}: {opinion.choice}{f' ({said})' if said else ''}", PARTIAL, limit=2000)
 
 
 def name_problem(text: str) -> str:

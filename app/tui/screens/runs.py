@@ -25,6 +25,7 @@ from app.tui.theme import WRONG, state_appearance
 from app.tui.widgets.bars import progress_bar
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm
+from app.tui.widgets.panel import panel
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 from benchmarks.errors import StoreError
@@ -83,8 +84,8 @@ class RunsScreen(RashomonScreen):
 
     def body(self) -> ComposeResult:
         yield Input(placeholder="words in name, state, model, benchmark or prompts; Esc shows all", id="filter")
-        yield VirtualTable(_NARROW, empty=_READING, id="runs")
-        yield Static(id="about")
+        yield panel(VirtualTable(_NARROW, empty=_READING, id="runs"), "Runs")
+        yield panel(Static(id="about"), "This run")
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one(VirtualTable))

@@ -28,8 +28,10 @@ from app.tui.hostile_text import literal, sanitize
 from app.tui.open_external import default_annotator, open_in_viewer
 from app.tui.sample_query import QueryVocabulary, parse_query, query_hint
 from app.tui.screens.base import RashomonScreen
+from app.tui.theme import PARTIAL
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.override import NewLabel, OverrideDialog
+from app.tui.widgets.panel import panel
 from app.tui.widgets.sample_view import SampleView, sample_appearance
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from app.tui.workspace_watcher import WorkspaceSnapshot
@@ -86,7 +88,7 @@ class SamplesScreen(RashomonScreen):
         matches, total = len(self.listing.ordinals), self.listing.total
         count = f"{matches:,} of {total:,}" if self.query_text else f"{total:,}"
         title = Content("Samples  ") + literal(self.folder.name, "bold", limit=60) + Content(f"  {count}")
-        return title + (literal(f"  {self.query_text}", "#f0e442", limit=120) if self.query_text else Content(""))
+        return title + (literal(f"  {self.query_text}", PARTIAL, limit=120) if self.query_text else Content(""))
 
     def body(self) -> ComposeResult:
         yield Input(
@@ -94,8 +96,8 @@ class SamplesScreen(RashomonScreen):
         )
         yield Static(id="hint")
         with Horizontal():
-            yield self.table
-            yield self.view
+            yield panel(self.table, "Answers")
+            yield panel(self.view, "Answer")
 
     # --- the list --------------------------------------------------------------------------------
 

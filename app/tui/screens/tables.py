@@ -18,6 +18,7 @@ from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.results import ResultsScreen
 from app.tui.widgets.choice_dialogs import ChoiceDialog
+from app.tui.widgets.panel import panel
 from app.tui.widgets.result_table import ResultTable
 from benchmarks.vocabulary import Table
 
@@ -37,7 +38,7 @@ class TablesScreen(ResultsScreen):
 
     def body(self) -> ComposeResult:
         with Horizontal(id="body"):
-            yield OptionList(id="names")
+            yield panel(OptionList(id="names"), "Tables")
             with Vertical():
                 yield Static(id="state")
                 yield ResultTable(id="table")

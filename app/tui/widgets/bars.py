@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from app.tui.theme import DIM, RIGHT, label_appearance
+from app.tui.theme import DIM, RIGHT, WRONG, label_appearance
 
 Parts = list[tuple[str, str]]
 """Pieces of text, each with its style."""
@@ -50,5 +50,5 @@ def gauge(used: int, limit: int, width: int) -> Parts:
     share = min(1.0, used / limit) if limit else 0.0
     filled_cells = round(share * width)
     full = share >= 0.9
-    colour = "#e8702a" if full else RIGHT
+    colour = WRONG if full else RIGHT
     return [("━" * filled_cells, colour), ("┄" * (width - filled_cells), DIM), (" !" if full else "", colour)]

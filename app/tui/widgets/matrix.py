@@ -71,12 +71,12 @@ class Matrix(Widget, can_focus=True):
 
     def render(self) -> Text:
         label, column_width = self._widths()
-        text = Text(no_wrap=True)
-        text.append(set_cell_size("from \\ to", label), DIM)
+        text, dim = Text(no_wrap=True), self._parsed(DIM)
+        text.append(set_cell_size("from \\ to", label), dim)
         for word in (*self._words, ALL):
-            text.append(" " + _right(sanitize(word, limit=column_width), column_width), DIM)
+            text.append(" " + _right(sanitize(word, limit=column_width), column_width), dim)
         for i, was in enumerate((*self._words, None)):
-            text.append("\n" + set_cell_size(sanitize(was or ALL, limit=label), label), DIM)
+            text.append("\n" + set_cell_size(sanitize(was or ALL, limit=label), label), dim)
             for j, now in enumerate((*self._words, None)):
                 count = self.count(was, now)
                 text.append(" ")
@@ -86,8 +86,11 @@ class Matrix(Widget, can_focus=True):
     def _style(self, i: int, j: int, count: int) -> Style:
         last = len(self._words)
         colour = PARTIAL if i == j else f"bold {WRONG}"
-        style = Style.parse(DIM if not count or last in (i, j) else colour)
+        style = self._parsed(DIM if not count or last in (i, j) else colour)
         return style + _CURSOR if self.has_focus and self._place == (i, j) else style
+
+    def _parsed(self, style: str) -> Style:
+        return self.app.stylesheet.parse_style(style).rich_style
 
     def on_focus(self) -> None:
         self.refresh()

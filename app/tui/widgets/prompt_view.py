@@ -16,6 +16,7 @@ from app.report.media import media_path
 from app.run_spec import RunSpec
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
+from app.tui.theme import DIM, HEADING, PARTIAL
 from app.tui.widgets.picture import Picture
 from benchmarks.build import Build
 from benchmarks.vocabulary import Instance, Message, Part, Request, Text
@@ -80,7 +81,7 @@ class PromptView(VerticalScroll, can_focus=True):
         position = f"{self._place + 1} of {len(self._instances)}   {instance.condition}   {instance.id}"
         self.query_one("#position", Static).update(literal(position, limit=200))
         steps = preview_requests(self._run, instance)
-        self._write(steps, Content.styled("rendering with the model's chat template ...", "#909090"))
+        self._write(steps, Content.styled("rendering with the model's chat template ...", DIM))
         media = next(iter(media_of(steps[0])), None)
         self.query_one(Picture).show(media, media_path(self._build.path, media) if media else None)
         renderer: Any = self._renderer
@@ -90,7 +91,7 @@ class PromptView(VerticalScroll, can_focus=True):
     def _rendered(self, steps: Sequence[Request], rendered: RenderedPrompt) -> None:
         known = rendered.text is not None
         text = rendered.text if known else rendered.reason
-        self._write(steps, literal(text, "" if known else "#909090", newlines=True))
+        self._write(steps, literal(text, "" if known else DIM, newlines=True))
 
     def _write(self, steps: Sequence[Request], rendered: Content) -> None:
         lines = [_head("messages"), _messages(steps[0].messages)]
@@ -111,7 +112,7 @@ def _messages(messages: Sequence[Message]) -> Content:
     """Return the messages, with a placeholder for each medium."""
     lines = []
     for message in messages:
-        parts = [Content.styled(f"{message.role}: ", "#56b4e9")]
+        parts = [Content.styled(f"{message.role}: ", HEADING)]
         parts += [_part(part) for part in message.parts]
         lines.append(Content.assemble(*parts))
     return Content("\n").join(lines)
@@ -121,4 +122,4 @@ def _part(part: Part) -> Content:
     if isinstance(part, Text):
         return literal(part.text, newlines=True)
     marks = f", {len(part.marks)} boxes drawn" if part.marks else ""
-    return literal(f"⟦{part.modality} {part.sha256[:8]}{part.suffix}{marks}⟧", "#f0e442")
+    return literal(f"⟦{part.modality} {part.sha256[:8]}{part.suffix}{marks}⟧", PARTIAL)

@@ -10,10 +10,11 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.report.render import missing_value_notes, terminal_cell
+from app.report.render import missing_value_notes, short_interval, short_value
 from app.text.escape import clean
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, PARTIAL
+from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.virtual_table import Cell as ScreenCell
 from app.tui.widgets.virtual_table import Column, VirtualTable
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -25,18 +26,22 @@ _MIN_WIDTH = 5
 
 
 class ResultTable(Vertical):
-    """A table with its notes, set by :meth:`show`; the first column stays in place when the others scroll sideways."""
+    """A table with its notes, set by :meth:`show`; the first column stays in place when the others scroll sideways.
+
+    The notes are folded to one line until :meth:`toggle_notes` unfolds them.
+    """
 
     def __init__(self, *, empty: str = "computing …", id: str | None = None) -> None:
         super().__init__(id=id)
         self._empty = empty
+        self._folded = True
         self.table: Table | None = None
         """The table on display; None if a message is."""
 
     def compose(self) -> ComposeResult:
-        yield Static(classes="caption")
-        yield VirtualTable((Column("", 0),), frozen=1, empty=self._empty)
-        with VerticalScroll(classes="notes"):
+        yield Static(classes="message -empty")
+        yield panel(VirtualTable((Column("", 0),), frozen=1, empty=self._empty))
+        with VerticalScroll(classes="notes", can_focus=False):
             yield Static()
 
     @property
@@ -45,44 +50,68 @@ class ResultTable(Vertical):
         return self.query_one(VirtualTable)
 
     def show(self, table: Table, *, intervals: bool = True) -> None:
-        """Show ``table``, with or without confidence intervals."""
+        """Show ``table``, with or without confidence intervals.
+
+        Each column of estimates is followed by one of their intervals. The paper's rows come last, below a rule.
+        """
         self.table = table
-        spreads = [
-            max((len(_parts(cells[i], table)[1]) for _, cells in table.rows), default=0) if intervals else 0
+        ours = [row for row in table.rows if not row[0].endswith(PAPER_SUFFIX)]
+        papers = [row for row in table.rows if row[0].endswith(PAPER_SUFFIX)]
+        spread = [
+            intervals and any(short_interval(cells[i], table.percent) for _, cells in table.rows)
             for i in range(len(table.columns))
         ]
-        rows = [
-            [_label(label), *(_cell(cell, table, spread) for cell, spread in zip(cells, spreads, strict=True))]
-            for label, cells in table.rows
-        ]
-        self.query_one(".caption", Static).update(literal(table.title))
+        rows: list[list[ScreenCell]] = [_row(label, cells, table, spread) for label, cells in ours]
+        keys = [(number, label) for number, (label, _) in enumerate(ours)]
+        columns = _columns(table, [*rows, *(_row(label, cells, table, spread) for label, cells in papers)], spread)
+        if ours and papers:
+            rows.append([[("─" * column.width, DIM)] for column in columns])
+            keys.append((len(ours), ""))
+        rows += [_row(label, cells, table, spread) for label, cells in papers]
+        keys += [(number, label) for number, (label, _) in enumerate(papers, len(keys))]
+        self.query_one(".message").add_class("-empty")
+        set_panel_title(self.rows, literal(table.title))
         self.rows.empty = "no rows"
-        self.rows.show(
-            len(rows),
-            lambda first, count: rows[first : first + count],
-            keys=[(number, label) for number, (label, _) in enumerate(table.rows)],
-            columns=_columns(table, rows),
-        )
-        self.query_one(".notes Static", Static).update(_notes(table))
+        self.rows.show(len(rows), lambda first, count: rows[first : first + count], keys=keys, columns=columns)
+        self._show_notes()
 
     def show_message(self, message: str) -> None:
         """Show a message, which may be hostile, in place of a table."""
         self.table = None
-        self.query_one(".caption", Static).update(literal(message))
+        text = self.query_one(".message", Static)
+        text.update(literal(message))
+        text.remove_class("-empty")
+        set_panel_title(self.rows, "")
         self.rows.empty = ""
         self.rows.show(0, lambda first, count: (), columns=(Column("", 0),))
         self.query_one(".notes Static", Static).update("")
 
+    def toggle_notes(self) -> None:
+        """Fold or unfold the notes."""
+        self._folded = not self._folded
+        self._show_notes()
 
-def _columns(table: Table, rows: Sequence[Sequence[ScreenCell]]) -> list[Column]:
+    def _show_notes(self) -> None:
+        if self.table is not None:
+            lines = [literal(note) for note in (*self.table.notes, *missing_value_notes(self.table))]
+            if self._folded and lines:
+                count = f"{len(lines)} notes" if len(lines) > 1 else "1 note"
+                lines = [Content.styled(f"N unfolds {count}: ", DIM) + lines[0]]
+            self.query_one(".notes Static", Static).update(Content("\n").join(lines))
+        self.set_class(self._folded, "-folded")
+
+
+def _columns(table: Table, rows: Sequence[Sequence[ScreenCell]], spread: Sequence[bool]) -> list[Column]:
     columns = []
-    for number, title in enumerate(("", *table.columns)):
+    titles = ["", *(title for i, name in enumerate(table.columns) for title in ([name, ""] if spread[i] else [name]))]
+    prose = {name for i, name in enumerate(table.columns) if any(isinstance(cells[i], str) for _, cells in table.rows)}
+    for number, title in enumerate(titles):
         content_width = max((_width(row[number]) for row in rows), default=0)
-        title = clean(title)
         limit = _MAX_LABEL_WIDTH if number == 0 else _MAX_WIDTH
-        width = max(_MIN_WIDTH, min(limit, max(content_width, cell_len(title))))
-        prose = number == 0 or any(isinstance(cells[number - 1], str) for _, cells in table.rows)
-        columns.append(Column(title, width, right=not prose, tail=0 if number else 0.5))
+        least = 1 if number and not title else _MIN_WIDTH
+        width = max(least, min(limit, max(content_width, cell_len(clean(title)))))
+        right = bool(number and title) and title not in prose
+        columns.append(Column(clean(title), width, right=right, tail=0 if number else 0.5))
     return columns
 
 
@@ -90,27 +119,12 @@ def _width(cell: ScreenCell) -> int:
     return cell_len(clean(cell)) if isinstance(cell, str) else sum(cell_len(clean(text)) for text, _ in cell)
 
 
-def _label(label: str) -> ScreenCell:
-    return [(label, PARTIAL)] if label.endswith(PAPER_SUFFIX) else label
-
-
-def _cell(cell: Cell, table: Table, spread: int) -> ScreenCell:
-    """Return a cell, its interval padded to ``spread`` characters so that the values of a column align."""
-    value, interval = _parts(cell, table)
-    if isinstance(cell, str):
-        return value
-    padded = [(f" {interval:<{spread}}", DIM)] if spread else []
-    return [(value, DIM if value == "n/a" else ""), *padded] if value else ""
-
-
-def _parts(cell: Cell, table: Table) -> tuple[str, str]:
-    """Return a cell's value or words, and its interval."""
-    if not isinstance(cell, Estimate):
-        return ("" if cell is None else str(cell)), ""
-    value, _, interval = terminal_cell(cell, table.percent).partition("\n")
-    return value, interval
-
-
-def _notes(table: Table) -> Content:
-    lines = [literal(note) for note in (*table.notes, *missing_value_notes(table))]
-    return Content("\n").join(lines)
+def _row(label: str, cells: Sequence[Cell], table: Table, spread: Sequence[bool]) -> list[ScreenCell]:
+    """Return the label and the cells of a row, each cell of a ``spread`` column followed by its interval."""
+    row: list[ScreenCell] = [[(label, PARTIAL)] if label.endswith(PAPER_SUFFIX) else label]
+    for name, cell, with_interval in zip(table.columns, cells, spread, strict=True):
+        value = short_value(cell, table.percent, name)
+        row.append([(value, DIM)] if isinstance(cell, Estimate) and cell.value is None else value)
+        if with_interval:
+            row.append([(short_interval(cell, table.percent), DIM)])
+    return row

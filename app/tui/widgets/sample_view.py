@@ -13,7 +13,7 @@ from textual.widgets import Static
 from app.report.sample_detail import SampleDetail
 from app.store.samples import SampleRow
 from app.tui.hostile_text import literal
-from app.tui.theme import OUTCOMES, Appearance
+from app.tui.theme import DIM, HEADING, OUTCOMES, Appearance
 from app.tui.widgets.picture import Picture
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import SHOWN_TEXT, Generation, Media, Verdict
@@ -88,8 +88,8 @@ def _facts(detail: SampleDetail) -> Content:
     appearance = sample_appearance(row)
     lines = [
         literal(appearance, f"bold {appearance.colour}") + Content("  ") + literal(row.condition, "bold"),
-        literal(row.id, "#909090", limit=300),
-        literal("  ".join(f"{key}: {value}" for key, value in strata.items()), "#909090", limit=600),
+        literal(row.id, DIM, limit=300),
+        literal("  ".join(f"{key}: {value}" for key, value in strata.items()), DIM, limit=600),
     ]
     return Content("\n").join(line for line in lines if line.plain)
 
@@ -98,7 +98,7 @@ def _lines(detail: SampleDetail, expanded: bool) -> Iterator[Content]:
     record = detail.record
     limit = _FULL_LIMIT if expanded else _SHORT_LIMIT
     if len(detail.media) > MAX_PICTURES:
-        yield Content.styled(f"and {len(detail.media) - MAX_PICTURES} more media (v opens them)", "#909090")
+        yield Content.styled(f"and {len(detail.media) - MAX_PICTURES} more media (v opens them)", DIM)
     yield _heading("Answer")
     yield from _answer(detail, expanded, limit)
     if record.basis is not None:
@@ -106,7 +106,7 @@ def _lines(detail: SampleDetail, expanded: bool) -> Iterator[Content]:
         yield literal(visible_answer(record.basis.text), limit=limit, newlines=True)
     yield _heading("Labels")
     if not record.verdicts:
-        yield Content.styled("none yet", "#909090")
+        yield Content.styled("none yet", DIM)
     for judge in sorted(record.verdicts, key=lambda judge: (not judge.startswith(OVERRIDE), judge)):
         yield from _verdict(record.verdicts[judge], expanded, limit)
     yield _heading("References")
@@ -123,7 +123,7 @@ def _lines(detail: SampleDetail, expanded: bool) -> Iterator[Content]:
                 yield literal(f"{message.role}:", "bold")
             yield literal("".join(_part(part, places) for part in message.parts), limit=limit, newlines=True)
     for remark in detail.remarks:
-        yield literal(remark, "#909090", newlines=True)
+        yield literal(remark, DIM, newlines=True)
 
 
 def _siblings(detail: SampleDetail) -> Iterator[Content]:
@@ -136,7 +136,7 @@ def _siblings(detail: SampleDetail) -> Iterator[Content]:
             Content("> " if current else "  ")
             + literal(f"{name:{min(width, 40)}}  ", "bold" if current else "", limit=60)
             + literal(appearance, appearance.colour, limit=60)
-            + literal(f"  {row.answer[:40]}", "#909090")
+            + literal(f"  {row.answer[:40]}", DIM)
         )
 
 
@@ -156,7 +156,7 @@ def _answer(detail: SampleDetail, expanded: bool, limit: int) -> Iterator[Conten
             yield Content.styled(f"step {number}", "bold")
         yield from _generation(generation, expanded, limit)
     if not generations:
-        yield Content.styled("not answered yet", "#909090")
+        yield Content.styled("not answered yet", DIM)
 
 
 def _generation(generation: Generation, expanded: bool, limit: int) -> Iterator[Content]:
@@ -164,20 +164,20 @@ def _generation(generation: Generation, expanded: bool, limit: int) -> Iterator[
         yield literal(f"! error: {generation.error or 'unknown'}", OUTCOMES["error"].colour, newlines=True)
         return
     visible = visible_answer(generation.text)
-    yield literal(visible, limit=limit, newlines=True) if visible else Content.styled("(empty)", "#909090")
+    yield literal(visible, limit=limit, newlines=True) if visible else Content.styled("(empty)", DIM)
     hidden_characters = len(generation.text.strip()) - len(visible)
     if hidden_characters > 0 and expanded:
-        yield Content.styled("with its reasoning:", "#909090")
-        yield literal(generation.text, "#909090", limit=limit, newlines=True)
+        yield Content.styled("with its reasoning:", DIM)
+        yield literal(generation.text, DIM, limit=limit, newlines=True)
     elif hidden_characters > 0:
-        yield Content.styled(f"({hidden_characters:,} characters of reasoning hidden; t shows them)", "#909090")
+        yield Content.styled(f"({hidden_characters:,} characters of reasoning hidden; t shows them)", DIM)
     facts = [] if generation.completion_tokens is None else [f"{generation.completion_tokens} tokens"]
     if generation.prefill_s is not None or generation.decode_s is not None:
         facts.append(f"{(generation.prefill_s or 0) + (generation.decode_s or 0):.1f} s")
     if generation.finish_reason == "length":
         yield Content.styled(" ".join(["! truncated at the token limit", *facts]), OUTCOMES["error"].colour)
     elif facts:
-        yield Content.styled(", ".join(facts), "#909090")
+        yield Content.styled(", ".join(facts), DIM)
 
 
 def _verdict(verdict: Verdict, expanded: bool, limit: int) -> Iterator[Content]:
@@ -186,12 +186,12 @@ def _verdict(verdict: Verdict, expanded: bool, limit: int) -> Iterator[Content]:
     yield (
         literal(f"{verdict.judge}: ", "bold", limit=120)
         + literal(f"{label}{flags}", limit=200)
-        + literal(f"  {verdict.reason}", "#909090", limit=limit, newlines=True)
+        + literal(f"  {verdict.reason}", DIM, limit=limit, newlines=True)
     )
     if verdict.raw is not None and expanded:
-        yield literal(f"  raw reply: {verdict.raw}", "#909090", limit=limit, newlines=True)
+        yield literal(f"  raw reply: {verdict.raw}", DIM, limit=limit, newlines=True)
     elif verdict.raw is not None:
-        yield Content.styled("  (t shows the raw reply)", "#909090")
+        yield Content.styled("  (t shows the raw reply)", DIM)
 
 
 def _part(part: object, places: Mapping[Media, int]) -> str:
@@ -203,4 +203,4 @@ def _part(part: object, places: Mapping[Media, int]) -> str:
 
 
 def _heading(text: str) -> Content:
-    return Content(f"\n{text}").stylize("bold #56b4e9")
+    return Content(f"\n{text}").stylize(f"bold {HEADING}")

@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.cache import LRUCache
+from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -27,7 +28,7 @@ PAGE = 64
 """The number of rows requested at a time."""
 
 Cell = str | Sequence[tuple[str, str]]
-"""A text, or pairs of text and style in Rich's notation: ``bold #56b4e9``."""
+"""A text, or pairs of text and style, which may name variables of the styles: ``bold $right``."""
 Row = Sequence[Cell]
 Page = Callable[[int, int], Sequence[Row]]
 """A function of (first, count) that returns ``count`` rows from number ``first``, fewer at the end."""
@@ -39,7 +40,7 @@ class Column(NamedTuple):
     Attributes:
         title: The title in the header.
         width: The width in cells; 0 takes a share of the remaining cells, at least ``min_width``.
-        style: The style of the column, in Rich's notation.
+        style: The style of the column, as in a cell.
         right: Aligned to the right.
         tail: The share of the width for the end of a text that is too long; 0 omits the end. For names that differ there.
     """
@@ -151,6 +152,7 @@ class VirtualTable(ScrollView, can_focus=True):
             self.refresh()
         if self.virtual_size.height != count + self._header or columns is not None:
             self.virtual_size = Size(self._full_width(), count + self._header)
+            self._update_hint()
         place = self.cursor
         if keys is not None and before is not None:
             try:
@@ -262,6 +264,7 @@ class VirtualTable(ScrollView, can_focus=True):
         self._strips.clear()
         self.virtual_size = Size(self._full_width(), self._count + self._header)
         self._into_view()
+        self._update_hint()
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -315,7 +318,7 @@ class VirtualTable(ScrollView, can_focus=True):
     def _parsed(self, style: str) -> Style:
         parsed = self._styles.get(style)
         if parsed is None:
-            parsed = self._styles[style] = Style.parse(style)
+            parsed = self._styles[style] = self.app.stylesheet.parse_style(style).rich_style if style else Style.null()
         return parsed
 
     def _across(self, line: Strip, width: int, base: Style) -> Strip:
@@ -377,10 +380,37 @@ class VirtualTable(ScrollView, can_focus=True):
         self.cursor = self._count - 1
 
     def action_left(self) -> None:
-        self.scroll_to(x=self.scroll_offset.x - 8, animate=False)
+        self.scroll_to(x=max((x for x in self._starts() if x < self.scroll_offset.x), default=0), animate=False)
 
     def action_right(self) -> None:
-        self.scroll_to(x=self.scroll_offset.x + 8, animate=False)
+        x = min((x for x in self._starts() if x > self.scroll_offset.x), default=self.scroll_offset.x)
+        self.scroll_to(x=x, animate=False)
+
+    def _starts(self) -> list[int]:
+        """Return the scroll offsets at which a titled column comes right after the frozen ones."""
+        starts: list[int] = []
+        start = 0
+        for column, width in list(zip(self.columns, self._widths(), strict=True))[self.frozen :]:
+            if column.title or not starts:
+                starts.append(start)
+            start += width + 1
+        return starts
+
+    def watch_scroll_x(self, before: float, now: float) -> None:
+        super().watch_scroll_x(before, now)
+        self._update_hint()
+
+    def _update_hint(self) -> None:
+        """Say in the lower border how many columns are beyond the left and right edges."""
+        if not self.frozen:
+            return
+        starts, frozen_width = self._starts(), sum(width + 1 for width in self._widths()[: self.frozen])
+        ends = [*starts[1:], self._full_width() - frozen_width]
+        first = self.scroll_offset.x
+        left = sum(start < first for start in starts)
+        right = sum(end > first + self._width - frozen_width for end in ends)
+        hints = [f"← {left} more"] * bool(left) + [f"{right} more →"] * bool(right)
+        self.border_subtitle = Content("  ".join(hints))
 
     def action_select(self) -> None:
         if self._count:
