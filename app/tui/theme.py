@@ -100,8 +100,8 @@ def legible_colours(variables: Mapping[str, str]) -> dict[str, str]:
     if background.ansi is not None:
         return _ANSI
     surface, panel = background + surface, background + panel
-    cursor = background.blend(primary, 0.25)
-    cursor_blurred = background.blend(foreground, 0.15)
+    cursor = background.blend(primary, 0.2)
+    cursor_blurred = background.blend(foreground, 0.12)
     behind = [background, surface, panel, cursor, cursor_blurred]
     hues = {name: legible(Color.parse(hue), behind, TEXT_CONTRAST) for name, hue in _HUES.items()}
     colours = hues | {
