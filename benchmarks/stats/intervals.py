@@ -155,10 +155,10 @@ def distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """
     import numpy as np
 
-    if rows.size and rows.max() - rows.min() <= 255:
-        above_least = rows - rows.min()
-        as_bytes = np.ascontiguousarray(above_least.astype(np.uint8))
-        if (as_bytes == above_least).all():
+    if rows.size and rows.max() - (low := min(0, rows.min())) <= 255:
+        positive = rows - low if low else rows
+        as_bytes = np.ascontiguousarray(positive.astype(np.uint8))
+        if (as_bytes == positive).all():
             _, first, size = np.unique(
                 as_bytes.view(f"V{rows.shape[1]}").ravel(), return_index=True, return_counts=True
             )
