@@ -144,12 +144,12 @@ def _labels(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
         for i, view in enumerate(VIEWS):
             rows.append((f"{run} / {view}", _share_cells(totals[i], draws[:, i], "no labelled answer")))
     notes = (
-        "Shares of the labels in each condition, and from each source alone (Figure 3, all conditions). The column ABSTAIN "
+        "Shares of the labels in each condition, and from each source alone; Figure 3 has image-correct only. The column ABSTAIN "
         "is the CDR per condition, the column IMAGE the rate of following the image.",
         *_width_note(rows),
         _NOTE_WRONG_IMAGE,
     )
-    return Table("labels", "Label proportions by condition", LABELS, tuple(rows), notes, chart="stacked")
+    return Table("labels", "Label proportions by condition (Figure 3)", LABELS, tuple(rows), notes, chart="stacked")
 
 
 def _arbitration(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
