@@ -43,15 +43,15 @@ _NOTE_WRONG_IMAGE = (
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return every table that the answers fill: main, by-type, gap, labels, arbitration, failures, both-audit."""
+    """Return every table that the answers fill: main, by-type, labels, gap, arbitration, failures, both-audit."""
     draw = _Drawn(resamples, seed)
     tallies = {run: tally(answers, judge) for run, answers in runs.items()}
     main = _main(tallies, draw)
     return [
         main,
         _by_type(runs, judge, draw, main),
-        _gap(tallies, draw),
         _labels(tallies, draw),
+        _gap(tallies, draw),
         _arbitration(tallies, draw),
         failures_table(runs, judge, CONDITIONS),
         _both_audit(runs, judge),
@@ -112,7 +112,7 @@ def _gap(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
         reason = f"no labelled answer under {', '.join(empty)}"
         rows.append((run, (estimate(float(condition_gap(totals)), condition_gap(draws), n, reason=reason),)))
     notes = (
-        "Above 0: the accuracy is higher where the text alone is right. The paper prints the gap without its sign.",
+        "Above 0: the accuracy is higher where the text alone is right (section 5.2 prints no sign).",
         _NOTE_INTERVALS,
         *_width_note(rows),
     )
@@ -144,7 +144,7 @@ def _labels(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
         for i, view in enumerate(VIEWS):
             rows.append((f"{run} / {view}", _share_cells(totals[i], draws[:, i], "no labelled answer")))
     notes = (
-        "Shares of the labels in each condition, and from each source alone; Figure 3 has image-correct only. The column ABSTAIN "
+        "Shares of the labels in each condition, and from each source alone (Figure 3, all conditions). The column ABSTAIN "
         "is the CDR per condition, the column IMAGE the rate of following the image.",
         *_width_note(rows),
         _NOTE_WRONG_IMAGE,
