@@ -48,7 +48,7 @@ _INLINE_MATH = re.compile(
     r"\${1,2}(?=\S)([^$]{0,400}?)(?<=\S)\${1,2}(?![0-9])|\${1,2}(\s[^$]{0,400}?\s)\${1,2}|\$([^\s$0-9][^$]{0,40}?) \$"
 )
 _UPPER_MAGNITUDE = re.compile(r"(?<=[0-9])([KMB])(?![A-Za-z0-9/])")
-_SEASON = re.compile(r"(?<![0-9.,])(1[5-9]|20)([0-9]{2}) ?[-/] ?([0-9]{2})(?![0-9])")
+_SEASON = re.compile(r"(?<![0-9.,])(1[5-9]|20)([0-9]{2}) ?[-/] ?([0-9]{2})(?![-/.]?[0-9])")
 _BLANKS = re.compile(r"[ \n]{2,}")
 
 _EMPHASIS = re.compile(r"\*\*|__|~~")
@@ -145,6 +145,11 @@ def mark_phrases(folded: str, phrases: Sequence[str], formulas: Collection[int] 
 def phrase_mark(i: int) -> str:
     """Return the mark of phrase number ``i``, a private-use character."""
     return chr(0xE000 + i)
+
+
+def moment_mark(i: int) -> str:
+    """Return the mark of the answer's date or time number ``i``, a private-use character."""
+    return chr(0xF000 + i)
 
 
 def _plain_character(character: str) -> str:

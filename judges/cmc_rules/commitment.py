@@ -10,8 +10,9 @@ from typing import Literal
 
 from judges.cmc_rules import cues
 from judges.cmc_rules.attribution import CONDITIONAL, Attribution, find_sources, quotes_answer, source_of
-from judges.cmc_rules.clauses import mark_phrases, phrase_mark, split_clauses
+from judges.cmc_rules.clauses import mark_phrases, moment_mark, phrase_mark, split_clauses
 from judges.cmc_rules.cues import compiled, either
+from judges.cmc_rules.moments import mark_moments
 from judges.cmc_rules.polarity import implied_polarity
 from judges.cmc_rules.quantities import Quantity
 from judges.cmc_rules.references import ClauseWords, Mention, ParsedQuestion, Reference, analyse_clause
@@ -87,6 +88,12 @@ class CommitmentReader:
         formulas = [i for i, r in enumerate(self.every) if r.formula]
         self.numeric = any(r.quantity for r in self.every)
         self.polar = any(r.polarity is not None for r in self.every)
+        moments = [
+            (i, name, r.moment)
+            for i, (name, r) in enumerate((name, r) for name, rs in references.items() for r in rs)
+            if r.moment
+        ]
+        folded, self.moments = mark_moments(folded, moments, question.folded)
         self.entire = split_clauses(mark_phrases(folded, self.phrases, formulas))
         several = len(self.entire) > 1  # a single clause has nothing before it to retract
         self.revisions = [find_revision(c.masked, polar=self.polar) if several else None for c in self.entire]
@@ -154,14 +161,17 @@ class CommitmentReader:
         return explicit.end() if explicit else 0 if len(self.clauses) == 1 else None
 
     def _quoted(self, reference: Reference, words: ClauseWords) -> list[Mention]:
-        sign = phrase_mark(self.every.index(reference))
-        return [Mention(m.start(), m.end()) for m in re.finditer(sign, words.clause.text)]
+        number = self.every.index(reference)
+        marks = {phrase_mark(number), *(moment_mark(i) for i, m in enumerate(self.moments) if m.reference == number)}
+        return [Mention(at, at + 1) for at, character in enumerate(words.clause.text) if character in marks]
 
     def _cue(self, index: int) -> str:
         """Return the clause as the answer has it, for the verdict's reason."""
         text = self.entire[index].text.strip()
         for i, phrase in enumerate(self.phrases):
             text = text.replace(phrase_mark(i), phrase)
+        for i, moment in enumerate(self.moments):
+            text = text.replace(moment_mark(i), moment.text)
         return text
 
     def _standing_mentions(self, index: int) -> list[tuple[Mention, str]]:
@@ -181,7 +191,9 @@ class CommitmentReader:
         known_stems = {t.stem for r in self.every for t in r.tokens} | self.question.content
         numbers = (q for q in reversed(words.quantities) if self.numeric and self._competes(q, index))
         names = (t for t in reversed(words.tokens) if t.stem not in known_stems and any(t.stem in k for k in kinds))
-        mentions = (Mention(v.start, v.end) for v in chain[Quantity | Token](numbers, names))
+        others = {moment_mark(i) for i, m in enumerate(self.moments) if m.reference is None}
+        moments = (Mention(at, at + 1) for at, character in enumerate(words.clause.text) if character in others)
+        mentions = chain(moments, (Mention(v.start, v.end) for v in chain[Quantity | Token](numbers, names)))
         return next((m for m in mentions if not is_retracted(words, m.start, m.end, numeric=self.numeric)), None)
 
     def _competes(self, quantity: Quantity, index: int) -> bool:

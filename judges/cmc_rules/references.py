@@ -11,6 +11,7 @@ from benchmarks.text.answer_equality import coarse_type, same_value
 from judges.cmc_rules.clauses import Clause, fold
 from judges.cmc_rules.cues import APPROXIMATE, NO, YES, compiled
 from judges.cmc_rules.formulas import find_formula, parse_formula
+from judges.cmc_rules.moments import parse_moment
 from judges.cmc_rules.quantities import Quantity, find_quantities, match_grade, question_magnitude, relative_distance
 from judges.cmc_rules.words import (
     ARTICLES,
@@ -129,8 +130,9 @@ class Reference:
         self.content = content_stems(self.tokens)
         self.polarity = _YES_NO.get(self.folded)
         self.is_year = coarse_type(answer) == "year"
-        self.quantity = self._whole_quantity()
-        self.formula = parse_formula(self.folded) if self.quantity is None else ""
+        self.moment = parse_moment(self.folded)
+        self.quantity = None if self.moment else self._whole_quantity()
+        self.formula = parse_formula(self.folded) if self.quantity is None and self.moment is None else ""
         self.parts = self._parts()
         self.spellings = self._spellings()
 
@@ -151,7 +153,7 @@ class Reference:
         return replace(quantity, unit="%") if bare and self.question.in_percent else quantity
 
     def _parts(self) -> tuple[Reference, ...]:
-        if self.quantity or self.formula:
+        if self.quantity or self.formula or self.moment:
             return ()
         parts = [p for p in _LIST.split(self.folded.strip("[]()")) if p.strip()]
         short = len(parts) > 1 and all(len(p.split()) <= _SHORT_LIST_PART for p in parts)
