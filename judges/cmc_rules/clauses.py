@@ -58,7 +58,7 @@ _BULLET = re.compile(r"^ ?(?:[-*•▪►>#+]+ |#+ ?)+", re.MULTILINE)
 _NUMBERED = re.compile(r"^ ?[0-9]{1,2}[.)] (?=\S)", re.MULTILINE)
 _OPTION = re.compile(r"(?:^|(?<=is )|(?<=: )|(?<=option )|(?<=answer )|(?<=choice ))\(?[a-j][.):] (?=\S)", re.MULTILINE)
 _ABBREVIATION = re.compile(
-    r"\b(?:(u\.s\.a|u\.s|u\.k)\b\.?|(i\.e|e\.g|approx|vs|ca|fig|dr|mr|mrs|st|no(?=\.\s*[0-9])|etc|al|resp|incl|max|min)\.(?=\s*\S))"
+    r"\b(?:(u\.s\.a|u\.s|u\.k)\b\.?|(i\.e|e\.g|approx|vs|ca|fig|dr|mr|mrs|ms|prof|st|mt|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|no)(?=\.\s*[0-9])|etc|al|resp|incl|max|min)\.(?=\s*\S))"
 )
 _FISCAL = re.compile(r"\bfy ?'?(?=[0-9]{2})")
 _CANNOT, _NOT = re.compile(r"\bcan(?:'t| not\b)"), re.compile(r"(?<=[a-z])n't\b")

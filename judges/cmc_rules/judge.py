@@ -30,7 +30,7 @@ class Match(FunctionJudge):
     """
 
     name = "match"
-    version = "2"
+    version = "3"
     benchmarks = ("cmc-bench",)
     caveat = "an approximation by rule"
     description = "five labels by rule: finds the answer's final commitment and compares it with the references"

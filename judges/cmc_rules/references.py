@@ -16,7 +16,9 @@ from judges.cmc_rules.quantities import Quantity, find_quantities, match_grade, 
 from judges.cmc_rules.words import (
     ARTICLES,
     KINDS,
+    NUMERALS,
     STOP_STEMS,
+    TITLES,
     Token,
     are_opposites,
     content_stems,
@@ -160,13 +162,21 @@ class Reference:
         return tuple(Reference(p, self.question) for p in parts) if short else ()
 
     def _spellings(self) -> list[list[str]]:
-        """Return the words of the answer; for a name, also with its first words or all as initials ("DR Congo")."""
+        """Return the words of the answer, also with another notation of its number ("type two" for "Type 2").
+
+        For a name, also without its title, and with its first words or all as initials ("DR Congo").
+        """
         words = [t.stem for t in self.tokens]
         main = [w for w in words if w not in STOP_STEMS]
         spellings = [words] if words else []
         if any(self.named) and 2 <= len(main) <= 5 and not any(map(is_symbol, main)):
             short = (["".join(w[0] for w in main[:k]), *main[k:]] for k in range(2, len(main) + 1))
             spellings += [s for s in short if s[0] not in STOP_STEMS]
+            spellings += [untitled] if 2 <= len(untitled := [w for w in words if w not in TITLES]) < len(words) else []
+        numbered = [i for i, w in enumerate(words) if w in NUMERALS] if len(words) > 1 else []
+        if len(numbered) == 1:
+            (at,) = numbered
+            spellings += [[*words[:at], w, *words[at + 1 :]] for w in NUMERALS[words[at]] if w != words[at]]
         return spellings
 
     @property

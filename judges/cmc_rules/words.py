@@ -18,6 +18,7 @@ per between during
 _SYNONYMS = """
 united states: usa us america
 united kingdom: uk britain
+czech republic: czechia
 united arab emirates: uae
 european union: eu
 netherlands: holland
@@ -42,7 +43,32 @@ wednesday: wed
 thursday: thu
 friday: fri
 car: automobile
+bicycle: bike
+film: movie
+television: tv
+telephone: phone
+airplane: aeroplane plane
+couch: sofa
+lorry: truck
+mount: mt
+saint: st
+approximately: approx
 versus: vs
+"""
+# Titles and legal forms that a name may have or lack.
+_TITLES = "mr mrs ms dr prof professor sir inc ltd llc corp corporation gmbh plc"
+# Numbers as digits, words and numerals within a name: "Type 2", "type two", "Type II".
+_NUMERALS = """
+1 one i
+2 two ii
+3 three iii
+4 four iv
+5 five v
+6 six vi
+7 seven vii
+8 eight viii
+9 nine ix
+10 ten x
 """
 # Opposites: the first word of a line denies the others.
 _OPPOSITES = """
@@ -148,6 +174,8 @@ def stem(word: str) -> str:
 
 STOP_STEMS = frozenset(_STOP_WORDS.split()) | {stem(w) for w in _STOP_WORDS.split()}
 ARTICLES = frozenset({"the", "a", "an"})
+TITLES = frozenset(map(stem, _TITLES.split()))
+NUMERALS = {stem(w): [stem(v) for v in line.split()] for line in _NUMERALS.strip().split("\n") for w in line.split()}
 KINDS = [frozenset(stem(w) for w in line.split()) for line in _KINDS.strip().split("\n")]
 
 _OPPOSITE: dict[str, set[str]] = {}
