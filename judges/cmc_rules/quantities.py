@@ -24,6 +24,8 @@ from judges.cmc_rules.units import (
 )
 
 _LONGEST_NUMBER = 64
+_TELLING_DIGITS = 100
+"""The least multiple of its last digit's unit for a number to have three significant digits."""
 
 _WORD = "|".join(sorted((*NUMBER_WORDS, *SCALES, "dozen"), key=len, reverse=True))
 _SCALE = "|".join((*SCALES, "dozen"))
@@ -277,6 +279,10 @@ def _readings(quantity: Quantity, magnitude: float | None, other: Quantity) -> l
     ]
     if quantity.magnitude != 1.0 and plain and magnitude in (None, quantity.magnitude):
         readings.append((quantity.value * factor, quantity.step * factor))
+    digits = abs(quantity.value) / quantity.step if quantity.step else 0.0
+    if plain and not magnitude and quantity.magnitude >= 1e6 and abs(other.value) >= 1e3 and digits >= _TELLING_DIGITS:
+        # A chart in millions states 20,500 for "20.5 billion".
+        readings.append((quantity.value * factor * 1e3, quantity.step * factor * 1e3))
     if share:
         readings.append((quantity.value / 100, quantity.step / 100))
     if quantity.magnitude == 1.0 and magnitude:
@@ -291,6 +297,8 @@ def _grade(reference: tuple[float, float], values: tuple[float, float], approxim
     distance = abs(a - b) * (1 + 1e-9)
     relative = distance / abs(a) if a else math.inf
     if approximate and distance < b_step and relative <= 0.1:
+        return 1
+    if approximate and relative <= 0.01 and distance <= b_step * (1 + 1e-8) and abs(b) >= _TELLING_DIGITS * b_step:
         return 1
     # A decimal that the value rounds to is its rounding, unless a single digit is left of it.
     if b_step < 1.0 and a_step < b_step <= abs(b) / 10 * (1 + 1e-9) and distance <= b_step / 2 * (1 + 1e-9):

@@ -393,6 +393,8 @@ def _stands_as_answer(text: str, start: int, end: int) -> bool:
     opened = not before or before[-1] in ",.;:!?(\"'-—*\n[=→" or last[0] in _BEFORE_ANSWER
     if word in ("correct", "incorrect", "true", "false", "negative", "indeed"):
         return (closed and opened) or last[0] in ("is", "that's", "statement")
+    if word.startswith("not ") and not word.startswith(("not true", "not the", "not correct")):
+        return opened
     if " " in word or word in ("untrue", "nope", "yeah", "yep"):
         return True
     return (closed and opened) or (closed and word in ("yes", "no")) or (opened and word == "yes")

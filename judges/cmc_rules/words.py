@@ -55,6 +55,49 @@ saint: st
 approximately: approx
 versus: vs
 """
+# Plurals that no ending shows: each word is read as the one before its colon.
+_PLURALS = """
+bacterium: bacteria
+mitochondrion: mitochondria
+phenomenon: phenomena
+criterion: criteria
+nucleus: nuclei
+fungus: fungi
+stimulus: stimuli
+radius: radii
+larva: larvae
+vertebra: vertebrae
+vertex: vertices
+index: indices
+matrix: matrices
+hypothesis: hypotheses
+analysis: analyses
+man: men
+woman: women
+child: children
+foot: feet
+tooth: teeth
+mouse: mice
+goose: geese
+leaf: leaves
+wolf: wolves
+knife: knives
+"""
+# Substances by formula.
+_SUBSTANCES = """
+oxygen: o2
+ozone: o3
+hydrogen: h2
+nitrogen: n2
+water: h2o
+carbon dioxide: co2
+methane: ch4
+ammonia: nh3
+glucose: c6h12o6
+sodium chloride: nacl
+hydrogen chloride: hcl
+sulfuric acid: h2so4
+"""
 # Titles and legal forms that a name may have or lack.
 _TITLES = "mr mrs ms dr prof professor sir inc ltd llc corp corporation gmbh plc"
 # Numbers as digits, words and numerals within a name: "Type 2", "type two", "Type II".
@@ -153,7 +196,12 @@ def _read_table(table: str) -> Mapping[str, list[str]]:
     return {head: rest.split() for head, _, rest in lines}
 
 
-_READ_AS = {word: head for head, words in _read_table(_SYNONYMS).items() for word in words}
+_READ_AS = {
+    word: head
+    for table in (_SYNONYMS, _PLURALS, _SUBSTANCES)
+    for head, words in _read_table(table).items()
+    for word in words
+}
 _RULES = [
     (ending, "" if becomes == "-" else becomes, int(least))
     for ending, becomes, least in (rule.split() for rule in _ENDINGS.strip().replace("\n", ";").split(";"))
