@@ -57,6 +57,8 @@ _TABLE_LINE = re.compile(r"(?<!\S)\||\|(?!\S)")
 _BULLET = re.compile(r"^ ?(?:[-*•▪►>#+]+ |#+ ?)+", re.MULTILINE)
 _NUMBERED = re.compile(r"^ ?[0-9]{1,2}[.)] (?=\S)", re.MULTILINE)
 _OPTION = re.compile(r"(?:^|(?<=is )|(?<=: )|(?<=option )|(?<=answer )|(?<=choice ))\(?[a-j][.):] (?=\S)", re.MULTILINE)
+_ITEMS = re.compile(r"(?:^ ?(?:[-*•+]|[0-9]{1,2}[.)]) [^\n:.?!]{1,60}(?:\n|\Z)){2,12}", re.MULTILINE)
+_ITEM_SIGN = re.compile(r"^ ?(?:[-*•+]|[0-9]{1,2}[.)]) ")
 _ABBREVIATION = re.compile(
     r"\b(?:(u\.s\.a|u\.s|u\.k)\b\.?|(i\.e|e\.g|approx|vs|ca|fig|dr|mr|mrs|ms|prof|st|mt|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|no)(?=\.\s*[0-9])|etc|al|resp|incl|max|min)\.(?=\s*\S))"
 )
@@ -179,8 +181,13 @@ def _without_latex(text: str) -> str:
     return _NUMBER_OVER_NUMBER.sub(r"\1/\2", text)
 
 
-def split_clauses(folded: str) -> list[Clause]:
-    """Return the clauses of a folded answer, in order and without Markdown."""
+def split_clauses(folded: str, *, join_items: bool = False) -> list[Clause]:
+    """Return the clauses of a folded answer, in order and without Markdown.
+
+    With ``join_items``, the short items of a list are one clause.
+    """
+    if join_items:
+        folded = _ITEMS.sub(lambda m: ", ".join(filter(None, map(_bare_item, m[0].split("\n")))) + "\n", folded)
     text = _BULLET.sub("", _STRESSED.sub(r"\1", _EMPHASIS.sub("", folded)))
     text = _TABLE_LINE.sub(", ", text)
     if len(_NUMBERED.findall(text)) > 1:
@@ -188,6 +195,10 @@ def split_clauses(folded: str) -> list[Clause]:
     text = _HEADING.sub(r"\1: ", _OPTION.sub("", text))
     sentences = enumerate(_SENTENCE_END.split(text))
     return [clause for number, sentence in sentences for clause in _split_sentence(sentence, number)]
+
+
+def _bare_item(line: str) -> str:
+    return _ITEM_SIGN.sub("", line).strip()
 
 
 def _split_sentence(sentence: str, number: int) -> list[Clause]:

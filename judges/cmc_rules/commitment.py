@@ -49,11 +49,13 @@ _JOINED_BEFORE = re.compile(r"(?<!\w)(\w+)\s*(?:,|,? and|&)\s+(?:\w+ )?#?$")
 _CHOOSING = compiled(cues.CHOOSING)
 _CONDITION = re.compile(r"\b(?:if|whether|which|unless)\b")
 _RESULTING = re.compile(r"\W*which (?:\w+ )?(?:is|are|was|were|be|gives?|equals?|means?|makes?|comes|amounts)\b")
+_SPAN = re.compile(r"\s*[-—]\s*[$€£¥₹]?")
 _COPULA = re.compile(r"\b(?:is|are|was|were|belongs?)\b")
 _LABEL = re.compile(rf"\b(?:{either(cues.LABELLING)})\s*[#(]?$")
 _EXISTENCE = re.compile(
     r"\W*(?:is|are|was|were) there\b|\W*(?:do|does|did)\b.*\b(?:have|show|contain|include|depict)\b"
 )
+_ENTRY = re.compile(r"\W*(?:[^\W\d][\w'&/-]*\s?){1,4}(?::|\(|=|-)\s?[$€£¥₹]?")
 _CONCLUSIVE = ("so", "therefore", "thus", "hence")
 _FILLER_WORDS = "the a an it is was approximately about answer value result in year of so"
 _FILLERS = frozenset(stem(w) for w in _FILLER_WORDS.split())
@@ -94,7 +96,9 @@ class CommitmentReader:
             if r.moment
         ]
         folded, self.moments = mark_moments(folded, moments, question.folded)
-        self.entire = split_clauses(mark_phrases(folded, self.phrases, formulas))
+        self.entire = split_clauses(
+            mark_phrases(folded, self.phrases, formulas), join_items=any(r.parts for r in self.every)
+        )
         several = len(self.entire) > 1  # a single clause has nothing before it to retract
         self.revisions = [find_revision(c.masked, polar=self.polar) if several else None for c in self.entire]
         self.clauses = [blank_cue(c, cue) for c, cue in zip(self.entire, self.revisions, strict=True)]
@@ -180,9 +184,20 @@ class CommitmentReader:
         return [
             (m, n)
             for m, n in self.mentions[index]
-            if not is_retracted(words, m.start, m.end, numeric=self.numeric)
+            if not is_retracted(words, m.start, m.end, numeric=self.numeric, spanned=self._spans_both(index, m, n))
             and (last or not words.clause.text.startswith("?", m.end))
         ]
+
+    def _spans_both(self, index: int, mention: Mention, name: str) -> bool:
+        """Return whether the mention and another source's are the ends of a range: "$246 - $329" names both."""
+        text = self.clauses[index].masked
+        pairs = [
+            sorted((mention, other), key=lambda m: m.start)
+            for other, rival in self.mentions[index]
+            if rival not in (name, OTHER) and mention.exact and other.exact
+        ]
+        years = any(r.is_year for r in self.every)
+        return not years and any(a.end <= b.start and _SPAN.fullmatch(text, a.end, b.start) for a, b in pairs)
 
     def _rival(self, index: int) -> Mention | None:
         """Return the last value of the references' kind that belongs to no reference: another number, another month."""
@@ -320,7 +335,8 @@ class CommitmentReader:
             if speaker and not explicit:
                 strength = STRESSED if self.attribution.contrasted(index) else REPORTED
                 return [Event(index, "report", values, strength, speaker, cue)]
-            return [Event(index, "commit", values, self._strength(index, [rival])[0], speaker, cue)]
+            strength = PLAIN if self._is_other_entry(index, rival) else self._strength(index, [rival])[0]
+            return [Event(index, "commit", values, strength, speaker, cue)]
         if self.mentions[index] or clause.lead == "(" or find_sources(clause.masked):
             return []
         if explicit and content_stems([t for t in words.tokens if t.start >= explicit.end()]):
@@ -333,6 +349,14 @@ class CommitmentReader:
         copula = _COPULA.search(clause.masked) or self.replacing[index]
         names = new and copula and self._echoes(index, _CLOSE_ECHO)
         return [Event(index, "commit", values, ECHOED, "", cue)] if names or self._is_bare_name(index) else []
+
+    def _is_other_entry(self, index: int, rival: Mention) -> bool:
+        """Return whether the clause is an entry of a list, "Tax: 2" or "Tax (2)", whose name the question does not have."""
+        entry = _ENTRY.match(self.clauses[index].masked)
+        if not entry or entry.end() != rival.start or _EXPLICIT.search(entry[0]) or _CONCLUDING.search(entry[0]):
+            return False
+        names = set(content_stems([t for t in self.words[index].tokens if t.start < rival.start])) - _FILLERS
+        return len(self.clauses) > 1 and bool(names) and names.isdisjoint(self.question.content)
 
     def _replacing(self) -> list[bool]:
         """Return whether each clause is close enough after a cue to be the statement that replaces another."""

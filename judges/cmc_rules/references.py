@@ -13,6 +13,7 @@ from judges.cmc_rules.cues import APPROXIMATE, NO, YES, compiled
 from judges.cmc_rules.formulas import find_formula, parse_formula
 from judges.cmc_rules.moments import parse_moment
 from judges.cmc_rules.quantities import Quantity, find_quantities, match_grade, question_magnitude, relative_distance
+from judges.cmc_rules.telephone import telephone_pattern
 from judges.cmc_rules.words import (
     ARTICLES,
     KINDS,
@@ -54,8 +55,9 @@ _BEFORE_ANSWER = {
 }
 _IMAGE_TAG = re.compile(r"<image ?[0-9]+>")
 _DENYING = frozenset({"not", "no", "cannot", "never", "neither", "nor", "without", "none"})
+_SITE = re.compile(r"(?:www\.)?[\w-]{4,40}\.(?:com|org|net|io)")
 _SHORT_LIST_PART = 4
-_LONGEST_NAME = 3
+_LONGEST_NAME, _LONG_WORD = 3, 7
 _LONGER = stem("longer")
 _FILLING = frozenset(
     map(stem, ("think", "believe", "one", "kind", "type", "sort", "thing", "likely", "clearly", "answer"))
@@ -132,9 +134,11 @@ class Reference:
         self.content = content_stems(self.tokens)
         self.polarity = _YES_NO.get(self.folded)
         self.is_year = coarse_type(answer) == "year"
-        self.moment = parse_moment(self.folded)
-        self.quantity = None if self.moment else self._whole_quantity()
-        self.formula = parse_formula(self.folded) if self.quantity is None and self.moment is None else ""
+        self.telephone = telephone_pattern(self.folded)
+        self.moment = None if self.telephone else parse_moment(self.folded)
+        self.quantity = None if self.moment or self.telephone else self._whole_quantity()
+        named = self.quantity is None and self.moment is None and self.telephone is None
+        self.formula = parse_formula(self.folded) if named else ""
         self.parts = self._parts()
         self.spellings = self._spellings()
 
@@ -155,7 +159,7 @@ class Reference:
         return replace(quantity, unit="%") if bare and self.question.in_percent else quantity
 
     def _parts(self) -> tuple[Reference, ...]:
-        if self.quantity or self.formula or self.moment:
+        if self.quantity or self.formula or self.moment or self.telephone:
             return ()
         parts = [p for p in _LIST.split(self.folded.strip("[]()")) if p.strip()]
         short = len(parts) > 1 and all(len(p.split()) <= _SHORT_LIST_PART for p in parts)
@@ -172,6 +176,7 @@ class Reference:
         if any(self.named) and 2 <= len(main) <= 5 and not any(map(is_symbol, main)):
             short = (["".join(w[0] for w in main[:k]), *main[k:]] for k in range(2, len(main) + 1))
             spellings += [s for s in short if s[0] not in STOP_STEMS]
+            spellings += [words[:-1]] if _SITE.fullmatch(self.folded) else []
             spellings += [untitled] if 2 <= len(untitled := [w for w in words if w not in TITLES]) < len(words) else []
         numbered = [i for i, w in enumerate(words) if w in NUMERALS] if len(words) > 1 else []
         if len(numbered) == 1:
@@ -200,6 +205,8 @@ class Reference:
                 for q, grade in grades
                 if grade and not self._repeats_question(q, words)
             ]
+        if self.telephone:
+            return [Mention(*m.span()) for m in self.telephone.finditer(words.clause.text)]
         if self.formula:
             return [Mention(*span, False) for span in find_formula(self.formula, words.clause.text)]
         return self._name_mentions(words) or self._list_mentions(words)
@@ -318,8 +325,10 @@ class Reference:
 
     def _misspelt(self, present: Sequence[Token]) -> list[Mention]:
         size = len(self.tokens)
-        if size != len(self.named) or not all(self.named):
+        if size != len(self.named):
             return []
+        if not all(self.named):
+            return [Mention(t.start, t.end, False) for t in present if size == 1 and _has_letter_slip(self.tokens[0], t)]
         for i in range(len(present) - size + 1):
             pairs = zip(self.tokens, present[i : i + size], strict=True)
             off = [(expected.stem, actual.stem) for expected, actual in pairs if expected.stem != actual.stem]
@@ -383,6 +392,13 @@ def _neighbours(words: Sequence[Token], quantity: Quantity) -> set[str]:
     before = [f"{t.stem}<" for t in words if t.end <= quantity.start][-1:]
     after = [f">{t.stem}" for t in words if t.start >= quantity.end][:1]
     return {side for side in (*before, *after) if side.strip("<>") not in ("is", "be", "of")}
+
+
+def _has_letter_slip(expected: Token, actual: Token) -> bool:
+    """Return whether a word has one letter more or less than a long one, and the same first letter ("atypical" has not)."""
+    same_ends = actual.stem[:1] == expected.stem[:1] and abs(len(actual.stem) - len(expected.stem)) == 1
+    long = min(len(actual.stem), len(expected.stem)) >= _LONG_WORD
+    return same_ends and long and not is_derived(*(t.stem for t in (expected, actual))) and one_letter_off(expected.stem, actual.stem)
 
 
 def _stands_as_answer(text: str, start: int, end: int) -> bool:
