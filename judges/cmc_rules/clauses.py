@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from judges.cmc_rules.cues import POINTED, REVISIONS, WITHDRAWALS, compiled
+from judges.cmc_rules.cues import CHANGES, POINTED, REVISIONS, WITHDRAWALS, compiled
 
 _HEAD, _TAIL = 4_000, 8_000
 """Characters kept of a longer answer: a commitment is at the beginning or the end of an answer."""
@@ -62,6 +62,10 @@ _ITEM_SIGN = re.compile(r"^ ?(?:[-*•+]|[0-9]{1,2}[.)]) ")
 _ABBREVIATION = re.compile(
     r"\b(?:(u\.s\.a|u\.s|u\.k)\b\.?|(i\.e|e\.g|approx|vs|ca|fig|dr|mr|mrs|ms|prof|st|mt|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|no)(?=\.\s*[0-9])|etc|al|resp|incl|max|min)\.(?=\s*\S))"
 )
+_CHANGES = [
+    (re.compile(rf"\b(?:{words})\b(?! to\b)"), change)
+    for change, words in (line.split(": ", 1) for line in CHANGES.strip().split("\n"))
+]
 _FISCAL = re.compile(r"\bfy ?'?(?=[0-9]{2})")
 _CANNOT, _NOT = re.compile(r"\bcan(?:'t| not\b)"), re.compile(r"(?<=[a-z])n't\b")
 _NO_TERM_BEFORE = r"(?<![-+/^√<>|·×)\]])(?<!\S [-+/<>·×] )(?<!\S [<>]= )(?<!\S -> )"
@@ -128,6 +132,8 @@ def fold(text: str) -> str:
         text = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     text = _ABBREVIATION.sub(lambda m: (m[1] or m[2]).replace(".", ""), text)
     text = _NOT.sub(" not", _CANNOT.sub("cannot", _FISCAL.sub("", text)))
+    for pattern, change in _CHANGES:
+        text = pattern.sub(change, text)
     return _BLANKS.sub(lambda m: "\n\n" if m[0].count("\n") > 1 else "\n" if "\n" in m[0] else " ", text)
 
 

@@ -29,6 +29,8 @@ class Quantity:
     alternative: float | None = None
     """The value of the digits with a point for thousands, if that is another number: ``1.200``."""
     spelled: bool = False
+    period: str = ""
+    """The unit of time of a rate ("$99 per year"), if it is stated beside the unit."""
 
     @property
     def dimension(self) -> str | None:

@@ -275,6 +275,11 @@ ungefähr|etwa|environ|约|大约
 """
 YES = "yes|yeah|yep|true|correct|indeed|affirmative|ja|oui|sí"
 NO = "not (?:always|really|at all|entirely|necessarily|quite)|no|nope|false|incorrect|not true|not the case|not correct|untrue|negative|nein|non"
+# Changes in two words, each read as the word before its colon.
+CHANGES = """
+increases: (?:gets?|got|becomes?|became|grows?|grew) (?:larger|bigger|greater|higher)|(?:goes|go|went) up
+decreases: (?:gets?|got|becomes?|became|grows?|grew) (?:smaller|lower|less)|(?:goes|go|went) down
+"""
 EQUALITY = "equal(?:ly)?|the same|identical|tied|equals"
 # A number after one of these is a name, not a value.
 LABELLING = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from judges.cmc_rules.clauses import moment_mark
 from judges.cmc_rules.clock_times import find_times
 from judges.cmc_rules.dates import Moment, find_dates, same_date
 
+_MONTH_WITH_POINT = re.compile(r"(?<![0-9.,$€£¥₹])([12][0-9]{3})\.(0[1-9]|1[0-2])(?![0-9]|[.,][0-9]|%)")
+_DATE_QUESTION = re.compile(r"\b(?:date|month|when|expir\w*|deadline|due|valid until)\b")
 _MOST = 1_000
 """The number of moments that have a mark; the others of a text stay as they are."""
 
@@ -21,8 +24,12 @@ class MarkedMoment:
     reference: int | None
 
 
-def parse_moment(folded: str) -> Moment | None:
-    """Return the date or the time that a folded reference is, or None if it is something else."""
+def parse_moment(folded: str, question: str) -> Moment | None:
+    """Return the date or the time that a folded reference is, or None if it is something else.
+
+    "2026.08" is a month if the folded question asks for a date, otherwise a number.
+    """
+    folded = _MONTH_WITH_POINT.sub(r"\1-\2", folded) if _DATE_QUESTION.search(question) else folded
     return next((m for m in _find_moments(folded) if (m.start, m.end) == (0, len(folded))), None)
 
 
@@ -37,6 +44,8 @@ def mark_moments(
     kinds = {moment.kind for _, _, moment in references}
     if not kinds:
         return folded, ()
+    if "date" in kinds:
+        folded = _MONTH_WITH_POINT.sub(r"\1-\2", folded)
     asked = _find_moments(question)
     asked_readings = {reading for m in asked for reading in m.readings}
     asked_years = frozenset(year for m in asked if m.kind == "date" for year, _, _ in m.readings if year)

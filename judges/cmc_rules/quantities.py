@@ -17,6 +17,7 @@ from judges.cmc_rules.units import (
     NUMBER_WORDS,
     ORDINALS,
     PER,
+    PERIODS,
     SCALES,
     canonical_unit,
     convert_temperature,
@@ -61,12 +62,14 @@ _QUANTITY = re.compile(
     """,
     re.VERBOSE,
 )
+_RATE_AFTER = re.compile(rf"\s?(?:per|/|an?|each|every)\s?({'|'.join(PERIODS)})(?![a-z])")
 _MAGNITUDE_IN_QUESTION = re.compile(rf"(?<![a-z])({'|'.join(SCALES)}|lakh|crore)s?(?![a-z])")
 
 
 def find_quantities(text: str) -> tuple[Quantity, ...]:
     """Return the quantities of a folded text, in order; time is linear in its length."""
-    return join_parts(text, [q for q in map(_quantity, _QUANTITY.finditer(text)) if q is not None])
+    quantities = (q for q in map(_quantity, _QUANTITY.finditer(text)) if q is not None)
+    return join_parts(text, [_with_period(q, text) for q in quantities])
 
 
 def question_magnitude(question: str) -> float | None:
@@ -114,6 +117,11 @@ def _quantity(match: re.Match[str]) -> Quantity | None:
     return (
         Quantity(start, end, sign * above / below, 0.0, magnitude, unit, "fraction", None, spelled) if below else None
     )
+
+
+def _with_period(quantity: Quantity, text: str) -> Quantity:
+    rate = _RATE_AFTER.match(text, quantity.end)
+    return replace(quantity, period=rate[1]) if rate and quantity.dimension != "time" else quantity
 
 
 def _known_unit(written: str) -> tuple[str, int]:
@@ -273,6 +281,8 @@ def _readings(quantity: Quantity, magnitude: float | None, other: Quantity) -> l
     elif quantity.dimension == "percent":
         share = plain and 0.01 < abs(other.value) < 1
         factor = 0.01 if other.kind == "fraction" else 1.0
+    if quantity.period and other.period:
+        factor /= PERIODS[quantity.period]
     scale = quantity.magnitude * factor
     readings = [
         (value * scale, quantity.step * scale) for value in (quantity.value, quantity.alternative) if value is not None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from benchmarks.text.answer_equality import coarse_type, same_value
 from judges.cmc_rules.clauses import Clause, fold
@@ -55,6 +56,7 @@ _BEFORE_ANSWER = {
 }
 _IMAGE_TAG = re.compile(r"<image ?[0-9]+>")
 _DENYING = frozenset({"not", "no", "cannot", "never", "neither", "nor", "without", "none"})
+_CHANGES = frozenset(map(stem, ("increase", "decrease")))
 _SITE = re.compile(r"(?:www\.)?[\w-]{4,40}\.(?:com|org|net|io)")
 _SHORT_LIST_PART = 4
 _LONGEST_NAME, _LONG_WORD = 3, 7
@@ -135,7 +137,7 @@ class Reference:
         self.polarity = _YES_NO.get(self.folded)
         self.is_year = coarse_type(answer) == "year"
         self.telephone = telephone_pattern(self.folded)
-        self.moment = None if self.telephone else parse_moment(self.folded)
+        self.moment = None if self.telephone else parse_moment(self.folded, question.folded)
         self.quantity = None if self.moment or self.telephone else self._whole_quantity()
         named = self.quantity is None and self.moment is None and self.telephone is None
         self.formula = parse_formula(self.folded) if named else ""
@@ -209,7 +211,7 @@ class Reference:
             return [Mention(*m.span()) for m in self.telephone.finditer(words.clause.text)]
         if self.formula:
             return [Mention(*span, False) for span in find_formula(self.formula, words.clause.text)]
-        return self._name_mentions(words) or self._list_mentions(words)
+        return [m for m in self._name_mentions(words) if not self._repeats_change(m, words)] or self._list_mentions(words)
 
     def agrees(self, quantity: Quantity, words: ClauseWords) -> int:
         """Return 2 if a quantity of the answer has this value, 1 if it is a rounding of it, otherwise 0."""
@@ -238,6 +240,14 @@ class Reference:
         ]
         neighbours = {side for q in repeats for side in _neighbours(self.question.tokens, q)}
         return bool(neighbours & _neighbours(words.tokens, quantity)) if repeats else False
+
+    def _repeats_change(self, mention: Mention, words: ClauseWords) -> bool:
+        """Return whether "the pressure rises" only repeats a change that the question names of the same subject."""
+        if len(self.tokens) != 1 or self.tokens[0].stem not in _CHANGES:
+            return False
+        subjects = [a.stem for a, b in pairwise(self.question.tokens) if b.stem in _CHANGES and a.stem not in STOP_STEMS]
+        subject = next((t.stem for t in reversed(words.tokens) if t.end <= mention.start), "")
+        return subject in subjects
 
     def _name_mentions(self, words: ClauseWords) -> list[Mention]:
         return [m for spelling in self.spellings for m in _find_runs(spelling, words.tokens)]

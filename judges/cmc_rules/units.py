@@ -105,9 +105,12 @@ UNITS |= {
     for prefix, factor in _PREFIXES.items()
 }
 
-PER = sorted(u for u, (d, _) in UNITS.items() if d.split("^")[0].split(" ")[0] in _PHYSICAL)
-"""The units that may follow "per" within a unit; "per person" is no unit."""
 _SLOW = frozenset({"day", "week", "month", "year", "yr", "decade"})
+PER = sorted(u for u, (d, _) in UNITS.items() if d.split("^")[0].split(" ")[0] in _PHYSICAL and u not in _SLOW)
+"""The units that may follow "per" within a unit; "per person" is no unit, and "per year" a period."""
+PERIODS = {"hour": 1 / 24, "hr": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "mo": 365.25 / 12}
+PERIODS |= {"year": 365.25, "yr": 365.25, "annum": 365.25, "decade": 3652.5}
+"""The days of the periods of a rate."""
 
 
 def canonical_unit(written: str) -> str:
