@@ -7,20 +7,25 @@ from collections.abc import Iterator
 
 from judges.cmc_rules.dates import Moment, Reading
 
-_HOURS = "one two three four five six seven eight nine ten eleven twelve".split()
+_HOURS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _HOUR_OF = {word: hour for hour, word in enumerate(_HOURS, 1)}
 _MINUTES_OF = {"half": 30, "a quarter": 15, "quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 
-_WORD = "|".join(_HOURS)
-_PART = r"(?P<part>[ap]\.?\ ?m(?![a-z])\.?|in\ the\ (?:early\ |late\ )?(?:morning|afternoon|evening))"
+_WORD, _OFFSET = "|".join(_HOURS), "|".join(sorted(_MINUTES_OF, key=len, reverse=True))
+
+
+def _part(name: str) -> str:
+    """Return the pattern of a part of the day as a group of that name."""
+    return rf"(?P<{name}>[ap]\.?\ ?m(?![a-z])\.?|in\ the\ (?:early\ |late\ )?(?:morning|afternoon|evening))"
+
+
 _TIME = re.compile(
     rf"""
     (?<![\w.:/-])
-    (?: (?P<hour>[01]?[0-9]|2[0-4]):(?P<minute>[0-5][0-9])(?::[0-5][0-9])?(?:\ ?{_PART})?
-      | (?P<point_hour>[01]?[0-9])\.(?P<point_minute>[0-5][0-9])\ ?{_PART.replace("part", "point_part")}
-      | (?P<whole>[01]?[0-9]|{_WORD})\ ?(?:o'clock(?:\ {_PART.replace("part", "clock_part")})?|{_PART.replace("part", "whole_part")})
-      | (?P<offset>{"|".join(sorted(_MINUTES_OF, key=len, reverse=True))})(?:\ minutes)?\ (?P<side>past|to)\ (?P<base>{_WORD}|1?[0-9])
-        (?:\ ?{_PART.replace("part", "side_part")})?
+    (?: (?P<hour>[01]?[0-9]|2[0-4]):(?P<minute>[0-5][0-9])(?::[0-5][0-9])?(?:\ ?{_part("part")})?
+      | (?P<point_hour>[01]?[0-9])\.(?P<point_minute>[0-5][0-9])\ ?{_part("point_part")}
+      | (?P<whole>[01]?[0-9]|{_WORD})\ ?(?:o'clock(?:\ {_part("clock_part")})?|{_part("whole_part")})
+      | (?P<offset>{_OFFSET})(?:\ minutes)?\ (?P<side>past|to)\ (?P<base>{_WORD}|1?[0-9])(?:\ ?{_part("side_part")})?
       | (?P<noon>(?:12\ )?(?:noon|midday))
       | (?P<midnight>(?:12\ )?midnight)
     )

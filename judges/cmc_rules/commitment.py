@@ -11,10 +11,10 @@ from typing import Literal
 from judges.cmc_rules import cues
 from judges.cmc_rules.attribution import CONDITIONAL, Attribution, find_sources, quotes_answer, source_of
 from judges.cmc_rules.clauses import mark_phrases, moment_mark, phrase_mark, split_clauses
+from judges.cmc_rules.compounds import Quantity
 from judges.cmc_rules.cues import compiled, either
 from judges.cmc_rules.moments import mark_moments
 from judges.cmc_rules.polarity import implied_polarity
-from judges.cmc_rules.quantities import Quantity
 from judges.cmc_rules.references import ClauseWords, Mention, ParsedQuestion, Reference, analyse_clause
 from judges.cmc_rules.retraction import is_retracted
 from judges.cmc_rules.revision import EARLIER, blank_cue, find_revision, is_earlier_statement, restores_statement
@@ -55,7 +55,7 @@ _LABEL = re.compile(rf"\b(?:{either(cues.LABELLING)})\s*[#(]?$")
 _EXISTENCE = re.compile(
     r"\W*(?:is|are|was|were) there\b|\W*(?:do|does|did)\b.*\b(?:have|show|contain|include|depict)\b"
 )
-_ENTRY = re.compile(r"\W*(?:[^\W\d][\w'&/-]*\s?){1,4}(?::|\(|=|-)\s?[$€£¥₹]?")
+_ENTRY = re.compile(r"\W*[^\W\d][\w'&/-]*(?:\s[^\W\d][\w'&/-]*){0,3}\s?(?::|\(|=|-)\s?[$€£¥₹]?")
 _CONCLUSIVE = ("so", "therefore", "thus", "hence")
 _FILLER_WORDS = "the a an it is was approximately about answer value result in year of so"
 _FILLERS = frozenset(stem(w) for w in _FILLER_WORDS.split())
@@ -95,7 +95,9 @@ class CommitmentReader:
             for i, (name, r) in enumerate((name, r) for name, rs in references.items() for r in rs)
             if r.moment
         ]
-        folded, self.moments = mark_moments(folded, moments, question.folded)
+        folded, marked = mark_moments(folded, moments, question.folded)
+        self.marks: dict[str, tuple[str, int | None]] = {phrase_mark(i): (p, i) for i, p in enumerate(self.phrases)}
+        self.marks |= {moment_mark(i): (m.text, m.reference) for i, m in enumerate(marked)}
         self.entire = split_clauses(
             mark_phrases(folded, self.phrases, formulas), join_items=any(r.parts for r in self.every)
         )
@@ -166,17 +168,15 @@ class CommitmentReader:
 
     def _quoted(self, reference: Reference, words: ClauseWords) -> list[Mention]:
         number = self.every.index(reference)
-        marks = {phrase_mark(number), *(moment_mark(i) for i, m in enumerate(self.moments) if m.reference == number)}
-        return [Mention(at, at + 1) for at, character in enumerate(words.clause.text) if character in marks]
+        return self._marked(words.clause.text, number)
+
+    def _marked(self, text: str, number: int | None) -> list[Mention]:
+        """Return the marks in a clause that stand for reference number ``number``, or for a date or time of none."""
+        return [Mention(at, at + 1) for at, c in enumerate(text) if c in self.marks and self.marks[c][1] == number]
 
     def _cue(self, index: int) -> str:
         """Return the clause as the answer has it, for the verdict's reason."""
-        text = self.entire[index].text.strip()
-        for i, phrase in enumerate(self.phrases):
-            text = text.replace(phrase_mark(i), phrase)
-        for i, moment in enumerate(self.moments):
-            text = text.replace(moment_mark(i), moment.text)
-        return text
+        return "".join(self.marks[c][0] if c in self.marks else c for c in self.entire[index].text.strip())
 
     def _standing_mentions(self, index: int) -> list[tuple[Mention, str]]:
         """Return the mentions that the clause does not retract."""
@@ -206,8 +206,7 @@ class CommitmentReader:
         known_stems = {t.stem for r in self.every for t in r.tokens} | self.question.content
         numbers = (q for q in reversed(words.quantities) if self.numeric and self._competes(q, index))
         names = (t for t in reversed(words.tokens) if t.stem not in known_stems and any(t.stem in k for k in kinds))
-        others = {moment_mark(i) for i, m in enumerate(self.moments) if m.reference is None}
-        moments = (Mention(at, at + 1) for at, character in enumerate(words.clause.text) if character in others)
+        moments = self._marked(words.clause.text, None)
         mentions = chain(moments, (Mention(v.start, v.end) for v in chain[Quantity | Token](numbers, names)))
         return next((m for m in mentions if not is_retracted(words, m.start, m.end, numeric=self.numeric)), None)
 

@@ -14,11 +14,11 @@ import re
 IMAGE = """
 images?|image's|charts?|chart's|figures?|graphs?|graph's|pictures?|diagrams?|plots?|maps?|photo(?:s|graphs?)?
 visuals?|drawings?|illustrations?|cartoons?|screenshots?|x-?ray|dashboards?|flow ?charts?|screens?
-receipts?|posters?|infographics?|slides?|floor ?plans?|scoreboards?|whiteboards?|billboards?|图表|图片
+receipts?|posters?|infographics?|floor ?plans?|scoreboards?|whiteboards?|billboards?|图表|图片
 """
 TEXT = """
 texts?|text's|textual|passages?|passage's|statements?|paragraphs?|descriptions?|snippets?|documents?
-(?<=the )(?:report|note|e-?mail|letter|memo|manual|summary)|articles?|written|captions?|文字|文本
+(?<=the )(?:report|note|e-?mail|memo|manual|summary)|articles?|written|captions?|文字|文本
 """
 REPORTING = """
 say|says|said|stat(?:e|es|ed|ing)|mention(?:s|ed|ing)?|claim(?:s|ed|ing)?|report(?:s|ed|ing)?|suggest(?:s|ed|ing)?
@@ -273,8 +273,9 @@ about|around|approximately|approx|roughly|nearly|almost|close to|some|circa|ca|j
 (?:slightly|a little|little) (?:over|under|above|below|more|less)(?: than)?|or so|nearest|more or less|over
 ungefähr|etwa|environ|约|大约
 """
+HARDLY = "not (?:always|really|at all|entirely|necessarily|quite)"
 YES = "yes|yeah|yep|true|correct|indeed|affirmative|ja|oui|sí"
-NO = "not (?:always|really|at all|entirely|necessarily|quite)|no|nope|false|incorrect|not true|not the case|not correct|untrue|negative|nein|non"
+NO = HARDLY + "|no|nope|false|incorrect|not true|not the case|not correct|untrue|negative|nein|non"
 # Changes in two words, each read as the word before its colon.
 CHANGES = """
 increases: (?:gets?|got|becomes?|became|grows?|grew) (?:larger|bigger|greater|higher)|(?:goes|go|went) up

@@ -37,7 +37,7 @@ _DATE = re.compile(
     rf"""
     (?<![\w./-]){_WEEKDAY}(?:the\s)?
     (?: (?P<iso_year>{_YEAR})(?P<iso>[-/.])(?P<iso_month>{_DAY})(?P=iso)(?P<iso_day>{_DAY})(?:t[0-9:.]{{1,15}}z?)?
-      | (?P<first>{_DAY})(?P<mark>[-/.])(?P<second>{_DAY})(?P=mark)(?P<last_year>{_YEAR}|[0-9]{{2}})
+      | (?P<first>{_DAY})(?P<mark>[-/.])(?P<second>{_DAY})(?P=mark)(?P<last_year>{_YEAR}|(?<!-)[0-9]{{2}})
       | (?P<month_year>[12][0-9]{{3}})[-/](?P<year_month>0[1-9]|1[0-2])
       | (?P<month_first>0[1-9]|1[0-2])/(?P<year_last>{_YEAR})
       | (?P<day>{_DAY})(?:st|nd|rd|th|\.)?(?:\s(?:day\s)?(?:of\s|de\s)?|-)(?P<month>{_NAME})(?![a-z])\.?

@@ -71,12 +71,17 @@ def _agrees(reference: Moment, moment: Moment, asked_years: frozenset[int]) -> b
         return False
     if moment.kind == "time":
         return not set(reference.readings).isdisjoint(moment.readings)
-    return any(same_date(r, own, asked_years) for r in reference.readings for own in moment.readings)
+    readings, own_readings = reference.readings, moment.readings
+    if _has_both_orders(reference) and _has_both_orders(moment):
+        readings, own_readings = readings[::2], own_readings[::2]  # two dates in figures have the same order
+    return any(same_date(r, own, asked_years) for r in readings for own in own_readings)
 
 
-def _competes(
-    moment: Moment, references: Sequence[tuple[int, str, Moment]], asked: set[tuple[int, int, int]]
-) -> bool:
+def _has_both_orders(moment: Moment) -> bool:
+    return any(month != day and (year, day, month) in moment.readings for year, month, day in moment.readings)
+
+
+def _competes(moment: Moment, references: Sequence[tuple[int, str, Moment]], asked: set[tuple[int, int, int]]) -> bool:
     """Return whether a moment of no reference can be the answer: it states as much as they do, and is not the question's."""
     day_stated = all(moment.readings[0][2] or not ref.readings[0][2] for _, _, ref in references)
     return asked.isdisjoint(moment.readings) and (moment.kind == "time" or day_stated)

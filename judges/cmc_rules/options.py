@@ -12,7 +12,9 @@ _LETTERS = "ABCDEFGHIJ"
 _LABEL = re.compile(r"(?:(?<=\s)|(?<![^(\[]))[*_]{0,2}[(\[]?([A-J])[)\].:]{1,2}[*_]{0,2}(?=\s|[^\W_])")
 _CLOSING = " \t\n,;|/"
 _LONGEST = 20_000
-_NAMED = re.compile(r"(?:(?:it(?:'s| is) )?(?:the )?(?:option|choice|letter) )[(\[\"'*]*([A-J])[)\]\"'*.]*", re.IGNORECASE)
+_NAMED = re.compile(
+    r"(?:(?:it(?:'s| is) )?(?:the )?(?:option|choice|letter) )[(\[\"'*]*([A-J])[)\]\"'*.]*", re.IGNORECASE
+)
 _LETTER_ONLY = re.compile(r"[(\[\"'*]*([A-Ja-j])[)\]\"'*.:]*")
 
 

@@ -32,7 +32,9 @@ _WORD = "|".join(sorted((*NUMBER_WORDS, *SCALES, "dozen"), key=len, reverse=True
 _SCALE = "|".join((*SCALES, "dozen"))
 _DENOMINATOR = "|".join(sorted(DENOMINATORS.keys() - {"half"}))
 _FACTOR = r"(?:(?:square|cubic|sq\.?|cu\.?)[ ])?[a-zµω]+(?:\^?-?[0-9](?![0-9])|[ ](?:squared|cubed)(?![a-z]))?"
-_RATE = rf"(?:[/·*]{_FACTOR}|[ ]/[ ](?:{'|'.join(PER)})|[ ]per[ ](?:(?:square|cubic)[ ])?(?:{'|'.join(PER)})s?)(?![a-z])"
+_RATE = (
+    rf"(?:[/·*]{_FACTOR}|[ ]/[ ](?:{'|'.join(PER)})|[ ]per[ ](?:(?:square|cubic)[ ])?(?:{'|'.join(PER)})s?)(?![a-z])"
+)
 _CODES = {"usd": "$", "us$": "$", "eur": "€", "gbp": "£", "jpy": "¥", "inr": "₹", "rs.": "₹", "rs": "₹"}
 _NUMBER = rf"""
     10(?:\^|\*\*)\(?(?P<ten>[-+]?[0-9]{{1,2}})\)?(?![0-9]|\.[0-9])

@@ -10,10 +10,11 @@ from itertools import pairwise
 
 from benchmarks.text.answer_equality import coarse_type, same_value
 from judges.cmc_rules.clauses import Clause, fold
-from judges.cmc_rules.cues import APPROXIMATE, NO, YES, compiled
+from judges.cmc_rules.compounds import Quantity
+from judges.cmc_rules.cues import APPROXIMATE, HARDLY, NO, YES, compiled
 from judges.cmc_rules.formulas import find_formula, parse_formula
 from judges.cmc_rules.moments import parse_moment
-from judges.cmc_rules.quantities import Quantity, find_quantities, match_grade, question_magnitude, relative_distance
+from judges.cmc_rules.quantities import find_quantities, match_grade, question_magnitude, relative_distance
 from judges.cmc_rules.telephone import telephone_pattern
 from judges.cmc_rules.words import (
     ARTICLES,
@@ -33,7 +34,7 @@ from judges.cmc_rules.words import (
 )
 
 _YES_NO = {"yes": True, "true": True, "correct": True, "no": False, "false": False, "incorrect": False}
-_YES, _NO = compiled(YES), compiled(NO)
+_YES, _NO, _HARDLY = compiled(YES), compiled(NO), compiled(HARDLY)
 _APPROXIMATE = re.compile(compiled(APPROXIMATE).pattern + "|[~≈]")
 _PERCENT_QUESTION = re.compile(r"percent|per cent|%|\b(?:share|proportion|fraction)\b")
 _COUNT_QUESTION = re.compile(r"\bhow many (?!percent|per cent|%)")
@@ -211,7 +212,9 @@ class Reference:
             return [Mention(*m.span()) for m in self.telephone.finditer(words.clause.text)]
         if self.formula:
             return [Mention(*span, False) for span in find_formula(self.formula, words.clause.text)]
-        return [m for m in self._name_mentions(words) if not self._repeats_change(m, words)] or self._list_mentions(words)
+        return [m for m in self._name_mentions(words) if not self._repeats_change(m, words)] or self._list_mentions(
+            words
+        )
 
     def agrees(self, quantity: Quantity, words: ClauseWords) -> int:
         """Return 2 if a quantity of the answer has this value, 1 if it is a rounding of it, otherwise 0."""
@@ -245,7 +248,9 @@ class Reference:
         """Return whether "the pressure rises" only repeats a change that the question names of the same subject."""
         if len(self.tokens) != 1 or self.tokens[0].stem not in _CHANGES:
             return False
-        subjects = [a.stem for a, b in pairwise(self.question.tokens) if b.stem in _CHANGES and a.stem not in STOP_STEMS]
+        subjects = [
+            a.stem for a, b in pairwise(self.question.tokens) if b.stem in _CHANGES and a.stem not in STOP_STEMS
+        ]
         subject = next((t.stem for t in reversed(words.tokens) if t.end <= mention.start), "")
         return subject in subjects
 
@@ -338,7 +343,9 @@ class Reference:
         if size != len(self.named):
             return []
         if not all(self.named):
-            return [Mention(t.start, t.end, False) for t in present if size == 1 and _has_letter_slip(self.tokens[0], t)]
+            return [
+                Mention(t.start, t.end, False) for t in present if size == 1 and _has_letter_slip(self.tokens[0], t)
+            ]
         for i in range(len(present) - size + 1):
             pairs = zip(self.tokens, present[i : i + size], strict=True)
             off = [(expected.stem, actual.stem) for expected, actual in pairs if expected.stem != actual.stem]
@@ -406,9 +413,10 @@ def _neighbours(words: Sequence[Token], quantity: Quantity) -> set[str]:
 
 def _has_letter_slip(expected: Token, actual: Token) -> bool:
     """Return whether a word has one letter more or less than a long one, and the same first letter ("atypical" has not)."""
-    same_ends = actual.stem[:1] == expected.stem[:1] and abs(len(actual.stem) - len(expected.stem)) == 1
-    long = min(len(actual.stem), len(expected.stem)) >= _LONG_WORD
-    return same_ends and long and not is_derived(*(t.stem for t in (expected, actual))) and one_letter_off(expected.stem, actual.stem)
+    word, other = expected.stem, actual.stem
+    if word[:1] != other[:1] or len(word) == len(other) or min(len(word), len(other)) < _LONG_WORD:
+        return False
+    return one_letter_off(word, other) and not is_derived(word, other)
 
 
 def _stands_as_answer(text: str, start: int, end: int) -> bool:
@@ -419,7 +427,7 @@ def _stands_as_answer(text: str, start: int, end: int) -> bool:
     opened = not before or before[-1] in ",.;:!?(\"'-—*\n[=→" or last[0] in _BEFORE_ANSWER
     if word in ("correct", "incorrect", "true", "false", "negative", "indeed"):
         return (closed and opened) or last[0] in ("is", "that's", "statement")
-    if word.startswith("not ") and not word.startswith(("not true", "not the", "not correct")):
+    if _HARDLY.fullmatch(word):
         return opened
     if " " in word or word in ("untrue", "nope", "yeah", "yep"):
         return True

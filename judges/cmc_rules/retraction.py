@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from judges.cmc_rules import cues
+from judges.cmc_rules.compounds import Quantity
 from judges.cmc_rules.cues import compiled
-from judges.cmc_rules.quantities import Quantity, find_quantities
+from judges.cmc_rules.quantities import find_quantities
 from judges.cmc_rules.references import ClauseWords
 
 _NEAR, _NEARER = 120, 60

@@ -22,8 +22,12 @@ NUMBER_WORDS.update({word: 10.0 * i for i, word in enumerate(_TENS.split(), 2)})
 CENTURIES = {word: 1000.0 + 100.0 * (value - 10.0) for word, value in NUMBER_WORDS.items() if 13 <= value <= 20}
 ORDINALS = {word: float(i) for i, word in enumerate(_ORDINAL.split(), 1)}
 ORDINALS |= {"twentieth": 20.0, "thirtieth": 30.0}
-ORDINALS |= {f"{tens}{dash}{word}": n + i for tens, n in (("twenty", 20.0), ("thirty", 30.0)) for dash in "- "
-             for i, word in enumerate(_ORDINAL.split()[:9], 1)}
+ORDINALS |= {
+    f"{tens}{dash}{word}": n + i
+    for tens, n in (("twenty", 20.0), ("thirty", 30.0))
+    for dash in "- "
+    for i, word in enumerate(_ORDINAL.split()[:9], 1)
+}
 DECADES = {word: 10.0 * i for i, word in enumerate(_DECADE.split(), 2)}
 DENOMINATORS = {"half": 2.0, "quarter": 4.0} | {word: value for word, value in ORDINALS.items() if 3.0 <= value <= 10.0}
 
@@ -135,13 +139,14 @@ def unit_size(unit: str) -> tuple[str, float] | None:
             continue
         factor = _FACTOR.fullmatch(part)
         known = UNITS.get(canonical_unit(factor[2])) if factor else None
-        if factor is None or known is None:
+        if not factor or not known:
             return None
         if sign < 0 and canonical_unit(factor[2]) in _SLOW:
             continue
         power = sign * (int(factor[3]) if factor[3] else _POWERS.get(factor[1] or factor[4], 1))
         size *= known[1] ** power
-        for base, exponent in map(_base, known[0].split(" ")):
+        for term in known[0].split(" "):
+            base, exponent = _base(term)
             exponents[base] = exponents.get(base, 0) + exponent * power
     if not exponents or not exponents.keys() <= _PHYSICAL:
         return None
@@ -150,10 +155,10 @@ def unit_size(unit: str) -> tuple[str, float] | None:
 
 def convert_temperature(value: float, unit: str, other: str) -> float | None:
     """Return a temperature on another scale, or None if a unit is no temperature scale."""
-    scales = _POINTS.get(_SCALE_OF.get(unit, unit)), _POINTS.get(_SCALE_OF.get(other, other))
-    if scales[0] is None or scales[1] is None:
+    scale, other_scale = _POINTS.get(_SCALE_OF.get(unit, unit)), _POINTS.get(_SCALE_OF.get(other, other))
+    if scale is None or other_scale is None:
         return None
-    (freezing, boiling), (other_freezing, other_boiling) = scales
+    (freezing, boiling), (other_freezing, other_boiling) = scale, other_scale
     return other_freezing + (value - freezing) * (other_boiling - other_freezing) / (boiling - freezing)
 
 

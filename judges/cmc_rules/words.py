@@ -102,16 +102,16 @@ sulfuric acid: h2so4
 _TITLES = "mr mrs ms dr prof professor sir inc ltd llc corp corporation gmbh plc"
 # Numbers as digits, words and numerals within a name: "Type 2", "type two", "Type II".
 _NUMERALS = """
-1 one i
+1 one letter_i
 2 two ii
 3 three iii
 4 four iv
-5 five v
+5 five
 6 six vi
 7 seven vii
 8 eight viii
 9 nine ix
-10 ten x
+10 ten
 """
 # Opposites: the first word of a line denies the others.
 _OPPOSITES = """
@@ -223,7 +223,8 @@ def stem(word: str) -> str:
 STOP_STEMS = frozenset(_STOP_WORDS.split()) | {stem(w) for w in _STOP_WORDS.split()}
 ARTICLES = frozenset({"the", "a", "an"})
 TITLES = frozenset(map(stem, _TITLES.split()))
-NUMERALS = {stem(w): [stem(v) for v in line.split()] for line in _NUMERALS.strip().split("\n") for w in line.split()}
+_NUMBERS = [[stem(w).replace("_", " ") for w in line.split()] for line in _NUMERALS.strip().split("\n")]
+NUMERALS = {notation: notations for notations in _NUMBERS for notation in notations}
 KINDS = [frozenset(stem(w) for w in line.split()) for line in _KINDS.strip().split("\n")]
 
 _OPPOSITE: dict[str, set[str]] = {}
