@@ -55,7 +55,7 @@ _LABEL = re.compile(rf"\b(?:{either(cues.LABELLING)})\s*[#(]?$")
 _EXISTENCE = re.compile(
     r"\W*(?:is|are|was|were) there\b|\W*(?:do|does|did)\b.*\b(?:have|show|contain|include|depict)\b"
 )
-_ENTRY = re.compile(r"\W*[^\W\d][\w'&/-]*(?:\s[^\W\d][\w'&/-]*){0,3}\s?(?::|\(|=|-)\s?[$€£¥₹]?")
+_ENTRY = re.compile(r"\W*[^\W\d][\w'&/-]*(?:\s[^\W\d][\w'&/-]*){0,3}\s?[:(=-]\s?")
 _CONCLUSIVE = ("so", "therefore", "thus", "hence")
 _FILLER_WORDS = "the a an it is was approximately about answer value result in year of so"
 _FILLERS = frozenset(stem(w) for w in _FILLER_WORDS.split())
@@ -190,14 +190,15 @@ class CommitmentReader:
 
     def _spans_both(self, index: int, mention: Mention, name: str) -> bool:
         """Return whether the mention and another source's are the ends of a range: "$246 - $329" names both."""
-        text = self.clauses[index].masked
-        pairs = [
-            sorted((mention, other), key=lambda m: m.start)
-            for other, rival in self.mentions[index]
-            if rival not in (name, OTHER) and mention.exact and other.exact
-        ]
-        years = any(r.is_year for r in self.every)
-        return not years and any(a.end <= b.start and _SPAN.fullmatch(text, a.end, b.start) for a, b in pairs)
+        text, values = self.clauses[index].masked, {q.start: q.value for q in self.words[index].quantities}
+        if "=" in text or any(r.is_year for r in self.every):
+            return False
+        rivals = (m for m, rival in self.mentions[index] if rival != name and mention.exact and m.exact)
+        pairs = (sorted((mention, rival), key=lambda m: m.start) for rival in rivals)
+        return any(
+            _SPAN.fullmatch(text, a.end, b.start) and values.get(a.start, 0.0) < values.get(b.start, 0.0)
+            for a, b in pairs
+        )
 
     def _rival(self, index: int) -> Mention | None:
         """Return the last value of the references' kind that belongs to no reference: another number, another month."""

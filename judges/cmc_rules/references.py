@@ -46,6 +46,8 @@ _ARITHMETIC = re.compile(r"[0-9=+*/^√(]")
 _NO_UNIT = re.compile(r"(?:\s?[a-z]{1,3})?,\s*[a-z]|\s+(?:is|are|was|were|of the)\b|/|.*(?:[θπ]|\b(?:sin|cos|tan)\b)")
 _UNIT_ALONE = re.compile(r"\s?[a-zµω°%/^0-9·-]{1,12}")
 _LIST = re.compile(r"\s*(?:,|;|/|&|\band\b|\n)\s*(?:and\s+)?")
+_LISTED = r"(?:[^\W\d][\w' .&-]{2,60}|[12][0-9]{3})"
+_BRACKETED = re.compile(rf"^\[({_LISTED}(?:, ?{_LISTED}){{1,9}})\]$")
 _UNORDERED = re.compile(r"\b(?:and|or)\b|&")
 _DECLINE = re.compile(r"decreas|declin|drop|fell|fall|down|loss|lower|reduc|below|shr[aiu]nk|negative|minus")
 _ANSWERED_BY = re.compile(
@@ -131,14 +133,14 @@ class Reference:
     def __init__(self, answer: str, question: ParsedQuestion) -> None:
         self.question = question
         self.named = [w[:1].isupper() for w in answer.split()]
-        self.folded = fold(answer).strip(" \n\"'").rstrip(" .,;:!?\"'")
+        self.folded = _BRACKETED.sub(r"\1", fold(answer).strip(" \n\"'").rstrip(" .,;:!?\"'"))
         all_tokens = tokenize(self.folded)
         self.tokens = tuple(t for t in all_tokens if t.stem not in ARTICLES) or all_tokens
         self.content = content_stems(self.tokens)
         self.polarity = _YES_NO.get(self.folded)
         self.is_year = coarse_type(answer) == "year"
-        self.telephone = telephone_pattern(self.folded)
-        self.moment = None if self.telephone else parse_moment(self.folded, question.folded)
+        self.moment = parse_moment(self.folded, question.folded)
+        self.telephone = None if self.moment else telephone_pattern(self.folded)
         self.quantity = None if self.moment or self.telephone else self._whole_quantity()
         named = self.quantity is None and self.moment is None and self.telephone is None
         self.formula = parse_formula(self.folded) if named else ""

@@ -49,7 +49,7 @@ def is_retracted(words: ClauseWords, start: int, end: int, *, numeric: bool, spa
             return True
         return _BEATEN.search(near_text) is not None or _LESSER.match(after) is not None
     quantity = next((q for q in words.quantities if q.start == start), None)
-    return _operand(quantity, before, after) or (not spanned and _in_range(quantity, before, after))
+    return not spanned and (_operand(quantity, before, after) or _in_range(quantity, before, after))
 
 
 def _after_last(pattern: re.Pattern[str], text: str) -> str | None:
