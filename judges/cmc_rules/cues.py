@@ -217,7 +217,7 @@ DOUBTS = r"""
 <cannot> (?:see|view|read|access|verif\w*|confirm\w*|find|locate|process|analy[sz]e|open|load|display|help|assist)
 <cannot> (?:check\w*|trust\w*|provide|interpret|make out|reading|use|used|extract)
 (?:not|no)(?: have| contain| provide| give| offer| include| see| find)*(?: any| \w+ly)* (?:enough|sufficient|adequate)
-too (?:blurr(?:y|ed)|small|dark|faint|dim|low|grainy|pixelated|unclear)(?: \w+){0,3}? to \w+
+too (?:blurr(?:y|ed)|small|dark|faint|dim|low|grainy|unclear)(?: \w+){0,3}? to (?:be )?(?:read|seen?|make out|tell)
 insufficient\w*|unclear|ambiguous|unavailable|unreadable|illegible|sorry|none of the (?:sources|evidence)
 (?:does|do|did) not (?:\w+ly |itself )?(?:contain|provide|specify|include|mention|state|show|give|indicate|answer|say)
 (?:does|do|did) not (?:\w+ly |itself )?(?:list|depict|have|display|support|address|tell)

@@ -21,6 +21,7 @@ from judges.cmc_rules.words import (
     KINDS,
     NUMERALS,
     STOP_STEMS,
+    SUBSTANCES,
     TITLES,
     Token,
     are_opposites,
@@ -44,6 +45,7 @@ _PERSON_QUESTION = re.compile(
 )
 _ARITHMETIC = re.compile(r"[0-9=+*/^√(]")
 _NO_UNIT = re.compile(r"(?:\s?[a-z]{1,3})?,\s*[a-z]|\s+(?:is|are|was|were|of the)\b|/|.*(?:[θπ]|\b(?:sin|cos|tan)\b)")
+_SECOND_NUMBER = re.compile(r"[,;]\s*[-+$€£]?\.?[0-9]")
 _UNIT_ALONE = re.compile(r"\s?[a-zµω°%/^0-9·-]{1,12}")
 _LIST = re.compile(r"\s*(?:,|;|/|&|\band\b|\n)\s*(?:and\s+)?")
 _LISTED = r"(?:[^\W\d][\w' .&-]{2,60}|[12][0-9]{3})"
@@ -156,7 +158,7 @@ class Reference:
             return None
         quantity, rest = numbers[0], text[numbers[0].end :]
         arithmetic = _ARITHMETIC.search(rest) and quantity.dimension is None and not _UNIT_ALONE.fullmatch(rest)
-        if arithmetic or len(rest.split()) > 3 or _NO_UNIT.match(rest):
+        if arithmetic or _SECOND_NUMBER.search(rest) or len(rest.split()) > 3 or _NO_UNIT.match(rest):
             return None
         if quantity.unit == "a":
             return replace(quantity, unit="amp")
@@ -297,8 +299,8 @@ class Reference:
 
     @property
     def symbolic(self) -> bool:
-        """True if the answer is a symbol or a number, not words."""
-        return bool(self.formula) or all(is_symbol(t.stem) for t in self.tokens)
+        """True if the answer is a symbol, a number or a substance's formula, not words."""
+        return bool(self.formula) or self.folded in SUBSTANCES or all(is_symbol(t.stem) for t in self.tokens)
 
     def _is_denied(self, answer_tokens: Sequence[Token]) -> bool:
         """Return whether the tokens hold another number, letter or name of a kind than this answer, or differ in negation."""

@@ -202,6 +202,7 @@ _READ_AS = {
     for head, words in _read_table(table).items()
     for word in words
 }
+SUBSTANCES = frozenset(formula for formulas in _read_table(_SUBSTANCES).values() for formula in formulas)
 _RULES = [
     (ending, "" if becomes == "-" else becomes, int(least))
     for ending, becomes, least in (rule.split() for rule in _ENDINGS.strip().replace("\n", ";").split(";"))
