@@ -165,7 +165,7 @@ def test_published_layouts_become_instances(tmp_path: Path) -> None:
 
 def okvqa_copy(folder: Path) -> Path:
     """Two files as in lmms-lab/OK-VQA: six questions about three images, without their ids."""
-    (folder / "data").mkdir(parents=True)
+    (folder / "data").mkdir(parents=True, exist_ok=True)
     for part in range(2):
         rows = [
             {
@@ -189,7 +189,7 @@ def gqa_copy(folder: Path) -> Path:
     images = [{"id": f"n{n}", "image": {"bytes": picture(n, "JPEG"), "path": f"n{n}.jpg"}} for n in range(3, 0, -1)]
     for name, content in (("instructions", questions), ("images", images)):
         file = folder / f"testdev_balanced_{name}" / "testdev-00000-of-00001.parquet"
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_pylist(content), file)
     return folder
 
