@@ -225,13 +225,19 @@ def instance_kind(instance: Instance, benchmark: TableReader) -> InstanceKind:
 
 
 def number_groups(group: NDArray[Any]) -> tuple[int, Codes]:
-    """Return the number of distinct groups, and each one's number in order of first occurrence; shape (records,)."""
+    """Return the number of distinct groups, and each one's number in order of first occurrence; shape (records,).
+
+    ``group`` holds numbers from 0 on.
+    """
     import numpy as np
 
-    _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
-    order = np.empty(len(first), dtype=np.int64)
-    order[np.argsort(first)] = np.arange(len(first))
-    return len(first), order[inverse]
+    records = len(group)
+    first = np.full(int(group.max(initial=-1)) + 1, records)
+    first[group[::-1]] = np.arange(records)[::-1]  # of equal indices, the last assignment holds
+    groups = np.flatnonzero(first < records)
+    order = np.zeros(len(first), dtype=np.int64)
+    order[groups[np.argsort(first[groups])]] = np.arange(len(groups))
+    return len(groups), order[group]
 
 
 def _key_and_kind(record: Record, benchmark: TableReader) -> tuple[Hashable, Callable[[], AnswerKind]]:

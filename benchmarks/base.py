@@ -137,6 +137,13 @@ class Benchmark(ABC):
         again for the few answers that it prints (:attr:`Answers.read`).
         """
 
+    def build_tables(self, build: Build) -> list[Table]:
+        """Return the statistics of a build's examples that the paper draws; none unless overridden.
+
+        Raises SourceError for a build of another benchmark.
+        """
+        return []
+
     table_strata: tuple[str, ...] | None = None
     """The strata that its tables use; None for all. A stratum with few values takes less memory."""
 

@@ -101,7 +101,7 @@ class LabelPairs:
     each judge, the answers without a label by reason.
     """
 
-    counts: Array
+    counts: NDArray[np.int64]
     left_out: tuple[Counter[str], Counter[str]]
 
 
@@ -128,12 +128,12 @@ def count_label_pairs(answers: Answers, a: str, b: str, labels: Sequence[str], o
         if isinstance(outcomes[0], int) and isinstance(outcomes[1], int):
             cells[id(kind)] = outcomes[0], outcomes[1]
     counts = answers.cells((len(labels), len(labels)), lambda kind: cells.get(id(kind)))
-    return LabelPairs(counts.astype(float), left_out)
+    return LabelPairs(counts, left_out)
 
 
 def confusion_matrix(answers: Answers, a: str, b: str, labels: Sequence[str]) -> Array:
     """Return the counts of labels by ``a`` (rows) and ``b`` (columns); shape (labels, labels)."""
-    counts: Array = count_label_pairs(answers, a, b, labels).counts.sum(0)
+    counts: Array = count_label_pairs(answers, a, b, labels).counts.sum(0, dtype=float)
     return counts
 
 

@@ -152,9 +152,9 @@ def _under(condition: str) -> Selection:
     return lambda kind: kind.condition == condition
 
 
-def _estimate_agreement(counts: Array, resamples: int, seed: int) -> tuple[Estimate, Estimate]:
+def _estimate_agreement(counts: NDArray[np.int64], resamples: int, seed: int) -> tuple[Estimate, Estimate]:
     """Return raw agreement and Cohen's kappa with their intervals."""
-    totals, draws = counts.sum(0), resample(counts, resamples, seed)
+    totals, draws = counts.sum(0, dtype=float), resample(counts, resamples, seed)
     n = int(totals.sum())
     agreed = estimate(float(raw_agreement(totals)), raw_agreement(draws), n, reason=_NO_SHARED_LABELS)
     if agreed.value in (0.0, 1.0):
@@ -191,8 +191,8 @@ def _format_reasons(reasons: Counter[str]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items())) or "0"
 
 
-def _label_rows(prefix: str, counts: Array, labels: Sequence[str], resamples: int, seed: int) -> list[_Row]:
-    totals, draws = counts.sum(0), resample(counts, resamples, seed)
+def _label_rows(prefix: str, counts: NDArray[np.int64], labels: Sequence[str], resamples: int, seed: int) -> list[_Row]:
+    totals, draws = counts.sum(0, dtype=float), resample(counts, resamples, seed)
     first, second, agreed = totals.sum(-1), totals.sum(-2), diagonal(totals)
     n = int(totals.sum())
     values = positive_agreement(totals), label_kappa(totals)

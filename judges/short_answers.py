@@ -13,7 +13,7 @@ class VqaAccuracy(FunctionJudge):
     """The label of an answer's VQA accuracy: how many people gave it; docs/vqa.md gives the rule."""
 
     name = "vqa-accuracy"
-    version = "1"
+    version = "2"
     benchmarks = ("okvqa",)
     description = "CORRECT to WRONG by how many of ten people gave the answer (VQA accuracy)"
 

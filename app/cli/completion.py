@@ -1,4 +1,4 @@
-"""Shell completion of runs, models, benchmarks and judges. It reads names only; nothing is opened or loaded."""
+"""Shell completion of runs, models, benchmarks, setups and judges. It reads names only; nothing is opened or loaded."""
 
 from __future__ import annotations
 
@@ -66,6 +66,12 @@ def _benchmarks(context: click.Context) -> Sequence[str]:
     return benchmark_names()
 
 
+def _setups(context: click.Context) -> list[str]:
+    from app.setups import PREFIX, setup_names
+
+    return [PREFIX + name for name in setup_names()]
+
+
 def _cached(context: click.Context) -> list[str]:
     from mlx_backends.models.discovery import hub_cache
 
@@ -105,9 +111,21 @@ def _conditions(context: click.Context) -> Sequence[str]:
         return ()
 
 
+def _or_file(complete: Completer) -> Completer:
+    """Return a completer that also offers files."""
+
+    def complete_or_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [*complete(context, parameter, incomplete), CompletionItem(incomplete, type="file")]
+
+    return complete_or_file
+
+
 runs = _completer(_runs)
 benchmarks = _completer(_benchmarks)
+builds = _or_file(benchmarks)
+specs = _or_file(_completer(_setups))
 models = _completer(_models)
+runs_and_models = _completer(lambda context: [*_runs(context), *_models(context)])
 catalog_models = _completer(_catalog)
 judges = _completer(_judges)
 conditions = _completer(_conditions, comma_list=True)
@@ -123,6 +141,20 @@ class _RashomonComplete(ShellComplete):
         return super().get_completions(args, incomplete)
 
 
+def _files(incomplete: str) -> list[str]:
+    """Return the files that begin with ``incomplete``; a folder ends in "/"."""
+    folder, start = os.path.split(incomplete)
+    try:
+        with os.scandir(folder or ".") as entries:
+            return sorted(
+                os.path.join(folder, entry.name) + ("/" if entry.is_dir() else "")
+                for entry in entries
+                if entry.name.startswith(start) and not (entry.name.startswith(".") and not start)
+            )
+    except OSError:
+        return []
+
+
 class Bash(_RashomonComplete, BashComplete):
     """Completion for bash 3.2 (the version on macOS) and newer. bash splits words at ``:``, which model names contain."""
 
@@ -134,7 +166,7 @@ class Bash(_RashomonComplete, BashComplete):
         [[ -n $line ]] && COMPREPLY+=("$line")
     done < <(env COMP_LINE="${COMP_LINE:0:$COMP_POINT}" COMP_WORDBREAKS="$COMP_WORDBREAKS" \
 %(complete_var)s=bash_complete "$1" 2>/dev/null)
-    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *: ]] && compopt -o nospace 2>/dev/null
+    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[:/] ]] && compopt -o nospace 2>/dev/null
     return 0
 }
 complete -o bashdefault -o default -F %(complete_func)s %(prog_name)s
@@ -148,6 +180,14 @@ complete -o bashdefault -o default -F %(complete_func)s %(prog_name)s
         words = split_arg_string(line)
         self._typed = "" if line[-1:].isspace() or not words else words.pop()
         return words[1:], self._typed
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """Return the completions, with files by name if there are others: bash completes files itself only without any."""
+        items = super().get_completions(args, incomplete)
+        plain = [item for item in items if item.type == "plain"]
+        if plain and any(item.type == "file" for item in items):
+            return plain + [CompletionItem(name) for name in _files(incomplete) if _PLAIN.fullmatch(name)]
+        return items
 
     def format_completion(self, item: CompletionItem) -> str:
         """Return the part of the value that replaces bash's current word; "" for files, which bash completes itself."""

@@ -1,7 +1,8 @@
-"""Commands for data, models and judges: build, training, data, models, benchmarks, judges."""
+"""Commands for data, models and judges: build, training, figures, data, models, benchmarks, judges."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ from app.cli.options import (
     fetch_options,
     force,
     pop_api_options,
+    split_commas,
 )
 
 
@@ -103,6 +105,21 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
     write_training(workspace, benchmark, **options)
 
 
+@click.command(epilog="BUILD is a build's folder, or the name of a benchmark that is built in the workspace.")
+@click.argument("build", shell_complete=completion.builds)
+@click.option(
+    "--format", "formats", default="pdf", show_default=True, metavar="F,F", help="Formats: png, svg, pdf; by commas."
+)
+@click.option("--out", type=PATH, help="The folder to write to; default: ./figures/BUILD.")
+@click.option("--width", default="page", show_default=True, metavar="WIDTH", help="Width of figures: column or page.")
+@click.pass_obj
+def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width: str) -> None:
+    """Draw the statistics of a build that its paper draws: CLASH's categories, questions and changed words."""
+    from app.commands.figures import draw_figures
+
+    draw_figures(workspace, build, formats=split_commas(formats), out=out, width=width)
+
+
 @click.group(invoke_without_command=True)
 @as_json
 @click.pass_context
@@ -181,4 +198,4 @@ def judges(as_json: bool) -> None:
     list_judges(as_json=as_json)
 
 
-COMMANDS = (build, training, data, models, benchmarks, judges)
+COMMANDS = (build, training, figures, data, models, benchmarks, judges)

@@ -13,7 +13,7 @@ _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is bui
 
 
 @click.command(epilog=_BUILD_HELP)
-@click.argument("build")
+@click.argument("build", shell_complete=completion.builds)
 @click.option("--reviewer", metavar="NAME", help="The reviewer's name. Without it, the state of the review is printed.")
 @click.option("--name", metavar="REVIEW", help="The review's name; default: the name of the build's folder.")
 @click.option(

@@ -103,12 +103,13 @@ def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **option
 
 
 @click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table. A model is run first.")
-@click.argument("names", nargs=-1, metavar="[A] [B] [published:ROW]...")
+@click.argument("names", nargs=-1, metavar="[A] [B] [published:ROW]...", shell_complete=completion.runs_and_models)
 @click.option(
     "--model",
     "models",
     multiple=True,
     metavar="ID",
+    shell_complete=completion.models,
     help="Compare the versions of this model instead. Repeatable, to name each version.",
 )
 @click.option(
@@ -119,7 +120,7 @@ def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **option
     show_default=True,
     help="The number of requests to examine.",
 )
-@click.option("--benchmark", metavar="NAME", help="The benchmark, for models.")
+@click.option("--benchmark", metavar="NAME", shell_complete=completion.benchmarks, help="The benchmark, for models.")
 @click.option(
     "--data", type=PATH, help="The built benchmark's folder; default: the runs' build, or else the workspace's."
 )

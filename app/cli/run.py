@@ -29,7 +29,7 @@ _EXECUTION = ("display", "force", "accept_engine", "allowed")
 
 
 @click.command()
-@click.argument("spec", required=False, type=PATH, metavar="[SPEC.toml | paper:NAME]")
+@click.argument("spec", required=False, type=PATH, metavar="[SPEC.toml | paper:NAME]", shell_complete=completion.specs)
 @click.option(
     "--benchmark",
     metavar="NAME",

@@ -46,7 +46,7 @@ def doctor(workspace: Any, /, run: str | None, as_json: bool, report: str | None
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_script(context: click.Context, shell: str) -> None:
-    """Print a shell's completion script. It completes commands, options, runs, models, benchmarks and judges."""
+    """Print a shell's completion script. It completes commands, options, runs, models, benchmarks, setups and judges."""
     click.echo(completion.script(context.find_root().command, shell), nl=False)
 
 

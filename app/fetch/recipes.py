@@ -134,6 +134,17 @@ def _contra4(folder: Path, read: Read) -> RequiredFiles:
     )
 
 
+def _okvqa(folder: Path, read: Read) -> RequiredFiles:
+    copy = repository("lmms-lab/OK-VQA", "dataset", lambda name: name.startswith("data/val2014-"))
+    return _of_hub(((copy, folder, f"OK-VQA's questions: not stated; {COCO_LICENCE}"),))
+
+
+def _gqa(folder: Path, read: Read) -> RequiredFiles:
+    parts = ("testdev_balanced_instructions/", "testdev_balanced_images/")
+    copy = repository("lmms-lab/GQA", "dataset", lambda name: name.startswith(parts))
+    return _of_hub(((copy, folder, "GQA's questions: MIT by the Hub's card, which may not be its authors'; images of Visual Genome, CC BY 4.0"),))
+
+
 def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> RequiredFiles:
     files: list[RemoteFile] = []
     licences, revisions = [], []
@@ -181,6 +192,8 @@ RECIPES = {
         ),
         Recipe("mmkc-bench", "MMKC-Bench's published rows and images", _mmkc_bench, (("published", ""),)),
         Recipe("pope", "POPE's questions and the 500 COCO images they are about", _pope, (("pope", ""),)),
+        Recipe("okvqa", "OK-VQA's 5,046 validation questions with their COCO images", _okvqa, (("okvqa", ""),)),
+        Recipe("gqa", "GQA's 12,578 balanced test-dev questions and their images", _gqa, (("gqa", ""),)),
         Recipe(
             "contra4",
             "Contra4's test rows and the COCO images they name",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.figures.distribution import Panel, count_panels, sunburst
 from app.figures.drawing import Bar, Point, bars, heat, scatter, stacked
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -21,6 +22,10 @@ def draw_table(table: Table, *, width: str) -> Figure | None:
         table = _turned(table)
     if table.chart is None or not table.rows:
         return None
+    if table.chart == "counts":
+        return count_panels(_panels(table), table.columns, title=table.title, width=width)
+    if table.chart == "sunburst":
+        return sunburst({name: _count(cells[0]) for name, cells in table.rows}, title=table.title, width=width)
     if table.chart == "stacked":
         return stacked(_grouped(table), table.columns, title=table.title, width=width)
     if table.chart == "bars":
@@ -41,6 +46,19 @@ def draw_quality_and_memory(main: Table, column: str, peaks: Mapping[str, int], 
         return None
     title = f"{column} against peak memory"
     return scatter(points, x="peak memory, GB", y=column, title=title, width=width)
+
+
+def _panels(table: Table) -> Sequence[Panel]:
+    """Group the rows of counts by the part of their label before the first slash."""
+    panels: dict[str, list[tuple[str, Sequence[int]]]] = {}
+    for name, cells in table.rows:
+        heading, _, bar = name.partition(" / ")
+        panels.setdefault(heading, []).append((bar, [_count(cell) for cell in cells]))
+    return [Panel(heading, bars) for heading, bars in panels.items()]
+
+
+def _count(cell: Cell) -> int:
+    return cell if isinstance(cell, int) else 0
 
 
 def _grouped(table: Table) -> Sequence[tuple[str, Sequence[Bar]]]:

@@ -90,10 +90,15 @@ def _finite(value: Any) -> bool:
 
 
 def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estimate | None, ...]]]:
-    """Return the paper's rows for ``table``, in its columns; None where the paper has no cell."""
+    """Return the paper's rows for ``table``, in its columns; None where the paper has no cell.
+
+    A count with an ``n`` becomes the share that the table has in its place (CMC-Bench, section 5.3).
+    """
     rows: dict[str, dict[str, Estimate]] = {}
     for cell in published_cells(benchmark):
         if cell.get("ours") == table.name:
-            estimate = Estimate(cell["value"], n=cell.get("n", 0), sd=cell.get("sd"))
+            share = isinstance(cell["value"], int) and "n" in cell
+            value = cell["value"] / cell["n"] if share else cell["value"]
+            estimate = Estimate(value, n=cell.get("n", 0), sd=cell.get("sd"))
             rows.setdefault(cell["row"], {})[cell["column"]] = estimate
     return [(f"{row} (paper)", tuple(cells.get(column) for column in table.columns)) for row, cells in rows.items()]

@@ -94,6 +94,13 @@ class Clash(Benchmark):
 
         return tables(runs, judge, resamples=resamples, seed=seed)
 
+    def build_tables(self, build: Build) -> list[Table]:
+        from benchmarks.clash.sample import ClashSample
+        from benchmarks.clash.statistics import statistics_tables
+
+        self.check(build, next(iter(self.prompt_sets)))
+        return statistics_tables([ClashSample.from_row(row) for row in build.rows()])
+
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.clash.tables import label_metrics
 

@@ -11,7 +11,7 @@ from benchmarks.vocabulary import Media
 
 
 class ClashGuide(ReviewGuide):
-    """The instructions to annotators as Appendix G prints them; the reasons are those of Figure 10, and the image."""
+    """The instructions to annotators of Appendix G, shortened; the reasons are those of Figure 10, and the image."""
 
     checks = (
         "Conflicting caption: did it change only one clear attribute or object (the change is marked)? Is the change plausible "

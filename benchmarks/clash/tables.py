@@ -171,15 +171,18 @@ def _by_category(runs: Runs, judge: str, builder: TableBuilder, name: str) -> Ta
 
 
 def _modality_preference(runs: Runs, judge: str, builder: TableBuilder) -> Table:
-    """Return the shares of Figures 6 and 7."""
+    """Return the shares of Figures 6 and 7, in both readings of what they are shares of."""
     for task, (condition, _) in TASKS.items():
         columns = {name: rate for name, rate in label_columns(condition).items() if name in ("Image", "Text")}
         for label, run in runs.items():
             if (where := run.select(condition)).any():
                 counts = builder.judge_labels(label, run, run.select_judge(judge, condition))
-                builder.add(f"{label} / {task}", counts, where & ~counts.flags[:, _CONFLICT], columns.values())
+                unseen = where & ~counts.flags[:, _CONFLICT]
+                builder.add(f"{label} / {task}", counts, unseen, columns.values())
+                builder.add(f"{label} / {task}, of all", counts, where, columns.values())
     notes = (
-        "Shares among the answers that do not detect the conflict; the paper's text states them among all answers.",
+        "Shares among the answers that do not detect the conflict, as the figures are described. Rows that end in "
+        '"of all": among all answers, as the text of the paper has them.',
     )
     title = "Which source is followed where the conflict is not seen (Figures 6 and 7)"
     return replace(builder.table("modality-preference", title, ("Image", "Text"), *notes), chart="stacked")

@@ -56,6 +56,13 @@ def accuracy_drop(counts: Array) -> Array:
     return drop
 
 
+def condition_gap(counts: Array) -> Array:
+    """Return Acc(text-correct) less Acc(image-correct): above 0 where following the text pays (section 5.2, RQ3)."""
+    accuracies = accuracy(counts)
+    gap: Array = accuracies[..., 2] - accuracies[..., 1]
+    return gap
+
+
 def confabulation_rate(counts: Array) -> Array:
     """Return ConfabR: NEITHER over the conflict conditions (equation 6)."""
     return _ratio(_conflict(counts, _NEITHER), _pooled(counts))

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.counts import NO_LABEL, VIEWS, CMCCounts, tally
-from benchmarks.cmc_bench.metrics import MAIN_METRICS, label_shares
+from benchmarks.cmc_bench.metrics import MAIN_METRICS, condition_gap, label_shares
 from benchmarks.failure_table import failures_table
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.text.answer_text import visible_answer
@@ -24,6 +24,7 @@ Runs = Mapping[str, Answers]
 _Row = tuple[str, tuple[Cell, ...]]
 
 _BEGINNING = 200
+_GAP = "Txt-Cor less Img-Cor"
 _FOUR = slice(len(PAPER_CONDITIONS))
 _ACCURACY_OF = dict(zip(MAIN_METRICS, PAPER_CONDITIONS, strict=False))
 
@@ -42,7 +43,7 @@ _NOTE_WRONG_IMAGE = (
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return every table that the answers fill: main, by-type, labels, arbitration, failures, both-audit."""
+    """Return every table that the answers fill: main, by-type, labels, gap, arbitration, failures, both-audit."""
     draw = _Drawn(resamples, seed)
     tallies = {run: tally(answers, judge) for run, answers in runs.items()}
     main = _main(tallies, draw)
@@ -50,6 +51,7 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
         main,
         _by_type(runs, judge, draw, main),
         _labels(tallies, draw),
+        _gap(tallies, draw),
         _arbitration(tallies, draw),
         failures_table(runs, judge, CONDITIONS),
         _both_audit(runs, judge),
@@ -100,6 +102,24 @@ def _main_cells(run_counts: CMCCounts, draw: _Drawn) -> tuple[Cell, ...]:
     )
 
 
+def _gap(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
+    rows: list[_Row] = []
+    for run, run_counts in tallies.items():
+        totals, draws = draw(run_counts.counts()[:, _FOUR])
+        pair = {condition: totals[PAPER_CONDITIONS.index(condition)] for condition in ("image-correct", "text-correct")}
+        empty = [condition for condition, labels in pair.items() if not labels.any()]
+        n = int(sum(labels.sum() for labels in pair.values()))
+        reason = f"no labelled answer under {', '.join(empty)}"
+        rows.append((run, (estimate(float(condition_gap(totals)), condition_gap(draws), n, reason=reason),)))
+    notes = (
+        "Above 0: the accuracy is higher where the text alone is right (section 5.2 prints no sign).",
+        _NOTE_INTERVALS,
+        *_width_note(rows),
+    )
+    title = "Accuracy gap between text-correct and image-correct (section 5.2)"
+    return Table("gap", title, (_GAP,), tuple(rows), notes)
+
+
 def _rests_on(name: str, totals: NDArray[np.float64]) -> int:
     """Return the number of labels behind a metric of Table 3."""
     if name in _ACCURACY_OF:
@@ -129,7 +149,7 @@ def _labels(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
         *_width_note(rows),
         _NOTE_WRONG_IMAGE,
     )
-    return Table("labels", "Label proportions by condition", LABELS, tuple(rows), notes, chart="stacked")
+    return Table("labels", "Label proportions by condition (Figure 3)", LABELS, tuple(rows), notes, chart="stacked")
 
 
 def _arbitration(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:

@@ -14,6 +14,7 @@ from benchmarks.media import image_suffix, load_image
 from benchmarks.mmkc_bench.constants import DATASETS, PAPER_COUNTS, ROW_TYPES
 from benchmarks.mmkc_bench.example import Example
 from benchmarks.mmkc_bench.sources.released import PUBLISHED, MMKCSourceRow, read_released
+from benchmarks.mmkc_bench.statistics import statistics
 from benchmarks.rows.files import RawRow, SkippedRow
 from benchmarks.rows.sources import top_reasons
 from benchmarks.vocabulary import canonical_json, digest
@@ -52,6 +53,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                 writer.add_row({"id": outcome.id, **outcome.to_row()})
         if not examples:
             raise SourceError(f"the sources have no usable example ({top_reasons(writer.skipped)}).")
+        writer.add_file("statistics.csv", statistics(list(examples.values())))
         skipped = sum(writer.skipped.values(), Counter[str]())
         manifest = _manifest(options, list(examples.values()), skipped) | ({"models": models} if models else {})
         return writer.finish(manifest, replace=options.replace)

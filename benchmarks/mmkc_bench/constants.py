@@ -15,6 +15,10 @@ PAPER_COUNTS = {"ER": 757, "EK": 669, "VS": 147}
 """The number of instances of each data set (Table 1), the weights of the averages in Tables 2 to 4."""
 
 
+PAPER_IMAGES = {"ER": 2271, "EK": 669, "VS": 441}
+"""The number of images of each data set (Table 1): three of each thing, which the three facts of EK share."""
+
+
 @dataclass(frozen=True, slots=True)
 class FactType:
     """One of the three facts about a person or a logo, the sub-types of entity knowledge (Tables 5 and 6).

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.vocabulary import Estimate
 
@@ -135,7 +135,7 @@ def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:
     groups, cells = counts.shape[0], counts.shape[1:]
     if groups < 2 or resamples < 1:
         return np.zeros((0, *cells))
-    kinds, size = np.unique(counts.reshape(groups, -1), axis=0, return_counts=True)
+    kinds, size = distinct_rows(counts.reshape(groups, -1))
     if resamples * groups <= _SHARED:
         totals: NDArray[np.float64] = _kind_weights(size, resamples, seed) @ kinds.astype(np.float64)
     else:
@@ -146,6 +146,25 @@ def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:
             weights = random.multinomial(groups, size / groups, size=min(chunk, resamples - start))
             totals[start : start + chunk] = weights.astype(np.float64) @ kinds
     return totals.reshape(resamples, *cells)
+
+
+def distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct rows in ascending order, and how often each occurs: ``np.unique`` with ``axis=0``.
+
+    Rows of small whole numbers are compared as bytes, which takes a tenth of the time.
+    """
+    import numpy as np
+
+    if rows.size and rows.max() - (low := min(0, rows.min())) <= 255:
+        positive = rows - low if low else rows
+        as_bytes = np.ascontiguousarray(positive.astype(np.uint8))
+        if (as_bytes == positive).all():
+            _, first, size = np.unique(
+                as_bytes.view(f"V{rows.shape[1]}").ravel(), return_index=True, return_counts=True
+            )
+            return rows[first], size
+    distinct, size = np.unique(rows, axis=0, return_counts=True)
+    return distinct, size
 
 
 def _kind_weights(size: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.base import LabelMetrics
+from benchmarks.stats.intervals import distinct_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +69,7 @@ def permuted_totals(counts: Array, *, draws: int = 9_999, seed: int = 0) -> Arra
     import numpy as np
 
     groups, cells = counts.shape[0], counts.shape[2:]
-    kinds, size = np.unique((counts[:, 1] - counts[:, 0]).reshape(groups, -1), axis=0, return_counts=True)
+    kinds, size = distinct_rows((counts[:, 1] - counts[:, 0]).reshape(groups, -1))
     if draws * groups <= _SHARED:
         ends, heads = np.cumsum(size), _summed_heads(groups, draws, seed)
         exchanged_groups = (heads[ends] - heads[ends - size]).T

@@ -89,11 +89,15 @@ def _row(
 
 def _image(question: VqaQuestion, places: Sequence[Path], writer: BuildWriter) -> tuple[str, str] | str:
     """Return the sha256 and suffix of a question's image, or the reason why it cannot be used."""
-    file = next((place / name for place in places for name in question.images if (place / name).is_file()), None)
-    if file is None:
-        return f"the image {MISSING}"
+    data = question.image
     try:
-        data = read_image(file)
+        if data is None:
+            file = next(
+                (place / name for place in places for name in question.images if (place / name).is_file()), None
+            )
+            if file is None:
+                return f"the image {MISSING}"
+            data = read_image(file)
         load_image(data)
     except MediaError as error:
         return f"the image {error.reason}"

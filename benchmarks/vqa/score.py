@@ -35,11 +35,11 @@ _CONTRACTIONS = {word.replace("'", ""): word for word in _CONTRACTED.split()}
 def vqa_accuracy(answer: str, answers: Sequence[str]) -> float:
     """Return the VQA accuracy of an answer (Antol et al., 2015): the mean over people of min(1, n / 3).
 
-    n is how many of the *other* people gave the answer. Both sides are processed as in the published evaluation: people's
-    answers lose punctuation; the answer also gets digits for number words, loses articles, and gets back apostrophes.
+    n is how many of the *other* people gave the answer. Both sides lose punctuation and articles, get digits for number
+    words, and get back apostrophes, as in the published evaluation since its correction of 2021 (a013f00).
     """
     given = normalise_answer(answer)
-    matches = [strip_punctuation(other) == given for other in answers]
+    matches = [normalise_answer(other) == given for other in answers]
     n = sum(matches)
     return sum(min(1.0, (n - match) / 3) for match in matches) / len(matches) if matches else 0.0
 

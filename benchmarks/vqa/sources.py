@@ -1,15 +1,17 @@
-"""The published questions of OK-VQA and GQA."""
+"""The published questions of OK-VQA and GQA, in their own layouts and in those of the Hub's copies by lmms-lab."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.errors import SourceError
-from benchmarks.rows.files import SkippedRow
+from benchmarks.errors import MediaError, SourceError
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows, text_field
 from benchmarks.untrusted.safe_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
 from benchmarks.vqa.constants import ANSWERS
 
@@ -17,17 +19,21 @@ OKVQA_QUESTIONS = "OpenEnded_mscoco_val2014_questions.json"
 OKVQA_ANNOTATIONS = "mscoco_val2014_annotations.json"
 OKVQA_LAYOUT = (
     f"a folder with {OKVQA_QUESTIONS} and {OKVQA_ANNOTATIONS}, and COCO's val2014 images beside them, in val2014/, or in a "
-    "folder of their own (--source images=FOLDER)"
+    "folder of their own (--source images=FOLDER); or the Hub's copy, data/val2014-*.parquet"
 )
 GQA_QUESTIONS = ("testdev_balanced_questions.json", "val_balanced_questions.json")
 GQA_LAYOUT = (
     f"a folder with {GQA_QUESTIONS[0]}, and GQA's images in images/ beside it, or in a folder of their own "
-    "(--source images=FOLDER)"
+    "(--source images=FOLDER); or the Hub's copy, testdev_balanced_instructions/*.parquet and "
+    "testdev_balanced_images/*.parquet"
 )
 
 NOT_A_ROW = "the entry is not a question: it needs an image, a question and an answer"
 NO_ANNOTATION = "the question has no annotation"
 OTHER_ANSWERS = f"the annotation does not have {ANSWERS} answers"
+
+_GQA_COPY = ("testdev_balanced_instructions", "testdev_balanced_images")
+"""The folders of questions and of images in the Hub's copy of GQA."""
 
 _LONGEST = 500
 _GQA_IMAGE = re.compile(r"[A-Za-z0-9_]{1,40}")
@@ -36,7 +42,10 @@ _LARGEST_ID = 10**12
 
 @dataclass(frozen=True, slots=True)
 class VqaQuestion:
-    """A question: ``images`` are the possible names of its image, ``group`` identifies the image."""
+    """A question: ``images`` are the possible names of its image, ``group`` identifies the image.
+
+    ``image`` is the image itself if its row contains it.
+    """
 
     row: str
     key: str
@@ -45,6 +54,7 @@ class VqaQuestion:
     question: str
     answers: tuple[str, ...]
     type: str
+    image: bytes | None = None
 
 
 ReadSource = Callable[[Path], Iterator[VqaQuestion | SkippedRow]]
@@ -55,6 +65,16 @@ def read_okvqa(folder: Path) -> Iterator[VqaQuestion | SkippedRow]:
 
     Raises SourceError if a file is not there or not of its layout.
     """
+    if not (folder / OKVQA_QUESTIONS).exists():
+        copies = [
+            file
+            for place in (folder, folder / "data")
+            for file in list_files(place, ".parquet")
+            if file.name.startswith("val2014-")
+        ]
+        if copies:
+            yield from _okvqa_copy(folder, copies)
+            return
     questions = _content(folder / OKVQA_QUESTIONS, OKVQA_LAYOUT).get("questions")
     annotated = _content(folder / OKVQA_ANNOTATIONS, OKVQA_LAYOUT)
     annotations, names = annotated.get("annotations"), annotated.get("question_types")
@@ -86,19 +106,84 @@ def read_okvqa(folder: Path) -> Iterator[VqaQuestion | SkippedRow]:
         yield VqaQuestion(row, str(key), str(image), images, question, answers, kind)
 
 
+def _okvqa_copy(folder: Path, files: Sequence[Path]) -> Iterator[VqaQuestion | SkippedRow]:
+    """Yield the questions of ``lmms-lab/OK-VQA``, whose rows have no image id: the image's bytes identify it."""
+    for file in files:
+        for row in read_rows(file, folder, "okvqa"):
+            if isinstance(row, SkippedRow):
+                yield row
+                continue
+            question, key = _text(row.fields.get("question")), text_field(row.fields, "question_id")
+            if not question:
+                yield SkippedRow("okvqa", row.where, NOT_A_ROW)
+                continue
+            answers = row.fields.get("answers")
+            people = tuple(_text(answer) for answer in answers) if isinstance(answers, list) else ()
+            if len(people) != ANSWERS or not all(people):
+                yield SkippedRow("okvqa", row.where, OTHER_ANSWERS)
+                continue
+            image = _image_of(row)
+            if isinstance(image, str):
+                yield SkippedRow("okvqa", row.where, image)
+                continue
+            group, kind = hashlib.sha256(image).hexdigest()[:16], _text(row.fields.get("question_type")) or "other"
+            yield VqaQuestion(row.where, key[:80], group, (), question, people, kind, image)
+
+
 def read_gqa(folder: Path) -> Iterator[VqaQuestion | SkippedRow]:
     """Yield the questions of GQA in ``folder``. Raises SourceError if there is no file of its layout."""
     file = next((folder / name for name in GQA_QUESTIONS if (folder / name).is_file()), folder / GQA_QUESTIONS[0])
+    if not file.exists() and (copies := list_files(folder / _GQA_COPY[0], ".parquet")):
+        yield from _gqa_copy(folder, copies)
+        return
     for key, item in _content(file, GQA_LAYOUT).items():
-        row = f"{file.name}:{key[:40]}"
-        fields = item if isinstance(item, dict) else {}
-        question, answer, image = (_text(fields.get(name)) for name in ("question", "answer", "imageId"))
-        if not question or not answer or not _GQA_IMAGE.fullmatch(image):
-            yield SkippedRow("gqa", row, NOT_A_ROW)
-            continue
-        types = fields.get("types")
-        kind = _text(types.get("structural")) if isinstance(types, dict) else ""
-        yield VqaQuestion(row, key[:80], image, (f"{image}.jpg",), question, (answer,), kind or "other")
+        yield _gqa_question(f"{file.name}:{key[:40]}", key, item if isinstance(item, dict) else {})
+
+
+def _gqa_question(row: str, key: str, fields: Mapping[str, Any]) -> VqaQuestion | SkippedRow:
+    question, answer, image = (_text(fields.get(name)) for name in ("question", "answer", "imageId"))
+    if not question or not answer or not _GQA_IMAGE.fullmatch(image):
+        return SkippedRow("gqa", row, NOT_A_ROW)
+    types = fields.get("types")
+    kind = _text(types.get("structural")) if isinstance(types, dict) else ""
+    return VqaQuestion(row, key[:80], image, (f"{image}.jpg",), question, (answer,), kind or "other")
+
+
+def _gqa_copy(folder: Path, files: Sequence[Path]) -> Iterator[VqaQuestion | SkippedRow]:
+    """Yield the questions of ``lmms-lab/GQA`` image by image, since its images are in other files than its questions."""
+    waiting: dict[str, list[VqaQuestion]] = {}
+    for file in files:
+        for row in read_rows(file, folder, "gqa"):
+            item = (
+                _gqa_question(row.where, text_field(row.fields, "id"), row.fields) if isinstance(row, RawRow) else row
+            )
+            if isinstance(item, VqaQuestion):
+                waiting.setdefault(item.group, []).append(item)
+            else:
+                yield item
+    for file in list_files(folder / _GQA_COPY[1], ".parquet"):
+        for row in read_rows(file, folder, "gqa"):
+            if isinstance(row, SkippedRow):
+                yield row
+                continue
+            image = _image_of(row)
+            for question in waiting.pop(text_field(row.fields, "id"), ()):
+                if isinstance(image, str):
+                    yield SkippedRow("gqa", question.row, image)
+                else:
+                    yield replace(question, image=image)
+    for questions in waiting.values():
+        yield from questions
+
+
+def _image_of(row: RawRow) -> bytes | str:
+    """Return the image of a row of the Hub, or the reason why there is none."""
+    try:
+        return image_loader(row, "image")()
+    except RowProblem as problem:
+        return str(problem)
+    except MediaError as error:
+        return f"the image {error.reason}"
 
 
 def _content(file: Path, layout: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from judges.cmc_rules.cues import POINTED, REVISIONS, WITHDRAWALS, compiled
+from judges.cmc_rules.cues import CHANGES, POINTED, REVISIONS, WITHDRAWALS, compiled
 
 _HEAD, _TAIL = 4_000, 8_000
 """Characters kept of a longer answer: a commitment is at the beginning or the end of an answer."""
@@ -48,7 +48,7 @@ _INLINE_MATH = re.compile(
     r"\${1,2}(?=\S)([^$]{0,400}?)(?<=\S)\${1,2}(?![0-9])|\${1,2}(\s[^$]{0,400}?\s)\${1,2}|\$([^\s$0-9][^$]{0,40}?) \$"
 )
 _UPPER_MAGNITUDE = re.compile(r"(?<=[0-9])([KMB])(?![A-Za-z0-9/])")
-_SEASON = re.compile(r"(?<![0-9.,])(1[5-9]|20)([0-9]{2}) ?[-/] ?([0-9]{2})(?![0-9])")
+_SEASON = re.compile(r"(?<![0-9.,])(1[5-9]|20)([0-9]{2}) ?[-/] ?([0-9]{2})(?![-/.]?[0-9])")
 _BLANKS = re.compile(r"[ \n]{2,}")
 
 _EMPHASIS = re.compile(r"\*\*|__|~~")
@@ -57,9 +57,15 @@ _TABLE_LINE = re.compile(r"(?<!\S)\||\|(?!\S)")
 _BULLET = re.compile(r"^ ?(?:[-*•▪►>#+]+ |#+ ?)+", re.MULTILINE)
 _NUMBERED = re.compile(r"^ ?[0-9]{1,2}[.)] (?=\S)", re.MULTILINE)
 _OPTION = re.compile(r"(?:^|(?<=is )|(?<=: )|(?<=option )|(?<=answer )|(?<=choice ))\(?[a-j][.):] (?=\S)", re.MULTILINE)
+_ITEMS = re.compile(r"(?:^ ?(?:[-*•+]|[0-9]{1,2}[.)]) [^\n:.?!]{1,60}(?:\n|\Z)){2,12}", re.MULTILINE)
+_ITEM_SIGN = re.compile(r"^ ?(?:[-*•+]|[0-9]{1,2}[.)]) ")
 _ABBREVIATION = re.compile(
-    r"\b(?:(u\.s\.a|u\.s|u\.k)\b\.?|(i\.e|e\.g|approx|vs|ca|fig|dr|mr|mrs|st|no(?=\.\s*[0-9])|etc|al|resp|incl|max|min)\.(?=\s*\S))"
+    r"\b(?:(u\.s\.a|u\.s|u\.k)\b\.?|(i\.e|e\.g|approx|vs|ca|fig|dr|mr|mrs|ms|prof|st|mt|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|no)(?=\.\s*[0-9])|etc|al|resp|incl|max|min)\.(?=\s*\S))"
 )
+_CHANGES = [
+    (re.compile(rf"\b(?:{words})\b(?! to\b)"), change)
+    for change, words in (line.split(": ", 1) for line in CHANGES.strip().split("\n"))
+]
 _FISCAL = re.compile(r"\bfy ?'?(?=[0-9]{2})")
 _CANNOT, _NOT = re.compile(r"\bcan(?:'t| not\b)"), re.compile(r"(?<=[a-z])n't\b")
 _NO_TERM_BEFORE = r"(?<![-+/^√<>|·×)\]])(?<!\S [-+/<>·×] )(?<!\S [<>]= )(?<!\S -> )"
@@ -126,6 +132,8 @@ def fold(text: str) -> str:
         text = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     text = _ABBREVIATION.sub(lambda m: (m[1] or m[2]).replace(".", ""), text)
     text = _NOT.sub(" not", _CANNOT.sub("cannot", _FISCAL.sub("", text)))
+    for pattern, change in _CHANGES:
+        text = pattern.sub(change, text)
     return _BLANKS.sub(lambda m: "\n\n" if m[0].count("\n") > 1 else "\n" if "\n" in m[0] else " ", text)
 
 
@@ -145,6 +153,11 @@ def mark_phrases(folded: str, phrases: Sequence[str], formulas: Collection[int] 
 def phrase_mark(i: int) -> str:
     """Return the mark of phrase number ``i``, a private-use character."""
     return chr(0xE000 + i)
+
+
+def moment_mark(i: int) -> str:
+    """Return the mark of the answer's date or time number ``i``, a private-use character."""
+    return chr(0xF000 + i)
 
 
 def _plain_character(character: str) -> str:
@@ -174,8 +187,13 @@ def _without_latex(text: str) -> str:
     return _NUMBER_OVER_NUMBER.sub(r"\1/\2", text)
 
 
-def split_clauses(folded: str) -> list[Clause]:
-    """Return the clauses of a folded answer, in order and without Markdown."""
+def split_clauses(folded: str, *, join_items: bool = False) -> list[Clause]:
+    """Return the clauses of a folded answer, in order and without Markdown.
+
+    With ``join_items``, the short items of a list are one clause.
+    """
+    if join_items:
+        folded = _ITEMS.sub(lambda m: ", ".join(filter(None, map(_bare_item, m[0].split("\n")))) + "\n", folded)
     text = _BULLET.sub("", _STRESSED.sub(r"\1", _EMPHASIS.sub("", folded)))
     text = _TABLE_LINE.sub(", ", text)
     if len(_NUMBERED.findall(text)) > 1:
@@ -183,6 +201,10 @@ def split_clauses(folded: str) -> list[Clause]:
     text = _HEADING.sub(r"\1: ", _OPTION.sub("", text))
     sentences = enumerate(_SENTENCE_END.split(text))
     return [clause for number, sentence in sentences for clause in _split_sentence(sentence, number)]
+
+
+def _bare_item(line: str) -> str:
+    return _ITEM_SIGN.sub("", line).strip()
 
 
 def _split_sentence(sentence: str, number: int) -> list[Clause]:

@@ -10,10 +10,11 @@ from typing import Literal
 
 from judges.cmc_rules import cues
 from judges.cmc_rules.attribution import CONDITIONAL, Attribution, find_sources, quotes_answer, source_of
-from judges.cmc_rules.clauses import mark_phrases, phrase_mark, split_clauses
+from judges.cmc_rules.clauses import mark_phrases, moment_mark, phrase_mark, split_clauses
+from judges.cmc_rules.compounds import Quantity
 from judges.cmc_rules.cues import compiled, either
+from judges.cmc_rules.moments import mark_moments
 from judges.cmc_rules.polarity import implied_polarity
-from judges.cmc_rules.quantities import Quantity
 from judges.cmc_rules.references import ClauseWords, Mention, ParsedQuestion, Reference, analyse_clause
 from judges.cmc_rules.retraction import is_retracted
 from judges.cmc_rules.revision import EARLIER, blank_cue, find_revision, is_earlier_statement, restores_statement
@@ -48,11 +49,13 @@ _JOINED_BEFORE = re.compile(r"(?<!\w)(\w+)\s*(?:,|,? and|&)\s+(?:\w+ )?#?$")
 _CHOOSING = compiled(cues.CHOOSING)
 _CONDITION = re.compile(r"\b(?:if|whether|which|unless)\b")
 _RESULTING = re.compile(r"\W*which (?:\w+ )?(?:is|are|was|were|be|gives?|equals?|means?|makes?|comes|amounts)\b")
+_SPAN = re.compile(r"\s*[-—]\s*[$€£¥₹]?")
 _COPULA = re.compile(r"\b(?:is|are|was|were|belongs?)\b")
 _LABEL = re.compile(rf"\b(?:{either(cues.LABELLING)})\s*[#(]?$")
 _EXISTENCE = re.compile(
     r"\W*(?:is|are|was|were) there\b|\W*(?:do|does|did)\b.*\b(?:have|show|contain|include|depict)\b"
 )
+_ENTRY = re.compile(r"\W*[^\W\d][\w'&/-]*(?:\s[^\W\d][\w'&/-]*){0,3}\s?[:(=-]\s?")
 _CONCLUSIVE = ("so", "therefore", "thus", "hence")
 _FILLER_WORDS = "the a an it is was approximately about answer value result in year of so"
 _FILLERS = frozenset(stem(w) for w in _FILLER_WORDS.split())
@@ -87,7 +90,17 @@ class CommitmentReader:
         formulas = [i for i, r in enumerate(self.every) if r.formula]
         self.numeric = any(r.quantity for r in self.every)
         self.polar = any(r.polarity is not None for r in self.every)
-        self.entire = split_clauses(mark_phrases(folded, self.phrases, formulas))
+        moments = [
+            (i, name, r.moment)
+            for i, (name, r) in enumerate((name, r) for name, rs in references.items() for r in rs)
+            if r.moment
+        ]
+        folded, marked = mark_moments(folded, moments, question.folded)
+        self.marks: dict[str, tuple[str, int | None]] = {phrase_mark(i): (p, i) for i, p in enumerate(self.phrases)}
+        self.marks |= {moment_mark(i): (m.text, m.reference) for i, m in enumerate(marked)}
+        self.entire = split_clauses(
+            mark_phrases(folded, self.phrases, formulas), join_items=any(r.parts for r in self.every)
+        )
         several = len(self.entire) > 1  # a single clause has nothing before it to retract
         self.revisions = [find_revision(c.masked, polar=self.polar) if several else None for c in self.entire]
         self.clauses = [blank_cue(c, cue) for c, cue in zip(self.entire, self.revisions, strict=True)]
@@ -154,15 +167,16 @@ class CommitmentReader:
         return explicit.end() if explicit else 0 if len(self.clauses) == 1 else None
 
     def _quoted(self, reference: Reference, words: ClauseWords) -> list[Mention]:
-        sign = phrase_mark(self.every.index(reference))
-        return [Mention(m.start(), m.end()) for m in re.finditer(sign, words.clause.text)]
+        number = self.every.index(reference)
+        return self._marked(words.clause.text, number)
+
+    def _marked(self, text: str, number: int | None) -> list[Mention]:
+        """Return the marks in a clause that stand for reference number ``number``, or for a date or time of none."""
+        return [Mention(at, at + 1) for at, c in enumerate(text) if c in self.marks and self.marks[c][1] == number]
 
     def _cue(self, index: int) -> str:
         """Return the clause as the answer has it, for the verdict's reason."""
-        text = self.entire[index].text.strip()
-        for i, phrase in enumerate(self.phrases):
-            text = text.replace(phrase_mark(i), phrase)
-        return text
+        return "".join(self.marks[c][0] if c in self.marks else c for c in self.entire[index].text.strip())
 
     def _standing_mentions(self, index: int) -> list[tuple[Mention, str]]:
         """Return the mentions that the clause does not retract."""
@@ -170,9 +184,21 @@ class CommitmentReader:
         return [
             (m, n)
             for m, n in self.mentions[index]
-            if not is_retracted(words, m.start, m.end, numeric=self.numeric)
+            if not is_retracted(words, m.start, m.end, numeric=self.numeric, spanned=self._spans_both(index, m, n))
             and (last or not words.clause.text.startswith("?", m.end))
         ]
+
+    def _spans_both(self, index: int, mention: Mention, name: str) -> bool:
+        """Return whether the mention and another source's are the ends of a range: "$246 - $329" names both."""
+        text, values = self.clauses[index].masked, {q.start: q.value for q in self.words[index].quantities}
+        if "=" in text or any(r.is_year for r in self.every):
+            return False
+        rivals = (m for m, rival in self.mentions[index] if rival != name and mention.exact and m.exact)
+        pairs = (sorted((mention, rival), key=lambda m: m.start) for rival in rivals)
+        return any(
+            _SPAN.fullmatch(text, a.end, b.start) and values.get(a.start, 0.0) < values.get(b.start, 0.0)
+            for a, b in pairs
+        )
 
     def _rival(self, index: int) -> Mention | None:
         """Return the last value of the references' kind that belongs to no reference: another number, another month."""
@@ -181,7 +207,8 @@ class CommitmentReader:
         known_stems = {t.stem for r in self.every for t in r.tokens} | self.question.content
         numbers = (q for q in reversed(words.quantities) if self.numeric and self._competes(q, index))
         names = (t for t in reversed(words.tokens) if t.stem not in known_stems and any(t.stem in k for k in kinds))
-        mentions = (Mention(v.start, v.end) for v in chain[Quantity | Token](numbers, names))
+        moments = self._marked(words.clause.text, None)
+        mentions = chain(moments, (Mention(v.start, v.end) for v in chain[Quantity | Token](numbers, names)))
         return next((m for m in mentions if not is_retracted(words, m.start, m.end, numeric=self.numeric)), None)
 
     def _competes(self, quantity: Quantity, index: int) -> bool:
@@ -308,7 +335,8 @@ class CommitmentReader:
             if speaker and not explicit:
                 strength = STRESSED if self.attribution.contrasted(index) else REPORTED
                 return [Event(index, "report", values, strength, speaker, cue)]
-            return [Event(index, "commit", values, self._strength(index, [rival])[0], speaker, cue)]
+            strength = PLAIN if self._is_other_entry(index, rival) else self._strength(index, [rival])[0]
+            return [Event(index, "commit", values, strength, speaker, cue)]
         if self.mentions[index] or clause.lead == "(" or find_sources(clause.masked):
             return []
         if explicit and content_stems([t for t in words.tokens if t.start >= explicit.end()]):
@@ -321,6 +349,14 @@ class CommitmentReader:
         copula = _COPULA.search(clause.masked) or self.replacing[index]
         names = new and copula and self._echoes(index, _CLOSE_ECHO)
         return [Event(index, "commit", values, ECHOED, "", cue)] if names or self._is_bare_name(index) else []
+
+    def _is_other_entry(self, index: int, rival: Mention) -> bool:
+        """Return whether the clause is an entry of a list, "Tax: 2" or "Tax (2)", whose name the question does not have."""
+        entry = _ENTRY.match(self.clauses[index].masked)
+        if not entry or entry.end() != rival.start or _EXPLICIT.search(entry[0]) or _CONCLUDING.search(entry[0]):
+            return False
+        names = set(content_stems([t for t in self.words[index].tokens if t.start < rival.start])) - _FILLERS
+        return len(self.clauses) > 1 and bool(names) and names.isdisjoint(self.question.content)
 
     def _replacing(self) -> list[bool]:
         """Return whether each clause is close enough after a cue to be the statement that replaces another."""

@@ -13,11 +13,12 @@ import re
 
 IMAGE = """
 images?|image's|charts?|chart's|figures?|graphs?|graph's|pictures?|diagrams?|plots?|maps?|photo(?:s|graphs?)?
-visuals?|drawings?|illustrations?|cartoons?|screenshots?|x-?ray|图表|图片
+visuals?|drawings?|illustrations?|cartoons?|screenshots?|x-?ray|dashboards?|flow ?charts?|screens?
+receipts?|posters?|infographics?|floor ?plans?|scoreboards?|whiteboards?|billboards?|图表|图片
 """
 TEXT = """
 texts?|text's|textual|passages?|passage's|statements?|paragraphs?|descriptions?|snippets?|documents?
-articles?|written|captions?|文字|文本
+(?<=the )(?:report|note|e-?mail|memo|manual|summary)|articles?|written|captions?|文字|文本
 """
 REPORTING = """
 say|says|said|stat(?:e|es|ed|ing)|mention(?:s|ed|ing)?|claim(?:s|ed|ing)?|report(?:s|ed|ing)?|suggest(?:s|ed|ing)?
@@ -216,6 +217,7 @@ DOUBTS = r"""
 <cannot> (?:see|view|read|access|verif\w*|confirm\w*|find|locate|process|analy[sz]e|open|load|display|help|assist)
 <cannot> (?:check\w*|trust\w*|provide|interpret|make out|reading|use|used|extract)
 (?:not|no)(?: have| contain| provide| give| offer| include| see| find)*(?: any| \w+ly)* (?:enough|sufficient|adequate)
+too (?:blurr(?:y|ed)|small|dark|faint|dim|low|grainy|unclear)(?: \w+){0,3}? to (?:be )?(?:read|seen?|make out|tell)
 insufficient\w*|unclear|ambiguous|unavailable|unreadable|illegible|sorry|none of the (?:sources|evidence)
 (?:does|do|did) not (?:\w+ly |itself )?(?:contain|provide|specify|include|mention|state|show|give|indicate|answer|say)
 (?:does|do|did) not (?:\w+ly |itself )?(?:list|depict|have|display|support|address|tell)
@@ -271,8 +273,14 @@ about|around|approximately|approx|roughly|nearly|almost|close to|some|circa|ca|j
 (?:slightly|a little|little) (?:over|under|above|below|more|less)(?: than)?|or so|nearest|more or less|over
 ungefähr|etwa|environ|约|大约
 """
+HARDLY = "not (?:always|really|at all|entirely|necessarily|quite)"
 YES = "yes|yeah|yep|true|correct|indeed|affirmative|ja|oui|sí"
-NO = "no|nope|false|incorrect|not true|not the case|not correct|untrue|negative|nein|non"
+NO = HARDLY + "|no|nope|false|incorrect|not true|not the case|not correct|untrue|negative|nein|non"
+# Changes in two words, each read as the word before its colon.
+CHANGES = """
+increases: (?:gets?|got|becomes?|became|grows?|grew) (?:larger|bigger|greater|higher)|(?:goes|go|went) up
+decreases: (?:gets?|got|becomes?|became|grows?|grew) (?:smaller|lower|less)|(?:goes|go|went) down
+"""
 EQUALITY = "equal(?:ly)?|the same|identical|tied|equals"
 # A number after one of these is a name, not a value.
 LABELLING = """
@@ -281,11 +289,14 @@ chapter|room|route|item|bar|number|class|model|test|age|ages|aged|top|day|month|
 """
 
 
+_PLACEHOLDER = re.compile(r"<[a-z]+>")
+
+
 def either(table: str) -> str:
     """Return the entries of a table as one alternation, with the placeholders filled in."""
     lines = "|".join(line for line in table.split("\n") if line)
     lines = lines.replace("<faulty>", _FAULTY)
-    if "<" in lines:
+    if _PLACEHOLDER.search(lines):
         sources = f"{either(IMAGE)}|{either(TEXT)}"
         lines = lines.replace("<cannot>", f"(?:{either(_CANNOT)}){_ADVERBS}").replace("(?:<source>", f"(?:{sources}")
         lines = lines.replace("<seems>", _SEEMS).replace("<holds>", _HOLDS).replace("<handled>", _HANDLED)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from judges.cmc_rules.clauses import fold
 from judges.cmc_rules.commitment import ECHOED, EXPLICIT, OTHER, STRESSED, CommitmentReader, Event
+from judges.cmc_rules.options import chosen_option, parse_options, resolve_letters
 from judges.cmc_rules.references import Reference, parse_question, same_reference
 from judges.cmc_rules.revision import EARLIER
 
@@ -22,7 +23,18 @@ _EXCERPT = 60
 
 def label_answer(answer: str, question: str, references: Mapping[str, Sequence[str]]) -> tuple[str, str]:
     """Return the label of an answer without its reasoning, and the rule that gave it. Every text has a label."""
-    sources = _sources(tuple(references.get("image", ())), tuple(references.get("text", ())))
+    options = parse_options(question)
+    image, text = (resolve_letters(references.get(name, ()), options) for name in ("image", "text"))
+    sources = _sources(image, text)
+    label, reason = _label_words(answer, question, sources)
+    option = chosen_option(answer, options) if label == "NEITHER" else ""
+    if not option:
+        return label, reason
+    return _label_words(option, question, sources)[0], f"gives the letter of an option: {option!r}"
+
+
+def _label_words(answer: str, question: str, sources: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    """Return the label of an answer by its words, without the letters of options, and the rule that gave it."""
     bare = [n for n, answers in sources.items() if len(answer) <= _LONGEST_BARE and same_reference((answer,), answers)]
     if len(bare) == 1:
         return _LABEL_OF[bare[0]], f"the answer is {_DESCRIPTION_OF[bare[0]]} and nothing else"

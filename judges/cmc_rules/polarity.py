@@ -14,6 +14,7 @@ _VERBAL = re.compile(r"\b(?:not|never|cannot|neither|nor)\b")
 _THERE = stem("there")
 _PRONOUNS = frozenset({"it", "they", "this", "that", "he", "she", _THERE})
 _ECHO = 0.4
+_RANKED = re.compile(r"\b(?:second|third|fourth|fifth|2nd|3rd|4th|5th)[ -](?:most|least|\w+est)\b")
 
 
 def implied_polarity(words: ClauseWords, question: ParsedQuestion) -> bool | None:
@@ -29,6 +30,8 @@ def implied_polarity(words: ClauseWords, question: ParsedQuestion) -> bool | Non
     shared = question.content & present
     echoes = bool(shared) and (first == _THERE or len(shared) / len(question.content) >= _ECHO)
     opposes = any(are_opposites(w, p) for w in compared - present for p in present - question.content)
+    # The second highest is not the highest.
+    opposes = opposes or bool(_RANKED.search(words.clause.masked) and not _RANKED.search(question.folded))
     if not (echoes or opposes or first in _PRONOUNS):
         return None
     if compared and _EQUAL.search(words.clause.masked):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
+from judges.cmc_rules.compounds import Kind, Quantity, join_parts
 from judges.cmc_rules.units import (
     CENTURIES,
     DECADES,
@@ -16,75 +16,62 @@ from judges.cmc_rules.units import (
     MAGNITUDES,
     NUMBER_WORDS,
     ORDINALS,
+    PER,
+    PERIODS,
     SCALES,
-    UNITS,
     canonical_unit,
+    convert_temperature,
+    unit_size,
 )
 
-Kind = Literal["number", "fraction", "ordinal", "decade"]
-
 _LONGEST_NUMBER = 64
+_TELLING_DIGITS = 100
+"""The least multiple of its last digit's unit for a number to have three significant digits."""
 
 _WORD = "|".join(sorted((*NUMBER_WORDS, *SCALES, "dozen"), key=len, reverse=True))
 _SCALE = "|".join((*SCALES, "dozen"))
 _DENOMINATOR = "|".join(sorted(DENOMINATORS.keys() - {"half"}))
+_FACTOR = r"(?:(?:square|cubic|sq\.?|cu\.?)[ ])?[a-zµω]+(?:\^?-?[0-9](?![0-9])|[ ](?:squared|cubed)(?![a-z]))?"
+_RATE = (
+    rf"(?:[/·*]{_FACTOR}|[ ]/[ ](?:{'|'.join(PER)})|[ ]per[ ](?:(?:square|cubic)[ ])?(?:{'|'.join(PER)})s?)(?![a-z])"
+)
+_CODES = {"usd": "$", "us$": "$", "eur": "€", "gbp": "£", "jpy": "¥", "inr": "₹", "rs.": "₹", "rs": "₹"}
 _NUMBER = rf"""
-    (?P<numerator>[0-9]{{1,3}})[ ]?/[ ]?(?P<denominator>[0-9]{{1,3}})(?![0-9]|[.,/][0-9])
-  | (?P<digits>[0-9]{{1,3}}(?:[ ][0-9]{{3}})+(?![0-9.,]|,?[0-9])|[0-9]+(?:[.,'][0-9]+)*|\.[0-9]+)
+    10(?:\^|\*\*)\(?(?P<ten>[-+]?[0-9]{{1,2}})\)?(?![0-9]|\.[0-9])
+  |    (?P<numerator>[0-9]{{1,3}})[ ]?/[ ]?(?P<denominator>[0-9]{{1,3}})(?![0-9]|[.,/][0-9])
+  | (?P<digits>[0-9]{{1,3}}(?:[ ][0-9]{{3}})+(?:\.[0-9]{{1,2}})?(?![0-9,]|\.[0-9])|[0-9]+(?:[.,'][0-9]+)*|\.[0-9]+)
     (?:[ ]?(?:[x×*·][ ]?10(?:\^|\*\*)\(?(?P<power>[-+]?[0-9]{{1,3}})\)?|e(?P<exponent>[-+]?[0-9]{{1,3}})(?![a-z0-9])))?
     (?P<suffix>st|nd|rd|th|'?s(?![a-z0-9/]))?
-  | (?:(?:an?|one|(?P<count>two|three|four|five|seven|nine|[0-9]))[ ](?P<part>half|{_DENOMINATOR})|half)s?(?![a-z0-9])
+  | (?:(?:an?|one|(?P<count>two|three|four|five|seven|nine|[0-9]))[ ](?P<part>half|{_DENOMINATOR})|half)s?
+    (?:[ ](?:of[ ])?an?(?=[ ](?:{"|".join(PER)})(?![a-z])))?(?![a-z0-9])
+  | (?P<single>an?)(?=[ ](?:{"|".join(PER)})[ ]and[ ]a[ ](?:half|quarter)(?![a-z]))
   | (?:(?P<century>{"|".join(CENTURIES)})[ -])?(?P<decade>{"|".join(DECADES)})(?![a-z0-9])
+  | (?P<ordinal>{"|".join(sorted(ORDINALS, key=len, reverse=True))})(?![a-z0-9])
   | (?P<above>one|two|three|four)[ ](?:in|out[ ]of)[ ](?:every[ ])?(?P<below>{"|".join(NUMBER_WORDS)})(?![a-z0-9])
   | (?P<words>(?:an?[ ](?={_SCALE}))?(?:{_WORD})(?:(?:[ -]|(?<=hundred)[ ]and[ ]|(?<=thousand)[ ]and[ ])(?:{_WORD}))*+)
     (?![a-z0-9])
-  | (?P<ordinal>{"|".join(ORDINALS)})(?![a-z0-9])
 """
 _QUANTITY = re.compile(
     rf"""
     (?<![a-z0-9_.,^\\])
     (?P<sign>(?<![\w)%\]])[-+]|(?:minus|negative)[ ])?
-    (?:(?:us|a|c)?(?P<currency>[$€£¥₹])[ ]?)?
+    (?:(?:us|a|c)?(?P<currency>[$€£¥₹])[ ]?|(?P<code>usd|eur|gbp|jpy|inr|rs\.?)[ ](?=[0-9]))?
     (?:{_NUMBER})
     (?:(?P<tight>{"|".join(MAGNITUDE_SUFFIXES)})(?![a-z0-9/²³^])
       |(?:[ -]|[ ]an?[ ])?(?P<magnitude>{"|".join(MAGNITUDES)})(?:s|en|es)?(?![a-z0-9]))?
     (?:[ -]?(?:us[ ]|of[ ]a[ ]|degrees?[ ]|(?P<per>per[ ])(?=cent\b))?
-       (?P<unit>%|°[cf]?|[€£$¥₹]|[a-zµω]+(?:/[a-zµ]+)?(?:\^?-?[0-9](?![0-9]))?)(?![a-z0-9]))?
+       (?P<unit>%|°[ ]?[cf](?![a-z])|°|[€£$¥₹]|[a-z]*watt[ -]hours?|{_FACTOR}(?:{_RATE}){{0,3}})(?![a-z0-9]))?
     """,
     re.VERBOSE,
 )
+_RATE_AFTER = re.compile(rf"\s?(?:per|/|an?|each|every)\s?({'|'.join(PERIODS)})(?![a-z])")
 _MAGNITUDE_IN_QUESTION = re.compile(rf"(?<![a-z])({'|'.join(SCALES)}|lakh|crore)s?(?![a-z])")
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A number in a text. ``value`` excludes its magnitude; ``step`` is one unit of its last significant digit."""
-
-    start: int
-    end: int
-    value: float
-    step: float
-    magnitude: float = 1.0
-    unit: str = ""
-    kind: Kind = "number"
-    alternative: float | None = None
-    """The value of the digits with a point for thousands, if that is another number: ``1.200``."""
-    spelled: bool = False
-
-    @property
-    def dimension(self) -> str | None:
-        entry = UNITS.get(self.unit)
-        return entry[0] if entry else None
-
-    @property
-    def looks_like_a_year(self) -> bool:
-        plain = self.kind == "number" and self.magnitude == 1.0 and not self.spelled and self.dimension is None
-        return plain and self.value.is_integer() and 1000 <= self.value <= 2100 and self.step >= 1.0
 
 
 def find_quantities(text: str) -> tuple[Quantity, ...]:
     """Return the quantities of a folded text, in order; time is linear in its length."""
-    return tuple(q for q in map(_quantity, _QUANTITY.finditer(text)) if q is not None)
+    quantities = (q for q in map(_quantity, _QUANTITY.finditer(text)) if q is not None)
+    return join_parts(text, [_with_period(q, text) for q in quantities])
 
 
 def question_magnitude(question: str) -> float | None:
@@ -99,16 +86,23 @@ def question_magnitude(question: str) -> float | None:
 def _quantity(match: re.Match[str]) -> Quantity | None:
     groups = match.groupdict()
     start, end = match.span()
-    unit = "percent" if groups["per"] else canonical_unit(groups["unit"] or "")
-    if unit not in UNITS and groups["unit"]:
+    unit, length = ("percent", None) if groups["per"] else _known_unit(groups["unit"] or "")
+    if length == 0 and groups["unit"]:
         end = start + len(match.string[start : match.start("unit")].rstrip(" -"))
-    unit = groups["currency"] or unit
+    elif length:
+        end = match.start("unit") + length
+    unit = groups["currency"] or _CODES.get(groups["code"] or "", unit)
     magnitude = MAGNITUDES.get(groups["magnitude"] or "", 1.0)
     if groups["tight"] == "m" and not groups["currency"]:
         unit = "m"
     elif groups["tight"]:
         magnitude = MAGNITUDE_SUFFIXES[groups["tight"]]
     sign = -1.0 if groups["sign"] and groups["sign"] != "+" else 1.0
+    if groups["ten"]:
+        value = 10.0 ** int(groups["ten"])
+        return Quantity(start, end, sign * value, value, magnitude, unit)
+    if groups["single"]:
+        return Quantity(start, end, 1.0, 1.0, magnitude, unit, spelled=True)
     if groups["digits"]:
         return _parse_digits(groups, (start, end), sign, magnitude, unit)
     if groups["decade"]:
@@ -125,6 +119,21 @@ def _quantity(match: re.Match[str]) -> Quantity | None:
     return (
         Quantity(start, end, sign * above / below, 0.0, magnitude, unit, "fraction", None, spelled) if below else None
     )
+
+
+def _with_period(quantity: Quantity, text: str) -> Quantity:
+    rate = _RATE_AFTER.match(text, quantity.end)
+    return replace(quantity, period=rate[1]) if rate and quantity.dimension != "time" else quantity
+
+
+def _known_unit(written: str) -> tuple[str, int]:
+    """Return the unit and the number of its characters, 0 if it is unknown: "liters per person" gives "liter" and 6."""
+    first = re.split(r"[ /·*]", written, maxsplit=1)[0]
+    for text in (written, first):
+        unit = canonical_unit(text.replace("° ", "°").replace("watt-hour", "watthour").replace("watt hour", "watthour"))
+        if unit_size(unit) is not None:
+            return unit, len(text)
+    return canonical_unit(first), 0
 
 
 def _fraction(groups: Mapping[str, str | None]) -> tuple[float, float]:
@@ -226,6 +235,7 @@ def match_grade(
         return (
             2 if quantity.magnitude == 1.0 and quantity.dimension is None and quantity.value == reference.value else 0
         )
+    reference, quantity = _in_one_unit(reference, quantity)
     if reference.dimension and quantity.dimension and reference.dimension != quantity.dimension:
         return 0
     return max(
@@ -245,6 +255,18 @@ def relative_distance(reference: Quantity, quantity: Quantity, *, magnitude: flo
     return min((abs(abs(a) - abs(b)) / abs(b) for a, b in pairs if b), default=math.inf)
 
 
+def _in_one_unit(reference: Quantity, quantity: Quantity) -> tuple[Quantity, Quantity]:
+    """Return the two with a temperature on the reference's scale, and with pounds as a mass beside a mass."""
+    if reference.dimension == quantity.dimension == "temperature":
+        value = convert_temperature(quantity.value, quantity.unit, reference.unit)
+        return reference, quantity if value is None else replace(quantity, value=value, unit=reference.unit)
+    if reference.unit == "pound" and quantity.dimension == "mass":
+        return replace(reference, unit="lb"), quantity
+    if quantity.unit == "pound" and reference.dimension == "mass":
+        return reference, replace(quantity, unit="lb")
+    return reference, quantity
+
+
 def _same_decade(decade: float, other: float) -> bool:
     return decade == other or (min(decade, other) < 100 and decade % 100 == other % 100)
 
@@ -257,16 +279,22 @@ def _readings(quantity: Quantity, magnitude: float | None, other: Quantity) -> l
     factor, share = 1.0, False
     plain = other.dimension is None and other.magnitude == 1.0
     if quantity.dimension and quantity.dimension == other.dimension:
-        factor = UNITS[quantity.unit][1]
+        factor = (unit_size(quantity.unit) or ("", 1.0))[1]
     elif quantity.dimension == "percent":
         share = plain and 0.01 < abs(other.value) < 1
         factor = 0.01 if other.kind == "fraction" else 1.0
+    if quantity.period and other.period:
+        factor /= PERIODS[quantity.period]
     scale = quantity.magnitude * factor
     readings = [
         (value * scale, quantity.step * scale) for value in (quantity.value, quantity.alternative) if value is not None
     ]
     if quantity.magnitude != 1.0 and plain and magnitude in (None, quantity.magnitude):
         readings.append((quantity.value * factor, quantity.step * factor))
+    digits = abs(quantity.value) / quantity.step if quantity.step else 0.0
+    if plain and not magnitude and quantity.magnitude >= 1e6 and abs(other.value) >= 1e3 and digits >= _TELLING_DIGITS:
+        # A chart in millions states 20,500 for "20.5 billion".
+        readings.append((quantity.value * factor * 1e3, quantity.step * factor * 1e3))
     if share:
         readings.append((quantity.value / 100, quantity.step / 100))
     if quantity.magnitude == 1.0 and magnitude:
@@ -281,6 +309,11 @@ def _grade(reference: tuple[float, float], values: tuple[float, float], approxim
     distance = abs(a - b) * (1 + 1e-9)
     relative = distance / abs(a) if a else math.inf
     if approximate and distance < b_step and relative <= 0.1:
+        return 1
+    if approximate and relative <= 0.01 and distance <= b_step * (1 + 1e-8) and abs(b) >= _TELLING_DIGITS * b_step:
+        return 1
+    # A decimal that the value rounds to is its rounding, unless a single digit is left of it.
+    if b_step < 1.0 and a_step < b_step <= abs(b) / 10 * (1 + 1e-9) and distance <= b_step / 2 * (1 + 1e-9):
         return 1
     fewer_digits = not (a_step and b_step) or distance < max(a_step, b_step)
     return 1 if fewer_digits and relative <= 0.01 else 0

@@ -6,16 +6,23 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from benchmarks.text.answer_equality import coarse_type, same_value
 from judges.cmc_rules.clauses import Clause, fold
-from judges.cmc_rules.cues import APPROXIMATE, NO, YES, compiled
+from judges.cmc_rules.compounds import Quantity
+from judges.cmc_rules.cues import APPROXIMATE, HARDLY, NO, YES, compiled
 from judges.cmc_rules.formulas import find_formula, parse_formula
-from judges.cmc_rules.quantities import Quantity, find_quantities, match_grade, question_magnitude, relative_distance
+from judges.cmc_rules.moments import parse_moment
+from judges.cmc_rules.quantities import find_quantities, match_grade, question_magnitude, relative_distance
+from judges.cmc_rules.telephone import telephone_pattern
 from judges.cmc_rules.words import (
     ARTICLES,
     KINDS,
+    NUMERALS,
     STOP_STEMS,
+    SUBSTANCES,
+    TITLES,
     Token,
     are_opposites,
     content_stems,
@@ -28,7 +35,7 @@ from judges.cmc_rules.words import (
 )
 
 _YES_NO = {"yes": True, "true": True, "correct": True, "no": False, "false": False, "incorrect": False}
-_YES, _NO = compiled(YES), compiled(NO)
+_YES, _NO, _HARDLY = compiled(YES), compiled(NO), compiled(HARDLY)
 _APPROXIMATE = re.compile(compiled(APPROXIMATE).pattern + "|[~≈]")
 _PERCENT_QUESTION = re.compile(r"percent|per cent|%|\b(?:share|proportion|fraction)\b")
 _COUNT_QUESTION = re.compile(r"\bhow many (?!percent|per cent|%)")
@@ -38,8 +45,11 @@ _PERSON_QUESTION = re.compile(
 )
 _ARITHMETIC = re.compile(r"[0-9=+*/^√(]")
 _NO_UNIT = re.compile(r"(?:\s?[a-z]{1,3})?,\s*[a-z]|\s+(?:is|are|was|were|of the)\b|/|.*(?:[θπ]|\b(?:sin|cos|tan)\b)")
+_SECOND_NUMBER = re.compile(r"[,;]\s*[-+$€£]?\.?[0-9]")
 _UNIT_ALONE = re.compile(r"\s?[a-zµω°%/^0-9·-]{1,12}")
 _LIST = re.compile(r"\s*(?:,|;|/|&|\band\b|\n)\s*(?:and\s+)?")
+_LISTED = r"(?:[^\W\d][\w' .&-]{2,60}|[12][0-9]{3})"
+_BRACKETED = re.compile(rf"^\[({_LISTED}(?:, ?{_LISTED}){{1,9}})\]$")
 _UNORDERED = re.compile(r"\b(?:and|or)\b|&")
 _DECLINE = re.compile(r"decreas|declin|drop|fell|fall|down|loss|lower|reduc|below|shr[aiu]nk|negative|minus")
 _ANSWERED_BY = re.compile(
@@ -51,8 +61,10 @@ _BEFORE_ANSWER = {
 }
 _IMAGE_TAG = re.compile(r"<image ?[0-9]+>")
 _DENYING = frozenset({"not", "no", "cannot", "never", "neither", "nor", "without", "none"})
+_CHANGES = frozenset(map(stem, ("increase", "decrease")))
+_SITE = re.compile(r"(?:www\.)?[\w-]{4,40}\.(?:com|org|net|io)")
 _SHORT_LIST_PART = 4
-_LONGEST_NAME = 3
+_LONGEST_NAME, _LONG_WORD = 3, 7
 _LONGER = stem("longer")
 _FILLING = frozenset(
     map(stem, ("think", "believe", "one", "kind", "type", "sort", "thing", "likely", "clearly", "answer"))
@@ -123,14 +135,17 @@ class Reference:
     def __init__(self, answer: str, question: ParsedQuestion) -> None:
         self.question = question
         self.named = [w[:1].isupper() for w in answer.split()]
-        self.folded = fold(answer).strip(" \n\"'").rstrip(" .,;:!?\"'")
+        self.folded = _BRACKETED.sub(r"\1", fold(answer).strip(" \n\"'").rstrip(" .,;:!?\"'"))
         all_tokens = tokenize(self.folded)
         self.tokens = tuple(t for t in all_tokens if t.stem not in ARTICLES) or all_tokens
         self.content = content_stems(self.tokens)
         self.polarity = _YES_NO.get(self.folded)
         self.is_year = coarse_type(answer) == "year"
-        self.quantity = self._whole_quantity()
-        self.formula = parse_formula(self.folded) if self.quantity is None else ""
+        self.moment = parse_moment(self.folded, question.folded)
+        self.telephone = None if self.moment else telephone_pattern(self.folded)
+        self.quantity = None if self.moment or self.telephone else self._whole_quantity()
+        named = self.quantity is None and self.moment is None and self.telephone is None
+        self.formula = parse_formula(self.folded) if named else ""
         self.parts = self._parts()
         self.spellings = self._spellings()
 
@@ -143,7 +158,7 @@ class Reference:
             return None
         quantity, rest = numbers[0], text[numbers[0].end :]
         arithmetic = _ARITHMETIC.search(rest) and quantity.dimension is None and not _UNIT_ALONE.fullmatch(rest)
-        if arithmetic or len(rest.split()) > 3 or _NO_UNIT.match(rest):
+        if arithmetic or _SECOND_NUMBER.search(rest) or len(rest.split()) > 3 or _NO_UNIT.match(rest):
             return None
         if quantity.unit == "a":
             return replace(quantity, unit="amp")
@@ -151,20 +166,29 @@ class Reference:
         return replace(quantity, unit="%") if bare and self.question.in_percent else quantity
 
     def _parts(self) -> tuple[Reference, ...]:
-        if self.quantity or self.formula:
+        if self.quantity or self.formula or self.moment or self.telephone:
             return ()
         parts = [p for p in _LIST.split(self.folded.strip("[]()")) if p.strip()]
         short = len(parts) > 1 and all(len(p.split()) <= _SHORT_LIST_PART for p in parts)
         return tuple(Reference(p, self.question) for p in parts) if short else ()
 
     def _spellings(self) -> list[list[str]]:
-        """Return the words of the answer; for a name, also with its first words or all as initials ("DR Congo")."""
+        """Return the words of the answer, also with another notation of its number ("type two" for "Type 2").
+
+        For a name, also without its title, and with its first words or all as initials ("DR Congo").
+        """
         words = [t.stem for t in self.tokens]
         main = [w for w in words if w not in STOP_STEMS]
         spellings = [words] if words else []
         if any(self.named) and 2 <= len(main) <= 5 and not any(map(is_symbol, main)):
             short = (["".join(w[0] for w in main[:k]), *main[k:]] for k in range(2, len(main) + 1))
             spellings += [s for s in short if s[0] not in STOP_STEMS]
+            spellings += [words[:-1]] if _SITE.fullmatch(self.folded) else []
+            spellings += [untitled] if 2 <= len(untitled := [w for w in words if w not in TITLES]) < len(words) else []
+        numbered = [i for i, w in enumerate(words) if w in NUMERALS] if len(words) > 1 else []
+        if len(numbered) == 1:
+            (at,) = numbered
+            spellings += [[*words[:at], w, *words[at + 1 :]] for w in NUMERALS[words[at]] if w != words[at]]
         return spellings
 
     @property
@@ -188,9 +212,13 @@ class Reference:
                 for q, grade in grades
                 if grade and not self._repeats_question(q, words)
             ]
+        if self.telephone:
+            return [Mention(*m.span()) for m in self.telephone.finditer(words.clause.text)]
         if self.formula:
             return [Mention(*span, False) for span in find_formula(self.formula, words.clause.text)]
-        return self._name_mentions(words) or self._list_mentions(words)
+        return [m for m in self._name_mentions(words) if not self._repeats_change(m, words)] or self._list_mentions(
+            words
+        )
 
     def agrees(self, quantity: Quantity, words: ClauseWords) -> int:
         """Return 2 if a quantity of the answer has this value, 1 if it is a rounding of it, otherwise 0."""
@@ -219,6 +247,16 @@ class Reference:
         ]
         neighbours = {side for q in repeats for side in _neighbours(self.question.tokens, q)}
         return bool(neighbours & _neighbours(words.tokens, quantity)) if repeats else False
+
+    def _repeats_change(self, mention: Mention, words: ClauseWords) -> bool:
+        """Return whether "the pressure rises" only repeats a change that the question names of the same subject."""
+        if len(self.tokens) != 1 or self.tokens[0].stem not in _CHANGES:
+            return False
+        subjects = [
+            a.stem for a, b in pairwise(self.question.tokens) if b.stem in _CHANGES and a.stem not in STOP_STEMS
+        ]
+        subject = next((t.stem for t in reversed(words.tokens) if t.end <= mention.start), "")
+        return subject in subjects
 
     def _name_mentions(self, words: ClauseWords) -> list[Mention]:
         return [m for spelling in self.spellings for m in _find_runs(spelling, words.tokens)]
@@ -261,8 +299,8 @@ class Reference:
 
     @property
     def symbolic(self) -> bool:
-        """True if the answer is a symbol or a number, not words."""
-        return bool(self.formula) or all(is_symbol(t.stem) for t in self.tokens)
+        """True if the answer is a symbol, a number or a substance's formula, not words."""
+        return bool(self.formula) or self.folded in SUBSTANCES or all(is_symbol(t.stem) for t in self.tokens)
 
     def _is_denied(self, answer_tokens: Sequence[Token]) -> bool:
         """Return whether the tokens hold another number, letter or name of a kind than this answer, or differ in negation."""
@@ -306,8 +344,12 @@ class Reference:
 
     def _misspelt(self, present: Sequence[Token]) -> list[Mention]:
         size = len(self.tokens)
-        if size != len(self.named) or not all(self.named):
+        if size != len(self.named):
             return []
+        if not all(self.named):
+            return [
+                Mention(t.start, t.end, False) for t in present if size == 1 and _has_letter_slip(self.tokens[0], t)
+            ]
         for i in range(len(present) - size + 1):
             pairs = zip(self.tokens, present[i : i + size], strict=True)
             off = [(expected.stem, actual.stem) for expected, actual in pairs if expected.stem != actual.stem]
@@ -373,6 +415,14 @@ def _neighbours(words: Sequence[Token], quantity: Quantity) -> set[str]:
     return {side for side in (*before, *after) if side.strip("<>") not in ("is", "be", "of")}
 
 
+def _has_letter_slip(expected: Token, actual: Token) -> bool:
+    """Return whether a word has one letter more or less than a long one, and the same first letter ("atypical" has not)."""
+    word, other = expected.stem, actual.stem
+    if word[:1] != other[:1] or len(word) == len(other) or min(len(word), len(other)) < _LONG_WORD:
+        return False
+    return one_letter_off(word, other) and not is_derived(word, other)
+
+
 def _stands_as_answer(text: str, start: int, end: int) -> bool:
     """Return whether a yes or no is an answer and not a determiner ("no increase")."""
     before, after, word = text[:start].rstrip(), text[end:].lstrip(" "), text[start:end]
@@ -381,6 +431,8 @@ def _stands_as_answer(text: str, start: int, end: int) -> bool:
     opened = not before or before[-1] in ",.;:!?(\"'-—*\n[=→" or last[0] in _BEFORE_ANSWER
     if word in ("correct", "incorrect", "true", "false", "negative", "indeed"):
         return (closed and opened) or last[0] in ("is", "that's", "statement")
+    if _HARDLY.fullmatch(word):
+        return opened
     if " " in word or word in ("untrue", "nope", "yeah", "yep"):
         return True
     return (closed and opened) or (closed and word in ("yes", "no")) or (opened and word == "yes")

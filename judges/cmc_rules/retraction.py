@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from judges.cmc_rules import cues
+from judges.cmc_rules.compounds import Quantity
 from judges.cmc_rules.cues import compiled
-from judges.cmc_rules.quantities import Quantity, find_quantities
+from judges.cmc_rules.quantities import find_quantities
 from judges.cmc_rules.references import ClauseWords
 
 _NEAR, _NEARER = 120, 60
@@ -33,8 +34,11 @@ _AND_AFTER = re.compile(r"\s*(?:%|\w+)?\s*and\s+[$€£]?[0-9]")
 _AND_BEFORE = re.compile(r"\bbetween\s+[$€£]?[0-9][^,;]{0,20} and\s*$")
 
 
-def is_retracted(words: ClauseWords, start: int, end: int, *, numeric: bool) -> bool:
-    """Return whether the context of the mention from ``start`` to ``end`` prevents it from being a commitment."""
+def is_retracted(words: ClauseWords, start: int, end: int, *, numeric: bool, spanned: bool = False) -> bool:
+    """Return whether the context of the mention from ``start`` to ``end`` prevents it from being a commitment.
+
+    With ``spanned``, the end of a range counts.
+    """
     text = words.clause.masked
     before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
     near_text = before[-_NEARER:]
@@ -45,7 +49,7 @@ def is_retracted(words: ClauseWords, start: int, end: int, *, numeric: bool) -> 
             return True
         return _BEATEN.search(near_text) is not None or _LESSER.match(after) is not None
     quantity = next((q for q in words.quantities if q.start == start), None)
-    return _operand(quantity, before, after) or _in_range(quantity, before, after)
+    return not spanned and (_operand(quantity, before, after) or _in_range(quantity, before, after))
 
 
 def _after_last(pattern: re.Pattern[str], text: str) -> str | None:

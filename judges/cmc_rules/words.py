@@ -18,6 +18,7 @@ per between during
 _SYNONYMS = """
 united states: usa us america
 united kingdom: uk britain
+czech republic: czechia
 united arab emirates: uae
 european union: eu
 netherlands: holland
@@ -42,7 +43,75 @@ wednesday: wed
 thursday: thu
 friday: fri
 car: automobile
+bicycle: bike
+film: movie
+television: tv
+telephone: phone
+airplane: aeroplane plane
+couch: sofa
+lorry: truck
+mount: mt
+saint: st
+approximately: approx
 versus: vs
+"""
+# Plurals that no ending shows: each word is read as the one before its colon.
+_PLURALS = """
+bacterium: bacteria
+mitochondrion: mitochondria
+phenomenon: phenomena
+criterion: criteria
+nucleus: nuclei
+fungus: fungi
+stimulus: stimuli
+radius: radii
+larva: larvae
+vertebra: vertebrae
+vertex: vertices
+index: indices
+matrix: matrices
+hypothesis: hypotheses
+analysis: analyses
+man: men
+woman: women
+child: children
+foot: feet
+tooth: teeth
+mouse: mice
+goose: geese
+leaf: leaves
+wolf: wolves
+knife: knives
+"""
+# Substances by formula.
+_SUBSTANCES = """
+oxygen: o2
+ozone: o3
+hydrogen: h2
+nitrogen: n2
+water: h2o
+carbon dioxide: co2
+methane: ch4
+ammonia: nh3
+glucose: c6h12o6
+sodium chloride: nacl
+hydrogen chloride: hcl
+sulfuric acid: h2so4
+"""
+# Titles and legal forms that a name may have or lack.
+_TITLES = "mr mrs ms dr prof professor sir inc ltd llc corp corporation gmbh plc"
+# Numbers as digits, words and numerals within a name: "Type 2", "type two", "Type II".
+_NUMERALS = """
+1 one letter_i
+2 two ii
+3 three iii
+4 four iv
+5 five
+6 six vi
+7 seven vii
+8 eight viii
+9 nine ix
+10 ten
 """
 # Opposites: the first word of a line denies the others.
 _OPPOSITES = """
@@ -127,7 +196,13 @@ def _read_table(table: str) -> Mapping[str, list[str]]:
     return {head: rest.split() for head, _, rest in lines}
 
 
-_READ_AS = {word: head for head, words in _read_table(_SYNONYMS).items() for word in words}
+_READ_AS = {
+    word: head
+    for table in (_SYNONYMS, _PLURALS, _SUBSTANCES)
+    for head, words in _read_table(table).items()
+    for word in words
+}
+SUBSTANCES = frozenset(formula for formulas in _read_table(_SUBSTANCES).values() for formula in formulas)
 _RULES = [
     (ending, "" if becomes == "-" else becomes, int(least))
     for ending, becomes, least in (rule.split() for rule in _ENDINGS.strip().replace("\n", ";").split(";"))
@@ -148,6 +223,9 @@ def stem(word: str) -> str:
 
 STOP_STEMS = frozenset(_STOP_WORDS.split()) | {stem(w) for w in _STOP_WORDS.split()}
 ARTICLES = frozenset({"the", "a", "an"})
+TITLES = frozenset(map(stem, _TITLES.split()))
+_NUMBERS = [[stem(w).replace("_", " ") for w in line.split()] for line in _NUMERALS.strip().split("\n")]
+NUMERALS = {notation: notations for notations in _NUMBERS for notation in notations}
 KINDS = [frozenset(stem(w) for w in line.split()) for line in _KINDS.strip().split("\n")]
 
 _OPPOSITE: dict[str, set[str]] = {}

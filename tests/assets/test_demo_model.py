@@ -22,6 +22,7 @@ from benchmarks.vocabulary import Instance, Message
 from mlx_backends.core.prompts.chat_prompt import Prompter
 from mlx_backends.mlx.load import load
 from tests.support.demo import BF16, DEMO, ENOUGH, FOUR_BIT, HeldOutSet, image, moved, with_image
+from tests.support.sampled import some_fast
 
 
 @pytest.fixture(
@@ -37,7 +38,7 @@ def model(request: pytest.FixtureRequest) -> Path:
 @pytest.mark.parametrize(
     ("condition", "label", "least"),
     [
-        ("image-only", "IMAGE", 0.8),
+        pytest.param("image-only", "IMAGE", 0.8, marks=pytest.mark.slow),
         pytest.param("text-only", "TEXT", 0.95, marks=pytest.mark.slow),
         ("aligned", "BOTH", 0.9),
     ],
@@ -117,7 +118,7 @@ def about(logos: HeldOutSet, condition: str, kind: str, count: int = 8) -> list[
     return instances[:: len(instances) // count][:count]
 
 
-@pytest.mark.parametrize("kind", ["LT", "LC", "LO"])
+@pytest.mark.parametrize("kind", some_fast(["LT", "LC", "LO"], 1))
 def test_model_knows_its_brands(logos: HeldOutSet, kind: str) -> None:
     backend = logos.load(FOUR_BIT)
     for instance in about(logos, "original-open", kind):

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from benchmarks.vocabulary import Media, Text
 from benchmarks.vqa.score import gqa_equal, normalise_answer, strip_punctuation, vqa_accuracy, vqa_label
 from benchmarks.vqa.sources import GQA_QUESTIONS, OKVQA_ANNOTATIONS, OKVQA_QUESTIONS
 from tests.support.command import Rashomon
-from tests.support.data.small import bomb, write_picture
+from tests.support.data.small import bomb, picture, write_picture
 
 
 def small_okvqa(folder: Path, images: int = 3) -> Path:
@@ -108,6 +110,25 @@ def test_answers_are_processed_as_in_the_published_evaluation(text: str, normal:
     assert normalise_answer(text) == normal
 
 
+@pytest.mark.parametrize(
+    ("answer", "people", "score"),
+    [
+        ("two", ["two"] * 4 + ["2"] * 2 + ["three"] * 4, 1.0),
+        ("2", ["two"] * 2 + ["three"] * 8, 0.6),
+        ("ocean", ["the ocean"] * 2 + ["ocean"] + ["sea"] * 7, 0.9),
+        ("The ocean.", ["ocean"] * 10, 1.0),
+        ("dont know", ["don't know"] * 10, 1.0),
+        ("t-shirt", ["t shirt"] + ["shirt"] * 9, 0.3),
+        ("black, white", ["black and white"] * 10, 0.0),
+        ("Yes.", ["Yes."] * 10, 1.0),
+        ("it is a dog", ["dog"] * 10, 0.0),
+    ],
+)
+def test_peoples_answers_are_processed_as_the_answer_is(answer: str, people: list[str], score: float) -> None:
+    """By hand, as in newer versions of VQA's evaluation and in lmms-eval; older ones left "two" and "the ocean" as they are."""
+    assert vqa_accuracy(answer, people) == pytest.approx(score)
+
+
 def test_gqa_takes_the_whole_answer() -> None:
     assert gqa_equal("Yes.", "yes")
     assert gqa_equal(" Left ", "left")
@@ -140,6 +161,77 @@ def test_published_layouts_become_instances(tmp_path: Path) -> None:
     assert gqa.manifest["types"] == {"other": 3, "verify": 3}
     assert {i.references["answer"] for i in get_benchmark("gqa").instances(gqa, "short")} >= {("yes",), ("thing 2",)}
     assert build("gqa", tmp_path / "gqa", tmp_path / "c").digest == gqa.digest
+
+
+def okvqa_copy(folder: Path) -> Path:
+    """Two files as in lmms-lab/OK-VQA: six questions about three images, without their ids."""
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    for part in range(2):
+        rows = [
+            {
+                "question_id": f"{number}{part}",
+                "image": {"bytes": picture(number, "JPEG"), "path": None},
+                "question": f"What is it, {number}, {part}?",
+                "answers": ["surfboard"] * 8 + ["board"] * 2,
+                "question_type": "one",
+                "answer_type": "other",
+            }
+            for number in range(1, 4)
+        ]
+        pq.write_table(pa.Table.from_pylist(rows), folder / f"data/val2014-0000{part}-of-00002.parquet")
+    return folder
+
+
+def gqa_copy(folder: Path) -> Path:
+    """Questions and images in files of their own, as in lmms-lab/GQA; the rows are those of :func:`small_gqa`."""
+    rows = json.loads((small_gqa(folder / "own") / GQA_QUESTIONS[0]).read_text())
+    questions = [{"types": {"structural": None}, **row, "id": key, "fullAnswer": "..."} for key, row in rows.items()]
+    images = [{"id": f"n{n}", "image": {"bytes": picture(n, "JPEG"), "path": f"n{n}.jpg"}} for n in range(3, 0, -1)]
+    for name, content in (("instructions", questions), ("images", images)):
+        file = folder / f"testdev_balanced_{name}" / "testdev-00000-of-00001.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(content), file)
+    return folder
+
+
+def test_the_hubs_copies_become_the_same_questions(tmp_path: Path) -> None:
+    okvqa = build("okvqa", okvqa_copy(tmp_path / "okvqa"), tmp_path / "a")
+    instances = list(get_benchmark("okvqa").instances(okvqa, "short"))
+    assert (len(instances), len({i.group for i in instances}), okvqa.manifest["media"]) == (6, 3, 3)
+    assert instances[0].references["answer"] == ("surfboard",) * 8 + ("board",) * 2
+    assert {i.strata["type"] for i in instances} == {"one"}
+    gqa = build("gqa", gqa_copy(tmp_path / "gqa"), tmp_path / "b")
+    own = build("gqa", tmp_path / "gqa/own", tmp_path / "c")
+    assert {row["id"]: row for row in gqa.rows()} == {row["id"]: row for row in own.rows()}
+
+
+def test_hostile_rows_of_the_hubs_copies_are_skipped_and_counted(tmp_path: Path) -> None:
+    good = {"question_id": "1", "question": "?", "answers": ["a b"] * 10, "image": picture(1)}
+    bad: list[dict[str, Any]] = [
+        {**good, "question": "x\x1b[2J"},
+        {**good, "answers": ["a b"] * 9},
+        {**good, "answers": None},
+        {**good, "image": bomb(60000, 60000)},
+        {**good, "image": b"<html>"},
+        {**good, "image": None},
+        good,
+    ]
+    rows = [{**row, "image": {"bytes": row["image"], "path": None}} for row in (good, *bad)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "val2014-00000-of-00001.parquet")
+    okvqa = build("okvqa", tmp_path, tmp_path / "a")
+    assert (okvqa.manifest["instances"], len(skipped(okvqa))) == (1, len(bad))
+
+    folder = gqa_copy(tmp_path / "gqa")
+    images = folder / "testdev_balanced_images/testdev-00000-of-00001.parquet"
+    pq.write_table(pq.read_table(images).slice(0, 2), images)
+    gqa = build("gqa", folder, tmp_path / "b")
+    assert (gqa.manifest["instances"], gqa.manifest["media"], len(skipped(gqa))) == (4, 2, 2)
+    images.write_bytes(b"PAR1")
+    with pytest.raises(SourceError):
+        build("gqa", folder, tmp_path / "c")
+    (tmp_path / "val2014-00000-of-00001.parquet").write_bytes(b"")
+    with pytest.raises(SourceError):
+        build("okvqa", tmp_path, tmp_path / "d")
 
 
 def test_hostile_entries_are_skipped_and_counted(tmp_path: Path) -> None:

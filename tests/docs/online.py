@@ -13,6 +13,7 @@ from app.fetch import recipes
 from app.fetch.remote_file import Digest, RemoteFile
 from benchmarks.cmc_bench.constants import SUBJECTS
 from tests.benchmarks.cmc_bench.test_hub import chartqa_parquet, mmmu_parquet
+from tests.benchmarks.test_vqa import gqa_copy, okvqa_copy
 from tests.support.data.small import picture
 from tests.support.demo import FOUR_BIT
 from tests.support.fake_hub import FakeHub, Repo
@@ -39,6 +40,8 @@ def online(data: Path, drafts: Path) -> Iterator[FakeHub]:
         hub.repos["HuggingFaceM4/ChartQA"] = Repo("dataset", _contents(drafts / "chartqa"), "gpl-3.0")
         hub.repos["MMMU/MMMU"] = Repo("dataset", _contents(drafts / "mmmu"))
         hub.repos["starjyf/MLLMKC-datasets"] = Repo("dataset", _contents(data / "MLLMKC"), "")
+        hub.repos["lmms-lab/OK-VQA"] = Repo("dataset", _contents(okvqa_copy(drafts / "okvqa")), "")
+        hub.repos["lmms-lab/GQA"] = Repo("dataset", _contents(gqa_copy(drafts / "gqa")), "mit")
         hub.repos |= {model: Repo("model", _contents(FOUR_BIT)) for model in MODELS}
         small = {
             file.name: file.read_bytes()

@@ -81,6 +81,7 @@ def test_rows_and_result_files_are_the_users_own(tmp_path: Path) -> None:
     assert [folder.name for folder in list_folders(rows)] == ["images"]
 
 
+@pytest.mark.slow
 def test_a_source_a_build_and_a_run_are_what_they_were(tmp_path: Path) -> None:
     rashomon, source = Rashomon(tmp_path), tmp_path / "sources"
     draw_sources(source)

@@ -8,6 +8,7 @@ what the finished answers cost. The peak of memory of ``show``, ``export`` and `
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import subprocess
@@ -74,11 +75,20 @@ def run(rashomon: Rashomon, folder: Path, *arguments: str | Path) -> list[tuple[
 
 
 def unfinish(folder: Path) -> None:
-    """Set the answers of the last example aside."""
+    """Set the answers of the last example aside, as a rerun does with those of a condition."""
     with RunStore.open(folder) as store, store._transaction():
         ((count,),) = store._rows("SELECT count(*) FROM instance")
-        store._db.execute("UPDATE instance SET done = 0 WHERE ordinal >= ?", (count - EXAMPLE,))
-        store._db.execute("UPDATE generation SET accepted = 0 WHERE instance >= ?", (count - EXAMPLE,))
+        last = [count - EXAMPLE]
+        answers = store._ids("SELECT id FROM generation WHERE accepted AND instance >= ?", last)
+        done = store._ids("SELECT ordinal FROM instance WHERE done AND ordinal >= ?", last)
+        for (digest,) in store._rows(
+            "SELECT v.digest FROM verdict v JOIN generation g ON g.id = v.generation "
+            "WHERE v.accepted AND g.accepted AND g.instance >= ?",
+            last,
+        ):
+            store._count("verdict", digest, -1)
+        store._change("generation", answers, accepted=0, counted=(True, False))
+        store._change("instance", done, done=0)
         store._recount()
 
 
@@ -115,6 +125,7 @@ def timed(arguments: list[str]) -> tuple[float, float, float]:
 def main(count: int) -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as scratch:
+        os.environ["XDG_STATE_HOME"] = f"{scratch}/state"  # the commands', so that their runs are this process's own
         rashomon = Rashomon(Path(scratch))
         times: dict[tuple[str, str], list[float]] = defaultdict(list)
         for name, instances in (("small", EXAMPLE), ("large", count)):

@@ -23,6 +23,7 @@ from app.tui.screens.base import RashomonScreen
 from app.tui.screens.label import LabelScreen
 from app.tui.widgets.dialogs import Dialog, LeaveDialog
 from benchmarks.errors import StoreError
+from tests.support.sampled import some_fast
 from tests.support.tui_burst import burst
 from tests.support.tui_computed import three_runs
 from tests.support.tui_stage import Stage, drive, screen_text, until
@@ -249,7 +250,7 @@ def prepared(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t
     return runs
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", some_fast(PLACES, 6))
 def test_no_burst_does_what_no_painted_dialog_asked(
     name: str, stage: Stage, prepared: tuple[Path, ...], seen: Seen
 ) -> None:

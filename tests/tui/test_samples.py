@@ -135,8 +135,8 @@ def test_going_from_one_mismatch_to_the_next_and_among_siblings(stage: Stage) ->
                 for place, record in enumerate(store.records())
                 if len({v.label for v in record.verdicts.values()}) > 1
                 or (
-                    record.outcome("match@2") == "labelled"
-                    and record.verdicts["match@2"].label not in store.meta("correct")[record.instance.condition]
+                    record.outcome("match@3") == "labelled"
+                    and record.verdicts["match@3"].label not in store.meta("correct")[record.instance.condition]
                 )
             ]
         assert wanted[0] == 0

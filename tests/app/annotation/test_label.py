@@ -98,7 +98,7 @@ def test_a_person_is_shown_neither_model_nor_condition_nor_label(
     out = capsys.readouterr().out
     assert "Question: " in out
     assert "Answer:" in out
-    for secret in ("uniform", "aligned", "image-correct", "text-correct", "both-wrong", "match@2", "image-only"):
+    for secret in ("uniform", "aligned", "image-correct", "text-correct", "both-wrong", "match@3", "image-only"):
         assert secret not in out
 
 
@@ -164,19 +164,19 @@ def by_the_judge(workspace: Workspace) -> Iterator[str]:
 
     by_id = {record.instance.id: record for record in records(workspace)}
     for number, item in enumerate(draw_sample(by_id.values(), 120, 0, stratify_by="type")):
-        label = by_id[item].verdicts["match@2"].label
+        label = by_id[item].verdicts["match@3"].label
         yield "NEITHER" if number % 7 == 0 else str(label)
 
 
 def test_every_table_says_how_the_judge_agrees_with_people_or_that_it_is_unknown(workspace: Workspace) -> None:
     folder = workspace.runs_folder / "r"
     before = tables_of([folder])
-    unknown = "How match@2 agrees with people or with an API judge is unknown for this run."
+    unknown = "How match@3 agrees with people or with an API judge is unknown for this run."
     assert all(unknown in item.notes for item in before)
     assert "corrected" not in {item.name for item in before}
     take(workspace, says(*by_the_judge(workspace)), n=120)
     after = tables_of([folder])
-    items = [note for note in table(after, "main").notes if note.startswith("match@2 agrees with human:ann@1 on ")]
+    items = [note for note in table(after, "main").notes if note.startswith("match@3 agrees with human:ann@1 on ")]
     assert len(items) == 1
     assert "of 120 answers, Cohen's kappa 0." in items[0]
     names = {item.name for item in after}
@@ -196,7 +196,7 @@ def test_a_panel_labels_where_its_members_agree(workspace: Workspace) -> None:
     labels = [sum(int(str(cells[i])) for cells in failures.values()) for i in range(1, 6)]
     assert labels[0] + labels[2] == 120
     assert 0 < labels[2] <= 18
-    assert "Labels by all(match@2, human:ann@1)." in table(result, "main").notes
+    assert "Labels by all(match@3, human:ann@1)." in table(result, "main").notes
     with pytest.raises(SpecError, match="use majority or all"):
         tables_of([folder], judge="any(match, human:ann)")
 
@@ -271,7 +271,7 @@ def corrected_n(workspace: Workspace) -> int:
 
 
 def test_hand_picked_labels_correct_no_figure(workspace: Workspace, tmp_path: Path) -> None:
-    chosen = [r.instance.id for r in records(workspace) if r.verdicts["match@2"].label == "NEITHER"]
+    chosen = [r.instance.id for r in records(workspace) if r.verdicts["match@3"].label == "NEITHER"]
     file = tmp_path / "picked.csv"
     file.write_text("id,label\n" + "".join(f"{item},IMAGE\n" for item in chosen))
     label(workspace, "r", LabelArguments(annotator="ann", n=None, seed=None, import_file=file, export_file=None))

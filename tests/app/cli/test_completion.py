@@ -35,6 +35,9 @@ SET_UP = {
 }
 
 
+SETUPS = ["clash", "cmc-bench", "contra4", "crosscheck-bench", "mmkc-bench", "pope"]
+
+
 class Shell:
     """An interactive shell on a terminal. `rashomon` says with what it was called, unless it is asked what fits."""
 
@@ -99,6 +102,9 @@ def rashomon(tmp_path: Path) -> Rashomon:
     for name in ("clash-tiny-12", "cmc-bench-tiny-3", "$(touch gone)", "a b"):
         (result.workspace / "runs" / name).mkdir(parents=True)
     (tmp_path / "cache/huggingface/hub/models--org--tiny-4bit").mkdir(parents=True)
+    for name in ("pilot.toml", "paper.toml", "$(touch gone).toml"):
+        (tmp_path / name).touch()
+    (tmp_path / "papers").mkdir()
     return result
 
 
@@ -111,6 +117,8 @@ def test_tab_completes_in_a_real_shell(name: str, rashomon: Rashomon) -> None:
         assert shell.completed("rashomon show cla") == "<show><clash-tiny-12>"
         assert shell.completed("rashomon --batch --model policy:always-im") == "<--batch><--model><policy:always-image>"
         assert shell.completed("rashomon --batch --model org/t") == "<--batch><--model><org/tiny-4bit>"
+        assert shell.completed("rashomon --batch paper:cm") == "<--batch><paper:cmc-bench>"
+        assert shell.completed("rashomon batch pilot.t") == "<batch><pilot.toml>"
         assert shell.completed("rashomon data get cros") == "<data><get><crosscheck-bench>"
     finally:
         shell.close()
@@ -124,6 +132,7 @@ def asked(
     """Return bash's completions of a line."""
     for name in ("RASHOMON_WORKSPACE", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, rashomon.environment[name])
+    monkeypatch.chdir(rashomon.home)
     for name in ("HF_HOME", "HF_HUB_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(completion.VARIABLE, "bash_complete")
@@ -147,6 +156,16 @@ def asked(
         ("rashomon --batch --model=policy:al", ["always-image"]),
         ("rashomon batch --benchmark cl", ["clash"]),
         ("rashomon batch --benchmark cmc-bench --conditions aligned,both", ["aligned,both-wrong"]),
+        ("rashomon --batch paper:", SETUPS),
+        ("rashomon batch paper:", SETUPS),
+        ("rashomon --batch paper:cl", ["clash"]),
+        ("rashomon --batch pa", [*(f"paper:{name}" for name in SETUPS), "paper.toml", "papers/"]),
+        ("rashomon --batch pi", []),
+        ("rashomon benchmarks po", ["pope"]),
+        ("rashomon review cm", ["cmc-bench"]),
+        ("rashomon parity cla", ["clash-tiny-12"]),
+        ("rashomon parity --benchmark gq", ["gqa"]),
+        ("rashomon parity --model policy:al", ["always-image"]),
         ("rashomon judge x --judge any", []),
         ("rashomon judge x --judge openai", ["openai:"]),
         ("rashomon judge x --judge mat", ["match"]),
@@ -169,7 +188,13 @@ def test_completing_imports_nothing_heavy(rashomon: Rashomon) -> None:
         "print('\\n' + json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     )
     asked = {**rashomon.environment, "PYTHONPATH": str(ROOT), "_RASHOMON_COMPLETE": "bash_complete"}
-    for line in ("rashomon --batch --model ", "rashomon judge x --judge ", "rashomon show "):
+    for line in (
+        "rashomon --batch --model ",
+        "rashomon --batch paper:",
+        "rashomon benchmarks ",
+        "rashomon judge x --judge ",
+        "rashomon show ",
+    ):
         done = subprocess.run(
             [sys.executable, "-c", code], env={**asked, "COMP_LINE": line}, capture_output=True, text=True, check=True
         )

@@ -42,7 +42,7 @@ def test_show_says_what_a_run_comes_to_before_its_main_table(own: Rashomon) -> N
     assert "Right with the image alone 0 of 12, with the text alone 12 of 12. It does not read the images" in result[1]
     assert result[3].rstrip() == "Main results"
     assert result[-1].startswith(
-        "More tables: by-type, labels, arbitration, failures, both-audit (--table NAME); --all "
+        "More tables: by-type, labels, gap, arbitration, failures, both-audit (--table NAME); --all "
     )
     assert len(result) < 25
     every = "\n".join(lines(own, "show", "always-text", "--all"))
@@ -92,7 +92,15 @@ def test_a_batch_over_own_rows_ends_without_the_papers_rows(own: Rashomon) -> No
 
 def test_json_and_exports_keep_what_they_had(own: Rashomon) -> None:
     tables = json.loads(own.run("show", "always-text", "--json").stdout)
-    assert [table["name"] for table in tables] == ["main", "by-type", "labels", "arbitration", "failures", "both-audit"]
+    assert [table["name"] for table in tables] == [
+        "main",
+        "by-type",
+        "labels",
+        "gap",
+        "arbitration",
+        "failures",
+        "both-audit",
+    ]
     assert tables[0]["title"] == "Main results (Table 3)"
     assert any(row["row"].endswith("(paper)") for row in tables[0]["rows"])
     own.run("export", "always-text", "--format", "md", "--out", "files")

@@ -15,6 +15,7 @@ import pytest
 from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.memory_estimate import required_memory, smallest_mac
 from tests.benchmarks.cmc_bench.test_hub import chartqa_parquet, mmmu_parquet
+from tests.benchmarks.test_vqa import gqa_copy, okvqa_copy
 from tests.support.command import ROOT, Rashomon
 from tests.support.data.clash import CLASH_DATA, TEST_FILE
 from tests.support.data.contra4 import COCO
@@ -179,6 +180,23 @@ def test_mmkc_bench_to_a_folder_of_ones_own(hub: FakeHub, rashomon: Rashomon, tm
     assert f"next: rashomon build mmkc-bench --source published='{folder}'" in stdout
     built = rashomon.run("build", "mmkc-bench", "--source", f"published={folder}").stdout
     assert "3 media" in built
+
+
+def test_okvqa_and_gqa_are_built_from_the_hubs_copies(hub: FakeHub, rashomon: Rashomon, tmp_path: Path) -> None:
+    """Of GQA's copy only the balanced test-dev part is fetched; the questions and images are ours."""
+    for name, repo, make, unwanted in (
+        ("okvqa", "lmms-lab/OK-VQA", okvqa_copy, "data/train-00000-of-00001.parquet"),
+        ("gqa", "lmms-lab/GQA", gqa_copy, "train_balanced_images/train-00000-of-00002.parquet"),
+    ):
+        files = {path: data for path, data in contents(make(tmp_path / name)).items() if path.endswith(".parquet")}
+        hub.repos[repo] = Repo("dataset", {**files, unwanted: b"x", "README.md": b"x"}, "mit")
+        plan = rashomon.run("data", "get", name, "--dry-run").stdout
+        assert "to fetch 2 files" in plan
+        assert "the Hub says mit" in plan
+        assert f"next: rashomon build {name}" in rashomon.run("data", "get", name, "--yes").stdout
+        folder = rashomon.workspace / "sources" / name
+        assert {path for path in contents(folder) if path.endswith(".parquet")} == set(files)
+        assert "6 instances, 3 media" in rashomon.run("build", name).stdout
 
 
 @pytest.mark.slow

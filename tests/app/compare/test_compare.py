@@ -339,7 +339,7 @@ def test_a_run_that_the_judge_has_not_labelled_is_named_with_what_to_type(worksp
         database.execute("DELETE FROM judged")
     comparison = compare(runs(workspace, "always-image", "random"))
     assert any(
-        "match@2 has not labelled policy:random" in warning and "judge random --judge match" in warning
+        "match@3 has not labelled policy:random" in warning and "judge random --judge match" in warning
         for warning in comparison.warnings
     )
     cells = row(named(comparison, "differences"), "policy:random / Img-Cor")
@@ -506,7 +506,7 @@ def test_a_row_of_the_papers_stands_beside_with_how_comparable_it_is(demo_runs: 
         "942 examples",
         "Prompt: ours paper",
         "gpt-5-mini",
-        "match@2",
+        "match@3",
     ):
         assert word in notes
     with pytest.raises(SpecError, match="did you mean 'Qwen3-VL-4B'"):

@@ -156,6 +156,15 @@ def test_a_difference_has_an_interval_where_the_paper_tells_its_n_or_its_deviati
     assert any("independent samples (Newcombe 1998)" in note for note in clash.notes)
 
 
+def test_a_printed_count_stands_beside_our_share(homes: dict[str, Path]) -> None:
+    rows = dict(beside(run_of("cmc-bench", homes), "Qwen3-VL-4B").rows)
+    paper, n = (rows["policy:always-image / labels / image-correct / TEXT / Qwen3-VL-4B"][i] for i in (1, 5))
+    assert isinstance(paper, Estimate)
+    assert (paper.value, n) == (350 / 942, 942)
+    gap = rows["policy:always-image / gap / Txt-Cor less Img-Cor / Qwen3-VL-4B"]
+    assert checked(gap) == -0.034
+
+
 def test_a_row_of_a_strategy_stands_beside_each_of_the_runs_strategies(homes: dict[str, Path]) -> None:
     folder = run_of("crosscheck-bench", {"": homes[""] / "strategies"}, "vanilla", "cot")
     names = [label for label, _ in beside(folder, "CoT Prompting").rows]

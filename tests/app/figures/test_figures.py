@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from app.figures.distribution import Panel, count_panels, sunburst
 from app.figures.drawing import Bar, Point, bars, flips, heat, scatter, stacked
 from app.figures.style import INKS, inches, ink, to_bytes
 from app.figures.tables import draw_quality_and_memory, draw_table
@@ -126,6 +127,41 @@ def test_a_heat_map_stars_the_best_of_each_column_and_hatches_what_is_unknown() 
     assert [bool(patch.get_hatch()) for patch in axes_of(figure).patches] == [False, True, False, False]
 
 
+@pytest.mark.parametrize("width", ["column", "page"])
+def test_bars_of_counts_are_as_long_as_their_segments(width: str) -> None:
+    rows = (("object / dog", (3, 1)), ("object / cat", (0, 2)), ("attribute / red", (5, 0)))
+    figure = draw_table(Table("words", "t", ("before", "after"), rows, chart="counts"), width=width)
+    assert figure is not None
+    panels: dict[str, Any] = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    assert list(panels) == ["object", "attribute"]
+    drawn = [round(bar.get_width()) for bar in panels["object"].patches if bar.get_facecolor()[3]]
+    assert drawn == [3, 1, 0, 2]
+    assert [text.get_text() for text in panels["object"].texts] == ["4", "2"]
+    assert [tick.get_text() for tick in panels["object"].get_yticklabels()] == ["dog", "cat"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["before", "after"]
+
+
+def test_one_segment_has_its_share_of_the_panel() -> None:
+    rows = (("object / animals", (3,)), ("object / other", (1,)))
+    figure = draw_table(Table("categories", "t", ("samples",), rows, chart="counts"), width="page")
+    assert texts(figure) == ["3 (75%)", "1 (25%)"]
+    assert figure is not None
+    assert not figure.legends
+
+
+def test_a_sunburst_has_a_ring_for_each_word_and_angles_by_count() -> None:
+    rows = (("what is the", (600,)), ("what color is", (200,)), ("how many", (199,)), ("name it", (1,)))
+    figure = draw_table(Table("questions", "t", ("questions",), rows, chart="sunburst"), width="page")
+    axes = axes_of(figure)
+    spans = sorted(round(wedge.theta2 - wedge.theta1, 2) for wedge in axes.patches)
+    assert spans == sorted([288.0, 216.0, 72.0, 216.0, 72.0, 71.64, 71.64, 0.36])
+    assert sorted(texts(figure)) == sorted(["what", "is", "the", "color", "is", "how", "many", "1,000"])
+    assert figure is not None
+    listed = figure.axes[1]
+    assert [tick.get_text() for tick in listed.get_yticklabels()][:2] == ["what is the", "what color is"]
+    assert listed.texts[0].get_text() == "600 (60%)"
+
+
 def test_flips_show_the_counts_from_row_to_column() -> None:
     figure = flips([[5, 2], [0, 7]], ["IMAGE", "TEXT"], before="bf16", after="4bit", title="Flips", width="column")
     axes = axes_of(figure)
@@ -167,6 +203,8 @@ def test_hostile_names_are_drawn_as_text_in_every_format(form: str, hostile: str
     drawn = [
         stacked([(hostile, [Bar(hostile, [0.5, None])])], [hostile, "b"], title=hostile, width="column"),
         scatter([Point(hostile, 1.0, Estimate(0.5, 0.4, 0.6))], x=hostile, y=hostile, title=hostile, width="page"),
+        count_panels([Panel(hostile, [(hostile, [3, 1])])], [hostile, "b"], title=hostile, width="page"),
+        sunburst({hostile: 3, "b": 1}, title=hostile, width="page"),
     ]
     for figure in drawn:
         whole = to_bytes(figure, form)

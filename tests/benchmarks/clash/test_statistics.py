@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.sources.released import parse_published_sample, read_raw_samples
-from benchmarks.clash.statistics import MOST_COMMON, first_words, statistics_files, term
+from benchmarks.clash.statistics import MOST_COMMON, first_words, statistics_files, statistics_tables, term
 
 PUBLISHED = Path(__file__).resolve().parents[4] / "shared/data/clash/official/synthetic_captions_test_filtered.json"
 
@@ -62,6 +62,22 @@ def test_hostile_text_is_counted_and_no_formula(text: str) -> None:
     for data in statistics_files([sample(text, "x", text, category=text)]).values():
         assert b",=" not in data
         assert b",@" not in data
+
+
+def test_tables_to_draw_have_the_counts_of_the_files() -> None:
+    samples = [sample("Dog", "cat", "What animal is it?"), sample("red", "blue", "What?", "attribute", "colors")]
+    categories, questions, words = statistics_tables(samples)
+    assert categories.rows == (
+        ("object changes, 1 samples / animals", (1,)),
+        ("attribute changes, 1 samples / colors", (1,)),
+    )
+    assert questions.rows == (("what", (1,)), ("what animal is", (1,)))
+    assert [(name.partition(" / ")[2], cells) for name, cells in words.rows] == [
+        ("cat", (0, 1)),
+        ("dog", (1, 0)),
+        ("blue", (0, 1)),
+        ("red", (1, 0)),
+    ]
 
 
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="the published samples are not beside the project")

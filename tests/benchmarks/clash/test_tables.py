@@ -406,6 +406,8 @@ def test_flags_count_in_every_column_and_labels_in_one() -> None:
     assert [cells[-1] for _, cells in results["exclusive"].rows] == [2, 0]
     preference = _values(results["modality-preference"], "run / open-ended")
     assert preference == {"Image": pytest.approx(1 / 3), "Text": pytest.approx(2 / 3)}
+    of_all = _values(results["modality-preference"], "run / open-ended, of all")
+    assert of_all == {name: _values(results["open-ended-all"])[name] for name in ("Image", "Text")}
 
 
 def test_human_distractor_label_on_open_answer_is_incorrect() -> None:

@@ -290,6 +290,18 @@ def test_label_table_covers_every_condition_and_single_sources() -> None:
     assert set(shares["run / text-only, gold passage"].values()) == {None}
 
 
+def test_gap_is_text_correct_less_image_correct_and_the_papers_follows_from_table_3() -> None:
+    labels = {"image-correct": "IMAGE TEXT TEXT TEXT", "text-correct": "TEXT TEXT TEXT IMAGE"}
+    records = [_record(f"g{i}", view, label) for view, all_ in labels.items() for i, label in enumerate(all_.split())]
+    (cell,) = _row(_tables(*records)["gap"], "run").values()
+    assert (cell.value, cell.n) == (0.5, 8)
+    assert cell.low is not None
+    (undefined,) = _row(_tables(*records[:4])["gap"], "run").values()
+    assert (undefined.value, undefined.reason) == (None, "no labelled answer under text-correct")
+    for model, printed in _published("Section 5.2, RQ3").items():
+        assert list(printed.values()) == [round(TABLE_3[model]["Txt-Cor"] - TABLE_3[model]["Img-Cor"], 3)]
+
+
 def test_each_type_has_its_own_row() -> None:
     records = [
         _record(f"{k}{i}", "aligned", label, k)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.report.published import published_cells
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.mmkc_bench.constants import CONDITIONS
@@ -161,6 +163,22 @@ def test_example_does_not_depend_on_machine_pictures_or_seed(tmp_path: Path) -> 
     assert example.digest == two.digest
     assert [row["id"] for row in example.rows()] == [row["id"] for row in other.rows()]
     assert len({instance.id for instance in instances(example)}) == len(instances(example))
+
+
+def test_statistics_count_examples_and_images_as_table_1_does(tmp_path: Path) -> None:
+    built = build(whole_folder(tmp_path / "src", 3), tmp_path / "out")
+    with (built.path / "statistics.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["data set"]: row for row in csv.DictReader(file)}
+    assert {name: (row["instances"], row["images"]) for name, row in rows.items()} == {
+        "ER": ("3", "9"),
+        "EK": ("18", "18"),
+        "VS": ("3", "9"),
+    }
+    cells = {(c["row"], c["column"]): c["value"] for c in published_cells("mmkc-bench") if c["table"] == "Table 1"}
+    names = ("Visual Entity Conflict", "Entity Knowledge Conflict", "Visual Semantic Conflict")
+    for name, row in zip(names, rows.values(), strict=True):
+        assert int(row["instances in the paper"]) == cells[name, "Instances"]
+        assert int(row["images in the paper"]) == cells[name, "Images"]
 
 
 def test_repeated_rows_and_names_are_reported(tmp_path: Path) -> None:

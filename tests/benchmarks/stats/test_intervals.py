@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.stats.intervals import (
     ClusterSums,
     clustered_wilson,
+    distinct_rows,
     estimate,
     independent_difference,
     macro_average,
@@ -203,3 +204,12 @@ def test_percentiles_are_numpys(values: list[float]) -> None:
     interval = estimate(0.0, np.array([*values, math.nan]), 1)
     low, high = np.quantile(values, [(1 - 0.95) / 2, 1 - (1 - 0.95) / 2])
     assert (interval.low, interval.high) == (float(low), float(high))
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([-300.0, -1.0, 0.0, 0.5, 1.0, 2.0, 255.0])] * 3), max_size=30))
+def test_distinct_rows_are_those_of_numpy(rows: list[tuple[float, ...]]) -> None:
+    counts = np.array(rows).reshape(-1, 3)
+    expected, sizes = np.unique(counts, axis=0, return_counts=True)
+    distinct, size = distinct_rows(counts)
+    assert distinct.tolist() == expected.tolist()
+    assert size.tolist() == sizes.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import re
 import subprocess
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from benchmarks.text.answer_equality import same_value
-from judges.cmc_rules.judge import FIRST_LOOK, LABELS, Match
+from judges.cmc_rules.judge import HELD_OUT, LABELS, Match
 from judges.registry import get_judge, judge_names
 from tests.support.records import label
 
@@ -35,11 +36,16 @@ SMALL_MODELS = rows(ROOT / "tests" / "data" / "match_answers_small_models.jsonl"
 """In the manner of small models, written by one language model and labelled by two; none of them saw the rules."""
 
 
+def is_seen(row: dict[str, Any]) -> bool:
+    """Return whether a row of the newest set is in the half whose errors were looked at for version 3: by a hash of its id."""
+    return int(hashlib.sha256(row["id"].encode()).hexdigest(), 16) % 2 == 0
+
+
 def test_match_is_registered_with_name_and_version() -> None:
     assert "match" in judge_names()
     judge = get_judge("match")
     assert isinstance(judge, Match)
-    assert judge.id == "match@2"
+    assert judge.id == "match@3"
 
 
 def confused(labelled: list[dict[str, Any]]) -> Counter[tuple[str, str | None]]:
@@ -95,15 +101,15 @@ def test_match_agrees_over_both_sets(
 def test_note_gives_the_agreement_on_answers_of_its_kind() -> None:
     assert len(SMALL_MODELS) == 240
     assert sum(row["label"] == row["second_label"] for row in SMALL_MODELS) == 235
-    for kind, (agreed_first, count) in FIRST_LOOK.items():
-        answers = [row for row in SMALL_MODELS if row["kind"] == kind]
-        assert len(answers) == count
-        assert agreed(confused(answers)) >= agreed_first
+    for kind, (agreed_labels, count) in HELD_OUT.items():
+        answers = [row for row in SMALL_MODELS if row["kind"] == kind and not is_seen(row)]
+        assert (agreed(confused(answers)), len(answers)) == (agreed_labels, count)
+    assert agreed(confused([row for row in SMALL_MODELS if is_seen(row)])) >= 114
     charts, own, both = (Match().measured_agreement(sources) for sources in (["chartqa"], ["my table"], ["mmmu", ""]))
-    assert "87 of 110 on charts (71% to 86%)" in charts
+    assert "46 of 58 on charts (67% to 88%)" in charts
     assert "charts" not in own + both
     assert "diagrams" in both
-    assert "36 of 60 on own rows (47% to 71%)" in own
+    assert "19 of 31 on own rows (44% to 76%)" in own
 
 
 def test_labelled_sets_are_disjoint() -> None:

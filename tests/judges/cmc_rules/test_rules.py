@@ -35,7 +35,7 @@ def test_reasoning_is_not_read() -> None:
 
 def test_verdict_has_a_label_and_a_reason() -> None:
     got = verdict("While the text mentions 15, the chart clearly shows 12.")
-    assert (got.judge, got.status, got.label) == ("match@2", "labelled", "IMAGE")
+    assert (got.judge, got.status, got.label) == ("match@3", "labelled", "IMAGE")
     assert "image's value" in got.reason
 
 

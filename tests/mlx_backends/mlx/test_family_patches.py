@@ -180,6 +180,7 @@ def test_granite_vision_4_sees_each_of_several_images(
     assert (result == "yes") == seen
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unpatched_granite")
 @pytest.mark.parametrize("patched", [True, False])
 def test_granite_vision_4_reads_images_in_batches_and_behind_a_prefix(

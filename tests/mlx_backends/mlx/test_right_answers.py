@@ -19,6 +19,7 @@ from mlx_backends.registry import load_backend
 from tests.support.demo import BF16, FOUR_BIT, HeldOutSet
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, run
+from tests.support.sampled import some_fast
 
 GREEDY = Decoding(max_tokens=16)
 
@@ -129,7 +130,7 @@ class Served:
         return evaluate.answer(self._backend, Instance("served", "", "", prompt, tuple(parts))).text
 
 
-@pytest.mark.parametrize("model", ["endpoint:m@{}", "openai:m", "anthropic:m", "gemini:m"])
+@pytest.mark.parametrize("model", some_fast(["endpoint:m@{}", "openai:m", "anthropic:m", "gemini:m"], 2))
 def test_remote_request_keeps_the_place_of_the_chart(
     charts: HeldOutSet, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,42 @@
+"""`rashomon figures`: the pictures of a build that its paper draws."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from assets.demo.recipe import evaluate
+from tests.support.command import Rashomon
+
+
+def test_figures_of_a_build_by_its_name_and_by_its_folder(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    folder = rashomon.workspace / "benchmarks/clash"
+    evaluate.build("clash", folder)
+    said = rashomon.run("figures", "clash", "--format", "png,svg", "--out", tmp_path / "a").stdout
+    assert all(f"{name}.{form}" in said for name in ("categories", "questions", "words") for form in ("png", "svg"))
+    assert {file.name for file in (tmp_path / "a").iterdir()} == {
+        f"{name}.{form}" for name in ("categories", "questions", "words") for form in ("png", "svg")
+    }
+    rashomon.run("figures", folder, "--format", "svg", "--out", tmp_path / "b")
+    assert all(file.read_bytes() == (tmp_path / "a" / file.name).read_bytes() for file in (tmp_path / "b").iterdir())
+
+
+def test_wrong_figures_are_refused_in_one_line(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    for name in ("clash", "cmc-bench"):
+        evaluate.build(name, rashomon.workspace / "benchmarks" / name)
+    for words in (
+        ("cmc-bench",),
+        ("pope",),
+        ("no-such",),
+        ("clash", "--format", "jpg"),
+        ("clash", "--format", ""),
+        ("clash", "--width", "wide"),
+    ):
+        errors = rashomon.run("figures", *words, code=2).stderr
+        assert len(errors.splitlines()) == 1, errors
+    assert not (Path(rashomon.home) / "figures").exists()
+    damaged = rashomon.workspace / "benchmarks/clash/instances.jsonl"
+    damaged.write_text(json.dumps({"id": "x"}) + "\n", "utf-8")
+    assert "Traceback" not in rashomon.run("figures", "clash", code=2).stderr

@@ -1,0 +1,82 @@
+"""Small finished runs in which every table that docs/coverage.md names has a value of its own."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+from assets.demo.recipe import evaluate
+from tests.support.command import Rashomon
+from tests.support.data.clash import own_folder, own_sample
+from tests.support.data.mmkc_bench import whole_folder
+
+RUN = "one"
+
+
+def finish_run(benchmark: str, rashomon: Rashomon) -> None:
+    """Build the benchmark and finish ``RUN``, judged as its tables need."""
+    _BUILDS[benchmark](rashomon)
+    options = ["--benchmark", benchmark, "--model", "policy:always-image", "--limit", "16", "--name", RUN]
+    if benchmark == "clash":
+        options += ["--judge", "strict", "--judge", "relaxed"]
+    rashomon.run("--batch", *options)
+    if benchmark == "clash":  # Table 11 has two judges who read
+        for person in ("ann", "ben"):
+            _label(rashomon, person)
+
+
+def _build_cmc(rashomon: Rashomon) -> None:
+    evaluate.build("cmc-bench", rashomon.workspace / "benchmarks" / "cmc-bench")
+
+
+def _build_clash(rashomon: Rashomon) -> None:
+    relations = [("left of", "right of"), ("above", "below"), ("in front of", "behind")]
+    spatial = [
+        own_sample(number, relation=relation, changed_original=before, changed_conflicting=after)
+        for number, (relation, (before, after)) in enumerate(
+            zip(("left-right", "above-below", "front-behind"), relations, strict=True), 1
+        )
+    ]
+    changed = [
+        own_sample(
+            number,
+            change_type=change,
+            original_caption=f"A {before} by the tree.",
+            conflicting_caption=f"A {after} by the tree.",
+            question="What is by the tree?",
+            image_only=before,
+            text_only=after,
+            changed_original=before,
+            changed_conflicting=after,
+        )
+        for number, (change, before, after) in enumerate([("object", "dog", "cat"), ("attribute", "red", "blue")], 4)
+    ]
+    for row in changed:
+        del row["relation"]
+    source = own_folder(rashomon.home / "source", [*spatial, *changed], pictures=5)
+    rashomon.run("build", "clash", "--source", f"rows={source}")
+
+
+def _build_mmkc(rashomon: Rashomon) -> None:
+    source = whole_folder(rashomon.home / "source")
+    rashomon.run("build", "mmkc-bench", "--source", f"published={source}")
+
+
+_BUILDS: dict[str, Callable[[Rashomon], None]] = {
+    "cmc-bench": _build_cmc,
+    "clash": _build_clash,
+    "mmkc-bench": _build_mmkc,
+}
+
+
+def _label(rashomon: Rashomon, person: str) -> None:
+    sheet: Path = rashomon.home / f"{person}.csv"
+    rashomon.run("label", RUN, "--as", person, "--export", str(sheet))
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(row | {"label": "IMAGE"} for row in rows)
+    rashomon.run("label", RUN, "--as", person, "--import", str(sheet))
