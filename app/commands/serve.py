@@ -17,6 +17,16 @@ from app.text.escape import clean
 from benchmarks.errors import SpecError
 from benchmarks.extras import require_extra
 
+_FOCUS = """
+<script>
+  new MutationObserver((_, observer) => {
+    const keys = document.querySelector(".xterm-helper-textarea");
+    if (keys) { keys.focus(); observer.disconnect(); }
+  }).observe(document.body, {childList: true, subtree: true});
+</script>
+</body>"""
+"""The end of the page: without it, keys reach the terminal only after a click into it."""
+
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -100,7 +110,9 @@ def _server(command: str, host: str, port: int, admission: Admission) -> Any:
 
         async def handle_index(self, request: web.Request) -> Any:
             self.public_url = f"{request.scheme}://{request.host}"
-            return await super().handle_index(request)
+            response: Any = await super().handle_index(request)
+            response.text = response.text.replace("</body>", _FOCUS)
+            return response
 
     @web.middleware
     async def guard(request: web.Request, handler: Any) -> Any:

@@ -284,6 +284,13 @@ class RashomonApp(App[int]):
         if len(self.screen_stack) > 2:
             self.confirm_discard(self.pop_screen)
 
+    async def action_close(self) -> None:
+        """Return to the previous screen; on the first one, quit as :meth:`action_leave` does."""
+        if len(self.screen_stack) > 2:
+            await getattr(self.screen, "action_back", self.action_back)()  # some screens have a step back of their own
+        else:
+            self.action_leave()
+
     def action_leave(self) -> None:
         """Quit at once if no run is active or the key is pressed twice; otherwise ask."""
         active = [run for run in self.snapshot.runs if run.active]

@@ -51,7 +51,7 @@ class Command(NamedTuple):
 
 COMMANDS: tuple[Command, ...] = (
     # everywhere
-    Command("everywhere.command_palette", "ctrl+p", "Commands", "Find a command by name.", palette=False),
+    Command("everywhere.command_palette", "ctrl+p,colon", "Commands", "Find a command by name.", palette=False),
     Command(
         "everywhere.leave",
         "ctrl+q",
@@ -61,6 +61,7 @@ COMMANDS: tuple[Command, ...] = (
         optional_in="runs",
     ),
     Command("everywhere.back", "escape", "Back", "Return to the previous screen.", palette=False),
+    Command("everywhere.close", "q", "Back", "Return to the previous screen; on the first one, quit.", palette=False),
     Command("everywhere.go.runs", "1", "Runs", "All runs of the workspace."),
     Command("everywhere.go.live", "2", "Live run", "Progress of the run on display or under the cursor."),
     Command("everywhere.go.samples", "3", "Samples", "The answers of the run on display or under the cursor."),

@@ -102,10 +102,18 @@ def legible_colours(variables: Mapping[str, str]) -> dict[str, str]:
     surface, panel = background + surface, background + panel
     cursor = background.blend(primary, 0.2)
     cursor_blurred = background.blend(foreground, 0.12)
-    behind = [background, surface, panel, cursor, cursor_blurred]
+    behind = [
+        background,
+        surface,
+        panel,
+        panel.blend(foreground, 0.05),
+        cursor,
+        cursor_blurred,
+    ]  # a field in focus is tinted
     hues = {name: legible(Color.parse(hue), behind, TEXT_CONTRAST) for name, hue in _HUES.items()}
     colours = hues | {
         "dim": legible(background.blend(foreground, 0.6), behind, MUTED_CONTRAST),
+        "foreground": legible(foreground, behind, TEXT_CONTRAST),  # which some themes cannot show on their panels
         "heading": legible(primary, behind, TEXT_CONTRAST),
         "key": legible(accent, behind, TEXT_CONTRAST),
         "cursor": cursor,

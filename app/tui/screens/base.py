@@ -14,6 +14,7 @@ from textual.worker import Worker, WorkerState
 
 from app.tui.commands import Command, commands_of
 from app.tui.services import Services
+from app.tui.theme import DIM, HEADING
 from app.tui.widgets.keys_line import KeysLine
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 
@@ -70,13 +71,19 @@ class RashomonScreen(Screen[Any]):
         return self.rashomon.snapshot.run(folder.name)
 
     def compose(self) -> ComposeResult:
-        yield Static(self.heading(), id="title")
+        yield Static(self._title(), id="title")
         yield from self.body()
         yield KeysLine()
 
+    def _title(self) -> Content:
+        """Return the title line: the screen's name stands out, and what follows its two spaces is dimmed."""
+        heading = self.heading()
+        end = (heading.plain + "  ").index("  ")
+        return heading.stylize_before(DIM, end).stylize(f"bold {HEADING}", 0, end)
+
     def update_title(self) -> None:
         """Redraw the title line."""
-        self.update_static("#title", self.heading())
+        self.update_static("#title", self._title())
 
     def on_mount(self) -> None:
         # Textual itself calls the on_mount of a subclass before this one: no super() there.

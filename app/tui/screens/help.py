@@ -59,7 +59,7 @@ class HelpScreen(Dialog[None]):
             for command, keys in commands:
                 title = self._below.describe(command)
                 if keys and title is not None:
-                    lines += _entry(keys, title, command.description)
+                    lines += _entry(keys, title, f"{command.description} [{command.id}]")
             taken_keys.update(key for command, _ in commands for key in keys_of(command, self._below.rashomon.keys))
         return Content("\n").join(lines)
 
