@@ -10,12 +10,12 @@ Parts = list[tuple[str, str]]
 """Pieces of text, each with its style."""
 
 
-def progress_bar(done: int, total: int, width: int) -> Parts:
+def progress_bar(done: int, total: int, width: int, colour: str = RIGHT) -> Parts:
     """Return a progress bar of ``width`` cells; not empty once anything is done, not full before everything is."""
     filled_cells = round(width * done / total) if total else 0
     filled_cells = max(filled_cells, 1) if done else 0
     filled_cells = min(filled_cells, width - 1) if done < total else filled_cells
-    return [("━" * filled_cells, RIGHT), ("┄" * (width - filled_cells), DIM)]
+    return [("━" * filled_cells, colour), ("┄" * (width - filled_cells), DIM)]
 
 
 def label_bar(counts: Mapping[str, int], labels: Sequence[str], width: int) -> Parts:
