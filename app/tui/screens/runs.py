@@ -41,7 +41,13 @@ _READING = "◐ reading the runs …"
 _OTHER_FOLDER = "another folder …"
 _DEMO = "cmc-bench"
 """The benchmark of the demo that a key runs."""
-_ORDER_WORDS = {"conflict": "accuracy under conflict", "done": "progress", "quant": "quantisation", "left": "time left"}
+_ORDER_WORDS = {
+    "run": "name",
+    "conflict": "accuracy under conflict",
+    "done": "progress",
+    "quant": "quantisation",
+    "left": "time left",
+}
 _FIRST_STEPS = (
     ("runs.demo", "the demo: a tiny model and baselines on drawn charts; nothing to download"),
     ("everywhere.go.new", "a run of your own"),

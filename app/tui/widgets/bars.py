@@ -52,3 +52,15 @@ def gauge(used: int, limit: int, width: int) -> Parts:
     full = share >= 0.9
     colour = WRONG if full else RIGHT
     return [("━" * filled_cells, colour), ("┄" * (width - filled_cells), DIM), (" !" if full else "", colour)]
+
+
+_STEPS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Return the last ``width`` values as a line of bars, of which the highest has full height; empty for fewer than two."""
+    shown = values[-width:]
+    highest = max(shown, default=0.0)
+    if len(shown) < 2 or highest <= 0:
+        return ""
+    return "".join(_STEPS[round((len(_STEPS) - 1) * max(0.0, value) / highest)] for value in shown)
