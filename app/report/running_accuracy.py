@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
 
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.workspace import RunSummary
 from app.text.escape import clean
+from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate
 from judges.base import HUMAN, OVERRIDE, newest
 
@@ -22,6 +26,38 @@ def accuracy(progress: ConditionProgress, run: RunSummary) -> Estimate:
 def overall_accuracy(run: RunSummary) -> Estimate:
     """Return the accuracy over all conditions so far; see :func:`accuracy`."""
     return _accuracy(run.progress, run)
+
+
+class ConflictAccuracy(NamedTuple):
+    """A run's accuracy so far under conflict, and the conditions it is over.
+
+    ``of_conflicts`` is False if the run has no condition with a conflict; the accuracy is then over all its conditions.
+    """
+
+    estimate: Estimate
+    conditions: tuple[str, ...]
+    of_conflicts: bool
+
+
+def conflict_accuracy(run: RunSummary) -> ConflictAccuracy:
+    """Return the accuracy so far over the conditions under which the sources disagree (``Benchmark.conflicts``).
+
+    This is the number by which runs are listed: over all conditions, a policy that always follows one source is as accurate as
+    a model that reads both, because sources that agree or stand alone make up half of the conditions.
+    """
+    conflicts = _conflicts(str(run.spec.get("benchmark", "")))
+    progress = [p for p in run.progress if p.condition in conflicts]
+    counted = progress or run.progress
+    return ConflictAccuracy(_accuracy(counted, run), tuple(p.condition for p in counted), bool(progress))
+
+
+@cache
+def _conflicts(benchmark: str) -> frozenset[str]:
+    """Return a benchmark's conditions with a conflict; none if its package is not installed."""
+    try:
+        return frozenset(get_benchmark(benchmark).conflicts)
+    except SpecError:
+        return frozenset()
 
 
 def _accuracy(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimate:

@@ -16,6 +16,7 @@ from app.store.data_types import ConditionProgress
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.run import RunStore
+from app.store.title import TITLE_FILE, read_title
 from app.system.paths import path_exists, typed_path
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError, StoreError, did_you_mean
@@ -47,6 +48,10 @@ class RunSummary:
     problem: str | None = None
     own: bool = True
     """Flag for a run made on this machine; any other is read-only."""
+    quantisation: str = ""
+    """The quantisation that the engine reported; empty for a model without local weights."""
+    title: str = ""
+    """The name that the user gave the run, to be displayed in place of its folder's."""
 
     @property
     def done(self) -> int:
@@ -253,7 +258,7 @@ def _stamp(folder: Path) -> _Stamp:
     Two changes within a clock tick leave the same file time, so a file that changed just now counts as changed each time.
     """
     stats: list[tuple[int, ...] | None] = []
-    for name in (DATABASE, f"{DATABASE}-wal"):
+    for name in (DATABASE, f"{DATABASE}-wal", TITLE_FILE):
         try:
             stat = (folder / name).stat()
         except OSError:
@@ -285,7 +290,19 @@ def _stored_summary(folder: Path) -> RunSummary:
             progress, spec = tuple(store.progress()), store.meta("spec")
             state, note = recorded.get("state", "planned"), recorded.get("note", "")
             created = store.meta("created", 0.0) or None
-            return RunSummary(folder.name, state, spec, progress, note, created, own=_own(store))
+            quantisation = str(store.meta("identity", {}).get("quantisation") or "")
+            title = read_title(folder)
+            return RunSummary(
+                folder.name,
+                state,
+                spec,
+                progress,
+                note,
+                created,
+                own=_own(store),
+                quantisation=quantisation,
+                title=title,
+            )
     except Exception as error:  # one damaged run, possibly from elsewhere, must not hide the others
         return _unreadable(folder, error)
 

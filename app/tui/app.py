@@ -213,10 +213,13 @@ class RashomonApp(App[int]):
 
     # --- what screens use ------------------------------------------------------------------------
 
-    def open_screen(self, name: str, folders: Sequence[Path] | None = None, *, on_top: bool = False) -> None:
+    def open_screen(
+        self, name: str, folders: Sequence[Path] | None = None, *, on_top: bool = False, query: str = ""
+    ) -> None:
         """Open a screen, for ``folders`` if it needs runs (default: see :meth:`_default_runs`).
 
-        It replaces whatever is above the list of runs; with ``on_top`` it is put on top, and Esc returns.
+        It replaces whatever is above the list of runs; with ``on_top`` it is put on top, and Esc returns. ``query`` is the
+        filter with which Samples opens.
         """
         entry = SCREENS[name]
         runs = tuple(self._default_runs(name) if folders is None else folders)
@@ -229,20 +232,20 @@ class RashomonApp(App[int]):
 
             def on_choice(run: str | None) -> None:
                 if run is not None:
-                    self.open_screen(name, [by_name[run]], on_top=on_top)
+                    self.open_screen(name, [by_name[run]], on_top=on_top, query=query)
 
             self.push_screen(ChoiceDialog(f"{entry.title}: choose a run", list(by_name)), on_choice)
         else:
-            self.confirm_discard(partial(self._show_screen, name, runs, on_top))
+            self.confirm_discard(partial(self._show_screen, name, runs, on_top, query))
 
-    def _show_screen(self, name: str, runs: tuple[Path, ...], on_top: bool) -> None:
+    def _show_screen(self, name: str, runs: tuple[Path, ...], on_top: bool, query: str) -> None:
         entry = SCREENS[name]
         arguments: dict[str, tuple[Any, ...]] = {"nothing": (), "run": runs[:1], "runs": (runs,)}
         if not on_top:
             while len(self.screen_stack) > 2:
                 self.pop_screen()
         if name != "runs":
-            self.push_screen(entry.screen_class()(*arguments[entry.needs]))
+            self.push_screen(entry.screen_class()(*arguments[entry.needs], *[query] * bool(query)))
 
     def _default_runs(self, name: str) -> tuple[Path, ...]:
         """Return the runs to open a screen for when none are named.

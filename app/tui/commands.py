@@ -103,7 +103,12 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("runs.delete", "d,delete", "Delete", "Delete the marked runs, or this run; asks first."),
     Command("runs.undelete", "u", "Undo delete", "Restore the run that was deleted last.", footer=True),
-    Command("runs.workspace", "o", "Workspace", "Switch to a demo's workspace, or back."),
+    Command("runs.sort", "S", "Sort", "Order the runs by the next column."),
+    Command("runs.reverse", "I", "Invert", "Invert the order of the runs."),
+    Command("runs.group", "b", "Group", "Group the runs by benchmark, or list them all."),
+    Command("runs.rename", "r", "Rename", "Give the run a name; its folder keeps its own."),
+    Command("runs.demo", "D", "Demo", "Open the demo's runs; run the demo first if there are none."),
+    Command("runs.workspace", "o", "Workspace", "Open another folder, or the demo's workspace."),
     # live
     Command("live.pause", "p", "Pause", "Pause the run, or resume it.", footer=True),
     Command("live.stop", "x", "Stop", "Stop the run after the next answer, or its batch; asks first.", footer=True),

@@ -50,7 +50,9 @@ class Services(Protocol):
     def results(self) -> ResultCache:
         """The cache of computed tables and comparisons, shared by all screens."""
 
-    def open_screen(self, name: str, folders: Sequence[Path] | None = None, *, on_top: bool = False) -> None:
+    def open_screen(
+        self, name: str, folders: Sequence[Path] | None = None, *, on_top: bool = False, query: str = ""
+    ) -> None:
         """Open a screen by name."""
 
     def open_workspace(self, workspace: Workspace) -> None:

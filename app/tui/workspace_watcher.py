@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.engine.workers.device_lock import device_lock_path
+from app.report.run_names import display_names
 from app.report.throughput import Throughput
 from app.store.locks import FileLock
 from app.store.workspace import RunSummary, Summaries, Workspace
@@ -30,6 +31,8 @@ class WatchedRun:
     answers_per_second: float | None = None
     tokens_per_second: float | None = None
     seconds_left: float | None = None
+    display_name: str = ""
+    """The name to display; may be hostile."""
 
     @property
     def name(self) -> str:
@@ -89,21 +92,22 @@ class WorkspaceWatcher:
     def _read(self, interval: float) -> Iterator[WorkspaceSnapshot]:
         """Yield a partial snapshot every ``interval`` seconds while reading, and finally the complete one."""
         for summaries, total in self._summaries.read_incrementally(interval):
-            runs = tuple(self._watched(summary) for summary in summaries)
+            names = display_names(summaries)
+            runs = tuple(self._watched(summary, names[summary.name]) for summary in summaries)
             queued = any(run.summary.state == "queued" for run in runs)
             device = FileLock(device_lock_path()).holder() if queued else None
             yield WorkspaceSnapshot(runs, device, len(runs) == total, total, self.workspace.path)
 
-    def _watched(self, summary: RunSummary) -> WatchedRun:
+    def _watched(self, summary: RunSummary, name: str) -> WatchedRun:
         folder = self.workspace.runs_folder / summary.name
         if summary.state not in ("running", "judging"):
             self._speeds.pop(summary.name, None)
-            return WatchedRun(folder, summary)
+            return WatchedRun(folder, summary, display_name=name)
         speeds = self._speeds.setdefault(summary.name, _Speeds(Throughput(self.clock), Throughput(self.clock)))
         speeds.answers.sample(summary.done)
         speeds.tokens.sample(sum(p.tokens for p in summary.progress))
         seconds_left = speeds.answers.eta(summary.total - summary.done)
-        return WatchedRun(folder, summary, speeds.answers.per_second, speeds.tokens.per_second, seconds_left)
+        return WatchedRun(folder, summary, speeds.answers.per_second, speeds.tokens.per_second, seconds_left, name)
 
     def start(self, report: Callable[[WorkspaceSnapshot], object]) -> None:
         """Start the thread; it calls ``report`` with each snapshot that differs from the previous one."""

@@ -130,7 +130,7 @@ async def watch(workspace: Workspace, seconds: float) -> None:
         print(f"first paint with the runs: {time.perf_counter() - began:.2f} s")
         report("the list of runs", await lags(seconds / 3))
         await pilot.press("slash", *RUN, "enter", "enter")
-        while "newest" not in screen_text(app):
+        while "Newest answer: " not in screen_text(app):
             await pilot.pause(0.01)
         report("the run", await lags(seconds / 3))
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from textual.pilot import Pilot
 
+from app.engine.batch_runs import report_batch
 from app.tui.app import RashomonApp
 from app.tui.screens import SCREENS
 from assets.demo.recipe import evaluate
@@ -52,6 +53,7 @@ ONE = ("charts-4bit",)
 
 SHOTS = (
     Shot("runs", keys=("j", "space", "j", "space")),
+    Shot("runs-grouped", keys=("b", "S", "S")),
     Shot("runs-empty", empty=True),
     Shot("leave", keys=("ctrl+q",)),
     Shot("live-running", "live", ("going-on",)),
@@ -134,6 +136,7 @@ def workspace(folder: Path) -> Stage:
         model="demo/model-bf16",
         quantisation="bf16",
     )
+    report_batch([stage.workspace.runs_folder / name for name in ("charts-bf16", "going-on", "failed")])
     return stage
 
 

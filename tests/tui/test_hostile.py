@@ -103,7 +103,7 @@ async def _answer(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
 async def _live(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     (folder / "worker.log").write_text(PAYLOAD, "utf-8", "surrogateescape")
     app.open_screen("live", [folder])
-    await until(pilot, lambda: "newest" in screen_text(app))
+    await until(pilot, lambda: "Newest answer: " in screen_text(app))
 
 
 async def _log(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:

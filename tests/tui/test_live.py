@@ -11,9 +11,12 @@ import pytest
 from PIL import Image
 from textual.pilot import Pilot
 
+from app.engine.batch_runs import report_batch
+from app.engine.run_control import is_paused
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
+from app.tui.screens.samples import SamplesScreen
 from app.tui.widgets.picture import HalfCells
 from benchmarks.vocabulary import Generation, Instance, Media
 from tests.support.runs import instances, says
@@ -38,7 +41,7 @@ async def to_live(pilot: Pilot[Any], app: RashomonApp) -> None:
     app.clear_notifications()
     await pilot.press("2")
     await until(pilot, lambda: isinstance(app.screen, LiveScreen))
-    await until(pilot, lambda: "newest" in screen_text(app) or "no answer yet" in screen_text(app))
+    await until(pilot, lambda: "Newest answer: " in screen_text(app) or "no answer yet" in screen_text(app))
 
 
 @pytest.fixture(autouse=True)
@@ -128,5 +131,59 @@ def test_the_log_on_a_key(stage: Stage) -> None:
         assert r"[red]\x1b[31m" in screen_text(app)
         await pilot.press("L")
         await until(pilot, lambda: "the last line" not in screen_text(app))
+
+    drive(stage.app(), script)
+
+
+@pytest.mark.parametrize("size", [pytest.param((80, 24), id="80x24")])
+def test_the_position_in_a_batch(size: tuple[int, int], stage: Stage) -> None:
+    folders = [
+        stage.run("first"),
+        stage.run("second", state="running", done=14),
+        stage.run("third", state="planned", done=0),
+    ]
+    report_batch(folders)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await pilot.press("slash", *"second", "enter")
+        await to_live(pilot, app)
+        await until(pilot, lambda: "run 2 of 3, 34 answers left in all" in screen_text(app))
+        stage.answer(folders[1], instances(4), says("12"))
+        await until(pilot, lambda: "left in all at this speed" in screen_text(app))
+        report_batch(folders[1:2])
+        stage.note(folders[1], "judging")
+        await until(pilot, lambda: "left in all" not in screen_text(app))
+
+    drive(stage.app(), script, size)
+
+
+def test_a_condition_leads_to_its_answers_and_back(stage: Stage) -> None:
+    stage.run("a-run", state="running", done=17, answering=answers)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_live(pilot, app)
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: isinstance(app.screen, SamplesScreen))
+        samples = app.screen
+        assert isinstance(samples, SamplesScreen)
+        assert samples.query_text == "condition:image-correct"
+        await until(pilot, lambda: len(samples.listing.ordinals) == 4)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+
+    drive(stage.app(), script)
+
+
+def test_p_pauses_and_resumes(stage: Stage) -> None:
+    folder = stage.run("a-run", state="running", done=3)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_live(pilot, app)
+        await pilot.press("p")
+        await until(pilot, lambda: "‖ paused" in screen_text(app))
+        assert is_paused(folder)
+        await pilot.press("p")
+        await until(pilot, lambda: "● running" in screen_text(app))
+        assert not is_paused(folder)
 
     drive(stage.app(), script)

@@ -68,7 +68,7 @@ def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: P
         app.processes.start([*SPEC, "--data", str(built), "--restarts", "0"])
         await until(pilot, lambda: "● running" in screen_text(app))
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "newest" in screen_text(app))
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "Newest answer: " in screen_text(app))
         await until(pilot, lambda: "answers/min" in screen_text(app))
         pid = worker_pid(folder)
         assert pid is not None

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from app.engine.run_control import is_paused
+from app.store.data_types import ConditionProgress
+from app.store.workspace import DEMOS_FOLDER, RunSummary
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
+from app.tui.screens.run_list import RunList
 from app.tui.screens.runs import RunsScreen
-from app.tui.widgets.dialogs import Confirm, ErrorDialog
+from app.tui.widgets.choice_dialogs import ChoiceDialog
+from app.tui.widgets.dialogs import Confirm, ErrorDialog, TextDialog
 from app.tui.widgets.virtual_table import VirtualTable
+from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
+from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation
 from tests.support.runs import instances, says
 from tests.support.tui_stage import BOTH, SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
+
+CONFLICTS = get_benchmark("cmc-bench").conflicts
 
 
 def every_state(stage: Stage) -> None:
@@ -49,8 +61,12 @@ def every_state(stage: Stage) -> None:
 def test_an_empty_workspace(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         snapshot(app, "runs-empty")
-        await pilot.press("enter", "space", "d", "R", "x", "p", "c", "e", "j", "G")
+        await pilot.press("enter", "space", "d", "R", "x", "p", "c", "e", "j", "G", "S", "I", "b", "r")
         assert isinstance(app.screen, RunsScreen), "with no run, no key does harm"
+        await pilot.press("D")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("escape")
+        assert app.processes.running_count() == 0
 
     drive(stage.app(), script, size)
 
@@ -77,17 +93,17 @@ def test_every_state_with_glyph_and_word(size: tuple[int, int], stage: Stage, sn
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_quantisations_of_a_model_are_distinguishable(size: tuple[int, int], stage: Stage) -> None:
-    kinds = ("4bit", "8bit", "bf16")
-    for kind in kinds:
+    kinds = {"4bit": "4-bit g64", "8bit": "8-bit g64", "bf16": "bf16"}
+    for kind, quantisation in kinds.items():
         name = f"cmc-bench-Qwen3-VL-4B-Instruct-{kind}-paper-0a1b2c3d"
-        stage.run(name, model=f"mlx-community/Qwen3-VL-4B-Instruct-{kind}")
+        stage.run(name, model=f"mlx-community/Qwen3-VL-4B-Instruct-{kind}", quantisation=quantisation)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        rows = screen_text(app).splitlines()[2:5]
+        rows = screen_text(app).splitlines()[3:6]
         for kind, row in zip(reversed(kinds), rows, strict=True):
-            assert " cmc" in row
-            assert "-0a1b2c3d" in row
-            assert kind in row
+            assert f"qwen3-vl-4b {kind} · cmc · paper" in row
+        await pilot.press("slash", *"4bit", "enter")
+        await until(pilot, lambda: app.screen.query_one(VirtualTable).row_count == 1)
 
     drive(stage.app(), script, size)
 
@@ -175,3 +191,168 @@ def test_pausing_by_a_key_is_a_file_in_the_run(stage: Stage) -> None:
         assert not is_paused(folder)
 
     drive(stage.app(), script)
+
+
+def order(app: RashomonApp) -> list[object]:
+    """Return the keys of the rows."""
+    table = app.screen.query_one(VirtualTable)
+    return [table.key(number) for number in range(table.row_count)]
+
+
+def test_reading_the_runs_does_not_look_like_an_empty_workspace(stage: Stage) -> None:
+    stage.run("a-run")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = app.screen
+        assert isinstance(screen, RunsScreen)
+        complete, app.snapshot = app.snapshot, WorkspaceSnapshot()
+        screen.show_snapshot()
+        assert "◐ reading" in screen_text(app)
+        assert "No runs yet" not in screen_text(app)
+        app.snapshot = complete
+        screen.show_snapshot()
+        assert "◐" not in screen_text(app)
+
+    drive(stage.app(), script)
+
+
+def test_the_demos_runs_are_one_key_away(stage: Stage) -> None:
+    demo = Stage(stage.path / DEMOS_FOLDER / "cmc-bench")
+    demo.run("demo-model")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        assert "the demo's runs" in screen_text(app)
+        await pilot.press("D")
+        await until(pilot, lambda: app.snapshot.run("demo-model") is not None)
+        assert app.workspace.path == demo.path
+
+    drive(stage.app(), script)
+
+
+def test_a_workspace_that_vanishes_says_so(stage: Stage) -> None:
+    stage.run("a-run")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await until(pilot, lambda: "a-run" in screen_text(app))
+        stage.path.rename(stage.path.with_name("elsewhere"))
+        await until(pilot, lambda: "is gone" in screen_text(app))
+        assert "No runs yet" not in screen_text(app)
+
+    drive(stage.app(), script)
+
+
+def test_another_folder_is_opened_by_its_path(stage: Stage, tmp_path: Path) -> None:
+    other = Stage(tmp_path / "other")
+    other.run("a-run-elsewhere")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await pilot.press("o")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, TextDialog))
+        await pilot.press(*"/nowhere", "enter")
+        assert isinstance(app.screen, TextDialog), "a folder that is not there is not opened"
+        app.screen.query_one(Input).value = str(other.path)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.snapshot.run("a-run-elsewhere") is not None)
+
+    drive(stage.app(), script)
+
+
+def test_runs_are_listed_by_their_accuracy_under_conflict(stage: Stage) -> None:
+    stage.run("reads-both", answering=lambda i: says("12" if i.condition in CONFLICTS else "15")(i))
+    stage.run("guesses", answering=lambda i: says("15" if i.condition in CONFLICTS else "12")(i))
+    stage.run("unanswered", done=0, state="planned")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        assert order(app) == ["unanswered", "guesses", "reads-both"], "the newest first"
+        for _ in range(12):
+            if "conflict acc. ▾" in screen_text(app):
+                break
+            await pilot.press("S")
+        assert order(app) == ["reads-both", "guesses", "unanswered"], "a run without a label is the last"
+        await pilot.press("I")
+        assert "conflict acc. ▴" in screen_text(app)
+        assert order(app) == ["guesses", "reads-both", "unanswered"]
+
+    drive(stage.app(), script)
+
+
+def test_a_click_on_a_title_orders_by_it_and_a_click_on_a_row_moves_there(stage: Stage) -> None:
+    for name in ("b", "c", "a"):
+        stage.run(name)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        table = app.screen.query_one(VirtualTable)
+        lines = screen_text(app).splitlines()
+        header = next(number for number, line in enumerate(lines) if " run " in line)
+        await pilot.click(offset=(lines[header].index(" run ") + 1, header))
+        assert order(app) == ["a", "b", "c"]
+        await pilot.click(offset=(lines[header].index(" run ") + 1, header))
+        assert order(app) == ["c", "b", "a"]
+        await pilot.click(offset=(20, header + 2))
+        assert table.cursor_key == "b"
+
+    drive(stage.app(), script)
+
+
+def test_groups_by_benchmark(stage: Stage) -> None:
+    for name, benchmark in (("x", "cmc-bench"), ("y", "clash"), ("z", "cmc-bench")):
+        stage.run(name, benchmark=benchmark, done=0, state="planned")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        table = app.screen.query_one(VirtualTable)
+        await pilot.press("b", "g")
+        names = [key for key in order(app) if isinstance(key, str)]
+        assert names == ["y", "z", "x"]
+        assert table.row_count == 5, "a heading above each group"
+        await pilot.press("d", "p", "x", "r")
+        assert isinstance(app.screen, RunsScreen), "nothing can be done to a heading"
+        await pilot.press("enter")
+        await until(pilot, lambda: table.row_count == 4)
+        await pilot.press("down", "space")
+        assert table.marks == {"x", "z"}, "a mark on a heading marks its runs"
+        await pilot.press("b")
+        assert order(app) == ["z", "y", "x"]
+
+    drive(stage.app(), script)
+
+
+def test_a_run_is_renamed_and_its_folder_is_not(stage: Stage) -> None:
+    folder = stage.run("cmc-bench-Qwen3-VL-4B-Instruct-4bit-paper-0a1b2c3d", model="a/Qwen3-VL-4B-Instruct-4bit")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        assert "qwen3-vl-4b 4bit · cmc · paper" in screen_text(app)
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, TextDialog))
+        app.screen.query_one(Input).value = "x" * 10_000
+        await pilot.press("enter")
+        assert isinstance(app.screen, TextDialog), "too long"
+        app.screen.query_one(Input).value = "[red]best\x1b[31m one"
+        await pilot.press("enter")
+        await until(pilot, lambda: r"[red]best\x1b[31m one" in screen_text(app))
+        assert folder.exists()
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, TextDialog))
+        app.screen.query_one(Input).value = ""
+        await pilot.press("enter")
+        await until(pilot, lambda: "qwen3-vl-4b 4bit · cmc · paper" in screen_text(app).partition("This run")[0])
+
+    drive(stage.app(), script)
+
+
+def test_thousands_of_runs_are_ordered_and_grouped_quickly() -> None:
+    spec = {"benchmark": "cmc-bench", "model": "a/Qwen3-VL-4B-Instruct-4bit", "prompt_set": "paper", "judge": ["match"]}
+    progress = tuple(
+        ConditionProgress(condition, 100, 60, 0, 0, 0, 0.0, 0, {})
+        for condition in get_benchmark("cmc-bench").conditions
+    )
+    summaries = [RunSummary(f"run-{n:04}", "done", spec, progress, created=float(n), title=f"{n}") for n in range(5000)]
+    runs = [WatchedRun(Path(run.name), run, display_name=run.title) for run in summaries]
+    listed = RunList(order="run", grouped=True)
+    listed.update(runs, (), 120)
+    changed = [WatchedRun(Path(run.name), replace(run), display_name=run.title) for run in summaries]
+    began = time.thread_time()
+    listed.update(changed, (), 120)
+    assert time.thread_time() - began < 0.2, "a change of one run must not cost as much as reading all"
+    assert len(listed.entries) == 5001

@@ -59,8 +59,8 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
         assert screen.spec is not None
         assert [Path(model).name for model in screen.spec.model] == ["model-4bit", "model-bf16"]
         await pilot.press("ctrl+r", "y")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "model-4bit" in screen_text(app))
-        await until(pilot, lambda: "newest" in screen_text(app))
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "model 4bit" in screen_text(app))
+        await until(pilot, lambda: "Newest answer: " in screen_text(app))
         await pilot.press("ctrl+q")
         await until(pilot, lambda: isinstance(app.screen, LeaveDialog))
         await until(pilot, lambda: "Quit: everything keeps running" in screen_text(app))
@@ -140,7 +140,7 @@ def test_leaving_and_stopping_stops_the_whole_batch_whoever_began_it(outlived: S
         await pilot.press("ctrl+n", "G", "space", "k", "space")
         await known(pilot, screen)
         await pilot.press("ctrl+r", "y")
-        await until(pilot, lambda: "newest" in screen_text(app))
+        await until(pilot, lambda: "Newest answer: " in screen_text(app))
         await pilot.press("ctrl+q", "y")
 
     async def stop(pilot: Pilot[Any], app: RashomonApp) -> None:

@@ -18,6 +18,7 @@ from itertools import zip_longest
 from pathlib import Path
 from types import FrameType
 
+from app.engine.batch_runs import report_batch
 from app.engine.progress import Display
 from app.engine.workers import standby
 from app.engine.workers.keep_awake import keep_awake
@@ -111,6 +112,7 @@ class Supervisor:
         """Run ``jobs``; return the highest of their exit codes, or 130 if interrupted."""
         before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
         worst_code = 0
+        report_batch([folder for job in jobs for folder in job.runs])
         try:
             with keep_awake(), self.display:
                 for job, following in zip_longest(jobs, jobs[1:]):

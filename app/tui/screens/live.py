@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
+from rich.cells import cell_len
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from app.engine.batch_runs import read_batch
 from app.report.checks import stored_check
-from app.report.render import cell_text
-from app.report.running_accuracy import accuracy, overall_accuracy
+from app.report.render import short_interval, short_value
+from app.report.running_accuracy import accuracy, conflict_accuracy, overall_accuracy
 from app.report.throughput import duration
 from app.store.data_types import ConditionProgress
 from app.store.tail import RunUpdate, Tail
 from app.store.workspace import RunSummary
 from app.tui.commands import bindings
-from app.tui.hostile_text import literal
+from app.tui.hostile_text import literal, sanitize
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import DIM, state_appearance
-from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar
+from app.tui.theme import DIM, HEADING, RIGHT, state_appearance
+from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar, sparkline
 from app.tui.widgets.newest_answer import NewestAnswer
 from app.tui.widgets.panel import panel
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
@@ -37,26 +41,10 @@ from benchmarks.untrusted.safe_files import UnsafeFileError, open_read
 from judges.base import HUMAN, OVERRIDE
 
 _LOG_BYTES = 64 * 1024
-_ACCURACY = "running acc. [95%]"
-
-_NARROW = (
-    Column("condition", 15),
-    Column("done", 11, right=True),
-    Column(_ACCURACY, 20, right=True),
-    Column("n", 5, right=True),
-    Column("err", 3, right=True),
-    Column("labels", 0),
-)
-_WIDE = (
-    Column("condition", 18),
-    Column("", 10),
-    Column("done", 13, right=True),
-    Column(_ACCURACY, 20, right=True),
-    Column("n", 6, right=True),
-    Column("errors", 6, right=True),
-    Column("trunc", 5, right=True),
-    Column("labels", 0),
-)
+_BAR_WIDTH = 10
+_SPEEDS = 24
+"""The number of speeds that are displayed."""
+_NEEDS_QUOTES = frozenset(' ,:"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +52,8 @@ class _LiveData:
     newest: RunUpdate
     memory_limit: int
     log: str
+    batch: tuple[str, ...]
+    """The names of the runs of the batch; empty without one."""
 
 
 class LiveScreen(RashomonScreen):
@@ -81,6 +71,8 @@ class LiveScreen(RashomonScreen):
         self._reading = False
         self._stale = False
         self._height = 0
+        self._speeds: deque[float] = deque(maxlen=_SPEEDS)
+        """The latest answers per second, one for each change."""
 
     @cached_property
     def _benchmark(self) -> Benchmark:
@@ -94,11 +86,13 @@ class LiveScreen(RashomonScreen):
         if self._run is None:
             return literal(f"Live run  {self.folder.name}")
         state = state_appearance(self._run.summary.state)
-        return Content("Live run  ") + literal(f"{state}  ", state.colour) + literal(self.folder.name, "bold")
+        name = self._run.display_name or self.folder.name
+        return Content("Live run  ") + literal(f"{state}  ", state.colour) + literal(name, "bold")
 
     def body(self) -> ComposeResult:
         yield panel(Static(id="state"), "Progress")
-        yield panel(VirtualTable(_NARROW, empty="no condition", id="conditions"), "Conditions")
+        table = VirtualTable(empty="no condition", id="conditions", frozen=1)
+        yield panel(table, "Conditions: Enter lists the answers")
         yield Static(id="legend")
         yield panel(NewestAnswer(), "Newest answer")
         with panel(VerticalScroll(id="log"), "Log"):
@@ -120,6 +114,8 @@ class LiveScreen(RashomonScreen):
         if self._run is None or self._run.summary.state != run.summary.state:
             self.refresh_bindings()
         self._run = run
+        if run.answers_per_second is not None:
+            self._speeds.append(run.answers_per_second)
         self._show()
         if run.summary.problem is None:
             self._refresh()
@@ -140,7 +136,8 @@ class LiveScreen(RashomonScreen):
         from mlx_backends.models.memory_estimate import memory_fit
 
         try:
-            return _LiveData(self._tail.read(), memory_fit(0).available, _log_tail(self.folder / "worker.log"))
+            log = _log_tail(self.folder / "worker.log")
+            return _LiveData(self._tail.read(), memory_fit(0).available, log, read_batch(self.folder))
         except RashomonError:  # the run is being deleted or the disk is full; the list of runs shows which
             return self._data
         finally:
@@ -161,10 +158,12 @@ class LiveScreen(RashomonScreen):
         self.update_static("#state", Content("\n").join(self._state(run)))
         if run.summary.problem is not None:
             return
-        columns = _NARROW if self.size.width < 100 else _WIDE
-        rows = [self._row(p, run.summary, columns) for p in run.summary.progress]
+        progress = run.summary.progress
+        columns = self._columns(run.summary)
+        rows = [self._row(p, run.summary, columns) for p in progress]
         table = self.query_one(VirtualTable)
-        table.show(len(rows), lambda first, count: rows[first : first + count], columns=columns)
+        keys = [p.condition for p in progress]
+        table.show(len(rows), lambda first, count: rows[first : first + count], columns=columns, keys=keys)
         height = min(len(rows) + 3, max(6, self.size.height // 2 - 4))
         if self._height != height:
             self._height = table.styles.height = height
@@ -175,7 +174,8 @@ class LiveScreen(RashomonScreen):
         for labels in data.newest.labels.values():
             for label, count in labels.items():
                 counts[label] = counts.get(label, 0) + count
-        self.update_static("#legend", _content(legend(counts, self._benchmark.labels)))
+        marks: Parts = [("≠ ", HEADING), ("sources disagree  ", "")] if self._benchmark.conflicts else []
+        self.update_static("#legend", _content([*marks, *legend(counts, self._benchmark.labels)]))
         self.query_one(NewestAnswer).show(data.newest, self._benchmark)
         if self.has_class("-log"):
             self.update_static("#log-text", literal(data.log or "the log is empty", limit=10**6, newlines=True))
@@ -187,26 +187,48 @@ class LiveScreen(RashomonScreen):
     def _row(self, p: ConditionProgress, summary: RunSummary, columns: Sequence[Column]) -> Row:
         share = accuracy(p, summary)
         counts = self.counts().get(p.condition, {})
-        width = max(8, self.size.width - sum(column.width + 1 for column in columns) - 4)
+        width = columns[-1].width or max(8, self.size.width - sum(column.width + 1 for column in columns) - 4)
         cells: dict[str, Cell] = {
-            "condition": p.condition,
-            "": progress_bar(p.done, p.total, 10),
+            "condition": [("≠ " if p.condition in self._benchmark.conflicts else "  ", HEADING), (p.condition, "")],
+            "": progress_bar(p.done, p.total, _BAR_WIDTH),
             "done": f"{p.done}/{p.total}",
-            _ACCURACY: cell_text(share),
+            "acc.": short_value(share) if share.value is not None else "-",
+            "[95% CI]": short_interval(share),
             "n": str(share.n),
-            "err": str(p.errors),
             "errors": str(p.errors),
-            "trunc": str(p.truncated),
+            "truncated": str(p.truncated),
             "labels": label_bar(counts, self._benchmark.labels, width),
         }
         return [cells[column.title] for column in columns]
+
+    def _columns(self, summary: RunSummary) -> tuple[Column, ...]:
+        """Return the columns, as wide as their contents; the labels take the rest."""
+        wide = self.size.width >= 100
+        progress = summary.progress
+        longest = max((cell_len(sanitize(p.condition)) for p in progress), default=0)
+        digits = max((len(str(p.total)) for p in progress), default=1)
+        count = max((len(str(accuracy(p, summary).n)) for p in progress), default=1)
+        columns = [Column("condition", min(longest, 24) + 2 if longest > 7 else 9, tail=0.5)]
+        columns += [Column("", _BAR_WIDTH)] * wide
+        columns += [Column("done", max(4, 2 * digits + 1), right=True), Column("acc.", 5, right=True)]
+        columns += [Column("[95% CI]", 11, DIM), Column("n", count, DIM, right=True)]
+        if wide or any(p.errors for p in progress):
+            columns.append(Column("errors", 6, right=True))
+        if wide or any(p.truncated for p in progress):
+            columns.append(Column("truncated", 9, right=True))
+        return (*columns, Column("labels", 0))
 
     def _state(self, run: WatchedRun) -> list[Content]:
         """Return the lines above the conditions: state, progress and speed, memory, judges, remarks."""
         summary = run.summary
         if summary.problem is not None:
             return [literal(summary.problem)]
-        lines = [literal(_situation(run), limit=400), _content(_progress(run, 10 if self.size.width < 100 else 24))]
+        bar_width = 10 if self.size.width < 100 else 24
+        lines = [
+            literal(_situation(run) + self._position(run), limit=400),
+            _content(_progress(run, bar_width, self._speeds)),
+            literal(_accuracy(summary)),
+        ]
         memory = self._memory(summary)
         if memory:
             lines.append(_content(memory))
@@ -214,6 +236,21 @@ class LiveScreen(RashomonScreen):
         if self._data is not None:
             lines += [literal(line, DIM, limit=200) for line in self._remarks(self._data.newest)]
         return lines
+
+    def _position(self, run: WatchedRun) -> str:
+        """Return the run's position in its batch, and how long the rest of the batch takes at the run's speed."""
+        names = self._data.batch if self._data is not None and run.active else ()
+        if run.name not in names:
+            return ""
+        place = names.index(run.name)
+        runs = [self.rashomon.snapshot.run(name) for name in names[place:]]
+        left = sum(other.summary.total - other.summary.done for other in runs if other is not None)
+        text = f"; run {place + 1} of {len(names)}"
+        if not left:
+            return text
+        if run.answers_per_second is None:
+            return f"{text}, {left:,} answers left in all"
+        return f"{text}, {duration(left / run.answers_per_second)} left in all at this speed"
 
     def _memory(self, summary: RunSummary) -> Parts:
         peak = max((p.peak_memory for p in summary.progress), default=0)
@@ -270,6 +307,12 @@ class LiveScreen(RashomonScreen):
         else:
             self.set_focus(self.query_one(VirtualTable))
 
+    @on(VirtualTable.Selected)
+    def _open_condition(self, event: VirtualTable.Selected) -> None:
+        name = str(event.key)
+        value = f'"{name}"' if _NEEDS_QUOTES & set(name) else name
+        self.rashomon.open_screen("samples", [self.folder], on_top=True, query=f"condition:{value}")
+
     def action_samples(self) -> None:
         self.rashomon.open_screen("samples", [self.folder])
 
@@ -298,18 +341,30 @@ def _situation(run: WatchedRun) -> str:
     return texts.get(state, state)
 
 
-def _progress(run: WatchedRun, width: int) -> Parts:
-    """Return the run's progress, running accuracy and speed."""
+def _progress(run: WatchedRun, width: int, speeds: Sequence[float]) -> Parts:
+    """Return the run's progress and speed; the speeds of the last changes are bars."""
     summary = run.summary
-    share = overall_accuracy(summary)
-    facts = [f" {summary.done}/{summary.total}", f"running accuracy {cell_text(share)} n={share.n}"]
+    line: Parts = [*progress_bar(summary.done, summary.total, width), (f" {summary.done}/{summary.total}", "")]
     if run.answers_per_second is not None:
-        facts.append(f"{60 * run.answers_per_second:.4g} answers/min")
+        line.append((f"  {60 * run.answers_per_second:.4g} answers/min", ""))
+        line.append((f" {sparkline([*speeds], width)}", RIGHT))
     if run.tokens_per_second is not None:
-        facts.append(f"{run.tokens_per_second:.0f} tokens/s")
+        line.append((f"  {run.tokens_per_second:.0f} tokens/s", ""))
     if run.seconds_left is not None and summary.done < summary.total:
-        facts.append(f"{duration(run.seconds_left)} left")
-    return [*progress_bar(summary.done, summary.total, width), ("  ".join(facts), "")]
+        line.append((f"  {duration(run.seconds_left)} left", ""))
+    return line
+
+
+def _accuracy(summary: RunSummary) -> str:
+    """Return the accuracy so far under conflict, and over all conditions."""
+    conflict, overall = conflict_accuracy(summary), overall_accuracy(summary)
+    if overall.value is None:
+        return "no label yet"
+    estimates = {"overall": overall}
+    if conflict.of_conflicts:
+        estimates = {"under conflict": conflict.estimate, "overall": overall}
+    texts = [f"{where} {short_value(value)} {short_interval(value)} n={value.n}" for where, value in estimates.items()]
+    return f"accuracy {', '.join(texts)}"
 
 
 def _judges(summary: RunSummary) -> list[str]:

@@ -13,48 +13,48 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from app.report.render import cell_text
-from app.report.running_accuracy import judging_progress, overall_accuracy
+from app.report.run_names import short_benchmark
+from app.report.running_accuracy import ConflictAccuracy, conflict_accuracy, judging_progress
 from app.report.throughput import duration
+from app.store.title import MOST_CHARACTERS, set_title
 from app.store.trash import Trash
 from app.store.workspace import DEMOS_FOLDER, Workspace
-from app.tui.commands import bindings
+from app.system.paths import typed_path
+from app.tui.commands import COMMANDS, bindings
 from app.tui.confirmations import confirm_adoption
-from app.tui.hostile_text import literal, sanitize
+from app.tui.hostile_text import literal
+from app.tui.keymap import format_keys
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import WRONG, state_appearance
-from app.tui.widgets.bars import progress_bar
+from app.tui.screens.run_list import NEWEST, Group, RunList, RunRow
+from app.tui.theme import DIM, WRONG, state_appearance
 from app.tui.widgets.choice_dialogs import ChoiceDialog
-from app.tui.widgets.dialogs import Confirm
-from app.tui.widgets.panel import panel
-from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from app.tui.widgets.dialogs import Confirm, TextDialog
+from app.tui.widgets.panel import panel, set_panel_title
+from app.tui.widgets.virtual_table import Cell, Row, VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
-from benchmarks.errors import StoreError
+from benchmarks.errors import RashomonError, StoreError
+from benchmarks.registry import benchmark_names, get_benchmark
 
-_BAR_WIDTH = 8
 _MAX_NAMED = 8
 """The number of runs that a confirmation names."""
 _READING = "◐ reading the runs …"
-_ACCURACY = "running acc. [95%]"
-_TAIL = 5 / 6
-"""The share of a long name's cells for its end: quantisation, prompts and digest, which tell runs apart."""
-_NARROW = (
-    Column("state", 13),
-    Column("run", 0, tail=_TAIL),
-    Column("done", 11, right=True),
-    Column(_ACCURACY, 20, right=True),
-    Column("n", 6, right=True),
+_OTHER_FOLDER = "another folder …"
+_DEMO = "cmc-bench"
+"""The benchmark of the demo that a key runs."""
+_ORDER_WORDS = {
+    "run": "name",
+    "conflict": "accuracy under conflict",
+    "done": "progress",
+    "quant": "quantisation",
+    "left": "time left",
+}
+_FIRST_STEPS = (
+    ("runs.demo", "the demo: a tiny model and baselines on drawn charts; nothing to download"),
+    ("everywhere.go.new", "a run of your own"),
+    ("everywhere.go.fetch", "fetch a model or data"),
+    ("runs.workspace", "open another folder"),
 )
-_WIDE = (
-    Column("state", 13),
-    Column("run", 0, min_width=16, tail=_TAIL),
-    Column("", _BAR_WIDTH),
-    *_NARROW[2:],
-    Column("/min", 6, right=True),
-    Column("tok/s", 5, right=True),
-    Column("peak GB", 7, right=True),
-    Column("model", 14, tail=0.5),
-)
-_VERY_WIDE = (*_WIDE, Column("benchmark", 16), Column("prompts", 14))
+"""What an empty workspace offers: the ids of commands, each with what it leads to."""
 
 
 class RunsScreen(RashomonScreen):
@@ -65,16 +65,18 @@ class RunsScreen(RashomonScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runs: list[WatchedRun] = []
+        self.list = RunList()
         self._resume_offered = False
         self._demos: list[Workspace] | None = None
+        self._had_runs = False
 
     def heading(self) -> Content:
         snapshot = self.rashomon.snapshot
         active = sum(run.active for run in snapshot.runs)
-        count = (
-            f"{snapshot.total:,}" if snapshot.complete else f"◐ reading {len(snapshot.runs):,} of {snapshot.total:,}"
-        )
+        if snapshot.complete:
+            count = f"{snapshot.total:,}"
+        else:
+            count = f"◐ reading {len(snapshot.runs):,} of {snapshot.total:,}" if snapshot.total else "◐ reading"
         title = f"Runs  {count} in {_display_name(self.rashomon.workspace)}"
         if active:
             title += f", {active} active"
@@ -84,7 +86,7 @@ class RunsScreen(RashomonScreen):
 
     def body(self) -> ComposeResult:
         yield Input(placeholder="words in name, state, model, benchmark or prompts; Esc shows all", id="filter")
-        yield panel(VirtualTable(_NARROW, empty=_READING, id="runs"), "Runs")
+        yield panel(VirtualTable(empty=_READING, id="runs"), "Runs")
         yield panel(Static(id="about"), "This run")
 
     def on_mount(self) -> None:
@@ -94,50 +96,75 @@ class RunsScreen(RashomonScreen):
 
     def workspace_changed(self, snapshot: WorkspaceSnapshot) -> None:
         words = self.query_one("#filter", Input).value.lower().split()
-        self.runs = [run for run in reversed(snapshot.runs) if all(word in _words(run) for word in words)]
-        columns = self._columns()
+        table = self.query_one(VirtualTable)
+        self.list.update(snapshot.runs, words, self.size.width - 3)  # the frame, and the scroll bar
+        entries = self.list.entries
         rows: dict[int, Row] = {}
 
         def page(first: int, count: int) -> Sequence[Row]:
             for number in range(first, first + count):
                 if number not in rows:
-                    rows[number] = _row(self.runs[number], columns)
+                    rows[number] = self.list.cells(entries[number])
             return [rows[number] for number in range(first, first + count)]
 
-        table = self.query_one(VirtualTable)
         if snapshot.complete:
             table.marks &= {run.name for run in snapshot.runs}
+            self._had_runs = self._had_runs or bool(snapshot.runs)
             if not snapshot.runs and self._demos is None:
                 self._demos = self.rashomon.workspace.demos()
         table.empty = self._empty_text(snapshot, bool(words))
-        table.show(len(self.runs), page, keys=[run.name for run in self.runs], columns=columns)
+        table.frozen = 2
+        table.show(len(entries), page, keys=self.list.keys(), columns=self.list.columns)
+        set_panel_title(table, self._panel_title())
+        self.query_one("#about").display = bool(snapshot.runs)
         self.update_title()
         self._update_selection()
         if snapshot.complete and not self._resume_offered:
             self._resume_offered = True
-            self._offer_resume(_resumable(self.runs))
+            self._offer_resume(_resumable(snapshot.runs))
 
-    def _empty_text(self, snapshot: WorkspaceSnapshot, filtered: bool) -> str:
-        """Return the text for an empty table."""
+    def _panel_title(self) -> str:
+        """Return the order of the list and its groups in words."""
+        order = self.list.order
+        if order == NEWEST:
+            words = "newest first" if self.list.descending else "oldest first"
+        else:
+            words = f"by {_ORDER_WORDS.get(order, order)}"
+        return f"Runs, {words}" + ", grouped by benchmark" * self.list.grouped
+
+    def _empty_text(self, snapshot: WorkspaceSnapshot, filtered: bool) -> str | Sequence[Cell]:
+        """Return the lines for an empty table."""
         if not snapshot.complete:
             return _READING
         if filtered and snapshot.runs:
-            return "no run matches"
-        if self._demos:
-            names = ", ".join(demo.path.name for demo in self._demos)
-            return sanitize(f"no runs yet; o opens the demo's workspace ({names})")
-        return "no runs yet: press ctrl+n, or run `rashomon demo`"
+            return "no run matches; Esc shows all"
+        if self.rashomon.processes.running_count():
+            return "◐ starting; the run appears here in a moment"
+        if self._had_runs and not self.rashomon.workspace.path.exists():
+            return [[("✗ the folder of this workspace is gone; o opens another", WRONG)]]
+        return self._first_steps()
 
-    def _columns(self) -> tuple[Column, ...]:
-        width = self.size.width
-        return _NARROW if width < 116 else _WIDE if width < 150 else _VERY_WIDE
+    def _first_steps(self) -> list[Cell]:
+        """Return what can be done in an empty workspace, each with its key."""
+        commands = {command.id: command for command in COMMANDS}
+        steps = [
+            (format_keys(commands[name], self.rashomon.keys).partition(" ")[0], text)
+            for name, text in _FIRST_STEPS
+            if name in commands
+        ]
+        if self._demos:
+            steps[0] = (steps[0][0], "the demo's runs")
+        width = max(len(keys) for keys, _ in steps)
+        lines: list[Cell] = ["", [("No runs yet. To begin:", "$foreground")], ""]
+        lines += [[(f"  {keys:<{width}}  ", "bold $key"), (text, "$foreground")] for keys, text in steps]
+        return lines
 
     def on_resize(self, event: events.Resize) -> None:
         self.show_snapshot()
 
     def _offer_resume(self, runs: Sequence[WatchedRun]) -> None:
         if len(runs) == 1:
-            self.rashomon.toast(f"{runs[0].name} is unfinished; R resumes it")
+            self.rashomon.toast(f"{runs[0].display_name} is unfinished; R resumes it")
         elif runs:
             self.rashomon.toast(f"{len(runs)} runs are unfinished; R resumes the one under the cursor")
 
@@ -146,16 +173,31 @@ class RunsScreen(RashomonScreen):
         runs = self.under_cursor()
         self.rashomon.under_cursor = tuple(run.folder for run in runs)
         self.rashomon.marked = tuple(run.folder for run in self.marked())
-        self.update_static("#about", _about(runs[0]) if runs else Content(""))
+        entry = self._entry()
+        about = self._about_group(entry) if isinstance(entry, Group) else _about(runs[0]) if runs else Content("")
+        self.update_static("#about", about)
+
+    def _about_group(self, group: Group) -> Content:
+        runs = [run for run in self.rashomon.snapshot.runs if _benchmark_of(run) == group.benchmark]
+        name = str(runs[0].summary.spec.get("benchmark", "")) if runs else ""
+        title = get_benchmark(name).title if name in benchmark_names() else name or "runs that cannot be read"
+        active = sum(run.active for run in runs)
+        facts = f"{group.runs:,} runs" + f", {active} active" * bool(active)
+        return literal(title, "bold") + "\n" + literal(facts) + "\n" + literal("Enter folds or unfolds them", DIM)
 
     @on(VirtualTable.Moved)
     def _moved(self) -> None:
         self._update_selection()
 
+    def _entry(self) -> RunRow | Group | None:
+        """Return the run or the heading under the cursor."""
+        place = self.query_one(VirtualTable).cursor
+        return self.list.entries[place] if place < len(self.list.entries) else None
+
     def under_cursor(self) -> list[WatchedRun]:
         """Return the run under the cursor; empty if there is none."""
-        place = self.query_one(VirtualTable).cursor
-        return self.runs[place : place + 1]
+        entry = self._entry()
+        return [entry.run] if isinstance(entry, RunRow) else []
 
     def marked(self) -> list[WatchedRun]:
         """Return the marked runs, oldest first."""
@@ -166,6 +208,10 @@ class RunsScreen(RashomonScreen):
 
     @on(VirtualTable.Selected)
     def _open(self) -> None:
+        entry = self._entry()
+        if isinstance(entry, Group):
+            self.list.folded ^= {entry.benchmark}
+            self.show_snapshot()
         for run in self.under_cursor():
             if run.summary.problem is not None:
                 self.rashomon.show_error(run.summary.problem)
@@ -181,9 +227,43 @@ class RunsScreen(RashomonScreen):
         else:
             self.rashomon.open_screen(name, readable)
 
+    @on(VirtualTable.HeaderClicked)
+    def _header_clicked(self, event: VirtualTable.HeaderClicked) -> None:
+        self.list.order_by(event.column)
+        self.show_snapshot()
+
+    def action_sort(self) -> None:
+        self.list.next_order()
+        self.show_snapshot()
+
+    def action_reverse(self) -> None:
+        self.list.reverse = not self.list.reverse
+        self.show_snapshot()
+
+    def action_group(self) -> None:
+        self.list.grouped = not self.list.grouped
+        self.show_snapshot()
+
     def action_mark(self) -> None:
-        self.query_one(VirtualTable).toggle_mark()
+        table, entry = self.query_one(VirtualTable), self._entry()
+        if isinstance(entry, Group):
+            names = {run.name for run in self.rashomon.snapshot.runs if _benchmark_of(run) == entry.benchmark}
+            table.mark(table.marks - names if names <= table.marks else table.marks | names)
+        else:
+            table.toggle_mark()
         self._update_selection()
+
+    def action_rename(self) -> None:
+        for run in self.under_cursor():
+            folder = run.folder
+
+            def on_answer(title: str | None, folder: Path = folder) -> None:
+                if title is not None:
+                    self.in_thread(lambda: set_title(folder, title), lambda _: self.refresh_bindings(), group="rename")
+
+            text = f"The folder stays {folder.name}. Without a name, the run has its automatic one."
+            value = run.summary.title or ("" if run.display_name == run.name else run.display_name)
+            self.app.push_screen(TextDialog("Name of the run", text, value=value, check=_check_title), on_answer)
 
     def action_compare(self) -> None:
         if len(self.marked()) < 2:
@@ -257,20 +337,54 @@ class RunsScreen(RashomonScreen):
         self.refresh_bindings()
         self.rashomon.toast(f"{folder.name} is restored")
 
+    def _regular_workspace(self) -> Workspace:
+        """Return the workspace on display, or the one that the demo on display belongs to."""
+        current = self.rashomon.workspace
+        return Workspace(current.path.parent.parent) if current.path.parent.name == DEMOS_FOLDER else current
+
     def action_workspace(self) -> None:
-        """Switch to a demo's workspace, or from there to the regular one."""
-        current = self.rashomon.workspace.path
-        regular = Workspace(current.parent.parent) if current.parent.name == DEMOS_FOLDER else self.rashomon.workspace
+        """Switch to a demo's workspace, from there to the regular one, or to any other folder."""
+        current, regular = self.rashomon.workspace.path, self._regular_workspace()
         others = {str(other.path): other for other in (regular, *regular.demos()) if other.path != current}
 
         def on_choice(path: str | None) -> None:
-            if path is not None:
+            if path == _OTHER_FOLDER:
+                self._ask_for_folder()
+            elif path is not None:
                 self.rashomon.open_workspace(others[path])
 
-        if others:
-            self.app.push_screen(ChoiceDialog("Open a workspace", list(others)), on_choice)
-        else:
-            self.rashomon.toast("no demo has been run yet; start one with `rashomon demo`")
+        self.app.push_screen(ChoiceDialog("Open a workspace", [*others, _OTHER_FOLDER]), on_choice)
+
+    def _ask_for_folder(self) -> None:
+        def on_answer(path: str | None) -> None:
+            if path is not None:
+                self.rashomon.open_workspace(Workspace(typed_path(path)))
+
+        self.app.push_screen(TextDialog("Open a workspace", "The path of its folder:", check=_check_folder), on_answer)
+
+    def action_demo(self) -> None:
+        """Open the newest demo's workspace; run the demo first if there is none, after a confirmation."""
+        workspace = self._regular_workspace()
+        demos = workspace.demos()
+        if demos:
+            self.rashomon.open_workspace(demos[0])
+            return
+
+        def on_answer(yes: bool | None) -> None:
+            if not yes:
+                return
+            try:
+                self.rashomon.processes.start(["demo"])
+            except StoreError as error:
+                self.rashomon.show_error(error)
+            else:
+                self.rashomon.open_workspace(Workspace(workspace.path / DEMOS_FOLDER / _DEMO))
+
+        text = (
+            "A tiny model in two precisions, and baselines that ignore the input, answer questions on drawn charts. "
+            "It takes a minute or two, and nothing is downloaded. o returns to this workspace."
+        )
+        self.app.push_screen(Confirm("Run the demo?", text, yes="Run"), on_answer)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return bool(self.rashomon.trash.names) if action == "undelete" else True
@@ -322,40 +436,29 @@ def _display_name(workspace: Workspace) -> str:
     return f"{DEMOS_FOLDER}/{path.name}" if path.parent.name == DEMOS_FOLDER else path.name
 
 
-def _words(run: WatchedRun) -> str:
-    spec = run.summary.spec
-    values = (str(spec.get(key, "")) for key in ("benchmark", "model", "prompt_set"))
-    return " ".join([run.name, run.summary.state, *values]).lower()
+def _benchmark_of(run: WatchedRun) -> str:
+    return short_benchmark(str(run.summary.spec.get("benchmark", "")))
 
 
-def _row(run: WatchedRun, columns: Sequence[Column]) -> Row:
-    summary = run.summary
-    state = state_appearance(summary.state)
-    if summary.problem is not None:
-        return [[(str(state), state.colour)], run.name, *[""] * (len(columns) - 2)]
-    share = overall_accuracy(summary)
-    peak = max((p.peak_memory for p in summary.progress), default=0)
-    cells: dict[str, Cell] = {
-        "state": [(str(state), state.colour)],
-        "run": run.name,
-        "": progress_bar(summary.done, summary.total, _BAR_WIDTH),
-        "done": f"{summary.done}/{summary.total}",
-        _ACCURACY: cell_text(share),
-        "n": str(share.n),
-        "/min": "-" if run.answers_per_second is None else f"{60 * run.answers_per_second:.4g}",
-        "tok/s": "-" if run.tokens_per_second is None else f"{run.tokens_per_second:.0f}",
-        "peak GB": f"{peak / 1e9:.2f}" if peak else "-",
-        "model": str(summary.spec.get("model", "")).rpartition("/")[2],
-        "benchmark": str(summary.spec.get("benchmark", "")),
-        "prompts": str(summary.spec.get("prompt_set", "")),
-    }
-    return [cells[column.title] for column in columns]
+def _check_title(text: str) -> str:
+    return f"at most {MOST_CHARACTERS} characters" if len(text) > MOST_CHARACTERS else ""
+
+
+def _check_folder(text: str) -> str:
+    """Return one sentence if ``text`` is not an existing folder."""
+    try:
+        is_folder = bool(text) and typed_path(text).is_dir()
+    except (OSError, ValueError, RashomonError):
+        is_folder = False
+    return "" if is_folder else "there is no such folder"
 
 
 def _about(run: WatchedRun) -> Content:
     """Return four lines of details about a run."""
     summary, state = run.summary, state_appearance(run.summary.state)
-    first = literal(f"{state} ", state.colour) + literal(run.name, "bold")
+    first = literal(f"{state} ", state.colour) + literal(run.display_name or run.name, "bold")
+    if run.display_name != run.name:
+        first += literal(f"  {run.name}", DIM)
     if summary.problem is not None:
         return first + "\n" + literal(summary.problem, WRONG, limit=400)
     spec = summary.spec
@@ -363,7 +466,9 @@ def _about(run: WatchedRun) -> Content:
     errors = sum(p.errors for p in summary.progress)
     truncated = sum(p.truncated for p in summary.progress)
     facts = (
-        [f"{errors} errors"] * bool(errors) + [f"{truncated} truncated"] * bool(truncated) + judging_progress(summary)
+        [f"{errors} error{'s' * (errors > 1)}"] * bool(errors)
+        + [f"{truncated} truncated"] * bool(truncated)
+        + judging_progress(summary)
     )
     if run.seconds_left is not None:
         facts.insert(0, f"{duration(run.seconds_left)} left")
@@ -371,5 +476,15 @@ def _about(run: WatchedRun) -> Content:
         facts.append("received, read-only: a adopts it")
     elif run.resumable:
         facts.append("R resumes it")
-    lines = [first, literal(setup), literal(", ".join(facts)), literal(summary.note, limit=300)]
-    return Content("\n").join(lines)
+    reason = literal(", ".join([*facts, *[summary.note] * bool(summary.note)]), limit=300)
+    accuracy = literal(_accuracy_sentence(conflict_accuracy(summary)))
+    return Content("\n").join([line for line in (first, literal(setup), reason, accuracy) if line])
+
+
+def _accuracy_sentence(accuracy: ConflictAccuracy) -> str:
+    """Return the accuracy with the conditions that it is over."""
+    if accuracy.estimate.value is None:
+        return "no label yet"
+    where = "under conflict" if accuracy.of_conflicts else "over all conditions, none of which has a conflict"
+    conditions = f" ({', '.join(accuracy.conditions)})" if accuracy.of_conflicts else ""
+    return f"accuracy {where} {cell_text(accuracy.estimate)}, n={accuracy.estimate.n}{conditions}"

@@ -10,12 +10,12 @@ Parts = list[tuple[str, str]]
 """Pieces of text, each with its style."""
 
 
-def progress_bar(done: int, total: int, width: int) -> Parts:
+def progress_bar(done: int, total: int, width: int, colour: str = RIGHT) -> Parts:
     """Return a progress bar of ``width`` cells; not empty once anything is done, not full before everything is."""
     filled_cells = round(width * done / total) if total else 0
     filled_cells = max(filled_cells, 1) if done else 0
     filled_cells = min(filled_cells, width - 1) if done < total else filled_cells
-    return [("━" * filled_cells, RIGHT), ("┄" * (width - filled_cells), DIM)]
+    return [("━" * filled_cells, colour), ("┄" * (width - filled_cells), DIM)]
 
 
 def label_bar(counts: Mapping[str, int], labels: Sequence[str], width: int) -> Parts:
@@ -52,3 +52,15 @@ def gauge(used: int, limit: int, width: int) -> Parts:
     full = share >= 0.9
     colour = WRONG if full else RIGHT
     return [("━" * filled_cells, colour), ("┄" * (width - filled_cells), DIM), (" !" if full else "", colour)]
+
+
+_STEPS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Return the last ``width`` values as a line of bars, of which the highest has full height; empty for fewer than two."""
+    shown = values[-width:]
+    highest = max(shown, default=0.0)
+    if len(shown) < 2 or highest <= 0:
+        return ""
+    return "".join(_STEPS[round((len(_STEPS) - 1) * max(0.0, value) / highest)] for value in shown)

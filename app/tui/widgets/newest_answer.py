@@ -13,6 +13,7 @@ from app.report.media import media_path
 from app.store.tail import RunUpdate
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, outcome_appearance
+from app.tui.widgets.panel import set_panel_title
 from app.tui.widgets.picture import Picture
 from benchmarks.base import Benchmark
 from benchmarks.vocabulary import Media, Record
@@ -50,13 +51,15 @@ class NewestAnswer(Horizontal):
         appearance = outcome_appearance(benchmark, instance.condition, outcome, verdict.label if verdict else None)
         truncated = " (truncated at the token limit)" if answer.finish_reason == "length" else ""
         reply = answer.error if answer.finish_reason == "error" else answer.text
+        references = "; ".join(f"{source}: {', '.join(values)}" for source, values in instance.references.items())
+        reason = f"  {verdict.reason}" if verdict is not None and verdict.reason else ""
         lines = [
-            literal(f"newest: {instance.id}  ", DIM) + literal(f"{appearance}{truncated}", appearance.colour),
             literal(instance.question, limit=_QUESTION_LIMIT, newlines=True),
+            *[literal(references, DIM, limit=400)] * bool(references),
             literal(reply or "(empty)", "bold", limit=_ANSWER_LIMIT, newlines=True),
+            literal(f"{appearance}{truncated}", appearance.colour) + literal(reason, DIM, limit=400),
         ]
-        if verdict is not None and verdict.reason:
-            lines.append(literal(verdict.reason, DIM, limit=400))
         text.update(Content("\n").join(lines))
+        set_panel_title(self, Content("Newest answer: ") + literal(instance.id, limit=80))
         media = next((part for part in instance.parts if isinstance(part, Media)), None)
         picture.show(media, media_path(Path(newest.data), media) if media and newest.data else None)

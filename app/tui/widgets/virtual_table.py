@@ -87,13 +87,24 @@ class VirtualTable(ScrollView, can_focus=True):
         def control(self) -> VirtualTable:
             return self.table
 
+    class HeaderClicked(Message):
+        """The title of a column was clicked; ``column`` is the column's number."""
+
+        def __init__(self, table: VirtualTable, column: int) -> None:
+            self.table, self.column = table, column
+            super().__init__()
+
+        @property
+        def control(self) -> VirtualTable:
+            return self.table
+
     def __init__(
         self,
         columns: Sequence[Column] = (),
         *,
         frozen: int = 0,
         header: bool = True,
-        empty: str = "nothing here",
+        empty: str | Sequence[Cell] = "nothing here",
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
@@ -101,7 +112,7 @@ class VirtualTable(ScrollView, can_focus=True):
         self.columns = tuple(columns)
         self.frozen = frozen
         self.empty = empty
-        """The text displayed if there are no rows; must be ours."""
+        """The line or the lines displayed if there are no rows; must be ours."""
         self.marks: set[Hashable] = set()
         """The keys of the marked rows; call :meth:`refresh` after a change."""
         self._header = 1 if header else 0
@@ -207,10 +218,14 @@ class VirtualTable(ScrollView, can_focus=True):
     def toggle_mark(self) -> None:
         """Mark or unmark the row under the cursor and move to the next."""
         if self.cursor_key is not None:
-            self.marks ^= {self.cursor_key}
-            self._strips.clear()
-            self.refresh()
+            self.mark(self.marks ^ {self.cursor_key})
             self.action_down()
+
+    def mark(self, keys: set[Hashable]) -> None:
+        """Mark the rows with these keys and no others."""
+        self.marks = keys
+        self._strips.clear()
+        self.refresh()
 
     def _row(self, number: int) -> Row | None:
         first = number // PAGE * PAGE
@@ -279,8 +294,7 @@ class VirtualTable(ScrollView, can_focus=True):
             return self._across(self._line(" ", titles, base + self._component("table--header")), width, base)
         number = y - self._header + self.scroll_offset.y
         if self._count == 0:
-            text = f" {self.empty}" if y == self._header else ""
-            return Strip([Segment(text, base + self._component("table--header"))]).adjust_cell_length(width, base)
+            return self._empty_line(y - self._header, base).adjust_cell_length(width, base)
         if number >= self._count:
             return Strip.blank(width, base)
         strip = self._strips.get((number, width))
@@ -293,6 +307,13 @@ class VirtualTable(ScrollView, can_focus=True):
         if number == self.cursor:
             strip = Strip(Segment.apply_style(strip, None, self._component("table--cursor")))
         return self._across(strip, width, trailing_style(strip, base))
+
+    def _empty_line(self, number: int, base: Style) -> Strip:
+        lines = [self.empty] if isinstance(self.empty, str) else self.empty
+        line = lines[number] if number < len(lines) else ""
+        parts = [(line, "")] if isinstance(line, str) else line
+        style = base + self._component("table--header")
+        return Strip([Segment(" ", base), *(Segment(text, style + self._parsed(own)) for text, own in parts)])
 
     def _component(self, name: str) -> Style:
         return self.get_component_rich_style(name, partial=True)
@@ -417,13 +438,32 @@ class VirtualTable(ScrollView, can_focus=True):
             self.post_message(self.Selected(self, self.cursor, self.cursor_key))
 
     def on_click(self, event: events.Click) -> None:
-        row = event.y - self._header + self.scroll_offset.y
-        if event.y < self._header or row >= self._count:
+        place = event.get_content_offset(self)
+        if place is None:
+            return  # on the frame
+        if place.y < self._header:
+            column = self._column_at(place.x)
+            if column is not None:
+                self.post_message(self.HeaderClicked(self, column))
+            return
+        row = place.y - self._header + self.scroll_offset.y
+        if row >= self._count:
             return
         if row == self.cursor:
             self.action_select()
         else:
             self.cursor = row
+
+    def _column_at(self, x: int) -> int | None:
+        """Return the number of the column that is displayed at ``x``; None beyond the last."""
+        start = 1
+        for number, width in enumerate(self._widths()):
+            if number == self.frozen and x >= start:
+                x += self.scroll_offset.x
+            if x <= start + width:
+                return number
+            start += width + 1
+        return None
 
 
 def trailing_style(line: Strip, base: Style) -> Style:
