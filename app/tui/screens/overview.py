@@ -32,12 +32,8 @@ from benchmarks.errors import RashomonError
 
 FLIPS, TEXTS = "flips", "texts"
 """The kinds of differing answers: other labels, and other texts under the same label."""
-_COLUMNS = (
-    Column("condition", 14),
-    Column("baseline", 11),
-    Column("run", 11),
-    Column("question", 0, min_width=16),
-)
+_OTHER_TEXT = "other text"
+_MAX_CONDITION, _MAX_LABEL = 20, 14
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,7 @@ class Overview(Vertical):
         with panel(VerticalScroll(id="conditions")):
             yield ForestPlot()
         with Horizontal(id="differing"):
-            yield panel(VirtualTable(_COLUMNS, empty="computing …", id="changes"))
+            yield panel(VirtualTable(_columns((), ()), empty="computing …", id="changes"))
             yield AnswerPair(id="detail")
 
     def on_mount(self) -> None:
@@ -197,7 +193,9 @@ class Overview(Vertical):
         set_panel_title(table, self._title())
         reading = TEXTS in self.kinds and self._texts is None
         table.empty = "" if content is None else "◐ reading the answers …" if reading else "none"
-        table.show(len(changes), self._page, keys=[change.instance for change in changes], threaded=True)
+        keys = [change.instance for change in changes]
+        columns = _columns(self._views.benchmark.conditions, self._views.benchmark.labels) if self._views else None
+        table.show(len(changes), self._page, keys=keys, threaded=True, columns=columns)
         self._show_detail(table.cursor)
 
     def _title(self) -> Content:
@@ -224,7 +222,7 @@ class Overview(Vertical):
             [
                 change.condition,
                 label_cell(views.benchmark, change.condition, change.was),
-                label_cell(views.benchmark, change.condition, change.now) if change.is_flip else [("other text", DIM)],
+                label_cell(views.benchmark, change.condition, change.now) if change.is_flip else [(_OTHER_TEXT, DIM)],
                 question,
             ]
             for change, question in zip(changes, questions, strict=True)
@@ -265,3 +263,15 @@ class Overview(Vertical):
 
         assert self._reader is not None
         self._reader.submit(read, show)
+
+
+def _columns(conditions: Sequence[str], labels: Sequence[str]) -> tuple[Column, ...]:
+    """Return the columns of the list, as wide as a benchmark's conditions and labels with their glyphs need."""
+    condition_width = min(_MAX_CONDITION, max(map(len, ("condition", *conditions))))
+    label_width = min(_MAX_LABEL, max(map(len, (_OTHER_TEXT, *(f"✓ {label}" for label in labels)))))
+    return (
+        Column("condition", condition_width),
+        Column("baseline", label_width),
+        Column("run", label_width),
+        Column("question", 0),
+    )

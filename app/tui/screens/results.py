@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from textual.content import Content
 
+from app.exports.formats import default_folder
+from app.exports.writer import write_files
 from app.report.latex import to_latex
 from app.report.render import to_csv, to_markdown
+from app.system.paths import path_exists, typed_path
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.export import ExportScreen
 from app.tui.theme import DIM, PARTIAL, state_appearance
 from app.tui.widgets.choice_dialogs import ChoiceDialog
+from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.result_table import ResultTable
 from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
@@ -23,7 +28,12 @@ from benchmarks.vocabulary import Table
 
 T = TypeVar("T")
 DEFAULT_JUDGE = "each run's first judge"
-_TABLE_FORMATS: dict[str, Callable[[Table], str]] = {"LaTeX": to_latex, "Markdown": to_markdown, "CSV": to_csv}
+_TABLE_FORMATS: dict[str, tuple[str, Callable[[Table], str]]] = {
+    "LaTeX": (".tex", to_latex),
+    "Markdown": (".md", to_markdown),
+    "CSV": (".csv", to_csv),
+}
+"""The suffix and the text of a table in each format."""
 
 
 class ResultsScreen(RashomonScreen):
@@ -149,17 +159,55 @@ class ResultsScreen(RashomonScreen):
         raise NotImplementedError
 
     def action_copy(self) -> None:
-        """Copy the table on display, in a chosen format."""
+        """Copy the table on display alone, or write it to a file, in a chosen format."""
         table = self.displayed_table
         if table is None:
             self.rashomon.toast("no table on display")
             return
+        folder = typed_path(default_folder(self.folders))
+        actions: dict[str, Callable[[], None]] = {
+            form: partial(self._copy, table, to_text) for form, (_, to_text) in _TABLE_FORMATS.items()
+        }
+        actions |= {
+            f"{form} to {folder / table.name}{suffix}": partial(
+                self._write, folder / (table.name + suffix), to_text(table)
+            )
+            for form, (suffix, to_text) in _TABLE_FORMATS.items()
+        }
 
-        def on_choice(form: str | None) -> None:
-            if form is not None:
-                self.rashomon.copy(_TABLE_FORMATS[form](table))
+        def on_choice(choice: str | None) -> None:
+            if choice is not None:
+                actions[choice]()
 
-        self.app.push_screen(ChoiceDialog("Copy this table as", list(_TABLE_FORMATS)), on_choice)
+        self.app.push_screen(ChoiceDialog("Copy this table as", list(actions)), on_choice)
+
+    def _copy(self, table: Table, to_text: Callable[[Table], str]) -> None:
+        self.rashomon.copy(to_text(table))
+
+    def _write(self, path: Path, text: str) -> None:
+        """Write a file; ask first if it exists."""
+
+        def work() -> str:
+            try:
+                write_files(path.parent, {path.name: text})
+            except RashomonError as error:
+                return str(error)
+            return ""
+
+        def finish(problem: str) -> None:
+            if problem:
+                self.rashomon.show_error(problem)
+            else:
+                self.rashomon.toast(f"wrote {path}")
+
+        def on_answer(yes: bool | None) -> None:
+            if yes:
+                self.in_thread(work, finish, group="write")
+
+        if path_exists(path):
+            self.app.push_screen(Confirm("Replace this file?", str(path), yes="Replace"), on_answer)
+        else:
+            on_answer(True)
 
     def action_judge(self) -> None:
         """Choose the judge whose labels count."""

@@ -57,7 +57,7 @@ class TablesScreen(ResultsScreen):
         self.place = names.index(previous) if previous in names else 0
         options = self.query_one("#names", OptionList)
         options.clear_options()
-        options.add_options([Option(_entry(table, max(map(len, names)))) for table in tables])
+        options.add_options([Option(_entry(table)) for table in tables])
         first = not self.query_one(ResultTable).table
         self.redraw()
         if first:
@@ -104,8 +104,7 @@ class TablesScreen(ResultsScreen):
 
     def action_list(self) -> None:
         """Choose a table by name."""
-        width = max((len(table.name) for table in self.tables), default=0)
-        entries = [_entry(table, width).plain for table in self.tables]
+        entries = [_entry(table).plain for table in self.tables]
 
         def on_choice(entry: str | None) -> None:
             if entry is not None:
@@ -124,6 +123,6 @@ class TablesScreen(ResultsScreen):
         self.redraw()
 
 
-def _entry(table: Table, width: int) -> Content:
-    """Return a table's name, padded to ``width``, and its title."""
-    return literal(f"{table.name:<{width}}  ") + literal(table.title, DIM)
+def _entry(table: Table) -> Content:
+    """Return a table's name and title."""
+    return Content.assemble(literal(table.name), "  ", literal(table.title, DIM))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -14,7 +16,7 @@ from textual.widgets import Static
 from app.report.render import missing_value_notes, short_interval, short_value
 from app.text.escape import clean
 from app.tui.hostile_text import literal
-from app.tui.theme import DIM, PARTIAL
+from app.tui.theme import DIM, HEADING, PARTIAL
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.virtual_table import Cell as ScreenCell
 from app.tui.widgets.virtual_table import Column, VirtualTable
@@ -56,19 +58,18 @@ class ResultTable(Vertical):
         The paper's rows come last, below a rule.
         """
         self.table = table
-        ours = [row for row in table.rows if not row[0].endswith(PAPER_SUFFIX)]
-        papers = [row for row in table.rows if row[0].endswith(PAPER_SUFFIX)]
         shapes = [_shape(table, number, intervals) for number in range(len(table.columns))]
-        labels = [label for label, _ in table.rows]
-        widest = max((cell_len(clean(label)) for label in labels), default=1)
+        ours, papers = (
+            _lines([row for row in table.rows if row[0].endswith(PAPER_SUFFIX) == is_paper], table, shapes)
+            for is_paper in (False, True)
+        )
+        widest = max((cell_len(clean(label)) for label, _ in (*ours, *papers)), default=1)
         columns = [Column("", max(_MIN_WIDTH, min(_MAX_LABEL_WIDTH, widest)), tail=0.5), *map(_column, shapes)]
-        rows: list[list[ScreenCell]] = [_row(label, cells, table, shapes) for label, cells in ours]
-        keys = [(number, label) for number, (label, _) in enumerate(ours)]
+        lines = list(ours)
         if ours and papers:
-            rows.append([[("─" * column.width, DIM)] for column in columns])
-            keys.append((len(ours), ""))
-        rows += [_row(label, cells, table, shapes) for label, cells in papers]
-        keys += [(number, label) for number, (label, _) in enumerate(papers, len(keys))]
+            lines.append(("", [[("─" * column.width, DIM)] for column in columns]))
+        lines += papers
+        rows, keys = [row for _, row in lines], [(number, label) for number, (label, _) in enumerate(lines)]
         self.query_one(".message").add_class("-empty")
         set_panel_title(self.rows, Content.assemble(literal(table.title), (f"  {position}" if position else "", DIM)))
         self.rows.empty = "no rows"
@@ -93,6 +94,7 @@ class ResultTable(Vertical):
     def toggle_notes(self) -> None:
         """Fold or unfold the notes."""
         self._folded = not self._folded
+        self.query_one(".notes").can_focus = not self._folded  # to scroll them by keys
         self._show_notes()
 
     def _show_notes(self) -> None:
@@ -132,9 +134,30 @@ def _column(shape: _Shape) -> Column:
     return Column(title, max(shape.value_width + 1 + shape.interval_width, min(_MAX_WIDTH, title_width)))
 
 
-def _row(label: str, cells: Sequence[Cell], table: Table, shapes: Sequence[_Shape]) -> list[ScreenCell]:
-    """Return the label and the cells of a row; an interval follows its value, dimmed."""
-    row: list[ScreenCell] = [[(label, PARTIAL)] if label.endswith(PAPER_SUFFIX) else label]
+def _lines(
+    rows: Sequence[tuple[str, tuple[Cell, ...]]], table: Table, shapes: Sequence[_Shape]
+) -> list[tuple[str, list[ScreenCell]]]:
+    """Return the lines of a table with their labels; rows of one run, as in ``RUN / WHAT``, come below its name."""
+    names = [label.partition(" / ")[0] for label, _ in rows]
+    runs = Counter(names)
+    is_grouped = len(list(groupby(names))) == len(runs) < len(rows)
+    lines: list[tuple[str, list[ScreenCell]]] = []
+    current = ""
+    for label, cells in rows:
+        style = PARTIAL if label.endswith(PAPER_SUFFIX) else ""
+        run, slash, rest = label.partition(" / ")
+        if slash and is_grouped and runs[run] > 1:
+            if run != current:
+                lines.append((run, [[(run, style or HEADING)]]))
+            label = f"  {rest}"
+        current = run
+        lines.append((label, [[(label, style)], *_cells(cells, table, shapes)]))
+    return lines
+
+
+def _cells(cells: Sequence[Cell], table: Table, shapes: Sequence[_Shape]) -> list[ScreenCell]:
+    """Return the cells of a row; an interval follows its value, dimmed."""
+    row: list[ScreenCell] = []
     for shape, name, cell in zip(shapes, table.columns, cells, strict=True):
         value = short_value(cell, table.percent, name)
         style = DIM if isinstance(cell, Estimate) and cell.value is None else ""
