@@ -47,13 +47,11 @@ MARGINS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class _Results:
-    """The contents of the panes; ``paper`` and ``recommendation`` are messages if there is none."""
+    """The contents of the panes, without the paper's; ``recommendation`` is a message if there is none."""
 
     comparison: Comparison
     overviews: tuple[PairOverview, ...]
     metrics: Table
-    paper: Table | str
-    paper_models: tuple[str, ...]
     recommendation: Recommendation | str
 
 
@@ -71,6 +69,9 @@ class CompareScreen(ResultsScreen):
         self.pair = 0
         """The index of the run whose flips are on display."""
         self.computed: _Results | None = None
+        self.paper: Table | str = "computing …"
+        """The table with the paper's rows, or a message."""
+        self.paper_models: tuple[str, ...] = ()
 
     def on_mount(self) -> None:
         self._show_pane("overview")
@@ -97,26 +98,36 @@ class CompareScreen(ResultsScreen):
                     yield ResultTable(id="recommendation-table")
 
     def compute(self) -> None:
-        results, folders, judge, margin, rows = self.rashomon.results, self.folders, self.judge, self.margin, self.rows
+        results, folders, judge, margin = self.rashomon.results, self.folders, self.judge, self.margin
 
         def work() -> _Results:
             comparison = results.comparison(folders, judge)
-            models = tuple(results.paper_models(folders, judge))
-            selected = models[:1] if rows is None else rows
-            paper: Table | str = "No row of the paper is selected, or it has none for these tables; p selects rows."
-            if selected:
-                paper = results.paper(folders, judge, selected)
             recommendation = _recommended(lambda: results.recommendation(folders, judge, margin))
             return _Results(
                 comparison,
                 pair_overviews(comparison, recommendation),
                 side_by_side_table(comparison),
-                paper,
-                models,
                 recommendation,
             )
 
         self.work(work, self._show)
+
+    def _compute_paper(self) -> None:
+        """Compute the pane of the paper, which needs the runs' own tables."""
+        results, folders, judge, rows = self.rashomon.results, self.folders, self.judge, self.rows
+
+        def work() -> tuple[tuple[str, ...], Table | str]:
+            models = tuple(results.paper_models(folders, judge))
+            selected = models[:1] if rows is None else [row for row in rows if row in models]
+            if selected:
+                return models, results.paper(folders, judge, selected)
+            return models, "No row of the paper is selected, or it has none for these tables; p selects rows."
+
+        def show(computed: tuple[tuple[str, ...], Table | str] | str) -> None:
+            self.paper_models, self.paper = ((), computed) if isinstance(computed, str) else computed
+            self._fill("#paper", self.paper)
+
+        self.work(work, show, group="paper")
 
     def _show(self, computed: _Results | str) -> None:
         if isinstance(computed, str):
@@ -128,8 +139,8 @@ class CompareScreen(ResultsScreen):
         self.computed = computed
         self.refresh_bindings()
         self._show_state()
-        self.rows = tuple(row for row in self.rows if row in computed.paper_models) if self.rows else self.rows
         self.redraw()
+        self._compute_paper()
 
     def redraw(self) -> None:
         computed = self.computed
@@ -143,24 +154,27 @@ class CompareScreen(ResultsScreen):
         contents: dict[str, Table | str] = {
             "#metrics": computed.metrics,
             "#agreement": tables["changes"],
-            "#paper": computed.paper,
+            "#paper": self.paper,
             "#cost": tables["cost"],
             "#recommendation-table": recommendation if isinstance(recommendation, str) else recommendation.table,
         }
         for selector, table in contents.items():
-            widget = self.query_one(selector, ResultTable)
-            if isinstance(table, str):
-                widget.show_message(table)
-            else:
-                widget.show(table, intervals=self.intervals)
+            self._fill(selector, table)
         self.query_one("#recommendation-text", Static).update(_recommendation_text(recommendation))
         self._show_flips(tables["flips"])
 
+    def _fill(self, selector: str, table: Table | str) -> None:
+        """Show a table, or a message, in the pane of ``selector``."""
+        widget = self.query_one(selector, ResultTable)
+        if isinstance(table, str):
+            widget.show_message(table)
+        else:
+            widget.show(table, intervals=self.intervals)
+
     def _show_flips(self, table: Table) -> None:
         assert self.computed is not None
-        pairs = self.computed.comparison.pairs
-        pair = pairs[self.pair]
-        flips = pair.flips()
+        pairs, overview = self.computed.comparison.pairs, self.computed.overviews[self.pair]
+        pair, flips = overview.pair, overview.label_counts
         change_count = sum(n for (was, now), n in flips.items() if was != now)
         position = f"   (run {self.pair + 1} of {len(pairs)}; n shows the next)" if len(pairs) > 1 else ""
         names = literal(pair.first.label, "bold") + Content(" → ") + literal(pair.second.label, "bold")
@@ -257,21 +271,20 @@ class CompareScreen(ResultsScreen):
 
     def action_published(self) -> None:
         """Choose the paper's rows."""
-        computed = self.computed
-        if computed is None:
+        if self.computed is None:
             return
-        if not computed.paper_models:
+        if not self.paper_models:
             self.rashomon.toast("the paper has no rows for these tables")
             return
-        selected = computed.paper_models[:1] if self.rows is None else self.rows
-        dialog = MultipleChoiceDialog("Rows of the paper", computed.paper_models, chosen=selected)
+        selected = self.paper_models[:1] if self.rows is None else self.rows
+        dialog = MultipleChoiceDialog("Rows of the paper", self.paper_models, chosen=selected)
         self.app.push_screen(dialog, self._set_rows)
 
     def _set_rows(self, rows: list[str] | None) -> None:
         if rows is not None:
             self.rows = tuple(rows)
             self._show_pane("paper")
-            self.compute()
+            self._compute_paper()
 
     def action_wider(self) -> None:
         self._set_margin(next((margin for margin in MARGINS if margin > self.margin), self.margin))

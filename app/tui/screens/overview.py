@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,7 @@ class PairOverview:
     Attributes:
         number: The index of the pair.
         sentences: The recommended run, a sentence on the pair, and the rest of the advice.
+        label_counts: The number of shared instances by their labels in the baseline and in the run.
         position: The position of the pair among the pairs; must be ours.
     """
 
@@ -52,6 +53,7 @@ class PairOverview:
     warnings: tuple[str, ...]
     conditions: tuple[ConditionDifference, ...]
     flips: tuple[Change, ...]
+    label_counts: Mapping[tuple[str, str], int]
     position: str
 
 
@@ -71,6 +73,7 @@ def pair_overviews(comparison: Comparison, recommendation: Recommendation | str)
             comparison.warnings,
             accuracy_by_condition(pair, comparison.views),
             tuple(flips(pair)),
+            pair.flips(),
             f"run {number + 1} of {count}, n shows the next" if count > 1 else "",
         )
         for number, (pair, headline) in enumerate(zip(comparison.pairs, headlines(comparison), strict=True))
@@ -91,7 +94,7 @@ class Overview(Vertical):
         super().__init__(id=id)
         self.kinds = {FLIPS}
         """The kinds of answers listed; at least one."""
-        self.changes: list[Change] = []
+        self.changes: Sequence[Change] = ()
         """The answers listed."""
         self._content: PairOverview | None = None
         self._views: RunViews | None = None
@@ -99,6 +102,8 @@ class Overview(Vertical):
         self._judge: str | None = None
         self._texts: list[Change] | None = None
         """The changes of text; None until they have been read."""
+        self._both: list[Change] = []
+        """The flips and the changes of text, in the baseline's order."""
         self._reader: LatestOnly | None = None
 
     def compose(self) -> ComposeResult:
@@ -171,23 +176,26 @@ class Overview(Vertical):
             return
         folders, judge = self._folders, self._judge
 
-        def show(texts: list[Change]) -> None:
+        def read() -> tuple[list[Change], list[Change]]:
+            texts = results.text_changes(folders, judge, content.number)
+            place = content.pair.first.coded.place
+            return texts, sorted((*content.flips, *texts), key=lambda change: place[change.instance])
+
+        def show(changes: tuple[list[Change], list[Change]]) -> None:
             if content is self._content:
-                self._texts = texts
+                self._texts, self._both = changes
                 self._list()
 
-        self._screen.in_thread(lambda: results.text_changes(folders, judge, content.number), show, group="texts")
+        self._screen.in_thread(read, show, group="texts")
 
     def _list(self) -> None:
         """List the answers of the chosen kinds, in the baseline's order."""
         content = self._content
-        changes: list[Change] = []
+        changes: Sequence[Change] = ()
         if content is not None:
-            changes += content.flips if FLIPS in self.kinds else ()
-            changes += (self._texts or ()) if TEXTS in self.kinds else ()
-            if len(self.kinds) > 1:
-                place = content.pair.first.coded.place
-                changes.sort(key=lambda change: place[change.instance])
+            changes = content.flips if FLIPS in self.kinds else ()
+            if TEXTS in self.kinds and self._texts is not None:
+                changes = self._both if FLIPS in self.kinds else self._texts
         self.changes = changes
         table = self.list_
         set_panel_title(table, self._title())
@@ -202,7 +210,8 @@ class Overview(Vertical):
         if self._content is None:
             return Content("Answers that differ")
         title = Content("Answers differ:")
-        text_count = "" if self._texts is None else f" {len(self._texts):,}"
+        reading = " ◐" if TEXTS in self.kinds else ""
+        text_count = reading if self._texts is None else f" {len(self._texts):,}"
         names = {FLIPS: f"f label {len(self._content.flips):,}", TEXTS: f"c text alone{text_count}"}
         for kind, name in names.items():
             listed = kind in self.kinds
