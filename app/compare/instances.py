@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.compare.pairs import RunPair
+from app.compare.run_view import RunView
 from app.report.judge_selection import judged_records
 from app.report.media import media_path
 from app.store.run import RunStore
@@ -15,15 +16,29 @@ from benchmarks.errors import SpecError
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Instance, Media, Outcome, Record, Text
 
+_EXCERPT = 200
+
 
 @dataclass(frozen=True, slots=True)
-class Flip:
-    """An instance that two runs share, its outcome in each, and the beginnings of both answers."""
+class Change:
+    """An instance that two runs share and answer differently, and its outcome in each."""
 
     instance: str
     condition: str
     was: str
     now: str
+
+    @property
+    def is_flip(self) -> bool:
+        """True if the labels differ, False if only the texts do."""
+        return self.was != self.now
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerExcerpts:
+    """The question of an instance and the beginnings of both answers, in one line each."""
+
+    question: str
     first: str
     second: str
 
@@ -50,21 +65,71 @@ class InstanceComparison:
     answers: tuple[AnswerSummary | None, ...]
 
 
-def flips(pair: RunPair, was: str | None = None, now: str | None = None) -> list[Flip]:
+def flips(pair: RunPair, was: str | None = None, now: str | None = None) -> list[Change]:
     """Return the shared instances whose label differs, in the first run's order.
 
     ``was`` and ``now`` restrict them to one cell, None stands for all labels. A cell of the diagonal gives the instances with
     the same label in both.
     """
-    selected = []
+    return [
+        change
+        for change in _shared_changes(pair)
+        if was in (None, change.was)
+        and now in (None, change.now)
+        and (change.is_flip or (was is not None and was == now))
+    ]
+
+
+def text_changes(pair: RunPair) -> list[Change]:
+    """Return the shared instances with the same label but another answer, in the first run's order; reads both runs.
+
+    Reasoning does not count as part of an answer.
+    """
+    same_label = [change for change in _shared_changes(pair) if not change.is_flip]
+    first, second = (
+        {record.instance.id: hash(_visible_text(record)) for record in run.read(_positions(run, same_label))}
+        for run in (pair.first, pair.second)
+    )
+    return [change for change in same_label if first.get(change.instance) != second.get(change.instance)]
+
+
+def read_excerpts(pair: RunPair, changes: Sequence[Change]) -> list[AnswerExcerpts]:
+    """Return the question of each of ``changes`` and the beginnings of both answers, read from the runs."""
+    questions: dict[str, str] = {}
+    answers: list[dict[str, str]] = []
+    for run in (pair.first, pair.second):
+        records = run.read(_positions(run, changes))
+        texts = {}
+        for record in records:
+            questions[record.instance.id] = _one_line(record.instance.question)
+            texts[record.instance.id] = _one_line(_visible_text(record))
+        answers.append(texts)
+    first, second = answers
+    return [
+        AnswerExcerpts(
+            questions.get(change.instance, ""), first.get(change.instance, ""), second.get(change.instance, "")
+        )
+        for change in changes
+    ]
+
+
+def _shared_changes(pair: RunPair) -> Iterator[Change]:
+    """Yield all shared instances with their outcomes, also if they are the same."""
     for instance in pair.shared:
         first, second = pair.first.answers[instance], pair.second.answers[instance]
-        in_cell = was in (None, first.outcome) and now in (None, second.outcome)
-        if in_cell and (first.outcome != second.outcome or (was is not None and was == now)):
-            selected.append((instance, first.condition, first.outcome, second.outcome))
-    names = [instance for instance, *_ in selected]
-    before, after = pair.first.excerpts(names), pair.second.excerpts(names)
-    return [Flip(*fields, before.get(fields[0], ""), after.get(fields[0], "")) for fields in selected]
+        yield Change(instance, first.condition, first.outcome, second.outcome)
+
+
+def _positions(run: RunView, changes: Sequence[Change]) -> list[int]:
+    return sorted(run.coded.place[change.instance] for change in changes)
+
+
+def _visible_text(record: Record) -> str:
+    return visible_answer(record.answer.text) if record.answer else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text[:_EXCERPT].split())
 
 
 def compare_instance(

@@ -57,6 +57,8 @@ class Recommendation:
     caveats: tuple[str, ...]
     more_examples_help: bool
     single_sources: Table | None = None
+    choice: tuple[str, ...] = ()
+    """The part of the advice that names the recommended run, or says that there is none yet."""
 
 
 def recommend(
@@ -100,14 +102,16 @@ def recommend_views(
         {run.label: _source_accuracies(run, views) for run in models},
         bool(models),
     )
+    advice, choice = _advice(evidence)
     return Recommendation(
         decision,
         _table(decision, policies if models else (), views, target),
-        tuple(_advice(evidence)),
+        tuple(advice),
         tuple(_behaviour(decision)),
         tuple(_caveats(evidence, views)),
         evidence.more_examples_help,
         _single_sources_table(evidence.readings),
+        tuple(choice),
     )
 
 
@@ -171,13 +175,17 @@ def _source_accuracies(run: RunView, views: RunViews) -> dict[str, SourceAccurac
 # --- advice ----------------------------------------------------------------------------------------
 
 
-def _advice(evidence: _Evidence) -> list[str]:
-    """Return the objections to all runs, then the recommendation, then the objections to the recommended run."""
+def _advice(evidence: _Evidence) -> tuple[list[str], list[str]]:
+    """Return the advice, and the part of it that names the recommended run.
+
+    The objections to all runs come first, then the recommendation, then the objections to the recommended run.
+    """
     if not evidence.models:
-        return [
+        no_model = [
             "There is no model among these runs. Policies read no input: they are the floor that a model must beat. Add a "
             "model's run."
         ]
+        return no_model, no_model
     first: list[str] = []
     last: list[str] = []
     for source, failing in evidence.unread.items():
@@ -198,7 +206,7 @@ def _advice(evidence: _Evidence) -> list[str]:
     choice = _choice(evidence)
     if first and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
-    return [*first, *choice, *last]
+    return [*first, *choice, *last], choice
 
 
 def _choice(evidence: _Evidence) -> list[str]:

@@ -189,17 +189,22 @@ COMMANDS: tuple[Command, ...] = (
     # compare
     Command("compare.next", "t,right_square_bracket", "Next", "The next section of the comparison.", footer=True),
     Command("compare.previous", "T,left_square_bracket", "Previous", "The previous section."),
+    Command("compare.flips", "f", "Flips", "List the answers whose label differs, or leave them out.", footer=True),
     Command(
-        "compare.beside", "b", "Next run/rows", "On Flips the next run; elsewhere choose the paper's rows.", footer=True
+        "compare.texts", "c", "Texts", "List the answers whose text alone differs, or leave them out.", footer=True
     ),
+    Command("compare.baseline", "b", "Baseline", "Choose the run that the others are compared to.", footer=True),
+    Command("compare.pair", "n", "Next run", "Compare the next run with the baseline.", footer=True),
+    Command("compare.published", "p", "Paper", "Choose the paper's rows.", optional_in="compare"),
     Command("compare.wider", "plus,equals_sign", "Margin +", "Widen the margin of the recommendation."),
     Command("compare.narrower", "minus", "Margin -", "Narrow the margin of the recommendation."),
-    Command("compare.margin", "m", "Margin", "Enter the margin of the recommendation.", footer=True),
+    Command("compare.margin", "m", "Margin", "Enter the margin of the recommendation.", optional_in="compare"),
     Command("compare.intervals", "i", "Intervals", "Show or hide confidence intervals."),
     Command("compare.notes", "N", "Notes", "Unfold or fold the notes under the table."),
-    Command("compare.judge", "w", "Judge", "Choose the judge whose labels count.", footer=True),
+    Command("compare.judge", "w", "Judge", "Choose the judge whose labels count.", optional_in="compare"),
     Command("compare.again", "r", "Refresh", "Compute the results again if a run has changed."),
-    Command("compare.export", "e", "Export", "Write tables, figures and samples of these runs to files.", footer=True),
+    Command("compare.copy", "y", "Copy table", "Copy the table on display as LaTeX, Markdown or CSV."),
+    Command("compare.export", "e", "Export", "Write tables, figures and samples of these runs to files."),
     # answers (one instance in several runs)
     Command("answers.next", "n", "Next", "The next instance of the list.", footer=True),
     Command("answers.previous", "N", "Previous", "The previous instance of the list.", footer=True),
@@ -207,13 +212,14 @@ COMMANDS: tuple[Command, ...] = (
     # tables
     Command("tables.next", "t,right_square_bracket", "Next", "The next table.", footer=True),
     Command("tables.previous", "T,left_square_bracket", "Previous", "The previous table."),
-    Command("tables.list", "l", "List", "Choose a table by name.", footer=True),
+    Command("tables.list", "l", "List", "Choose a table by name.", optional_in="tables"),
     Command("tables.samples", "s", "Samples", "Browse the answers of one of these runs."),
     Command("tables.published", "p", "Paper", "Show or hide the paper's rows.", footer=True),
-    Command("tables.intervals", "i", "Intervals", "Show or hide confidence intervals."),
+    Command("tables.intervals", "i", "Intervals", "Show or hide confidence intervals.", footer=True),
     Command("tables.notes", "N", "Notes", "Unfold or fold the notes under the table."),
-    Command("tables.judge", "w", "Judge", "Choose the judge whose labels count.", footer=True),
+    Command("tables.judge", "w", "Judge", "Choose the judge whose labels count.", optional_in="tables"),
     Command("tables.again", "r", "Refresh", "Compute the results again if a run has changed."),
+    Command("tables.copy", "y", "Copy", "Copy this table alone as LaTeX, Markdown or CSV.", footer=True),
     Command("tables.export", "e", "Export", "Write tables, figures and samples of these runs to files.", footer=True),
     # export
     Command("export.write", "w", "Write", "Write the selected formats.", footer=True),

@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar, cast
 
+from app.compare.instances import Change, text_changes
 from app.compare.published import paper_columns, paper_models
 from app.compare.recommend import Recommendation, recommend_views
 from app.compare.run_view import RunViews, load_views
@@ -52,6 +53,12 @@ class ResultCache:
             folders,
             (judge,),
             lambda: compare_views(self._views(folders, judge), keep_first=True, instances=True),
+        )
+
+    def text_changes(self, folders: Sequence[Path], judge: str | None, pair: int) -> list[Change]:
+        """Return the instances of a pair of the comparison whose answers differ though their labels do not."""
+        return self._cached(
+            "texts", folders, (judge, pair), lambda: text_changes(self.comparison(folders, judge).pairs[pair])
         )
 
     def recommendation(self, folders: Sequence[Path], judge: str | None = None, margin: float = 0.03) -> Recommendation:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from app.compare.instances import flips, text_changes
 from app.compare.recommend import recommend
 from app.compare.tables import compare
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import PANES, CompareScreen
 from app.tui.screens.flips import FlippedScreen, SideBySideScreen
+from app.tui.screens.overview import Overview
 from app.tui.widgets.matrix import Matrix
+from app.tui.widgets.picture import Picture
 from app.tui.widgets.result_table import ResultTable
+from benchmarks.vocabulary import Generation, Instance
 from tests.support.runs import instances
-from tests.support.tui_computed import FIRST, mixed, press, three_runs, until_settled, visit
-from tests.support.tui_stage import BOTH, Stage, drive, screen_text
+from tests.support.tui_computed import FIRST, build, mixed, press, three_runs, until_settled, visit
+from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 
 
@@ -34,15 +41,19 @@ def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapsho
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "compare", runs)
         text = screen_text(app)
-        assert "! policy:random is running: 52 of its 72 instances have no label" in text
+        assert "no model among these runs" in text
+        advice = str(shown(app).query_one("#advice-text", Static).content)
+        assert "! policy:random is running: 52 of its 72 instances have no label" in advice
         for pane in PANES:
             assert shown(app).pane == pane
             await until_settled(pilot)
             snapshot(app, f"compare-{pane}")
             await press(pilot, "t")
-        assert shown(app).pane == "metrics"
-        await press(pilot, "T", "left_square_bracket", "t", "t", "i")
-        assert "~" not in screen_text(app).partition("Each run over")[0]
+        assert shown(app).pane == "overview"
+        await press(pilot, "T", "left_square_bracket", "t", "t", "t")
+        assert ".83 [" in screen_text(app) or "3 [." in screen_text(app)
+        await press(pilot, "i")
+        assert "[." not in screen_text(app)
         figures_are_those_of_the_command_line(shown(app))
 
     def figures_are_those_of_the_command_line(screen: CompareScreen) -> None:
@@ -76,7 +87,7 @@ def test_from_a_cell_to_its_instances_to_both_answers_and_back(
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "compare", runs)
-        await press(pilot, "t", "enter")  # the cursor begins at the largest change
+        await press(pilot, "t", "t", "enter")  # the cursor begins at the largest change
         listed = app.screen
         assert isinstance(listed, FlippedScreen)
         assert {(flip.was, flip.now) for flip in listed.flips} == {("TEXT", "IMAGE")}
@@ -88,7 +99,7 @@ def test_from_a_cell_to_its_instances_to_both_answers_and_back(
         await until_settled(pilot)
         snapshot(app, "answers")
         before = screen_text(app)
-        assert before.count("▌ policy:") == 3
+        assert before.count("─ policy:") == 3
         await press(pilot, "n")
         assert screen_text(app) != before
         await press(pilot, "N")
@@ -102,7 +113,7 @@ def test_from_a_cell_to_its_instances_to_both_answers_and_back(
         assert isinstance(listed, FlippedScreen)
         counts = listed.pair.flips()
         assert len(listed.flips) == sum(n for (was, now), n in counts.items() if was != now) > 9
-        await press(pilot, "escape", "b")
+        await press(pilot, "escape", "n")
         assert "policy:always-image → policy:random" in screen_text(app).replace("\n", " ")
         await press(pilot, "enter")
         listed = app.screen
@@ -112,12 +123,126 @@ def test_from_a_cell_to_its_instances_to_both_answers_and_back(
     drive(stage.app(), script, size)
 
 
+def two_models(stage: Stage, examples: int = 12) -> tuple[Path, ...]:
+    """Create runs of two quantisations: the second one changes a third of the labels, and words others differently."""
+    data, picture = build(stage)
+    items = instances(examples, picture=picture)
+
+    def wordy(instance: Instance) -> Generation:
+        number = int(instance.group[-4:])
+        if number % 3 == 0:
+            return mixed(1)(instance)
+        return (
+            replace(mixed(0)(instance), text=f"It is {mixed(0)(instance).text}")
+            if number % 3 == 1
+            else mixed(0)(instance)
+        )
+
+    return (
+        stage.run("model-bf16", asked=items, answering=mixed(0), data=data, model="demo/m-bf16", quantisation="bf16"),
+        stage.run("model-4bit", asked=items, answering=wordy, data=data, model="demo/m-4bit"),
+    )
+
+
+@pytest.mark.parametrize("size", BOTH)
+def test_one_screen_says_which_is_better_and_where_they_differ(
+    size: tuple[int, int], stage: Stage, snapshot: Snapshot
+) -> None:
+    runs = two_models(stage)
+    pair = compare(runs).pairs[0]
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "compare", runs)
+        overview = shown(app).query_one(Overview)
+        await until(pilot, lambda: "How many trams run?" in screen_text(app))
+        await until_settled(pilot)
+        snapshot(app, "compare-two")
+        text = screen_text(app)
+        advice = str(overview.query_one("#advice-text", Static).content)
+        assert advice.splitlines()[0] == " ".join(recommend(runs).choice)
+        assert all(f"{condition} " in text for condition in pair.label_metrics.conditions)
+        assert list(overview.changes) == flips(pair)
+        await press(pilot, "c")
+        await until(pilot, lambda: len(overview.changes) > len(flips(pair)))
+        ids = [change.instance for change in overview.changes]
+        assert ids == [name for name in pair.shared if name in set(ids)]
+        assert set(ids) == {change.instance for change in (*flips(pair), *text_changes(pair))}
+        await press(pilot, "f")
+        assert list(overview.changes) == text_changes(pair)
+        await press(pilot, "c")  # one kind is always listed
+        assert list(overview.changes) == flips(pair)
+        await press(pilot, "c", "f", "j")
+        both = overview.query_one("#both-text", Static)
+        if size[0] >= 100:  # beside the list; a narrower terminal shows them on Enter
+            await until(pilot, lambda: "It is" in str(both.content))
+            assert overview.query_one(Picture).media is not None
+            assert screen_text(app).count("(baseline)") > 1
+        await press(pilot, "enter")
+        answers = app.screen
+        assert isinstance(answers, SideBySideScreen)
+        await until(pilot, lambda: "It is" in screen_text(app) and "▀▀" in screen_text(app))
+        await press(pilot, "n", "N", "escape")
+        assert shown(app).pane == "overview"
+
+    drive(stage.app(), script, size)
+
+
+def test_the_baseline_and_the_pair_are_chosen_by_keys(stage: Stage) -> None:
+    runs = three_runs(stage)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "compare", runs)
+        assert "Accuracy: policy:always-text less policy:always-image" in screen_text(app)
+        await press(pilot, "n")
+        assert "Accuracy: policy:random less policy:always-image" in screen_text(app)
+        await press(pilot, "n", "b", "down", "down", "enter")
+        await until(pilot, lambda: "Accuracy: policy:always-image less policy:random" in screen_text(app))
+        assert [folder.name for folder in shown(app).folders] == [runs[2].name, runs[0].name, runs[1].name]
+        await visit(pilot, app, "compare", runs[:2])
+        await press(pilot, "b")  # of two runs there is nothing to choose
+        await until(pilot, lambda: "Accuracy: policy:always-image less policy:always-text" in screen_text(app))
+        assert f"{runs[1].name} (baseline)" in screen_text(app)
+        assert "n Next run" not in screen_text(app)
+        await press(pilot, "n")
+        assert app.is_running
+
+    drive(stage.app(), script)
+
+
+def test_a_click_on_a_title_shows_its_pane(stage: Stage) -> None:
+    runs = three_runs(stage)[:2]
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "compare", runs)
+        line = screen_text(app).splitlines()[1]
+        await pilot.click(offset=(line.index("Agreement"), 1))
+        await pilot.pause()
+        assert shown(app).pane == "agreement"
+
+    drive(stage.app(), script)
+
+
+def test_a_run_that_is_gone_is_named_where_its_answers_would_be(stage: Stage) -> None:
+    runs = two_models(stage, examples=3)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "compare", runs)
+        await until(pilot, lambda: "How many trams run?" in screen_text(app))
+        shutil.rmtree(runs[1])
+        await press(pilot, "j")
+        question = shown(app).query_one("#question", Static)
+        await until(pilot, lambda: runs[1].name in str(question.content))
+        assert isinstance(app.screen, CompareScreen)
+
+    drive(stage.app(), script)
+
+
 def test_the_papers_rows_and_the_margin_are_chosen_by_keys(stage: Stage) -> None:
     runs = three_runs(stage)[:2]
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "compare", runs)
-        await press(pilot, "b", "down", "space", "enter")
+        await press(pilot, "p", "down", "space", "enter")
         paper = shown(app).query_one("#paper", ResultTable).table
         assert paper is not None
         assert paper.columns[-2:] == ("Qwen3-VL-4B (paper)", "LFM2.5-VL-1.6B (paper)")
@@ -146,12 +271,12 @@ def test_one_run_alone_and_runs_that_share_nothing(size: tuple[int, int], stage:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "compare", (first,))
         assert "one run cannot be compared; mark another run as well." in screen_text(app)
-        await press(pilot, "t", "b", "plus", "enter")
+        await press(pilot, "t", "b", "n", "f", "c", "f", "p", "y", "plus", "enter")
         await visit(pilot, app, "compare", (first, empty))
         await until_settled(pilot)
         snapshot(app, "compare-failed")
         await press(pilot, "T")
-        text = str(shown(app).query_one("#recommendation-table", ResultTable).query_one(".caption", Static).content)
+        text = str(shown(app).query_one("#recommendation-table", ResultTable).query_one(".message", Static).content)
         assert text.startswith("no instance that counts for accuracy is labelled")
 
     drive(stage.app(), script, size)

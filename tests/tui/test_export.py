@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from app.tui.app import RashomonApp
 from app.tui.screens.export import ExportScreen
@@ -53,7 +53,7 @@ def test_selected_formats_are_written_and_listed_with_their_sizes(
         assert "✓ 1 files" in screen_text(app)
         field.value = "/dev/null/nowhere"
         await press(pilot, "w")
-        assert "Not a directory" in screen_text(app)
+        assert "Not a directory" in str(screen.query_one("#report", Static).content)
         await until_settled(pilot)
         snapshot(app, "export-failed")
         assert [path.name for path in out.iterdir()] == ["tables.md"]
@@ -61,6 +61,17 @@ def test_selected_formats_are_written_and_listed_with_their_sizes(
         assert "select a format first" in screen_text(app)
 
     drive(stage.app(), script, size)
+
+
+def test_a_tiny_terminal_shows_a_form_too(stage: Stage, here: Path) -> None:
+    run = stage.run(FIRST, asked=instances(1), answering=mixed(0))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        for name, words in (("export", "Formats"), ("tables", "Main results"), ("compare", "Recommendation")):
+            await visit(pilot, app, name, (run,))
+            assert words in screen_text(app)
+
+    drive(stage.app(), script, (40, 10))
 
 
 def test_what_is_typed_into_the_folder_is_a_folder_and_no_key(stage: Stage, here: Path) -> None:

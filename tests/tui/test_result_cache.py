@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.instances import compare_instance, flips
+from app.compare.by_condition import accuracy_by_condition
+from app.compare.instances import compare_instance, flips, read_excerpts, text_changes
 from app.compare.pairs import RunPair
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import compare
@@ -17,7 +18,7 @@ from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.tui.result_cache import ResultCache
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.vocabulary import Generation, Instance, Table, Verdict
+from benchmarks.vocabulary import Estimate, Generation, Instance, Table, Verdict
 from tests.support.full_disk import no_room_above
 from tests.support.runs import instances, make_run, says
 
@@ -159,6 +160,51 @@ def test_flips_name_what_changed_and_both_answers_are_read_with_their_labels(
     assert read.media == ()
     with pytest.raises(SpecError, match="none of these runs"):
         compare_instance(workspace, runs, "no-such", None, comparison.views.judge)
+
+
+def test_changes_of_text_are_answers_with_the_same_label_and_other_words(workspace: Workspace) -> None:
+    items = instances(3)
+
+    def wordy(instance: Instance) -> Generation:
+        text = (
+            "<think>a while</think>12"
+            if instance.group.endswith("1")
+            else "It is 12."
+            if instance.group.endswith("2")
+            else "12"
+        )
+        return says(text)(instance)
+
+    folders = [
+        make_run(workspace, "short", items, says("12")),
+        make_run(workspace, "wordy", items, wordy, model="policy:always-text"),
+    ]
+    results = ResultCache()
+    pair = results.comparison(folders).pairs[0]
+    assert flips(pair) == []
+    changes = text_changes(pair)
+    assert {change.instance for change in changes} == {item.id for item in items if item.group.endswith("2")}
+    assert not any(change.is_flip for change in changes)
+    excerpts = read_excerpts(pair, changes[::-1])
+    assert {(entry.question, entry.first, entry.second) for entry in excerpts} == {
+        ("How many trams run?", "12", "It is 12.")
+    }
+    assert results.text_changes(folders, None, 0) == changes
+
+
+def test_differences_by_condition_are_paired_and_agree_with_the_metrics(runs: list[Path]) -> None:
+    comparison = ResultCache().comparison(runs)
+    differences = {table.name: table for table in comparison.tables}["differences"]
+    by_metric = {label: cells[2] for label, cells in differences.rows}
+    pair = comparison.pairs[0]
+    rows = {row.condition: row.difference for row in accuracy_by_condition(pair, comparison.views)}
+    assert list(rows) == list(comparison.views.benchmark.conditions)
+    for condition, metric in (("aligned", "Aligned"), ("image-correct", "Img-Cor"), ("text-correct", "Txt-Cor")):
+        expected = by_metric[f"{pair.second.label} / {metric}"]
+        assert isinstance(expected, Estimate)
+        value = rows[condition]
+        assert (value.value, value.n) == (pytest.approx(expected.value), expected.n)
+        assert (value.low, value.high) == (pytest.approx(expected.low, abs=0.1), pytest.approx(expected.high, abs=0.1))
 
 
 def same(pair: RunPair) -> set[str]:

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from app.report.latex import to_latex
+from app.report.render import to_csv, to_markdown
 from app.report.tables import tables_of, without_published
 from app.tui.app import RashomonApp
 from app.tui.screens.tables import TablesScreen
+from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.result_table import ResultTable
 from benchmarks.vocabulary import Verdict
 from tests.support.runs import instances
@@ -31,7 +34,7 @@ def test_tables_of_finished_and_unfinished_runs(size: tuple[int, int], stage: St
         await press(pilot, "p", "i")
         text = screen_text(app)
         assert "(paper)" not in text
-        assert "~" not in text
+        assert "[." not in text
         await until_settled(pilot)
         snapshot(app, "tables-own")
         await press(pilot, "t", "t")
@@ -75,6 +78,52 @@ def test_every_table_is_there_with_every_figure_of_the_command_line(stage: Stage
         assert shown.table == tables[2]
         await press(pilot, "T")
         assert shown.table == tables[1]
+
+    drive(stage.app(), script)
+
+
+def test_a_table_alone_is_copied_or_written_in_few_keys(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = three_runs(stage)[:1]
+    main, by_type = tables_of(runs)[:2]
+    copied: list[str] = []
+    monkeypatch.setattr(RashomonApp, "copy_to_clipboard", lambda app, text: copied.append(text))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "tables", runs)
+        await press(pilot, "y", "enter", "y", "down", "enter", "t", "y", "down", "down", "enter", "y", "escape")
+        assert copied == [to_latex(main), to_markdown(main), to_csv(by_type)]
+        out = tmp_path / "export" / runs[0].name
+        await press(pilot, "T", "p", "y", *["down"] * 3, "enter")
+        await until(pilot, (out / "main.tex").exists)
+        own = without_published(main, "cmc-bench")
+        assert (out / "main.tex").read_text("utf-8") == to_latex(own)  # as on display
+        (out / "main.tex").write_text("edited", "utf-8")
+        await press(pilot, "y", *["down"] * 3, "enter")
+        assert isinstance(app.screen, Confirm)
+        await press(pilot, "escape")
+        assert (out / "main.tex").read_text("utf-8") == "edited"
+        await press(pilot, "y", *["down"] * 5, "enter")
+        await until(pilot, (out / "main.csv").exists)
+        assert len(copied) == 3
+
+    drive(stage.app(), script)
+
+
+def test_rows_of_one_run_come_below_its_name(stage: Stage) -> None:
+    runs = three_runs(stage)[:2]
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "tables", runs)
+        await press(pilot, "t", "t", "p")  # a row for each run and condition
+        screen = app.screen
+        assert isinstance(screen, TablesScreen)
+        assert screen.tables[2].rows[0][0] == "policy:always-image / aligned"
+        lines = [line.partition("││ ")[2] for line in screen_text(app).splitlines()]
+        place = next(number for number, line in enumerate(lines) if line.startswith("policy:always-image "))
+        assert lines[place + 1].startswith("  aligned ")
 
     drive(stage.app(), script)
 

@@ -1,4 +1,4 @@
-"""The Compare screen: metrics of several runs, flips, agreement, the paper's rows, memory and speed, a recommended run."""
+"""The Compare screen: an overview, then metrics, flips, agreement, the paper's rows, memory and speed, the recommendation."""
 
 from __future__ import annotations
 
@@ -19,23 +19,27 @@ from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import Comparison
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
-from app.tui.screens.flips import FlippedScreen
+from app.tui.screens.flips import FlippedScreen, SideBySideScreen
+from app.tui.screens.overview import FLIPS, TEXTS, Overview, PairOverview, pair_overviews
 from app.tui.screens.results import ResultsScreen
 from app.tui.theme import DIM, PARTIAL
-from app.tui.widgets.choice_dialogs import MultipleChoiceDialog
+from app.tui.widgets.choice_dialogs import ChoiceDialog, MultipleChoiceDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.matrix import Matrix
+from app.tui.widgets.panel import panel
 from app.tui.widgets.result_table import ResultTable
+from app.tui.widgets.tab_line import TabLine
 from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Table
 
 PANES = {
+    "overview": "Overview",
     "metrics": "Metrics",
     "flips": "Flips",
     "agreement": "Agreement",
-    "paper": "The paper",
+    "paper": "Paper",
     "cost": "Memory, speed",
-    "recommendation": "Recommended run",
+    "recommendation": "Recommendation",
 }
 """The titles of the panes by id."""
 MARGINS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
@@ -43,12 +47,11 @@ MARGINS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class _Results:
-    """The contents of the panes; ``paper`` and ``recommendation`` are messages if there is none."""
+    """The contents of the panes, without the paper's; ``recommendation`` is a message if there is none."""
 
     comparison: Comparison
+    overviews: tuple[PairOverview, ...]
     metrics: Table
-    paper: Table | str
-    paper_models: tuple[str, ...]
     recommendation: Recommendation | str
 
 
@@ -66,19 +69,23 @@ class CompareScreen(ResultsScreen):
         self.pair = 0
         """The index of the run whose flips are on display."""
         self.computed: _Results | None = None
+        self.paper: Table | str = "computing …"
+        """The table with the paper's rows, or a message."""
+        self.paper_models: tuple[str, ...] = ()
 
     def on_mount(self) -> None:
-        self._show_pane("metrics")
+        self._show_pane("overview")
+
+    def run_note(self, folder: Path) -> str:
+        return " (baseline)" if folder == self.folders[0] else ""
 
     def body(self) -> ComposeResult:
         with Vertical(id="body"):
-            yield Static(id="state")
-            with VerticalScroll(id="warnings"):
-                yield Static(id="warning-text")
-            yield Static(id="names")
-            with ContentSwitcher(initial="metrics", id="panes"):
+            yield TabLine(PANES)
+            with ContentSwitcher(initial="overview", id="panes"):
+                yield Overview(id="overview")
                 yield ResultTable(id="metrics")
-                with Vertical(id="flips"):
+                with panel(Vertical(id="flips"), "Which label became which"):
                     yield Static(id="pair")
                     with ScrollableContainer(id="scroll", can_focus=False):
                         yield Matrix(id="matrix")
@@ -86,68 +93,90 @@ class CompareScreen(ResultsScreen):
                 yield ResultTable(id="paper")
                 yield ResultTable(id="cost")
                 with Vertical(id="recommendation"):
-                    with VerticalScroll(id="recommendation-scroll"):
+                    with panel(VerticalScroll(id="recommendation-scroll"), "Recommendation"):
                         yield Static(id="recommendation-text")
                     yield ResultTable(id="recommendation-table")
 
     def compute(self) -> None:
-        results, folders, judge, margin, rows = self.rashomon.results, self.folders, self.judge, self.margin, self.rows
+        results, folders, judge, margin = self.rashomon.results, self.folders, self.judge, self.margin
 
         def work() -> _Results:
             comparison = results.comparison(folders, judge)
-            models = tuple(results.paper_models(folders, judge))
-            selected = models[:1] if rows is None else rows
-            paper: Table | str = "No row of the paper is selected, or it has none for these tables; b selects rows."
-            if selected:
-                paper = results.paper(folders, judge, selected)
             recommendation = _recommended(lambda: results.recommendation(folders, judge, margin))
-            return _Results(comparison, side_by_side_table(comparison), paper, models, recommendation)
+            return _Results(
+                comparison,
+                pair_overviews(comparison, recommendation),
+                side_by_side_table(comparison),
+                recommendation,
+            )
 
         self.work(work, self._show)
+
+    def _compute_paper(self) -> None:
+        """Compute the pane of the paper, which needs the runs' own tables."""
+        results, folders, judge, rows = self.rashomon.results, self.folders, self.judge, self.rows
+
+        def work() -> tuple[tuple[str, ...], Table | str]:
+            models = tuple(results.paper_models(folders, judge))
+            selected = models[:1] if rows is None else [row for row in rows if row in models]
+            if selected:
+                return models, results.paper(folders, judge, selected)
+            return models, "No row of the paper is selected, or it has none for these tables; p selects rows."
+
+        def show(computed: tuple[tuple[str, ...], Table | str] | str) -> None:
+            self.paper_models, self.paper = ((), computed) if isinstance(computed, str) else computed
+            self._fill("#paper", self.paper)
+
+        self.work(work, show, group="paper")
 
     def _show(self, computed: _Results | str) -> None:
         if isinstance(computed, str):
             self.computed = None
             for table in self.query(ResultTable):
                 table.show_message(computed)
+            self.query_one(Overview).show_message(computed)
             return
         self.computed = computed
-        self.rows = tuple(row for row in self.rows if row in computed.paper_models) if self.rows else self.rows
+        self.refresh_bindings()
+        self._show_state()
         self.redraw()
+        self._compute_paper()
 
     def redraw(self) -> None:
         computed = self.computed
         if computed is None:
             return
-        warnings = [literal(f"! {warning}") for warning in computed.comparison.warnings]
-        self.query_one("#warning-text", Static).update(Content("\n").join(warnings))
-        self.query_one("#warnings").display = bool(warnings)
+        self.pair %= len(computed.comparison.pairs)
+        overview = computed.overviews[self.pair]
+        self.query_one(Overview).show(computed.comparison.views, overview, self.folders, self.judge)
         tables = {table.name: table for table in computed.comparison.tables}
         recommendation = computed.recommendation
         contents: dict[str, Table | str] = {
             "#metrics": computed.metrics,
             "#agreement": tables["changes"],
-            "#paper": computed.paper,
+            "#paper": self.paper,
             "#cost": tables["cost"],
             "#recommendation-table": recommendation if isinstance(recommendation, str) else recommendation.table,
         }
         for selector, table in contents.items():
-            widget = self.query_one(selector, ResultTable)
-            if isinstance(table, str):
-                widget.show_message(table)
-            else:
-                widget.show(table, intervals=self.intervals)
+            self._fill(selector, table)
         self.query_one("#recommendation-text", Static).update(_recommendation_text(recommendation))
         self._show_flips(tables["flips"])
 
+    def _fill(self, selector: str, table: Table | str) -> None:
+        """Show a table, or a message, in the pane of ``selector``."""
+        widget = self.query_one(selector, ResultTable)
+        if isinstance(table, str):
+            widget.show_message(table)
+        else:
+            widget.show(table, intervals=self.intervals)
+
     def _show_flips(self, table: Table) -> None:
         assert self.computed is not None
-        pairs = self.computed.comparison.pairs
-        self.pair %= len(pairs)
-        pair = pairs[self.pair]
-        flips = pair.flips()
+        pairs, overview = self.computed.comparison.pairs, self.computed.overviews[self.pair]
+        pair, flips = overview.pair, overview.label_counts
         change_count = sum(n for (was, now), n in flips.items() if was != now)
-        position = f"   (run {self.pair + 1} of {len(pairs)}; b shows the next)" if len(pairs) > 1 else ""
+        position = f"   (run {self.pair + 1} of {len(pairs)}; n shows the next)" if len(pairs) > 1 else ""
         names = literal(pair.first.label, "bold") + Content(" → ") + literal(pair.second.label, "bold")
         count = (
             f": labels differ on {change_count} of {len(pair.shared)} shared instances. Enter lists a cell.{position}"
@@ -165,13 +194,32 @@ class CompareScreen(ResultsScreen):
 
     def _show_pane(self, pane: str) -> None:
         self.query_one("#panes", ContentSwitcher).current = pane
-        names = (f" {title} " for title in PANES.values())
-        styles = ("bold reverse" if name == pane else DIM for name in PANES)
-        titles = (Content.styled(name, style) for name, style in zip(names, styles, strict=True))
-        self.query_one("#names", Static).update(Content(" ").join(titles))
+        self.query_one(TabLine).select(pane)
         # On the last pane it is the text that may need to scroll.
-        focus = {"flips": self.query_one(Matrix), "recommendation": self.query_one("#recommendation-scroll")}
+        focus = {
+            "overview": self.query_one(Overview).list_,
+            "flips": self.query_one(Matrix),
+            "recommendation": self.query_one("#recommendation-scroll"),
+        }
         self.set_focus(focus.get(pane) or self.query_one(f"#{pane}", ResultTable).rows)
+
+    @on(TabLine.Chosen)
+    def _chosen(self, event: TabLine.Chosen) -> None:
+        self._show_pane(event.pane)
+
+    @property
+    def displayed_table(self) -> Table | None:
+        selector = {"overview": "#metrics", "flips": "#metrics", "recommendation": "#recommendation-table"}
+        return self.query_one(selector.get(self.pane, f"#{self.pane}"), ResultTable).table
+
+    def state(self) -> Content:
+        warnings = len(self.computed.comparison.warnings) if self.computed else 0
+        count = f"! {warnings} warning{'s' if warnings > 1 else ''}   " if warnings else ""
+        return Content.styled(count, PARTIAL) + super().state()
+
+    def _show_state(self) -> None:
+        super()._show_state()
+        self.query_one(Overview).set_state(self.state())
 
     def _move(self, step: int) -> None:
         names = list(PANES)
@@ -183,26 +231,60 @@ class CompareScreen(ResultsScreen):
     def action_previous(self) -> None:
         self._move(-1)
 
-    def action_beside(self) -> None:
-        """Show the next run on Flips; elsewhere select rows of the paper."""
-        computed = self.computed
-        if computed is None:
-            return
-        if self.pane == "flips":
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return not (action == "pair" and self.computed and len(self.computed.overviews) < 2)
+
+    def action_pair(self) -> None:
+        """Compare the next run with the baseline."""
+        if self.computed is not None:
             self.pair += 1
             self.redraw()
-        elif not computed.paper_models:
-            self.rashomon.toast("the paper has no rows for these tables")
+
+    def action_baseline(self) -> None:
+        """Choose the baseline; of two runs it is the other one."""
+        names = [folder.name for folder in self.folders]
+        if len(names) == 2:
+            self._set_baseline(names[1])
         else:
-            selected = computed.paper_models[:1] if self.rows is None else self.rows
-            dialog = MultipleChoiceDialog("Rows of the paper", computed.paper_models, chosen=selected)
-            self.app.push_screen(dialog, self._set_rows)
+            self.app.push_screen(ChoiceDialog("Compare the other runs to", names, chosen=names[0]), self._set_baseline)
+
+    def _set_baseline(self, name: str | None) -> None:
+        if name is not None and name != self.folders[0].name:
+            self.folders = tuple(sorted(self.folders, key=lambda folder: folder.name != name))
+            self.pair = 0
+            self.update_title()
+            self.compute()
+
+    def action_flips(self) -> None:
+        """List the answers whose label differs, or leave them out."""
+        self._toggle(FLIPS)
+
+    def action_texts(self) -> None:
+        """List the answers whose text alone differs, or leave them out."""
+        self._toggle(TEXTS)
+
+    def _toggle(self, kind: str) -> None:
+        if self.pane != "overview":
+            self._show_pane("overview")
+        elif self.computed is not None:
+            self.query_one(Overview).toggle(kind)
+
+    def action_published(self) -> None:
+        """Choose the paper's rows."""
+        if self.computed is None:
+            return
+        if not self.paper_models:
+            self.rashomon.toast("the paper has no rows for these tables")
+            return
+        selected = self.paper_models[:1] if self.rows is None else self.rows
+        dialog = MultipleChoiceDialog("Rows of the paper", self.paper_models, chosen=selected)
+        self.app.push_screen(dialog, self._set_rows)
 
     def _set_rows(self, rows: list[str] | None) -> None:
         if rows is not None:
             self.rows = tuple(rows)
             self._show_pane("paper")
-            self.compute()
+            self._compute_paper()
 
     def action_wider(self) -> None:
         self._set_margin(next((margin for margin in MARGINS if margin > self.margin), self.margin))
@@ -240,6 +322,12 @@ class CompareScreen(ResultsScreen):
             pair = comparison.pairs[self.pair]
             screen = FlippedScreen(self.folders, comparison, pair, event.was, event.now, self.judge)
             self.app.push_screen(screen)
+
+    @on(Overview.Opened)
+    def _open_answer(self, event: Overview.Opened) -> None:
+        if self.computed is not None:
+            views = self.computed.comparison.views
+            self.app.push_screen(SideBySideScreen(self.folders, views, self.judge, event.changes, event.place))
 
 
 def _recommended(compute: Callable[[], Recommendation]) -> Recommendation | str:

@@ -25,10 +25,11 @@ from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import RIGHT, WRONG
+from app.tui.theme import DIM, RIGHT, WRONG
 from app.tui.widgets.check_list import CheckList
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.displayed_text import DisplayedText
+from app.tui.widgets.panel import panel
 from benchmarks.errors import RashomonError
 
 _OPTIONS = (("canonical", "no times, memory, paths"), ("page", "figures as wide as a page"))
@@ -44,29 +45,27 @@ class ExportScreen(RashomonScreen):
         super().__init__()
         self.folders, self.judge = folders, judge
         self.written: WrittenExport | None = None
-        self.painted = DisplayedText(Content("Folder"), classes="label")
+        self.painted = DisplayedText(Content("Created if it does not exist."), classes="label")
 
     def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
 
     def heading(self) -> Content:
         names = literal(", ".join(folder.name for folder in self.folders), "bold", limit=200)
-        by = literal(f"  labels by {self.judge}", "$text-muted", limit=100) if self.judge else Content("")
+        by = literal(f"  labels by {self.judge}", DIM, limit=100) if self.judge else Content("")
         return Content("Export  ") + names + by
 
     def body(self) -> ComposeResult:
+        formats = [(form, f"{form:<8}{FORMAT_DESCRIPTIONS[form]}") for form in FORMATS]
         with Horizontal(id="form"):
-            with Vertical(id="formats-side"):
-                yield Static(Content("Formats"), classes="label")
-                yield CheckList(
-                    [(form, f"{form:<8}{FORMAT_DESCRIPTIONS[form]}") for form in FORMATS], DEFAULT_FORMATS, id="formats"
-                )
+            yield panel(CheckList(formats, DEFAULT_FORMATS, id="formats"), "Formats")
             with Vertical(id="options-side"):
-                yield self.painted
-                yield Input(str(typed_path(default_folder(self.folders))), id="folder")
-                yield CheckList(_OPTIONS, id="options")
-                yield Button("Write (w)", id="write", variant="primary")
-                with VerticalScroll(id="report-scroll"):
+                with panel(Vertical(id="folder-panel"), "Folder"):
+                    yield Input(str(typed_path(default_folder(self.folders))), id="folder", compact=True)
+                    yield self.painted
+                yield panel(CheckList(_OPTIONS, id="options"), "Options")
+                with panel(VerticalScroll(id="report-scroll"), "Files"):
+                    yield Button("Write (w)", id="write", variant="primary", compact=True)
                     yield Static(id="report")
 
     def on_mount(self) -> None:

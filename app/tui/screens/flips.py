@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, ItemGrid, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.compare.instances import AnswerSummary, InstanceComparison, compare_instance, flips
+from app.compare.instances import Change, InstanceComparison, compare_instance, flips, read_excerpts
 from app.compare.pairs import RunPair
+from app.compare.run_view import RunViews
 from app.compare.tables import Comparison
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import DIM, PARTIAL, outcome_appearance
+from app.tui.theme import DIM
+from app.tui.widgets.answer_pair import answer_text, label_cell, references_line
 from app.tui.widgets.matrix import ALL
 from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
-from benchmarks.base import Benchmark
 
 _COLUMNS = (
     Column("condition", 14),
-    Column("from", 9),
-    Column("to", 9),
-    Column("the baseline's answer", 0, min_width=20),
-    Column("the run's answer", 0, min_width=20),
-    Column("instance", 30),
+    Column("from", 11),
+    Column("to", 11),
+    Column("baseline's answer", 0, min_width=18),
+    Column("run's answer", 0, min_width=18),
 )
+_ANSWER_WIDTH = 26
 
 
 class FlippedScreen(RashomonScreen):
@@ -53,7 +55,7 @@ class FlippedScreen(RashomonScreen):
         super().__init__()
         self.folders, self.comparison, self.pair, self.judge = folders, comparison, pair, judge
         self._cell = (was, now)
-        self.flips = flips(pair, was, now)
+        self.flips: list[Change] = flips(pair, was, now)
 
     def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
@@ -68,18 +70,27 @@ class FlippedScreen(RashomonScreen):
 
     def on_mount(self) -> None:
         table = self.query_one(VirtualTable)
-        table.show(len(self.flips), self._page, keys=[flip.instance for flip in self.flips])
+        table.show(len(self.flips), self._page, keys=[flip.instance for flip in self.flips], threaded=True)
         self.set_focus(table)
 
     def _page(self, first: int, count: int) -> list[Row]:
+        """Return rows of the list, read in a thread."""
+        benchmark, changes = self.comparison.views.benchmark, self.flips[first : first + count]
         return [
-            [flip.condition, flip.was, flip.now, flip.first, flip.second, flip.instance]
-            for flip in self.flips[first : first + count]
+            [
+                flip.condition,
+                label_cell(benchmark, flip.condition, flip.was),
+                label_cell(benchmark, flip.condition, flip.now),
+                excerpts.first,
+                excerpts.second,
+            ]
+            for flip, excerpts in zip(changes, read_excerpts(self.pair, changes), strict=True)
         ]
 
     @on(VirtualTable.Selected)
     def _open(self, event: VirtualTable.Selected) -> None:
-        self.app.push_screen(SideBySideScreen(self, event.row))
+        views = self.comparison.views
+        self.app.push_screen(SideBySideScreen(self.folders, views, self.judge, self.flips, event.row))
 
 
 class SideBySideScreen(RashomonScreen):
@@ -88,50 +99,54 @@ class SideBySideScreen(RashomonScreen):
     name_ = "answers"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
 
-    def __init__(self, listed: FlippedScreen, place: int) -> None:
+    def __init__(
+        self, folders: tuple[Path, ...], views: RunViews, judge: str | None, changes: Sequence[Change], place: int
+    ) -> None:
         super().__init__()
-        self.listed, self.place = listed, place
+        self.folders, self.views, self.judge = folders, views, judge
+        self.changes, self.place = changes, place
         self.comparison: InstanceComparison | None = None
         self.picture = 0
         """The index of the picture on display."""
 
     def displayed_runs(self) -> tuple[Path, ...]:
-        return self.listed.folders
+        return self.folders
 
     def heading(self) -> Content:
-        flip = self.listed.flips[self.place]
+        change = self.changes[self.place]
+        labels = f"{change.was} → {change.now}" if change.is_flip else f"{change.was}, another text"
         return Content.assemble(
-            f"Answers  {self.place + 1} of {len(self.listed.flips)}  ",
-            literal(flip.instance, "bold", limit=80),
-            literal(f"  {flip.was} → {flip.now}"),
+            f"Answers  {self.place + 1} of {len(self.changes)}  ",
+            literal(change.instance, "bold", limit=80),
+            literal(f"  {labels}"),
         )
 
     def body(self) -> ComposeResult:
         with VerticalScroll(id="answers"):
-            with Horizontal(id="input"):
+            with panel(Horizontal(id="input"), "Question"):
                 with Vertical(id="picture"):
                     yield Picture()
                 yield Static(id="prompt")
-            with Horizontal(id="answer-columns"):
-                for number in range(len(self.listed.comparison.views.runs)):
-                    yield Static(classes="answer", id=f"answer-{number}")
+            with ItemGrid(id="answer-columns", min_column_width=_ANSWER_WIDTH):
+                for number, view in enumerate(self.views.runs):
+                    title = Content.assemble(literal(view.label, limit=60), "" if number else " (baseline)")
+                    yield panel(Static(classes="answer", id=f"answer-{number}"), title)
 
     def on_mount(self) -> None:
         self._read()
         self.set_focus(self.query_one("#answers"))
 
     def _read(self) -> None:
-        listed, workspace = self.listed, self.rashomon.workspace
-        instance, judge = listed.flips[self.place].instance, listed.comparison.views.judge
+        folders, workspace, judge, judge_id = self.folders, self.rashomon.workspace, self.judge, self.views.judge
+        instance = self.changes[self.place].instance
         self.update_title()
-        self.in_thread(lambda: compare_instance(workspace, listed.folders, instance, listed.judge, judge), self._show)
+        self.in_thread(lambda: compare_instance(workspace, folders, instance, judge, judge_id), self._show)
 
     def _show(self, comparison: InstanceComparison) -> None:
         self.comparison = comparison
         self._show_picture(0)
-        views = self.listed.comparison.views
-        for number, (view, summary) in enumerate(zip(views.runs, comparison.answers, strict=True)):
-            answer = _answer(view.label, summary, views.benchmark, comparison.instance.condition)
+        for number, summary in enumerate(comparison.answers):
+            answer = answer_text(summary, self.views.benchmark, comparison.instance.condition)
             self.query_one(f"#answer-{number}", Static).update(answer)
         self.query_one("#answers").scroll_home(animate=False)
 
@@ -150,7 +165,7 @@ class SideBySideScreen(RashomonScreen):
             self._show_picture(self.picture + 1)
 
     def _go_to(self, place: int) -> None:
-        if 0 <= place < len(self.listed.flips):
+        if 0 <= place < len(self.changes):
             self.place = place
             self._read()
 
@@ -164,24 +179,13 @@ class SideBySideScreen(RashomonScreen):
 def _prompt(comparison: InstanceComparison, picture: int) -> Content:
     instance, pictures = comparison.instance, len(comparison.media)
     position = f"   picture {picture + 1} of {pictures}, m shows the next" if pictures > 1 else ""
-    lines = [literal(f"{instance.condition}   {_strata(instance.strata)}{position}", DIM)]
-    lines.append(literal(comparison.prompt, newlines=True, limit=4000))
-    lines += [literal(f"{source} says {' | '.join(values)}", PARTIAL) for source, values in instance.references.items()]
+    lines = [
+        literal(comparison.prompt, newlines=True, limit=4000),
+        references_line(instance),
+        literal(f"{instance.condition}   {_strata(instance.strata)}{position}", DIM),
+    ]
     return Content("\n").join(lines)
 
 
 def _strata(strata: object) -> str:
     return ", ".join(f"{key} {value}" for key, value in strata.items()) if isinstance(strata, dict) else ""
-
-
-def _answer(label: str, summary: AnswerSummary | None, benchmark: Benchmark, condition: str) -> Content:
-    if summary is None:
-        return literal(label, "bold") + Content("\ndoes not include this instance.")
-    appearance = outcome_appearance(benchmark, condition, summary.outcome, summary.label)
-    lines = [literal(label, "bold"), literal(str(appearance), appearance.colour)]
-    if summary.truncated:
-        lines.append(Content.styled("truncated at the token limit", PARTIAL))
-    lines.append(literal(summary.answer, newlines=True))
-    if summary.reason:
-        lines.append(literal(summary.reason, DIM))
-    return Content("\n").join(lines)

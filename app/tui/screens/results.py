@@ -4,29 +4,43 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from textual.content import Content
-from textual.widgets import Static
 
+from app.exports.formats import default_folder
+from app.exports.writer import write_files
+from app.report.latex import to_latex
+from app.report.render import to_csv, to_markdown
+from app.system.paths import path_exists, typed_path
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.export import ExportScreen
-from app.tui.theme import state_appearance
+from app.tui.theme import DIM, PARTIAL, state_appearance
 from app.tui.widgets.choice_dialogs import ChoiceDialog
+from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.result_table import ResultTable
 from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
+from benchmarks.vocabulary import Table
 
 T = TypeVar("T")
 DEFAULT_JUDGE = "each run's first judge"
+_TABLE_FORMATS: dict[str, tuple[str, Callable[[Table], str]]] = {
+    "LaTeX": (".tex", to_latex),
+    "Markdown": (".md", to_markdown),
+    "CSV": (".csv", to_csv),
+}
+"""The suffix and the text of a table in each format."""
 
 
 class ResultsScreen(RashomonScreen):
     """A screen of results computed from ``folders``.
 
-    A subclass defines :meth:`compute` and :meth:`redraw`; its body has a ``Static`` with the id ``state``.
+    A subclass defines :meth:`compute`, :meth:`redraw` and :attr:`displayed_table`. The borders of its tables name the judge,
+    and say whether the results are up to date.
     """
 
     def __init__(self, folders: tuple[Path, ...]) -> None:
@@ -81,11 +95,15 @@ class ResultsScreen(RashomonScreen):
         parts = [Content(self.name_.capitalize())]
         for folder in self.folders:
             run = self.current_run(folder)
-            parts.append(literal(folder.name, "bold", limit=60))
+            parts.append(literal(folder.name, "bold", limit=60) + Content.styled(self.run_note(folder), DIM))
             if run is not None and run.summary.state != "done":
                 state, summary = state_appearance(run.summary.state), run.summary
                 parts.append(Content.styled(f"{state} {summary.done}/{summary.total} so far", state.colour))
         return Content("  ").join(parts)
+
+    def run_note(self, folder: Path) -> str:
+        """Return what follows a run's name in the title line."""
+        return ""
 
     def workspace_changed(self, snapshot: WorkspaceSnapshot) -> None:
         self.update_title()
@@ -103,15 +121,22 @@ class ResultsScreen(RashomonScreen):
         return progress
 
     def _show_state(self) -> None:
-        self.query_one("#state", Static).update(self._state())
+        for table in self.query(ResultTable):
+            table.set_state(self.state())
 
-    def _state(self) -> Content:
-        by = literal(f"Labels by {self.judge or DEFAULT_JUDGE}", limit=200)
+    def state(self) -> Content:
+        """Return the judge selection, and whether the results are being computed or out of date."""
+        by = literal(f"Labels by {self.judge or DEFAULT_JUDGE}", DIM, limit=60)
         if self._started is not None:
-            return Content(f"◐ computing … {time.monotonic() - self._started:.0f} s   ") + by
+            return Content.styled(f"◐ computing … {time.monotonic() - self._started:.0f} s   ", PARTIAL) + by
         if self._progress_computed != self._progress(self.rashomon.snapshot):
-            return Content("! out of date, as the runs have new answers: r refreshes   ") + by
+            return Content.styled("! out of date, r refreshes   ", PARTIAL) + by
         return by
+
+    @property
+    def displayed_table(self) -> Table | None:
+        """The table on display; None if there is none."""
+        raise NotImplementedError
 
     # --- keys ------------------------------------------------------------------------------------
 
@@ -132,6 +157,57 @@ class ResultsScreen(RashomonScreen):
     def redraw(self) -> None:
         """Display the computed results again."""
         raise NotImplementedError
+
+    def action_copy(self) -> None:
+        """Copy the table on display alone, or write it to a file, in a chosen format."""
+        table = self.displayed_table
+        if table is None:
+            self.rashomon.toast("no table on display")
+            return
+        folder = typed_path(default_folder(self.folders))
+        actions: dict[str, Callable[[], None]] = {
+            form: partial(self._copy, table, to_text) for form, (_, to_text) in _TABLE_FORMATS.items()
+        }
+        actions |= {
+            f"{form} to {folder / table.name}{suffix}": partial(
+                self._write, folder / (table.name + suffix), to_text(table)
+            )
+            for form, (suffix, to_text) in _TABLE_FORMATS.items()
+        }
+
+        def on_choice(choice: str | None) -> None:
+            if choice is not None:
+                actions[choice]()
+
+        self.app.push_screen(ChoiceDialog("Copy this table as", list(actions)), on_choice)
+
+    def _copy(self, table: Table, to_text: Callable[[Table], str]) -> None:
+        self.rashomon.copy(to_text(table))
+
+    def _write(self, path: Path, text: str) -> None:
+        """Write a file; ask first if it exists."""
+
+        def work() -> str:
+            try:
+                write_files(path.parent, {path.name: text})
+            except RashomonError as error:
+                return str(error)
+            return ""
+
+        def finish(problem: str) -> None:
+            if problem:
+                self.rashomon.show_error(problem)
+            else:
+                self.rashomon.toast(f"wrote {path}")
+
+        def on_answer(yes: bool | None) -> None:
+            if yes:
+                self.in_thread(work, finish, group="write")
+
+        if path_exists(path):
+            self.app.push_screen(Confirm("Replace this file?", str(path), yes="Replace"), on_answer)
+        else:
+            on_answer(True)
 
     def action_judge(self) -> None:
         """Choose the judge whose labels count."""

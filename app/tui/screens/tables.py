@@ -8,15 +8,16 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import OptionList, Static
+from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from app.report.tables import without_published
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.results import ResultsScreen
+from app.tui.theme import DIM
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.panel import panel
 from app.tui.widgets.result_table import ResultTable
@@ -39,9 +40,7 @@ class TablesScreen(ResultsScreen):
     def body(self) -> ComposeResult:
         with Horizontal(id="body"):
             yield panel(OptionList(id="names"), "Tables")
-            with Vertical():
-                yield Static(id="state")
-                yield ResultTable(id="table")
+            yield ResultTable(id="table")
 
     def compute(self) -> None:
         self.work(lambda: self.rashomon.results.tables(self.folders, self.judge), self._show_tables)
@@ -58,7 +57,7 @@ class TablesScreen(ResultsScreen):
         self.place = names.index(previous) if previous in names else 0
         options = self.query_one("#names", OptionList)
         options.clear_options()
-        options.add_options([Option(literal(name)) for name in names])
+        options.add_options([Option(_entry(table)) for table in tables])
         first = not self.query_one(ResultTable).table
         self.redraw()
         if first:
@@ -70,19 +69,17 @@ class TablesScreen(ResultsScreen):
         table = self.tables[self.place]
         benchmark = self._benchmark()
         displayed = table if self.published or benchmark is None else without_published(table, benchmark)
-        self.query_one(ResultTable).show(displayed, intervals=self.intervals)
+        position = f"{self.place + 1} of {len(self.tables)}"
+        self.query_one(ResultTable).show(displayed, intervals=self.intervals, position=position)
         self.query_one("#names", OptionList).highlighted = self.place
-        self._show_state()
 
     def _benchmark(self) -> str | None:
         run = self.current_run(self.folders[0])
         return None if run is None else str(run.summary.spec.get("benchmark"))
 
-    def _state(self) -> Content:
-        if not self.tables:
-            return super()._state()
-        position = f"{self.place + 1} of {len(self.tables)}"
-        return literal(f"{self.tables[self.place].name}, table {position}   ", "bold $foreground") + super()._state()
+    @property
+    def displayed_table(self) -> Table | None:
+        return self.query_one(ResultTable).table
 
     @on(OptionList.OptionHighlighted, "#names")
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -107,14 +104,14 @@ class TablesScreen(ResultsScreen):
 
     def action_list(self) -> None:
         """Choose a table by name."""
-        names = [table.name for table in self.tables]
+        entries = [_entry(table).plain for table in self.tables]
 
-        def on_choice(name: str | None) -> None:
-            if name is not None:
-                self._show_table(names.index(name))
+        def on_choice(entry: str | None) -> None:
+            if entry is not None:
+                self._show_table(entries.index(entry))
 
-        if names:
-            self.app.push_screen(ChoiceDialog("Open a table", names, chosen=names[self.place]), on_choice)
+        if entries:
+            self.app.push_screen(ChoiceDialog("Open a table", entries, chosen=entries[self.place]), on_choice)
 
     def action_samples(self) -> None:
         """Open the answers of one of the runs; Esc returns here."""
@@ -124,3 +121,8 @@ class TablesScreen(ResultsScreen):
         """Show or hide the paper's rows."""
         self.published = not self.published
         self.redraw()
+
+
+def _entry(table: Table) -> Content:
+    """Return a table's name and title."""
+    return Content.assemble(literal(table.name), "  ", literal(table.title, DIM))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
@@ -13,7 +16,7 @@ from textual.widgets import Static
 from app.report.render import missing_value_notes, short_interval, short_value
 from app.text.escape import clean
 from app.tui.hostile_text import literal
-from app.tui.theme import DIM, PARTIAL
+from app.tui.theme import DIM, HEADING, PARTIAL
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.virtual_table import Cell as ScreenCell
 from app.tui.widgets.virtual_table import Column, VirtualTable
@@ -49,28 +52,26 @@ class ResultTable(Vertical):
         """The widget with the rows, for cursor and focus."""
         return self.query_one(VirtualTable)
 
-    def show(self, table: Table, *, intervals: bool = True) -> None:
-        """Show ``table``, with or without confidence intervals.
+    def show(self, table: Table, *, intervals: bool = True, position: str = "") -> None:
+        """Show ``table``, with or without confidence intervals; ``position``, which must be ours, follows its title.
 
-        Each column of estimates is followed by one of their intervals. The paper's rows come last, below a rule.
+        The paper's rows come last, below a rule.
         """
         self.table = table
-        ours = [row for row in table.rows if not row[0].endswith(PAPER_SUFFIX)]
-        papers = [row for row in table.rows if row[0].endswith(PAPER_SUFFIX)]
-        spread = [
-            intervals and any(short_interval(cells[i], table.percent) for _, cells in table.rows)
-            for i in range(len(table.columns))
-        ]
-        rows: list[list[ScreenCell]] = [_row(label, cells, table, spread) for label, cells in ours]
-        keys = [(number, label) for number, (label, _) in enumerate(ours)]
-        columns = _columns(table, [*rows, *(_row(label, cells, table, spread) for label, cells in papers)], spread)
+        shapes = [_shape(table, number, intervals) for number in range(len(table.columns))]
+        ours, papers = (
+            _lines([row for row in table.rows if row[0].endswith(PAPER_SUFFIX) == is_paper], table, shapes)
+            for is_paper in (False, True)
+        )
+        widest = max((cell_len(clean(label)) for label, _ in (*ours, *papers)), default=1)
+        columns = [Column("", max(_MIN_WIDTH, min(_MAX_LABEL_WIDTH, widest)), tail=0.5), *map(_column, shapes)]
+        lines = list(ours)
         if ours and papers:
-            rows.append([[("─" * column.width, DIM)] for column in columns])
-            keys.append((len(ours), ""))
-        rows += [_row(label, cells, table, spread) for label, cells in papers]
-        keys += [(number, label) for number, (label, _) in enumerate(papers, len(keys))]
+            lines.append(("", [[("─" * column.width, DIM)] for column in columns]))
+        lines += papers
+        rows, keys = [row for _, row in lines], [(number, label) for number, (label, _) in enumerate(lines)]
         self.query_one(".message").add_class("-empty")
-        set_panel_title(self.rows, literal(table.title))
+        set_panel_title(self.rows, Content.assemble(literal(table.title), (f"  {position}" if position else "", DIM)))
         self.rows.empty = "no rows"
         self.rows.show(len(rows), lambda first, count: rows[first : first + count], keys=keys, columns=columns)
         self._show_notes()
@@ -86,9 +87,14 @@ class ResultTable(Vertical):
         self.rows.show(0, lambda first, count: (), columns=(Column("", 0),))
         self.query_one(".notes Static", Static).update("")
 
+    def set_state(self, state: Content) -> None:
+        """Show ``state`` in the lower border."""
+        self.rows.set_subtitle(state)
+
     def toggle_notes(self) -> None:
         """Fold or unfold the notes."""
         self._folded = not self._folded
+        self.query_one(".notes").can_focus = not self._folded  # to scroll them by keys
         self._show_notes()
 
     def _show_notes(self) -> None:
@@ -101,30 +107,63 @@ class ResultTable(Vertical):
         self.set_class(self._folded, "-folded")
 
 
-def _columns(table: Table, rows: Sequence[Sequence[ScreenCell]], spread: Sequence[bool]) -> list[Column]:
-    columns = []
-    titles = ["", *(title for i, name in enumerate(table.columns) for title in ([name, ""] if spread[i] else [name]))]
-    prose = {name for i, name in enumerate(table.columns) if any(isinstance(cells[i], str) for _, cells in table.rows)}
-    for number, title in enumerate(titles):
-        content_width = max((_width(row[number]) for row in rows), default=0)
-        limit = _MAX_LABEL_WIDTH if number == 0 else _MAX_WIDTH
-        least = 1 if number and not title else _MIN_WIDTH
-        width = max(least, min(limit, max(content_width, cell_len(clean(title)))))
-        right = bool(number and title) and title not in prose
-        columns.append(Column(clean(title), width, right=right, tail=0 if number else 0.5))
-    return columns
+class _Shape(NamedTuple):
+    """The layout of a column: its title, and the widths of its values and of the intervals beside them, 0 for none."""
+
+    title: str
+    value_width: int
+    interval_width: int
+    is_prose: bool
 
 
-def _width(cell: ScreenCell) -> int:
-    return cell_len(clean(cell)) if isinstance(cell, str) else sum(cell_len(clean(text)) for text, _ in cell)
+def _shape(table: Table, number: int, intervals: bool) -> _Shape:
+    name, cells = table.columns[number], [cells[number] for _, cells in table.rows]
+    values = [cell_len(clean(short_value(cell, table.percent, name))) for cell in cells]
+    interval_width = max((len(short_interval(cell, table.percent)) for cell in cells), default=0) if intervals else 0
+    is_prose = any(isinstance(cell, str) for cell in cells)
+    return _Shape(clean(name), max(values, default=0), interval_width, is_prose)
 
 
-def _row(label: str, cells: Sequence[Cell], table: Table, spread: Sequence[bool]) -> list[ScreenCell]:
-    """Return the label and the cells of a row, each cell of a ``spread`` column followed by its interval."""
-    row: list[ScreenCell] = [[(label, PARTIAL)] if label.endswith(PAPER_SUFFIX) else label]
-    for name, cell, with_interval in zip(table.columns, cells, spread, strict=True):
+def _column(shape: _Shape) -> Column:
+    """Return a column whose title ends over its values; a longer one extends over their intervals."""
+    title_width = cell_len(shape.title)
+    if shape.is_prose or not shape.interval_width:
+        width = max(_MIN_WIDTH, min(_MAX_WIDTH, max(shape.value_width, title_width)))
+        return Column(shape.title, width, right=not shape.is_prose)
+    title = " " * (shape.value_width - title_width) + shape.title
+    return Column(title, max(shape.value_width + 1 + shape.interval_width, min(_MAX_WIDTH, title_width)))
+
+
+def _lines(
+    rows: Sequence[tuple[str, tuple[Cell, ...]]], table: Table, shapes: Sequence[_Shape]
+) -> list[tuple[str, list[ScreenCell]]]:
+    """Return the lines of a table with their labels; rows of one run, as in ``RUN / WHAT``, come below its name."""
+    names = [label.partition(" / ")[0] for label, _ in rows]
+    runs = Counter(names)
+    is_grouped = len(list(groupby(names))) == len(runs) < len(rows)
+    lines: list[tuple[str, list[ScreenCell]]] = []
+    current = ""
+    for label, cells in rows:
+        style = PARTIAL if label.endswith(PAPER_SUFFIX) else ""
+        run, slash, rest = label.partition(" / ")
+        if slash and is_grouped and runs[run] > 1:
+            if run != current:
+                lines.append((run, [[(run, style or HEADING)]]))
+            label = f"  {rest}"
+        current = run
+        lines.append((label, [[(label, style)], *_cells(cells, table, shapes)]))
+    return lines
+
+
+def _cells(cells: Sequence[Cell], table: Table, shapes: Sequence[_Shape]) -> list[ScreenCell]:
+    """Return the cells of a row; an interval follows its value, dimmed."""
+    row: list[ScreenCell] = []
+    for shape, name, cell in zip(shapes, table.columns, cells, strict=True):
         value = short_value(cell, table.percent, name)
-        row.append([(value, DIM)] if isinstance(cell, Estimate) and cell.value is None else value)
-        if with_interval:
-            row.append([(short_interval(cell, table.percent), DIM)])
+        style = DIM if isinstance(cell, Estimate) and cell.value is None else ""
+        if shape.interval_width:
+            value = " " * (shape.value_width - cell_len(clean(value))) + value
+            row.append([(value, style), (f" {short_interval(cell, table.percent)}", DIM)])
+        else:
+            row.append([(value, style)])
     return row

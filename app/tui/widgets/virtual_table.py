@@ -113,6 +113,7 @@ class VirtualTable(ScrollView, can_focus=True):
         self.frozen = frozen
         self.empty = empty
         """The line or the lines displayed if there are no rows; must be ours."""
+        self._subtitle = Content("")
         self.marks: set[Hashable] = set()
         """The keys of the marked rows; call :meth:`refresh` after a change."""
         self._header = 1 if header else 0
@@ -421,9 +422,16 @@ class VirtualTable(ScrollView, can_focus=True):
         super().watch_scroll_x(before, now)
         self._update_hint()
 
+    def set_subtitle(self, subtitle: Content) -> None:
+        """Set the text of the lower border, which precedes the number of columns that are out of view."""
+        if subtitle != self._subtitle:
+            self._subtitle = subtitle
+            self._update_hint()
+
     def _update_hint(self) -> None:
-        """Say in the lower border how many columns are beyond the left and right edges."""
+        """Display the subtitle in the lower border, and how many columns are beyond the left and right edges."""
         if not self.frozen:
+            self.border_subtitle = self._subtitle
             return
         starts, frozen_width = self._starts(), sum(width + 1 for width in self._widths()[: self.frozen])
         ends = [*starts[1:], self._full_width() - frozen_width]
@@ -431,7 +439,7 @@ class VirtualTable(ScrollView, can_focus=True):
         left = sum(start < first for start in starts)
         right = sum(end > first + self._width - frozen_width for end in ends)
         hints = [f"← {left} more"] * bool(left) + [f"{right} more →"] * bool(right)
-        self.border_subtitle = Content("  ".join(hints))
+        self.border_subtitle = Content("  ").join([part for part in (self._subtitle, *map(Content, hints)) if part])
 
     def action_select(self) -> None:
         if self._count:

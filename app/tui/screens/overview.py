@@ -1,0 +1,286 @@
+"""Overview of a comparison: the recommendation, differences by condition, and the answers that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from app.compare.by_condition import ConditionDifference, accuracy_by_condition
+from app.compare.headline import headlines
+from app.compare.instances import Change, InstanceComparison, compare_instance, flips, read_excerpts
+from app.compare.pairs import RunPair
+from app.compare.recommend import Recommendation
+from app.compare.run_view import RunViews
+from app.compare.tables import Comparison
+from app.tui.hostile_text import literal
+from app.tui.latest_only import LatestOnly
+from app.tui.screens.base import RashomonScreen
+from app.tui.theme import DIM, PARTIAL
+from app.tui.widgets.answer_pair import AnswerPair, label_cell
+from app.tui.widgets.forest import ForestPlot, ForestRow
+from app.tui.widgets.panel import panel, set_panel_title
+from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from benchmarks.errors import RashomonError
+
+FLIPS, TEXTS = "flips", "texts"
+"""The kinds of differing answers: other labels, and other texts under the same label."""
+_OTHER_TEXT = "other text"
+_MAX_CONDITION, _MAX_LABEL = 20, 14
+
+
+@dataclass(frozen=True)
+class PairOverview:
+    """The content of the overview of one pair of a comparison.
+
+    Attributes:
+        number: The index of the pair.
+        sentences: The recommended run, a sentence on the pair, and the rest of the advice.
+        label_counts: The number of shared instances by their labels in the baseline and in the run.
+        position: The position of the pair among the pairs; must be ours.
+    """
+
+    number: int
+    pair: RunPair
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+    conditions: tuple[ConditionDifference, ...]
+    flips: tuple[Change, ...]
+    label_counts: Mapping[tuple[str, str], int]
+    position: str
+
+
+def pair_overviews(comparison: Comparison, recommendation: Recommendation | str) -> tuple[PairOverview, ...]:
+    """Return the overview of every pair; takes seconds for large runs. A ``str`` says why nothing can be recommended."""
+    if isinstance(recommendation, str):
+        choice, other_advice = recommendation, list[str]()
+    else:
+        choice = " ".join(recommendation.choice)
+        other_advice = [line for line in recommendation.advice if line not in recommendation.choice]
+    count = len(comparison.pairs)
+    return tuple(
+        PairOverview(
+            number,
+            pair,
+            tuple(sentence for sentence in (choice, headline, *other_advice) if sentence),
+            comparison.warnings,
+            accuracy_by_condition(pair, comparison.views),
+            tuple(flips(pair)),
+            pair.flips(),
+            f"run {number + 1} of {count}, n shows the next" if count > 1 else "",
+        )
+        for number, (pair, headline) in enumerate(zip(comparison.pairs, headlines(comparison), strict=True))
+    )
+
+
+class Overview(Vertical):
+    """What differs between a baseline and a run, and which run is recommended; set by :meth:`show`."""
+
+    class Opened(Message):
+        """An answer was opened; ``changes`` are those listed."""
+
+        def __init__(self, changes: Sequence[Change], place: int) -> None:
+            self.changes, self.place = changes, place
+            super().__init__()
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.kinds = {FLIPS}
+        """The kinds of answers listed; at least one."""
+        self.changes: Sequence[Change] = ()
+        """The answers listed."""
+        self._content: PairOverview | None = None
+        self._views: RunViews | None = None
+        self._folders: tuple[Path, ...] = ()
+        self._judge: str | None = None
+        self._texts: list[Change] | None = None
+        """The changes of text; None until they have been read."""
+        self._both: list[Change] = []
+        """The flips and the changes of text, in the baseline's order."""
+        self._reader: LatestOnly | None = None
+
+    def compose(self) -> ComposeResult:
+        with panel(VerticalScroll(id="advice"), "Recommendation"):
+            yield Static(id="advice-text")
+        with panel(VerticalScroll(id="conditions")):
+            yield ForestPlot()
+        with Horizontal(id="differing"):
+            yield panel(VirtualTable(_columns((), ()), empty="computing …", id="changes"))
+            yield AnswerPair(id="detail")
+
+    def on_mount(self) -> None:
+        self._reader = LatestOnly(self._screen, "detail")
+
+    @property
+    def _screen(self) -> RashomonScreen:
+        assert isinstance(self.screen, RashomonScreen)
+        return self.screen
+
+    @property
+    def list_(self) -> VirtualTable:
+        """The list of answers, for the focus."""
+        return self.query_one("#changes", VirtualTable)
+
+    def show_message(self, message: str) -> None:
+        """Show a message, which may be hostile, in place of results."""
+        self._content = self._texts = None
+        self.query_one("#advice-text", Static).update(literal(message))
+        self.query_one(ForestPlot).show(())
+        set_panel_title(self.query_one("#conditions"), "")
+        self._list()
+
+    def set_state(self, state: Content) -> None:
+        """Show ``state`` in the border of the recommendation."""
+        self.query_one("#advice").border_subtitle = state
+
+    def show(self, views: RunViews, content: PairOverview, folders: tuple[Path, ...], judge: str | None) -> None:
+        """Show a pair of the runs in ``folders``, which are those of ``views``, labelled by ``judge``."""
+        if self._content is None or content.pair is not self._content.pair:
+            self._texts = None
+        self._views, self._content, self._folders, self._judge = views, content, folders, judge
+        pair = content.pair
+        lines = [literal(sentence, "" if number else "bold") for number, sentence in enumerate(content.sentences)]
+        lines += [literal(f"! {warning}", PARTIAL) for warning in content.warnings]
+        self.query_one("#advice-text", Static).update(Content("\n").join(lines))
+        conditions = self.query_one("#conditions")
+        run, baseline = literal(pair.second.label, limit=60), literal(pair.first.label, limit=60)
+        set_panel_title(conditions, Content.assemble("Accuracy: ", run, " less ", baseline, ", in points (95%)"))
+        conditions.border_subtitle = Content(content.position)
+        self.query_one(ForestPlot).show([ForestRow(row.condition, row.difference) for row in content.conditions])
+        self._list()
+        if TEXTS in self.kinds:
+            self._read_texts()
+
+    # --- the answers that differ -----------------------------------------------------------------
+
+    def toggle(self, kind: str) -> None:
+        """List the answers of a kind, or leave them out; the last kind listed is replaced by the other."""
+        self.kinds ^= {kind}
+        if not self.kinds:
+            self.kinds = {FLIPS, TEXTS} - {kind}
+        self._list()
+        if TEXTS in self.kinds:
+            self._read_texts()
+
+    def _read_texts(self) -> None:
+        """Find the changes of text, which are read from both runs."""
+        content, results = self._content, self._screen.rashomon.results
+        if self._texts is not None or content is None:
+            return
+        folders, judge = self._folders, self._judge
+
+        def read() -> tuple[list[Change], list[Change]]:
+            texts = results.text_changes(folders, judge, content.number)
+            place = content.pair.first.coded.place
+            return texts, sorted((*content.flips, *texts), key=lambda change: place[change.instance])
+
+        def show(changes: tuple[list[Change], list[Change]]) -> None:
+            if content is self._content:
+                self._texts, self._both = changes
+                self._list()
+
+        self._screen.in_thread(read, show, group="texts")
+
+    def _list(self) -> None:
+        """List the answers of the chosen kinds, in the baseline's order."""
+        content = self._content
+        changes: Sequence[Change] = ()
+        if content is not None:
+            changes = content.flips if FLIPS in self.kinds else ()
+            if TEXTS in self.kinds and self._texts is not None:
+                changes = self._both if FLIPS in self.kinds else self._texts
+        self.changes = changes
+        table = self.list_
+        set_panel_title(table, self._title())
+        reading = TEXTS in self.kinds and self._texts is None
+        table.empty = "" if content is None else "◐ reading the answers …" if reading else "none"
+        keys = [change.instance for change in changes]
+        columns = _columns(self._views.benchmark.conditions, self._views.benchmark.labels) if self._views else None
+        table.show(len(changes), self._page, keys=keys, threaded=True, columns=columns)
+        self._show_detail(table.cursor)
+
+    def _title(self) -> Content:
+        if self._content is None:
+            return Content("Answers that differ")
+        title = Content("Answers differ:")
+        reading = " ◐" if TEXTS in self.kinds else ""
+        text_count = reading if self._texts is None else f" {len(self._texts):,}"
+        names = {FLIPS: f"f label {len(self._content.flips):,}", TEXTS: f"c text alone{text_count}"}
+        for kind, name in names.items():
+            listed = kind in self.kinds
+            title += Content("  ") + Content.styled(f"{'■' if listed else '□'} {name}", "" if listed else DIM)
+        return title
+
+    def _page(self, first: int, count: int) -> list[Row]:
+        """Return rows of the list, read in a thread."""
+        content, views, changes = self._content, self._views, self.changes[first : first + count]
+        if content is None or views is None:
+            return []
+        try:
+            questions = [excerpts.question for excerpts in read_excerpts(content.pair, changes)]
+        except RashomonError as error:
+            questions = [str(error)] * len(changes)
+        return [
+            [
+                change.condition,
+                label_cell(views.benchmark, change.condition, change.was),
+                label_cell(views.benchmark, change.condition, change.now) if change.is_flip else [(_OTHER_TEXT, DIM)],
+                question,
+            ]
+            for change, question in zip(changes, questions, strict=True)
+        ]
+
+    @on(VirtualTable.Moved, "#changes")
+    def _moved(self, event: VirtualTable.Moved) -> None:
+        event.stop()
+        self._show_detail(event.row)
+
+    @on(VirtualTable.Selected, "#changes")
+    def _selected(self, event: VirtualTable.Selected) -> None:
+        event.stop()
+        self.post_message(self.Opened(self.changes, event.row))
+
+    def _show_detail(self, place: int) -> None:
+        """Show both answers to the instance at ``place`` of the list."""
+        content, views, detail = self._content, self._views, self.query_one(AnswerPair)
+        if content is None or views is None or not 0 <= place < len(self.changes):
+            detail.show_message("")
+            return
+        pair, workspace = content.pair, self._screen.rashomon.workspace
+        folders = [self._folders[views.runs.index(run)] for run in (pair.first, pair.second)]
+        instance, judge = self.changes[place].instance, self._judge
+        labels = (f"{pair.first.label} (baseline)", pair.second.label)
+
+        def read() -> InstanceComparison | str:
+            try:
+                return compare_instance(workspace, folders, instance, judge, views.judge)
+            except RashomonError as error:
+                return str(error)
+
+        def show(comparison: InstanceComparison | str) -> None:
+            if isinstance(comparison, str):
+                detail.show_message(comparison)
+            else:
+                detail.show(comparison, labels, views.benchmark)
+
+        assert self._reader is not None
+        self._reader.submit(read, show)
+
+
+def _columns(conditions: Sequence[str], labels: Sequence[str]) -> tuple[Column, ...]:
+    """Return the columns of the list, as wide as a benchmark's conditions and labels with their glyphs need."""
+    condition_width = min(_MAX_CONDITION, max(map(len, ("condition", *conditions))))
+    label_width = min(_MAX_LABEL, max(map(len, (_OTHER_TEXT, *(f"✓ {label}" for label in labels)))))
+    return (
+        Column("condition", condition_width),
+        Column("baseline", label_width),
+        Column("run", label_width),
+        Column("question", 0),
+    )
