@@ -13,6 +13,7 @@ from textual.app import App, ComposeResult
 from textual.strip import Strip
 
 from app.tui.app import STYLES
+from app.tui.theme import legible_colours
 from app.tui.widgets.truncate import fit
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from tests.support.tui_stage import screen_text, strips, until
@@ -20,10 +21,18 @@ from tests.support.tui_stage import screen_text, strips, until
 MILLION = 1_000_000
 
 
-class Shown(App[None]):
-    """A table of rows ``row 0``, ``row 1`` ..., and the pages it asked for."""
+class Styled(App[None]):
+    """An app with our styles and the colours they name."""
 
     CSS_PATH = STYLES
+
+    def get_css_variables(self) -> dict[str, str]:
+        variables = super().get_css_variables()
+        return variables | legible_colours(variables)
+
+
+class Shown(Styled):
+    """A table of rows ``row 0``, ``row 1`` ..., and the pages it asked for."""
 
     def __init__(self, count: int, threaded: bool = False) -> None:
         super().__init__()
@@ -163,9 +172,7 @@ def test_fit_returns_exactly_the_width(text: str, width: int, end: float) -> Non
 
 
 def test_a_name_of_any_length_is_cut_in_the_middle_and_made_harmless() -> None:
-    class Named(App[None]):
-        CSS_PATH = STYLES
-
+    class Named(Styled):
         def compose(self) -> ComposeResult:
             yield VirtualTable([Column("run", 0, tail=0.5)])
 
