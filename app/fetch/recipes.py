@@ -142,7 +142,15 @@ def _okvqa(folder: Path, read: Read) -> RequiredFiles:
 def _gqa(folder: Path, read: Read) -> RequiredFiles:
     parts = ("testdev_balanced_instructions/", "testdev_balanced_images/")
     copy = repository("lmms-lab/GQA", "dataset", lambda name: name.startswith(parts))
-    return _of_hub(((copy, folder, "GQA's questions: MIT by the Hub's card, which may not be its authors'; images of Visual Genome, CC BY 4.0"),))
+    return _of_hub(
+        (
+            (
+                copy,
+                folder,
+                "GQA's questions: MIT by the Hub's card, which may not be its authors'; images of Visual Genome, CC BY 4.0",
+            ),
+        )
+    )
 
 
 def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> RequiredFiles:
