@@ -49,7 +49,7 @@ _ORDER_WORDS = {
     "left": "time left",
 }
 _FIRST_STEPS = (
-    ("runs.demo", "the demo: a tiny model and baselines on drawn charts; nothing to download"),
+    ("runs.demo", "the demo: a tiny model on drawn charts; no download"),
     ("everywhere.go.new", "a run of your own"),
     ("everywhere.go.fetch", "fetch a model or data"),
     ("runs.workspace", "open another folder"),

@@ -18,8 +18,8 @@ _LIMITS = (1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100)
 """The ends of the axis to choose from, in percentage points."""
 _MAX_LABEL = 24
 _LEAST_PLOT = 11
-_VALUE, _INTERVAL = 6, 16
-"""The widths of ``-100.0`` and of ``[-100.0, +100.0]``."""
+_VALUE, _INTERVAL = 6, 17
+"""The widths of ``-100.0`` and of `` [-100.0, +100.0]``."""
 
 
 class ForestRow(NamedTuple):

@@ -46,7 +46,7 @@ def test_only_our_own_pages_are_served(asked: str, origin: str | None, host: str
 def test_a_browser_gets_the_interface_and_another_site_does_not(tmp_path: Path) -> None:
     with _serving(tmp_path) as (process, link):
         seen = asyncio.run(_visit(link, lambda: children_of(process.pid)))
-        assert "no runs yet" in seen
+        assert "No runs yet" in seen
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=30)
     assert "Traceback" not in errors
@@ -92,7 +92,7 @@ async def _visit(link: str, apps: Callable[[], list[int]]) -> str:
         async with session.ws_connect(f"{url}/ws?width=100&height=30", headers={"Origin": url}) as socket_:
             await socket_.send_str(json.dumps(["resize", {"width": 100, "height": 30}]))
             seen = ""
-            while not ("no runs yet" in seen and "0 in workspace" in seen):  # the title may come in a frame of its own
+            while not ("No runs yet" in seen and "0 in workspace" in seen):  # the title may come in a frame of its own
                 message: Any = await asyncio.wait_for(socket_.receive(), 60)
                 assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), message
                 seen += message.data.decode() if isinstance(message.data, bytes) else message.data
