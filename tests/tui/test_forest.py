@@ -19,7 +19,7 @@ ROWS = [
 
 
 def test_point_interval_and_zero_line_stand_where_the_values_are() -> None:
-    assert [line.plain.rstrip() for line in forest_plot(ROWS, 76)] == [
+    assert [line.plain.rstrip() for line in forest_plot(ROWS, 77)] == [
         "                 -50 worse        0       better +50",
         "  aligned                         ○                      0.0 [0.0, 0.0]",
         "▼ image-correct         ├─────●─┤ │                    -12.5 [-30.0, -5.2]",
