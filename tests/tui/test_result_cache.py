@@ -203,8 +203,9 @@ def test_differences_by_condition_are_paired_and_agree_with_the_metrics(runs: li
         expected = by_metric[f"{pair.second.label} / {metric}"]
         assert isinstance(expected, Estimate)
         value = rows[condition]
-        assert (value.value, value.n) == (pytest.approx(expected.value), expected.n)
-        assert (value.low, value.high) == (pytest.approx(expected.low, abs=0.1), pytest.approx(expected.high, abs=0.1))
+        assert value.value == pytest.approx(expected.value)
+        assert value.n == expected.n
+        assert [value.low, value.high] == pytest.approx([expected.low, expected.high], abs=0.1)
 
 
 def same(pair: RunPair) -> set[str]:
