@@ -127,15 +127,31 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("samples.override", "o", "Override", "Give the answer another label, with a reason.", footer=True),
     Command("samples.undo", "u", "Undo", "Undo the last override."),
-    Command("samples.outside", "v", "Open media", "Open the media in the system's viewer, one by one.", footer=True),
-    Command("samples.copy", "y", "Copy", "Copy the answer.", footer=True),
+    Command(
+        "samples.outside",
+        "v",
+        "Open media",
+        "Open the media in the system's viewer, one by one.",
+        optional_in="samples",
+    ),
+    Command("samples.copy", "y", "Copy", "Copy the answer.", optional_in="samples"),
     Command("samples.copy_record", "Y", "Copy all", "Copy the full record as JSON."),
     Command("samples.more", "t", "Full text", "Show or hide reasoning, raw replies and long texts."),
     Command("samples.sibling.next", "right_square_bracket", "Next sibling", "The next condition of this example."),
     Command(
         "samples.sibling.previous", "left_square_bracket", "Previous sibling", "The previous condition of this example."
     ),
+    Command("samples.zoom", "z", "Zoom", "Show the media as large as the terminal allows.", footer=True),
+    Command("samples.switch", "tab,shift+tab", "List or answer", "Move between the list and the answer."),
+    Command("samples.step.next", "j", "Next answer", "The next answer of the list.", palette=False),
+    Command("samples.step.previous", "k", "Previous answer", "The previous answer of the list.", palette=False),
     Command("samples.back", "escape", "Back", "Return to the list, or to the previous screen.", palette=False),
+    # zoom
+    Command("zoom.close", "z", "Back", "Return from the picture.", footer=True),
+    Command("zoom.next", "n,right_square_bracket", "Next", "The next medium.", footer=True),
+    Command("zoom.previous", "N,left_square_bracket", "Previous", "The previous medium.", footer=True),
+    Command("zoom.outside", "v", "Open media", "Open the medium in the system's viewer.", footer=True),
+    Command("zoom.back", "escape", "Back", "Return from the picture.", palette=False),
     # label
     *(
         Command(f"label.give.{n}", key, f"Label {n}", "Give the answer this label.", palette=False)

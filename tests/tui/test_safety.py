@@ -86,7 +86,7 @@ def test_what_is_typed_ahead_of_a_dialog_overrides_and_labels_nothing(stage: Sta
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         app.open_screen("samples", [run])
         await until(pilot, lambda: "aligned" in screen_text(app))
-        await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
+        await until(pilot, lambda: app.screen.detail is not None)  # type: ignore[attr-defined]
         await burst(pilot, ["o", "1", "enter", "x", "enter", "enter", "enter"])
         assert isinstance(app.screen, OverrideDialog)
         await painted(pilot)
@@ -188,7 +188,7 @@ def test_an_undone_override_leaves_no_judge_behind(stage: Stage) -> None:
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         app.open_screen("samples", [run])
-        await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
+        await until(pilot, lambda: app.screen.detail is not None)  # type: ignore[attr-defined]
         await pilot.press("o")
         await pilot.press("2", "enter", *"seen", "enter", "ctrl+u", *"ann", "enter")
         await until(pilot, lambda: "TEXT by ann" in screen_text(app))
@@ -372,7 +372,7 @@ def test_a_run_that_may_not_be_labelled_is_a_message(stage: Stage, monkeypatch: 
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and "adopt it first" in screen_text(app))
         await pilot.press("escape")
         app.open_screen("samples", [run])
-        await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
+        await until(pilot, lambda: app.screen.detail is not None)  # type: ignore[attr-defined]
         await pilot.press("o")
         await pilot.press("2", "enter", *"seen", "enter", "ctrl+u", *"ann", "enter")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and "adopt it first" in screen_text(app))
