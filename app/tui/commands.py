@@ -154,8 +154,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("zoom.back", "escape", "Back", "Return from the picture.", palette=False),
     # label
     *(
-        Command(f"label.give.{n}", key, f"Label {n}", "Give the answer this label.", palette=False)
-        for n, key in enumerate("asdfghjkl", 1)
+        Command(f"label.give.{n}", str(n % 10), f"Label {n}", "Give the answer this label.", footer=True, palette=False)
+        for n in range(1, 11)
     ),
     Command("label.skip", "space", "Skip", "Skip an answer that you cannot label.", footer=True),
     Command("label.undo", "u", "Undo", "Undo the last label.", footer=True),

@@ -272,7 +272,8 @@ def test_labelling_by_keys(size: tuple[int, int], stage: Stage, snapshot: Snapsh
         snapshot(app, "label")
         assert "image-correct" not in screen_text(app)
         assert "policy:" not in screen_text(app)
-        for number, key in enumerate(("a", "s", "space"), start=1):
+        assert "trams" not in screen_text(app).splitlines()[0], "a run's name can reveal its model"
+        for number, key in enumerate(("1", "2", "space"), start=1):
             await pilot.press(key)
             await until(pilot, lambda number=number: f"{number} of 18 labelled" in screen_text(app))  # type: ignore[misc]
         await pilot.press("u")
