@@ -211,6 +211,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("compare.baseline", "b", "Baseline", "Choose the run that the others are compared to.", footer=True),
     Command("compare.pair", "n", "Next run", "Compare the next run with the baseline.", footer=True),
+    Command("compare.zoom", "z", "Zoom", "Show the media of the answer as large as the terminal allows.", footer=True),
     Command("compare.published", "p", "Paper", "Choose the paper's rows.", optional_in="compare"),
     Command("compare.wider", "plus,equals_sign", "Margin +", "Widen the margin of the recommendation."),
     Command("compare.narrower", "minus", "Margin -", "Narrow the margin of the recommendation."),
@@ -224,7 +225,7 @@ COMMANDS: tuple[Command, ...] = (
     # answers (one instance in several runs)
     Command("answers.next", "n", "Next", "The next instance of the list.", footer=True),
     Command("answers.previous", "N", "Previous", "The previous instance of the list.", footer=True),
-    Command("answers.picture", "m", "Picture", "The next picture."),
+    Command("answers.zoom", "z", "Zoom", "Show the media as large as the terminal allows.", footer=True),
     # tables
     Command("tables.next", "t,right_square_bracket", "Next", "The next table.", footer=True),
     Command("tables.previous", "T,left_square_bracket", "Previous", "The previous table."),

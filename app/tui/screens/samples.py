@@ -338,7 +338,7 @@ class SamplesScreen(RashomonScreen):
     def action_zoom(self) -> None:
         """Show the media as large as the terminal allows."""
         if self.detail is not None:
-            zoom(self, self.detail.record.instance.question, self.view.media)
+            zoom(self, self.view.question, self.view.media)
 
     def action_override(self) -> None:
         current = self.detail

@@ -56,6 +56,8 @@ class SampleView(VerticalScroll):
         self.text.add_class("sample-text")
         self.media: Sequence[MediaItem] = ()
         """The media of the sample, all of them."""
+        self.question = ""
+        """The question of the sample, sanitized."""
         self._key: Hashable = None
         self._question = Static(classes="sample-question")
         self._grid = ItemGrid(classes="sample-media", min_column_width=24)
@@ -72,7 +74,7 @@ class SampleView(VerticalScroll):
 
     def show(self, key: Hashable, question: Content, media: Sequence[MediaItem], text: Content) -> None:
         """Show a sample; ``key`` identifies it, so that another one is shown from its beginning."""
-        self.media = media
+        self.media, self.question = media, question.plain
         self._question.update(question)
         self._question.display = bool(question)
         for number, picture in enumerate(self._pictures):
