@@ -147,7 +147,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("samples.step.previous", "k", "Previous answer", "The previous answer of the list.", palette=False),
     Command("samples.back", "escape", "Back", "Return to the list, or to the previous screen.", palette=False),
     # zoom
-    Command("zoom.close", "z", "Back", "Return from the picture.", footer=True),
+    Command("zoom.close", "z,ctrl+z", "Back", "Return from the picture.", footer=True),
     Command("zoom.next", "n,right_square_bracket", "Next", "The next medium.", footer=True),
     Command("zoom.previous", "N,left_square_bracket", "Previous", "The previous medium.", footer=True),
     Command("zoom.outside", "v", "Open media", "Open the medium in the system's viewer.", footer=True),
@@ -163,7 +163,10 @@ COMMANDS: tuple[Command, ...] = (
     Command("review.accept", "a", "Accept", "Accept the row.", footer=True),
     Command("review.reject", "r", "Reject", "Reject the row, with a reason.", footer=True),
     Command("review.fix", "f", "Fix", "Correct texts of the row.", footer=True),
-    Command("review.media", "v", "Open media", "Open the media in the system's viewer, one by one.", footer=True),
+    Command(
+        "review.media", "v", "Open media", "Open the media in the system's viewer, one by one.", optional_in="review"
+    ),
+    Command("review.zoom", "z", "Zoom", "Show the media as large as the terminal allows.", footer=True),
     Command("review.undo", "u", "Undo", "Undo your last decision.", footer=True),
     Command("review.choose", "o", "Choose", "Choose the build to review."),
     Command("review.skip", "space", "Skip", "Leave the row undecided for now."),
@@ -171,6 +174,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("review.adjudicate", "D", "Adjudicate", "Decide where reviewers disagree, or review again."),
     # answer
     Command("answer.media", "ctrl+o", "Open media", "Open the media in the system's viewer, one by one.", footer=True),
+    Command(
+        "answer.zoom", "ctrl+z", "Zoom", "Show the media as large as the terminal allows.", footer=True, priority=True
+    ),
     Command("answer.choose", "ctrl+b", "Choose", "Choose the benchmark to answer."),
     Command("answer.skip", "ctrl+s", "Skip", "Answer the question later.", footer=True, priority=True),
     # new
