@@ -317,7 +317,8 @@ class SamplesScreen(RashomonScreen):
             return
         ordinals = [row.ordinal for row in self.detail.siblings]
         step = 1 if direction == "next" else -1
-        self._to_sibling(ordinals[(ordinals.index(self.detail.row.ordinal) + step) % len(ordinals)])
+        current = self._current if self._current in ordinals else self.detail.row.ordinal  # it may still be being read
+        self._to_sibling(ordinals[(ordinals.index(current) + step) % len(ordinals)])
 
     @on(SiblingStrip.Chosen)
     def _chosen(self, event: SiblingStrip.Chosen) -> None:
