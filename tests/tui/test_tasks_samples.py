@@ -163,7 +163,7 @@ def test_siblings_are_a_line_of_labels_for_keys_and_mouse(stage: Stage) -> None:
         assert screen.table.cursor == 1
         await pilot.press("left_square_bracket", "left_square_bracket")
         await until(pilot, lambda: screen.detail and screen.detail.row.ordinal == 5)
-        await pilot.click(SiblingStrip, offset=(3, 0))
+        await pilot.click(SiblingStrip, offset=(2, 0))
         await until(pilot, lambda: screen.detail and screen.detail.row.ordinal == 0)
 
     drive(stage.app(), script)
