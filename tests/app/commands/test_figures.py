@@ -7,6 +7,9 @@ from pathlib import Path
 
 from assets.demo.recipe import evaluate
 from tests.support.command import Rashomon
+from tests.support.data.contra4 import PLAIN, write_source
+from tests.support.data.contra4 import row as contra4_row
+from tests.support.data.crosscheck_bench import row, write_rows
 
 
 def test_figures_of_a_build_by_its_name_and_by_its_folder(tmp_path: Path) -> None:
@@ -20,6 +23,17 @@ def test_figures_of_a_build_by_its_name_and_by_its_folder(tmp_path: Path) -> Non
     }
     rashomon.run("figures", folder, "--format", "svg", "--out", tmp_path / "b")
     assert all(file.read_bytes() == (tmp_path / "a" / file.name).read_bytes() for file in (tmp_path / "b").iterdir())
+
+
+def test_figures_of_crosscheck_bench_and_contra4(tmp_path: Path) -> None:
+    """CrossCheck-Bench's Figure 4, Contra4's Figures 6 and 7."""
+    rashomon = Rashomon(tmp_path)
+    rows = write_rows(tmp_path / "x", [row("LD", 1), row("BI*", 2)])
+    rashomon.run("build", "crosscheck-bench", "--source", f"rows={rows}")
+    rashomon.run("build", "contra4", "--source", write_source(tmp_path / "y", [contra4_row("one", PLAIN[:2])]))
+    for name, expected in (("crosscheck-bench", {"tasks", "capabilities"}), ("contra4", {"modalities"})):
+        rashomon.run("figures", name, "--format", "svg", "--out", tmp_path / name)
+        assert {file.stem for file in (tmp_path / name).iterdir()} == expected
 
 
 def test_wrong_figures_are_refused_in_one_line(tmp_path: Path) -> None:

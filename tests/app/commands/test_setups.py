@@ -129,3 +129,12 @@ def test_a_benchmark_is_printed_with_its_setup(rashomon: Rashomon) -> None:
     (entry,) = json.loads(rashomon.run("benchmarks", "pope", "--json").stdout)
     assert entry["setup"]["values"]["conditions"]["value"] == ["random", "popular", "adversarial"]
     rashomon.run("benchmarks", "pop", code=2)
+
+
+def test_the_tasks_of_a_benchmark_are_printed_with_their_capabilities(rashomon: Rashomon) -> None:
+    (entry,) = json.loads(rashomon.run("benchmarks", "crosscheck-bench", "--json").stdout)
+    assert (len(entry["tasks"]), len(entry["capabilities"])) == (15, 7)
+    assert entry["tasks"]["SKU"] == "Same-style SKU match (L2; A1 + A3 + A5)"
+    lines = rashomon.run("benchmarks", "crosscheck-bench").stdout.splitlines()
+    assert "SKU              Same-style SKU match (L2; A1 + A3 + A5)" in [line.strip() for line in lines]
+    assert "tasks:" not in rashomon.run("benchmarks").stdout
