@@ -97,5 +97,15 @@ def test_a_named_table_is_the_papers_and_has_values_of_the_run(benchmark: str, t
         assert "Figure" not in part or words[4] in drawn, part
 
 
+def test_a_run_of_pope_fills_clashs_table_14(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    finish_run("pope", rashomon)
+    (main,) = json.loads(rashomon.run("show", RUN, "--table", "main", "--json").stdout)
+    assert "(Table 14)" in main["title"]
+    assert main["columns"] == list(dict.fromkeys(cell["column"] for cell in published_cells("pope")))
+    own = [row for row in main["rows"] if not row["row"].endswith(" (paper)")]
+    assert [cell["value"] for row in own for cell in row["cells"].values()] == [0.5, 0.5, 0.5]
+
+
 def _has_value(cell: object) -> bool:
     return cell["value"] is not None if isinstance(cell, dict) else cell is not None

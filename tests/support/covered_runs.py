@@ -19,6 +19,7 @@ from tests.support.data.contra4 import row as contra4_row
 from tests.support.data.crosscheck_bench import row as crosscheck_row
 from tests.support.data.crosscheck_bench import write_rows
 from tests.support.data.mmkc_bench import whole_folder
+from tests.support.data.pope import small_pope
 
 RUN = "one"
 
@@ -97,6 +98,11 @@ def _build_contra4(rashomon: Rashomon) -> None:
     )
 
 
+def _build_pope(rashomon: Rashomon) -> None:
+    source = small_pope(rashomon.home / "source")
+    rashomon.run("build", "pope", "--source", f"pope={source}", "--source", f"images={source}")
+
+
 _SOURCES_DISAGREE = ("--model", "policy:always-image", "--limit", "16")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "cmc-bench": _SOURCES_DISAGREE,
@@ -104,6 +110,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "mmkc-bench": _SOURCES_DISAGREE,
     "crosscheck-bench": ("--model", "policy:chance", "--conditions", ",".join(CONDITIONS)),
     "contra4": ("--model", "policy:chance", "--conditions", "captions"),
+    "pope": ("--model", "policy:always-yes"),
 }
 _BUILDS: dict[str, Callable[[Rashomon], None]] = {
     "cmc-bench": _build_cmc,
@@ -111,6 +118,7 @@ _BUILDS: dict[str, Callable[[Rashomon], None]] = {
     "mmkc-bench": _build_mmkc,
     "crosscheck-bench": _build_crosscheck,
     "contra4": _build_contra4,
+    "pope": _build_pope,
 }
 
 

@@ -16,12 +16,12 @@ from benchmarks.crosscheck_bench.constants import TASKS
 from benchmarks.errors import SpecError
 from benchmarks.registry import benchmark_names, get_benchmark
 from mlx_backends.models.catalog import catalog_models
-from tests.benchmarks.test_pope import small_pope
 from tests.support.command import ROOT, Rashomon
 from tests.support.data.clash import published_folder, published_row
 from tests.support.data.contra4 import copy_rows
 from tests.support.data.crosscheck_bench import row, write_rows
 from tests.support.data.mmkc_bench import whole_folder
+from tests.support.data.pope import small_pope
 from tests.support.demo import FOUR_BIT
 
 SOURCES: dict[str, tuple[str, Callable[[Path], Path]]] = {
