@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +36,19 @@ EMPTY = {("cmc-bench", "both-audit")}
 """Tables that have no row where nothing is wrong."""
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Rashomon]:
+    """Return a function that builds a benchmark and finishes its run, once for all tests."""
+
+    @cache
+    def finish(benchmark: str) -> Rashomon:
+        rashomon = Rashomon(tmp_path_factory.mktemp(benchmark))
+        finish_run(benchmark, rashomon)
+        return rashomon
+
+    return finish
+
+
 @cache
 def rows(benchmark: str) -> list[tuple[str, str, str]]:
     """Return part, state and command of each row."""
@@ -59,9 +73,8 @@ def test_a_state_is_one_of_three_and_only_what_works_has_a_command(benchmark: st
 
 
 @pytest.mark.parametrize("benchmark", NUMBERED)
-def test_the_commands_run(benchmark: str, tmp_path: Path) -> None:
-    rashomon = Rashomon(tmp_path)
-    finish_run(benchmark, rashomon)
+def test_the_commands_run(benchmark: str, finished: Callable[[str], Rashomon]) -> None:
+    rashomon = finished(benchmark)
     with RunStore.read(Workspace(rashomon.workspace).run_folder(RUN)) as store:
         sample = next(store.records()).instance.id
     for command in sorted({command for _, _, command in rows(benchmark) if command}):
@@ -73,10 +86,11 @@ def test_the_commands_run(benchmark: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("benchmark", NUMBERED)
-def test_a_named_table_is_the_papers_and_has_values_of_the_run(benchmark: str, tmp_path: Path) -> None:
+def test_a_named_table_is_the_papers_and_has_values_of_the_run(
+    benchmark: str, finished: Callable[[str], Rashomon], tmp_path: Path
+) -> None:
     """The table says which of the paper's it is, has the columns of the paper's cells, and draws the figure."""
-    rashomon = Rashomon(tmp_path)
-    finish_run(benchmark, rashomon)
+    rashomon = finished(benchmark)
     shown = {table["name"]: table for table in json.loads(rashomon.run("show", RUN, "--all", "--json").stdout)}
     rashomon.run("export", RUN, "--format", "svg", "--out", str(tmp_path / "figures"))
     drawn = {file.stem for file in (tmp_path / "figures").glob("*.svg")}
@@ -97,9 +111,8 @@ def test_a_named_table_is_the_papers_and_has_values_of_the_run(benchmark: str, t
         assert "Figure" not in part or words[4] in drawn, part
 
 
-def test_a_run_of_pope_fills_clashs_table_14(tmp_path: Path) -> None:
-    rashomon = Rashomon(tmp_path)
-    finish_run("pope", rashomon)
+def test_a_run_of_pope_fills_clashs_table_14(finished: Callable[[str], Rashomon]) -> None:
+    rashomon = finished("pope")
     (main,) = json.loads(rashomon.run("show", RUN, "--table", "main", "--json").stdout)
     assert "(Table 14)" in main["title"]
     assert main["columns"] == list(dict.fromkeys(cell["column"] for cell in published_cells("pope")))
