@@ -124,7 +124,7 @@ def _draw_panel(axes: Any, panel: Panel, share_of: int | bool, room: int = 26) -
     ``share_of`` is the number that counts are shares of, True for the panel's total, False for none.
     """
     whole = sum(sum(counts) for _, counts in panel.bars) if share_of is True else share_of
-    top = max((sum(counts) for _, counts in panel.bars), default=1)
+    top = max([1, *(sum(counts) for _, counts in panel.bars)])
     for at, (_, counts) in enumerate(panel.bars):
         start = 0
         for number, count in enumerate(counts):

@@ -12,6 +12,9 @@ from benchmarks.vocabulary import Table
 _MOST_SPLITS = 3
 """The number of panels that fit side by side on a page; the samples of more splits are counted together."""
 
+_MOST_VALUES = 20
+"""The number of values of a split that have a bar of their own; rows of one's own can have any number of categories."""
+
 _ROWS = list[tuple[str, tuple[int, ...]]]
 
 
@@ -41,12 +44,18 @@ def statistics_tables(samples: Sequence[Contra4Sample]) -> list[Table]:
 def _rows(
     splits: Mapping[str, Sequence[Contra4Sample]], key: Callable[[Contra4Sample], str], first: Sequence[str] = ()
 ) -> _ROWS:
-    """Return how many samples of each split have each value: the values of ``first`` in order, others by their counts."""
+    """Return how many samples of each split have each value: the values of ``first`` in order, others by their counts.
+
+    The rarest of more than 20 other values are counted together.
+    """
     rows: _ROWS = []
     for split, members in splits.items():
         counts = Counter(map(key, members))
-        values = [*first, *sorted(counts.keys() - set(first), key=lambda value: (-counts[value], value))]
-        rows += [(f"{split}, {len(members):,} samples / {value}", (counts[value],)) for value in values]
+        others = sorted(counts.keys() - set(first), key=lambda value: (-counts[value], value))
+        bars = [(value, counts[value]) for value in (*first, *others[:_MOST_VALUES])]
+        if rest := others[_MOST_VALUES:]:
+            bars.append((f"{len(rest)} others", sum(counts[value] for value in rest)))
+        rows += [(f"{split}, {len(members):,} samples / {value}", (count,)) for value, count in bars]
     return rows
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from assets.demo.recipe import evaluate
 from tests.support.command import Rashomon
 from tests.support.data.contra4 import PLAIN, write_source
@@ -25,8 +27,9 @@ def test_figures_of_a_build_by_its_name_and_by_its_folder(tmp_path: Path) -> Non
     assert all(file.read_bytes() == (tmp_path / "a" / file.name).read_bytes() for file in (tmp_path / "b").iterdir())
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
 def test_figures_of_crosscheck_bench_and_contra4(tmp_path: Path) -> None:
-    """CrossCheck-Bench's Figure 4, Contra4's Figures 6 and 7."""
+    """CrossCheck-Bench's Figure 4, where a level has no samples, and Contra4's Figure 7, without Figure 6's categories."""
     rashomon = Rashomon(tmp_path)
     rows = write_rows(tmp_path / "x", [row("LD", 1), row("BI*", 2)])
     rashomon.run("build", "crosscheck-bench", "--source", f"rows={rows}")

@@ -37,6 +37,12 @@ def test_many_files_are_counted_together() -> None:
     assert modalities.rows[1] == ("9 files, 9 samples / audio+image", (9,))
 
 
+def test_rare_categories_are_counted_together() -> None:
+    categories, _ = statistics_tables([sample("mine", PLAIN[:2], category=f"topic {n}") for n in range(500)])
+    assert len(categories.rows) == 21
+    assert categories.rows[-1] == ("mine, 500 samples / 480 others", (480,))
+
+
 @real_rows
 def test_the_published_test_rows_have_the_papers_nine_categories() -> None:
     rows = json.loads((DATA / "test.json").read_text("utf-8"))
