@@ -71,6 +71,11 @@ class Benchmark(ABC):
     situations: Mapping[str, str] = {}
     """The situation of a condition of ``conflicts``, as in "when the image alone is right"; stands behind a behaviour."""
 
+    tasks: Mapping[str, str] = {}
+    """The tasks of its questions by abbreviation, each with its level and capabilities; empty if the paper names none."""
+    capabilities: Mapping[str, str] = {}
+    """The capabilities that its tasks need, by abbreviation; empty if the paper names none."""
+
     def protocol(self, decoding: Decoding) -> Protocol:
         """Return the protocol that turns its instances into model calls."""
         return DirectProtocol(decoding)

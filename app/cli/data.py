@@ -114,7 +114,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option("--width", default="page", show_default=True, metavar="WIDTH", help="Width of figures: column or page.")
 @click.pass_obj
 def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width: str) -> None:
-    """Draw the statistics of a build that its paper draws: CLASH's categories, questions and changed words."""
+    """Draw the statistics of a build that its paper draws, such as samples by category (clash, contra4, crosscheck-bench)."""
     from app.commands.figures import draw_figures
 
     draw_figures(workspace, build, formats=split_commas(formats), out=out, width=width)
