@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.core.error_text import one_line
+from mlx_backends.models.adapters import split_adapter
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.weights import weights_digest
@@ -100,6 +101,8 @@ def load(name: str, media: MediaPath, *, force: bool = False, width: int | None 
 
 
 def _described(parsed: TorchModelName) -> tuple[EngineInfo, ModelInfo]:
+    if split_adapter(parsed.model)[1] is not None:
+        raise ModelError("PyTorch does not apply adapters yet; name the model without cuda:.")
     model_info = inspect(resolve(parsed.model))
     if model_info.engine != "mlx-vlm":
         raise ModelError(
