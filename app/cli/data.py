@@ -175,6 +175,20 @@ def models_get(workspace: Any, /, model: str, **options: Any) -> int:
     return get(workspace, model, **options)
 
 
+@models.command("fuse")
+@click.argument("model", metavar="ID", shell_complete=completion.models)
+@click.option("--adapter", type=PATH, required=True, metavar="FOLDER", help="The adapter's folder.")
+@click.option("--to", "target", type=PATH, required=True, metavar="FOLDER", help="The new model's folder.")
+@click.option("--bits", type=int, metavar="N", help="Quantise an unquantised model to 2, 3, 4, 6 or 8 bits.")
+@click.option("--dequantise", is_flag=True, help="Store the weights unquantised.")
+@click.pass_obj
+def models_fuse(workspace: Any, /, model: str, **options: Any) -> int:
+    """Fuse an adapter into a model's weights. The new folder loads anywhere, without the adapter."""
+    from app.commands.models import fuse
+
+    return fuse(model, options.pop("adapter"), options.pop("target"), **options)
+
+
 @click.command()
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=completion.benchmarks)
 @as_json

@@ -1,18 +1,25 @@
-"""``rashomon models get``: a model fetched from the Hugging Face Hub into its cache."""
+"""``rashomon models``: models fetched from the Hugging Face Hub, and adapters fused into models."""
 
 from __future__ import annotations
 
+import os
+import shutil
+from pathlib import Path
+
 from app.commands.spinner import spinner
+from app.engine.workers.device_lock import acquire_device
 from app.fetch.execute import INTERRUPTED, FetchInterrupted, confirm_fetch, execute_plan
 from app.fetch.hub import check_online
 from app.fetch.model import blobs_folder, link_snapshot, list_files
 from app.fetch.plan import make_plan
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
-from app.text.escape import clean
-from benchmarks.errors import ModelError, StoreError
+from app.system.paths import path_exists, typed_path
+from app.text.escape import clean, size
+from benchmarks.errors import ModelError, SpecError, StoreError
+from mlx_backends.models.adapters import read_adapter
 from mlx_backends.models.catalog import catalog_models
-from mlx_backends.models.discovery import inspect
+from mlx_backends.models.discovery import inspect, resolve
 from mlx_backends.models.memory_estimate import memory_fit
 
 
@@ -57,4 +64,42 @@ def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bo
     info = inspect(folder)
     print(f"fetched {model}: {info.architecture}, {info.quantisation}, in {clean(str(folder))}")
     print(f"next: {workspace.command()} --batch --benchmark cmc-bench --model {model} --limit 50")
+    return 0
+
+
+def fuse(model: str, adapter: Path, target: Path, *, bits: int | None, dequantise: bool) -> int:
+    """Write ``model`` with ``adapter`` in its weights to the folder ``target``; return the exit code."""
+    from mlx_backends.mlx import fuse as fusing
+
+    if bits is not None and (bits not in fusing.BITS or dequantise):
+        raise SpecError(f"--bits is one of {', '.join(map(str, fusing.BITS))}, and goes without --dequantise.")
+    info, read = inspect(resolve(model)), read_adapter(typed_path(adapter))
+    if info.engine != "mlx-vlm":
+        raise ModelError(f"{info.name} is a text-only model; adapters are for vision-language models.")
+    target = typed_path(target)
+    if path_exists(target):
+        raise StoreError(f"{clean(str(target))} exists; name another folder with --to.")
+    fit = memory_fit(info.weights_bytes)
+    if not fit.ok:
+        raise ModelError(f"{info.name} cannot be fused here: {fit.sentence}.")
+    hidden = target.parent / f".{target.name}-{os.getpid()}"
+    with spinner(f"fusing {read.name} into {info.name}"):
+        lock = acquire_device(f"fuse {target.name}", waiting=lambda holder: None, stop=bool)
+        try:
+            hidden.mkdir(parents=True)
+            fusing.fuse(info, read, hidden, bits=bits, dequantise=dequantise)
+            os.rename(hidden, target)
+        except (OSError, RuntimeError) as error:  # MLX reports a full disk as a RuntimeError
+            raise StoreError(
+                f"cannot write {clean(str(target))}: {error}; free some space or name another folder."
+            ) from error
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
+            if lock is not None:
+                lock.release()
+    fused = inspect(target)
+    print(
+        f"fused {read.name} into {info.name}: {fused.quantisation}, {size(fused.weights_bytes)}, in {clean(str(target))}"
+    )
+    print(f"next: rashomon --batch --benchmark cmc-bench --model {clean(str(target))} --limit 50")
     return 0

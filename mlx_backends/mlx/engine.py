@@ -16,6 +16,7 @@ from mlx_backends.models.adapters import (
     Adapter,
     adapted_quantisation,
     check_base,
+    fused_digests,
     read_adapter,
     split_adapter,
     with_adapter_name,
@@ -122,13 +123,15 @@ def _describe(model: ModelInfo, adapter: Adapter | None) -> EngineInfo:
         if model.engine != "mlx-vlm":
             raise ModelError(f"{model.name} is a text-only model; adapters are for vision-language models.")
         check_base(adapter, model.name, weights)
+    fused, base_weights = (None, None) if adapter else fused_digests(model.path)
     return EngineInfo(
         engine=model.engine,
         model=with_adapter_name(model.name, adapter),
         revision=revision(model.path),
         weights=weights,
         quantisation=adapted_quantisation(model.quantisation, adapter),
-        adapter=adapter.digest if adapter else None,
+        adapter=adapter.digest if adapter else fused,
+        base_weights=base_weights,
         device=_device(),
         versions={name: _version(name) for name in sorted({*_LIBRARIES, model.engine})}
         | ({"patches": patches} if patches else {}),

@@ -20,11 +20,15 @@ from mlx_backends.models.weights import PICKLES, files_digest, tensor_shapes
 WEIGHTS = "adapters.safetensors"
 CONFIG = "adapter_config.json"
 TRAINING = "training.json"
+FUSED = "fused.json"
+"""A file of a model's folder that says which adapter was fused into it."""
+
 PEFT_WEIGHTS = "adapter_model.safetensors"
 
 SEPARATOR = "+"
 MAX_RANK = 4096
 
+_DIGEST = re.compile(r"[0-9a-f]{128}")
 _PARTS = {"lora_a": "A", "lora_b": "B", "A": "A", "B": "B"}
 _GENERIC = re.compile(r"(?:adapters?|best|last|final|weights|checkpoint.*|step.*|\d+)", re.IGNORECASE)
 
@@ -65,6 +69,11 @@ class Adapter:
     def kind(self) -> str:
         """Return the kind of layers, "lora" or "dora"."""
         return str(self.config.get("fine_tune_type", "lora"))
+
+    @property
+    def is_legacy(self) -> bool:
+        """Return whether an early version of mlx-vlm wrote it."""
+        return "lora_parameters" not in self.config
 
     @property
     def base_quantisation(self) -> str | None:
@@ -138,6 +147,23 @@ def read_adapter(folder: str | Path) -> Adapter:
         weights_bytes=(path / WEIGHTS).stat().st_size,
         base=_read_base(path),
     )
+
+
+def fused_digests(model: Path) -> tuple[str | None, str | None]:
+    """Return the digests of the adapter that was fused into the model in a folder, and of the weights before; else None.
+
+    Raises ModelError if the record cannot be read.
+    """
+    try:
+        record = read_json_file(model / FUSED)
+    except FileNotFoundError:
+        return None, None
+    except (OSError, OutsideJSONError) as error:
+        raise ModelError(f"{model / FUSED} cannot be read as JSON; fuse the adapter again.") from error
+    match record:
+        case {"adapter digest": str(adapter), "weights digest": str(weights)} if _DIGEST.fullmatch(adapter + weights):
+            return adapter, weights
+    return None, None
 
 
 def lora_pairs(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, dict[str, str]]:
