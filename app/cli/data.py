@@ -189,6 +189,23 @@ def models_fuse(workspace: Any, /, model: str, **options: Any) -> int:
     return fuse(model, options.pop("adapter"), options.pop("target"), **options)
 
 
+@models.command("adapter")
+@click.argument("adapter", type=PATH, metavar="FOLDER")
+@click.option(
+    "--model", required=True, metavar="ID", shell_complete=completion.models, help="The adapter's base model."
+)
+@click.option(
+    "--to-peft", type=PATH, metavar="OUT", help="Write the adapter as the library peft reads it; needs PyTorch."
+)
+@click.option("--to-mlx", type=PATH, metavar="OUT", help="Write an adapter of peft as mlx-vlm and --adapter read it.")
+@click.pass_obj
+def models_adapter(workspace: Any, /, adapter: Path, model: str, **options: Any) -> int:
+    """Convert an adapter between the formats of mlx-vlm and peft."""
+    from app.commands.models import convert_adapter
+
+    return convert_adapter(adapter, model, **options)
+
+
 @click.command()
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=completion.benchmarks)
 @as_json

@@ -66,6 +66,17 @@ class Adapter:
         return int(_parameters(self.config)["rank"])
 
     @property
+    def scale(self) -> float:
+        """Return the factor of the low-rank product: alpha divided by the rank."""
+        parameters = _parameters(self.config)
+        return float(parameters["scale"]) if "scale" in parameters else float(parameters.get("alpha", 0.1)) / self.rank
+
+    @property
+    def dropout(self) -> float:
+        """Return the share of a layer's inputs that training dropped."""
+        return float(_parameters(self.config).get("dropout", 0.0))
+
+    @property
     def kind(self) -> str:
         """Return the kind of layers, "lora" or "dora"."""
         return str(self.config.get("fine_tune_type", "lora"))
@@ -211,7 +222,8 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise ModelError(f"{path / CONFIG} is not a JSON object; copy the adapter again.")
     if "peft_type" in config:
         raise ModelError(
-            f"{path} is an adapter in the format of peft; `rashomon models adapter {path} --to-mlx FOLDER` converts it."
+            f"{path} is an adapter in the format of peft; convert it with `rashomon models adapter {path} --model ID "
+            "--to-mlx FOLDER`."
         )
     return config
 
