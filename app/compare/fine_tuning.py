@@ -154,8 +154,8 @@ def check_pairs(views: RunViews) -> None:
     if not tuned_pairs(views.runs):
         names = ", ".join(run.label for run in views.runs)
         raise SpecError(
-            f"{names} ({views.benchmark.name}) are of another benchmark; compare runs of one, or add a base's run and its "
-            "fine-tuned model's on both."
+            f"these runs are of several benchmarks (of {views.benchmark.name}: {names}); compare runs of one, or on each a "
+            "base's and its fine-tuned model's."
         )
 
 
