@@ -64,6 +64,8 @@ class Benchmark(ABC):
     """The paper's decoding, for what a user leaves open."""
     conflicts: tuple[str, ...] = ()
     """The conditions under which the sources disagree."""
+    without_conflict: tuple[str, ...] = ()
+    """The conditions without a conflict; empty: all but those of :attr:`conflicts`."""
     behaviours: Mapping[str, str] = {}
     """The behaviour that a label shows, as in "follows the text"; for the labels that show one."""
     without_media: str = ""
@@ -133,6 +135,10 @@ class Benchmark(ABC):
     @abstractmethod
     def correct(self, condition: str, label: str) -> bool:
         """Return whether ``label`` counts as accurate under ``condition``."""
+
+    def score(self, condition: str, label: str) -> float:
+        """Return the share of the full score that ``label`` earns under ``condition``: 1 or 0 unless overridden."""
+        return float(self.correct(condition, label))
 
     @abstractmethod
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
