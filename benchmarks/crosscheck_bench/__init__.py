@@ -21,6 +21,7 @@ from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
 from benchmarks.protocols import Protocol
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
+from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Decoding, Instance, Record, Table
 
 if TYPE_CHECKING:
@@ -119,3 +120,8 @@ class CrossCheckBench(Benchmark):
         from benchmarks.crosscheck_bench.metrics import label_metrics
 
         return label_metrics()
+
+    def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
+        from benchmarks.crosscheck_bench.training import training_rows
+
+        return training_rows(self.instances(build, options.prompt_set), options)
