@@ -133,9 +133,9 @@ class SamplesScreen(RashomonScreen):
 
     def workspace_changed(self, snapshot: WorkspaceSnapshot) -> None:
         run = self.current_run(self.folder)
-        progress = None if run is None else run.summary.progress
-        if self._progress is None or progress != self._progress:
-            self._progress = progress or ()
+        progress = () if run is None else run.summary.progress  # a run that is gone is reported once
+        if progress != self._progress:
+            self._progress = progress
             self.reload()
 
     def reload(self, *, at_once: bool = False) -> None:
