@@ -65,12 +65,19 @@ class Benchmark(ABC):
     """The paper's decoding, for what a user leaves open."""
     conflicts: tuple[str, ...] = ()
     """The conditions under which the sources disagree."""
+    without_conflict: tuple[str, ...] = ()
+    """The conditions without a conflict; empty: all but those of :attr:`conflicts`."""
     behaviours: Mapping[str, str] = {}
     """The behaviour that a label shows, as in "follows the text"; for the labels that show one."""
     without_media: str = ""
     """A sentence on how to run it with a model that does not take its media, if there is a way."""
     situations: Mapping[str, str] = {}
     """The situation of a condition of ``conflicts``, as in "when the image alone is right"; stands behind a behaviour."""
+
+    tasks: Mapping[str, str] = {}
+    """The tasks of its questions by abbreviation, each with its level and capabilities; empty if the paper names none."""
+    capabilities: Mapping[str, str] = {}
+    """The capabilities that its tasks need, by abbreviation; empty if the paper names none."""
 
     def protocol(self, decoding: Decoding) -> Protocol:
         """Return the protocol that turns its instances into model calls."""
@@ -129,6 +136,10 @@ class Benchmark(ABC):
     @abstractmethod
     def correct(self, condition: str, label: str) -> bool:
         """Return whether ``label`` counts as accurate under ``condition``."""
+
+    def score(self, condition: str, label: str) -> float:
+        """Return the share of the full score that ``label`` earns under ``condition``: 1 or 0 unless overridden."""
+        return float(self.correct(condition, label))
 
     @abstractmethod
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:

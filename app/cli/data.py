@@ -97,7 +97,7 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
 @click.option("--width", default="page", show_default=True, metavar="WIDTH", help="Width of figures: column or page.")
 @click.pass_obj
 def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width: str) -> None:
-    """Draw the statistics of a build that its paper draws: CLASH's categories, questions and changed words."""
+    """Draw the statistics of a build that its paper draws, such as samples by category (clash, contra4, crosscheck-bench)."""
     from app.commands.figures import draw_figures
 
     draw_figures(workspace, build, formats=split_commas(formats), out=out, width=width)
@@ -156,6 +156,37 @@ def models_get(workspace: Any, /, model: str, **options: Any) -> int:
     from app.commands.models import get
 
     return get(workspace, model, **options)
+
+
+@models.command("fuse")
+@click.argument("model", metavar="ID", shell_complete=completion.models)
+@click.option("--adapter", type=PATH, required=True, metavar="FOLDER", help="The adapter's folder.")
+@click.option("--to", "target", type=PATH, required=True, metavar="FOLDER", help="The new model's folder.")
+@click.option("--bits", type=int, metavar="N", help="Quantise an unquantised model to 2, 3, 4, 6 or 8 bits.")
+@click.option("--dequantise", is_flag=True, help="Store the weights unquantised.")
+@click.pass_obj
+def models_fuse(workspace: Any, /, model: str, **options: Any) -> int:
+    """Fuse an adapter into a model's weights. The new folder loads anywhere, without the adapter."""
+    from app.commands.models import fuse
+
+    return fuse(model, options.pop("adapter"), options.pop("target"), **options)
+
+
+@models.command("adapter")
+@click.argument("adapter", type=PATH, metavar="FOLDER")
+@click.option(
+    "--model", required=True, metavar="ID", shell_complete=completion.models, help="The adapter's base model."
+)
+@click.option(
+    "--to-peft", type=PATH, metavar="OUT", help="Write the adapter as the library peft reads it; needs PyTorch."
+)
+@click.option("--to-mlx", type=PATH, metavar="OUT", help="Write an adapter of peft as mlx-vlm and --adapter read it.")
+@click.pass_obj
+def models_adapter(workspace: Any, /, adapter: Path, model: str, **options: Any) -> int:
+    """Convert an adapter between the formats of mlx-vlm and peft."""
+    from app.commands.models import convert_adapter
+
+    return convert_adapter(adapter, model, **options)
 
 
 @click.command()

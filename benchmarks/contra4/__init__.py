@@ -94,6 +94,13 @@ class Contra4(Benchmark):
 
         return tables(runs, judge, resamples=resamples, seed=seed)
 
+    def build_tables(self, build: Build) -> list[Table]:
+        from benchmarks.contra4.sample import Contra4Sample
+        from benchmarks.contra4.statistics import statistics_tables
+
+        self.check(build, next(iter(self.prompt_sets)))
+        return statistics_tables([Contra4Sample.from_row(row) for row in build.rows()])
+
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.contra4.tables import label_metrics
 

@@ -15,6 +15,7 @@ from benchmarks.mmkc_bench.constants import (
     CONFLICT_CONDITIONS,
     DETECTION_CONDITIONS,
     LABELS,
+    WITHOUT_CONFLICT,
     form_of,
 )
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
@@ -51,6 +52,7 @@ class MMKCBench(Benchmark):
     paper_prompts = "official, which the published code has; the paper prints none"
     paper_decoding = "not told; the published code stops at 512 tokens"
     conflicts = CONFLICT_CONDITIONS
+    without_conflict = WITHOUT_CONFLICT
     behaviours: Mapping[str, str] = {
         "ORIGINAL": "keeps to its own answer",
         "COUNTER": "takes the evidence's answer",
