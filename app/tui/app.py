@@ -65,6 +65,7 @@ STYLES: list[str | PurePath] = [
         "own_rows",
         "settings",
         "doctor",
+        "trainings",
     )
 ]
 """The style sheets in the order of their precedence: of two equally specific rules the later one wins."""

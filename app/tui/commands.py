@@ -74,6 +74,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.go.doctor", "9,f3", "Doctor", "Check this machine, and how to fix what does not work."),
     Command("everywhere.go.review", "0,f5", "Review", "Review the rows of a build: accept, reject or fix."),
     Command("everywhere.go.answer", "f7", "Answer", "Answer a benchmark's questions, for a human baseline."),
+    Command("everywhere.go.trainings", "f8", "Trainings", "Trainings of adapters, with their loss curves."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The previous row.", palette=False),
@@ -115,6 +116,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("live.resume", "R", "Resume", "Resume the run; asks first.", footer=True),
     Command("live.log", "L", "Log", "Switch between the worker's log and the newest answer.", footer=True),
     Command("live.samples", "s", "Samples", "Browse the answers of this run."),
+    # trainings
+    Command("trainings.stop", "x", "Stop", "Stop the training at a checkpoint; asks first.", footer=True),
+    Command(
+        "trainings.resume", "R", "Resume", "Resume the training from its last checkpoint; asks first.", footer=True
+    ),
+    Command("trainings.copy", "y", "Copy", "Copy the path of the adapter.", footer=True),
     # samples
     Command(
         "samples.filter", "slash", "Filter", "Filter answers: is:wrong label:TEXT condition:NAME words.", footer=True

@@ -26,6 +26,7 @@ from benchmarks.vocabulary import Generation, Instance
 from mlx_backends.base import Backend
 from tests.support.demo import BF16, FOUR_BIT, HeldOutSet
 from tests.support.runs import Answering, says
+from tests.support.trainings import staged_training
 from tests.support.tui_computed import press, until_computed, until_settled
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 
@@ -88,6 +89,7 @@ SHOTS = (
     Shot("export-done", "export", ALL[:2], ("w",)),
     Shot("rows", "rows", keys=(*"charts/rows.csv", "enter", "j", "n")),
     Shot("settings", "settings"),
+    Shot("trainings", "trainings"),
     Shot("help", keys=("question_mark",)),
     Shot("doctor", "doctor"),
 )
@@ -142,6 +144,9 @@ def workspace(folder: Path) -> Stage:
         model="demo/model-bf16",
         quantisation="bf16",
     )
+    staged_training(stage.workspace, "conflicts-filtered", created=1.0)
+    growing = staged_training(stage.workspace, "conflicts-unfiltered", state="training", done=130, created=2.0)
+    growing.lock().acquire(f"process {os.getpid()}")
     report_batch([stage.workspace.runs_folder / name for name in ("charts-bf16", "going-on", "failed")])
     return stage
 
