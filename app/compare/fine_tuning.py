@@ -13,6 +13,7 @@ from app.compare.pairs import RunPair, run_metrics
 from app.compare.published import normalised_name
 from app.compare.run_view import RunView, RunViews
 from app.report.competence import join_names
+from app.report.fine_tuned import ADAPTER, WEIGHTS, base_places
 from app.report.published import published_rows
 from benchmarks.answers import number_groups
 from benchmarks.base import Benchmark
@@ -20,9 +21,6 @@ from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.stats.paired_tests import Difference, holm, share_difference, sign_flip_test
 from benchmarks.vocabulary import Cell, Estimate, Table
-
-ADAPTER, BASE, WEIGHTS = "adapter digest", "base weights digest", "weights digest"
-"""The keys of a run's identity that tell what was fine-tuned from what."""
 
 MARGIN = 0.03
 
@@ -98,21 +96,8 @@ def tuned_pairs(runs: Sequence[RunView]) -> list[tuple[RunView, RunView]]:
 
     Both have the same prompt set. A run without its base is left out.
     """
-    pairs = []
-    for tuned in runs:
-        if not tuned.identity.get(ADAPTER):
-            continue
-        before = tuned.identity.get(BASE) or tuned.identity.get(WEIGHTS)
-        base = next((run for run in runs if run is not tuned and _is_base(run, tuned, str(before))), None)
-        if base is not None:
-            pairs.append((base, tuned))
-    return pairs
-
-
-def _is_base(run: RunView, tuned: RunView, weights: str) -> bool:
-    adapted_now = run.identity.get(ADAPTER) and not run.identity.get(BASE)
-    same_prompts = run.spec.get("prompt_set") == tuned.spec.get("prompt_set")
-    return run.identity.get(WEIGHTS) == weights and same_prompts and not adapted_now
+    bases = base_places([run.identity for run in runs])
+    return [(runs[base], tuned) for tuned, base in zip(runs, bases, strict=True) if base is not None]
 
 
 def fine_tunings(views: RunViews, others: Sequence[RunViews] = (), *, resamples: int) -> list[FineTuning]:

@@ -279,9 +279,9 @@ def _read_base(path: Path) -> tuple[str, str | None] | None:
             f"{path / TRAINING} cannot be read as JSON; copy the adapter again, or remove the file."
         ) from error
     match training:
-        case {"model": str(model), "weights digest": str(weights)}:
+        case {"base model": str(model), "base weights": str(weights)}:
             return model, weights
-        case {"model": str(model)}:
+        case {"base model": str(model)}:
             return model, None
     return None
 

@@ -69,7 +69,7 @@ def test_pairs() -> None:
     assert tuned_pairs([tuned, BEFORE]) == [(BEFORE, tuned)], "in any order"
     assert not tuned_pairs([BEFORE, other])
     assert not tuned_pairs([tuned, fused]), "neither is the other's base"
-    assert not tuned_pairs([replace(BEFORE, spec={**BEFORE.spec, "prompt_set": "official"}), tuned])
+    assert not tuned_pairs([replace(BEFORE, identity={**BEFORE.identity, "prompt set": "official"}), tuned])
     of_fused = run("more", shares(0.9, 0.9), {"weights digest": "c" * 64, "adapter digest": "e" * 64})
     assert tuned_pairs([fused, of_fused]) == [(fused, of_fused)], "an adapter on a fused model"
 

@@ -265,9 +265,9 @@ def test_settings_that_are_not_an_object_are_refused(base: Path, copied: Path) -
 def test_an_adapter_of_another_model_is_refused_by_what_its_training_recorded(base: Path, copied: Path) -> None:
     weights = describe(str(base)).weights
     for record, accepted in (
-        ({"model": "org/other", "weights digest": "0" * 64}, False),
-        ({"model": "org/other", "weights digest": weights}, True),
-        ({"model": "org/model-4bit", "weights digest": "0" * 64}, True),  # another quantisation of it
+        ({"base model": "org/other", "base weights": "0" * 64}, False),
+        ({"base model": "org/other", "base weights": weights}, True),
+        ({"base model": "org/model-4bit", "base weights": "0" * 64}, True),  # another quantisation of it
         ({"unrelated": 1}, True),
     ):
         (copied / "training.json").write_text(json.dumps(record))
