@@ -5,6 +5,7 @@ Imports inside functions keep start-up quick: the help page and everything that 
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -159,6 +160,13 @@ class RashomonApp(App[int]):
         self._start_watching()
         if self._watching:
             self.set_interval(1.0, self._report_failures)
+        if not self.is_headless and _on_terminal():
+            self.set_interval(1.0, self._end_without_terminal)
+
+    def _end_without_terminal(self) -> None:
+        """End once the terminal is gone: Textual would wait for keys for ever, and use a processor for it."""
+        if not _on_terminal():
+            self.exit(0)
 
     def _start_watching(self) -> None:
         leftovers = self.trash.take_over()
@@ -436,6 +444,14 @@ class RashomonApp(App[int]):
         self.bell()
         self._exit_renderables.append(Segments(self.console.render(Traceback(show_locals=False), self.console.options)))
         self._close_messages_no_wait()
+
+
+def _on_terminal() -> bool:
+    """Return whether keys come from a terminal that is still there."""
+    try:
+        return os.isatty(sys.__stdin__.fileno()) if sys.__stdin__ is not None else False
+    except (OSError, ValueError):
+        return False
 
 
 def _quit_question(names: Sequence[str]) -> str:

@@ -81,8 +81,11 @@ def legible(colour: Color, backgrounds: Iterable[Color], ratio: float) -> Color:
     """Return ``colour``, lightened or darkened as little as gives it a contrast of ``ratio`` with all ``backgrounds``."""
     backgrounds = list(backgrounds)
     steps = [colour.blend(end, share / 20) for share in range(21) for end in (Color(255, 255, 255), Color(0, 0, 0))]
-    worst = {step: min(contrast(step, background) for background in backgrounds) for step in steps}
-    return next((step for step in steps if worst[step] >= ratio), max(steps, key=lambda step: worst[step]))
+
+    def worst(step: Color) -> float:
+        return min(contrast(step, background) for background in backgrounds)
+
+    return next((step for step in steps if worst(step) >= ratio), None) or max(steps, key=worst)
 
 
 def legible_colours(variables: Mapping[str, str]) -> dict[str, str]:

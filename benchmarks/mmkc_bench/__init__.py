@@ -21,6 +21,7 @@ from benchmarks.mmkc_bench.constants import (
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
+from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Instance, Record, Table
 
 if TYPE_CHECKING:
@@ -128,3 +129,8 @@ class MMKCBench(Benchmark):
         from benchmarks.mmkc_bench.sources.result_files import read_answers
 
         return read_answers(path, left_out)
+
+    def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
+        from benchmarks.mmkc_bench.training import training_rows
+
+        return training_rows(self.instances(build, options.prompt_set), options)

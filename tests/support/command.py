@@ -20,6 +20,8 @@ from tests.support.inside import run_inside
 
 ROOT = Path(__file__).resolve().parents[2]
 INJECTED = Path(__file__).resolve().parent / "injected"
+READ_ONCE = ("HF_", "OMP_", "PYTHON")
+"""Beginnings of variables that Python or a library reads once, when it starts."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,10 @@ class Rashomon:
     def run(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run to the end in this process; fails unless the exit code is ``code``, and always on a traceback.
 
-        With orders, which change a process for good, or variables, which libraries read once, it is one of its own, as
+        With orders, which change a process for good, or variables that are read once, it is one of its own, as
         :meth:`process` always is.
         """
-        if self.orders or self.variables:
+        if self.orders or any(name.startswith(READ_ONCE) for name in self.variables):
             return self.process(*arguments, code=code)
         done = run_inside([*map(str, arguments)], self.environment, self.home)
         return _check_exit(subprocess.CompletedProcess(self.command(*arguments), *done), code)

@@ -26,6 +26,7 @@ from app.tui.widgets.dialogs import Dialog
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record
 from judges.cmc_rules.judge import Match
+from tests.support.parsed_styles import share_parsed_styles
 from tests.support.runs import Answering, instances, says
 
 SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
@@ -35,6 +36,7 @@ PATIENCE = 60.0
 CREATED = 1_750_000_000.0
 # Notifications stay, so that a screen does not depend on the speed of the machine.
 RashomonApp.NOTIFICATION_TIMEOUT = 3600.0
+share_parsed_styles()
 
 
 class Staged(RashomonApp):
