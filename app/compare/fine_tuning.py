@@ -202,14 +202,20 @@ class _Measure:
         names = {group: number for number, group in enumerate(dict.fromkeys(row[0] for row in rows))}
         count, group = number_groups(np.array([names[row[0]] for row in rows], dtype=np.int64))
         before, after = (np.array([row[i] for row in rows], dtype=float) for i in (1, 2))
-        sums, sizes = (np.bincount(group, x, minlength=count) for x in (after - before, np.ones(len(rows))))
+        sums, sizes = (
+            np.bincount(group, x, minlength=count).astype(np.float64) for x in (after - before, np.ones(len(rows)))
+        )
         draws = resample(np.stack([sums, sizes], 1), self.resamples, self.seed)
         n = len(rows)
         bounds = share_difference(sums, sizes) if n else None
         reason = "nothing was answered in both runs"
+        first, second = (
+            Estimate(float(x.mean()), n=n) if n else Estimate(None, reason=reason) for x in (before, after)
+        )
         return Change(
             part,
-            *(Estimate(float(x.mean()), n=n) if n else Estimate(None, reason=reason) for x in (before, after)),
+            first,
+            second,
             estimate(float(sums.sum() / n) if n else float("nan"), _ratio(draws), n, reason=reason),
             int((after < before).sum()),
             int((after > before).sum()),

@@ -221,10 +221,10 @@ def _with_fine_tuned(sheet: _Sheet, runs: Runs, table: Table) -> Table:
     note = "CSFT: a fine-tuned run under vanilla; its gains are over its base's vanilla, on the samples that both answered."
     labels = {label.removesuffix("/ CSFT") for label, _ in rows}
     others = [row for row in table.rows if row[0].removesuffix("/ vanilla") not in labels]
-    bases = [(f"{base} / vanilla", base) for base in dict.fromkeys(runs[run].base for run in runs if runs[run].base)]
-    for label, base in bases:
-        if label not in [name for name, _ in others]:
-            counts = sheet.tallies[base]
+    for name in dict.fromkeys(answers.base for answers in runs.values() if answers.base):
+        label = f"{name} / vanilla"
+        if label not in [row for row, _ in others]:
+            counts = sheet.tallies[name]
             cells = [_cell(mean, counts.present, counts.counts.sum(0), _VANILLA) for mean in INTERVENTIONS.values()]
             others.append((label, (*cells, *[None] * len(cells))))
     return replace(table, rows=(*others, *rows), notes=(note, *table.notes))

@@ -132,12 +132,17 @@ def test_a_model_whose_adapter_ignores_images_fails_the_sight_check(
     assert sight_problem(f"{base}+{blind}", requests, pictures)
 
 
+def load_tensors(adapter: Path) -> dict[str, Any]:
+    tensors: Any = mx.load(str(adapter / "adapters.safetensors"))
+    return dict(tensors)
+
+
 def cancel(model: Path, adapter: Path) -> None:
     """Make every adapted layer compute zero: the low-rank product becomes minus its weights."""
-    weights = mx.load(str(model / "model.safetensors"))
-    tensors = {}
+    weights: Any = mx.load(str(model / "model.safetensors"))
+    tensors, stored = {}, load_tensors(adapter)
     scale = json.loads((adapter / "adapter_config.json").read_text())["lora_parameters"]["scale"]
-    for name, value in mx.load(str(adapter / "adapters.safetensors")).items():
+    for name, value in stored.items():
         if name.endswith("lora_a"):
             layer = name.removesuffix(".lora_a").replace("language_model.model.", "model.language_model.")
             tensors[name] = mx.eye(value.shape[0], value.shape[1])
@@ -285,7 +290,7 @@ def test_an_adapter_that_does_not_fit_the_layers_is_refused(
 
 
 def test_tensors_of_another_shape_are_refused(base: Path, copied: Path, pictures: Pictures) -> None:
-    tensors = mx.load(str(copied / "adapters.safetensors"))
+    tensors = load_tensors(copied)
     name = next(name for name in tensors if name.endswith("q_proj.lora_b"))
     mx.save_safetensors(str(copied / "adapters.safetensors"), {**tensors, name: tensors[name][:, :-1]})
     refused_at_load(f"{base}+{copied}", pictures)
@@ -300,7 +305,7 @@ def test_tensors_other_than_the_settings_name_are_refused(base: Path, copied: Pa
 
 
 def test_a_diverged_adapter_is_refused(base: Path, copied: Path, pictures: Pictures) -> None:
-    tensors = mx.load(str(copied / "adapters.safetensors"))
+    tensors = load_tensors(copied)
     name = next(iter(tensors))
     mx.save_safetensors(str(copied / "adapters.safetensors"), {**tensors, name: tensors[name] * float("nan")})
     with pytest.raises(ModelError):
