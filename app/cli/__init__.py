@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from app.cli import data, people, results, run, system
+from app.cli import data, people, results, run, system, training
 from app.cli.options import PATH
 
 
@@ -98,7 +98,14 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
     return 0
 
 
-for _command in (*run.COMMANDS, *people.COMMANDS, *data.COMMANDS, *results.COMMANDS, *system.COMMANDS):
+for _command in (
+    *run.COMMANDS,
+    *people.COMMANDS,
+    *data.COMMANDS,
+    *training.COMMANDS,
+    *results.COMMANDS,
+    *system.COMMANDS,
+):
     cli.add_command(_command)
 
 

@@ -1,4 +1,4 @@
-"""Commands for data, models and judges: build, training, figures, data, models, benchmarks, judges."""
+"""Commands for data, models and judges: build, figures, data, models, benchmarks, judges."""
 
 from __future__ import annotations
 
@@ -86,56 +86,6 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
     names = ("writer", "checkers", "captioners", "embedder", "force", "allowed")
     models = ConstructionModels(api=pop_api_options(options), **{name: options.pop(name) for name in names})
     return build_benchmark(workspace, benchmark, BuildArguments(**options), models)
-
-
-@click.command()
-@benchmark_name
-@click.option("--out", type=PATH, required=True, help="The folder to write to.")
-@click.option(
-    "--data",
-    multiple=True,
-    type=PATH,
-    help="The built benchmark's folder; default: the build in the workspace. Repeatable.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice of rows and of the split.")
-@click.option(
-    "--validation-share", type=float, default=0.1, show_default=True, help="Share of the rows for validation."
-)
-@click.option("--prompt-set", default="", metavar="NAME", help="The prompt set; default: the benchmark's first.")
-@click.option(
-    "--target",
-    default="name",
-    show_default=True,
-    metavar="FORM",
-    help="The answer to learn where sources conflict, if the benchmark leaves it open: name, answer or abstain.",
-)
-@click.option(
-    "--filter",
-    default="",
-    metavar="NAME",
-    help="Which examples: filtered or unfiltered (clash); PUF, MF, UF or PMF (contra4). Default: the first.",
-)
-@click.option("--limit", type=int, help="The most rows; default: all, and 500 for crosscheck-bench.")
-@click.option(
-    "--test",
-    "tests",
-    multiple=True,
-    type=PATH,
-    metavar="BUILD",
-    help="A build of test data, besides those of the workspace. Repeatable.",
-)
-@click.option("--drop-leaks", is_flag=True, help="Leave out rows that are test data, instead of refusing them all.")
-@as_json
-@click.pass_obj
-def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
-    """Write a build as fine-tuning data, for `rashomon train` and `python -m mlx_vlm.train`.
-
-    Rows that are test data are refused: those of the workspace's other builds, and of builds that runs were made from.
-    """
-    from app.commands.training import TrainingArguments
-    from app.commands.training import training as write_training
-
-    write_training(workspace, benchmark, TrainingArguments(**options))
 
 
 @click.command(epilog="BUILD is a build's folder, or the name of a benchmark that is built in the workspace.")
@@ -262,4 +212,4 @@ def judges(as_json: bool) -> None:
     list_judges(as_json=as_json)
 
 
-COMMANDS = (build, training, figures, data, models, benchmarks, judges)
+COMMANDS = (build, figures, data, models, benchmarks, judges)

@@ -257,6 +257,14 @@ def _exif(data: bytes) -> int:
     return int.from_bytes(data[max(at - 2, 0) : at], "big") if at > 1 else 0
 
 
+def image_size(data: bytes) -> _Size | None:
+    """Return the width and height that an image's header states; None where it has no such header."""
+    try:
+        return _dimensions(data, NAME)
+    except MediaError:
+        return None
+
+
 def pixel_digest(image: PILImage) -> str:
     """Return the sha256, in hex, of an RGB image's size and pixels, which is equal for equal images in different files."""
     sha256 = hashlib.sha256(f"{image.width}x{image.height}:".encode())

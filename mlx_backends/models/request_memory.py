@@ -30,15 +30,15 @@ def cache_bytes(config: Any, tokens: int, kv_bits: int | None = None) -> int | N
     MLX's caches grow in steps of 256 tokens. With ``kv_bits``, layers of full attention hold numbers of that many bits, and a
     scale and a bias for each group of them (:func:`kv_group_size`).
     """
-    text = _text(config)
-    layers, heads = _number(text, "num_hidden_layers"), _number(text, "num_attention_heads")
-    kv_heads = _number(text, "num_key_value_heads") or heads
+    text = text_config(config)
+    layers, heads = number(text, "num_hidden_layers"), number(text, "num_attention_heads")
+    kv_heads = number(text, "num_key_value_heads") or heads
     size = head_size(config)
     if not layers or not kv_heads or not size:
         return None
-    window = _number(text, "sliding_window")
+    window = number(text, "sliding_window")
     cached_tokens = -(-tokens // _STEP) * _STEP
-    element = _element(config)
+    element = element_bytes(config)
     kinds = _layers(text, layers)
     full = sum(kind in _FULL for kind in kinds)
     windowed = (len(kinds) - full) * min(cached_tokens, window or cached_tokens)
@@ -52,9 +52,9 @@ def cache_bytes(config: Any, tokens: int, kv_bits: int | None = None) -> int | N
 
 def head_size(config: Any) -> int | None:
     """Return how many numbers a head of the language model has; None where the configuration does not tell."""
-    text = _text(config)
-    heads, hidden_size = _number(text, "num_attention_heads"), _number(text, "hidden_size")
-    return _number(text, "head_dim") or (hidden_size // heads if hidden_size and heads else None)
+    text = text_config(config)
+    heads, hidden_size = number(text, "num_attention_heads"), number(text, "hidden_size")
+    return number(text, "head_dim") or (hidden_size // heads if hidden_size and heads else None)
 
 
 def kv_group_size(size: int) -> int | None:
@@ -64,7 +64,7 @@ def kv_group_size(size: int) -> int | None:
 
 def _cached_numbers(text: Any, size: int) -> int:
     """Return how many numbers a layer caches for a token and a key-value head; latent attention has its own sizes."""
-    nope, rope, value = (_number(text, name) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
+    nope, rope, value = (number(text, name) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
     return nope + rope + value if nope and rope and value else 2 * size
 
 
@@ -74,9 +74,9 @@ def prefill_bytes(config: Any, tokens: int) -> int:
     These are the logits of all of them, which MLX computes before it drops all but the last, and four times a layer's widest
     activations.
     """
-    text = _text(config)
-    widest = (_number(text, "vocab_size") or 0) + 4 * (_number(text, "intermediate_size") or 0)
-    return tokens * widest * _element(config)
+    text = text_config(config)
+    widest = (number(text, "vocab_size") or 0) + 4 * (number(text, "intermediate_size") or 0)
+    return tokens * widest * element_bytes(config)
 
 
 def score_bytes(config: Any, tokens: int, context: int) -> int:
@@ -84,66 +84,72 @@ def score_bytes(config: Any, tokens: int, context: int) -> int:
 
     MLX has no fused kernel for it: the scores of all heads are computed before and after the softmax.
     """
-    return 2 * (_number(_text(config), "num_attention_heads") or 0) * tokens * context * _element(config)
+    return 2 * (number(text_config(config), "num_attention_heads") or 0) * tokens * context * element_bytes(config)
 
 
 def image_bytes(config: Any, tokens: int) -> int:
     """Return the bytes of working memory while an image of ``tokens`` tokens is encoded; 0 for a text model."""
-    vision = _value(config, "vision_config")
+    vision = vision_config(config)
     if vision is None:
         return 0
-    width = _number(vision, "hidden_size") or _number(vision, "embed_dim") or 1024
-    return tokens * _merge(vision) ** 2 * width * _PATCH_NUMBERS * _element(config)
+    width = number(vision, "hidden_size") or number(vision, "embed_dim") or 1024
+    return tokens * _merge(vision) ** 2 * width * _PATCH_NUMBERS * element_bytes(config)
 
 
 def feature_bytes(config: Any, tokens: int) -> int:
     """Return the bytes of an encoder's output for an image of ``tokens`` tokens, with that of its deeper layers, if any."""
-    vision, text = _value(config, "vision_config"), _text(config)
-    width = _number(vision, "out_hidden_size") or _number(text, "hidden_size") or _number(vision, "hidden_size") or 1024
+    vision, text = _value(config, "vision_config"), text_config(config)
+    width = number(vision, "out_hidden_size") or number(text, "hidden_size") or number(vision, "hidden_size") or 1024
     layers = _value(vision, "deepstack_visual_indexes")
-    return tokens * width * _element(config) * (1 + (len(layers) if isinstance(layers, list | tuple) else 0))
+    return tokens * width * element_bytes(config) * (1 + (len(layers) if isinstance(layers, list | tuple) else 0))
 
 
 def pixels_per_token(config: Any) -> int:
     """Return how many pixels of an image become one token."""
     vision = _value(config, "vision_config")
-    return ((_number(vision, "patch_size") or _PATCH) * _merge(vision)) ** 2
+    return ((number(vision, "patch_size") or _PATCH) * _merge(vision)) ** 2
 
 
 def _merge(vision: Any) -> int:
-    return _number(vision, "spatial_merge_size") or _MERGE
+    return number(vision, "spatial_merge_size") or _MERGE
 
 
 def _layers(text: Any, count: int) -> list[str]:
     """Return the kind of attention of each layer that holds a cache of its own."""
     kinds = _value(text, "layer_types")
     if isinstance(kinds, list | tuple):
-        own_kinds = kinds[: len(kinds) - (_number(text, "num_kv_shared_layers") or 0)]
+        own_kinds = kinds[: len(kinds) - (number(text, "num_kv_shared_layers") or 0)]
         return [kind for kind in own_kinds if kind in (*_FULL, *_SLIDING)]
-    pattern = _number(text, "sliding_window_pattern") or _number(text, "_sliding_window_pattern")
-    if pattern and _number(text, "sliding_window"):
+    pattern = number(text, "sliding_window_pattern") or number(text, "_sliding_window_pattern")
+    if pattern and number(text, "sliding_window"):
         return [_FULL[0] if (layer + 1) % pattern == 0 else _SLIDING[0] for layer in range(count)]
     return [_FULL[0]] * count
 
 
-def _text(config: Any) -> Any:
+def text_config(config: Any) -> Any:
     """Return the language model's part of a configuration; Phi-3 Vision's is not in the part of that name."""
     for key in ("text_config", "llm_config", "language_config"):
-        if (part := _value(config, key)) is not None and _number(part, "num_hidden_layers"):
+        if (part := _value(config, key)) is not None and number(part, "num_hidden_layers"):
             return part
     return config
 
 
-def _element(config: Any) -> int:
+def element_bytes(config: Any) -> int:
     """Return the bytes of one number in the cache, whose type is that of the activations; two unless it is a 32-bit type."""
-    for part in (_text(config), config):
+    for part in (text_config(config), config):
         for key in ("dtype", "torch_dtype"):
             if (dtype := _value(part, key)) is not None:
                 return _BYTES.get(str(dtype), 2)
     return 2
 
 
-def _number(part: Any, key: str) -> int | None:
+def vision_config(config: Any) -> Any:
+    """Return the image encoder's part of a configuration; None for a text model."""
+    return _value(config, "vision_config")
+
+
+def number(part: Any, key: str) -> int | None:
+    """Return a positive whole number of a configuration; None where it has none of that name."""
     value = _value(part, key)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 

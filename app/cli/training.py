@@ -1,0 +1,125 @@
+"""Commands that train: training, train, trainings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli import completion
+from app.cli.options import PATH, as_json, benchmark_name, force
+
+
+@click.command()
+@benchmark_name
+@click.option("--out", type=PATH, required=True, help="The folder to write to.")
+@click.option(
+    "--data",
+    multiple=True,
+    type=PATH,
+    help="The built benchmark's folder; default: the build in the workspace. Repeatable.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice of rows and of the split.")
+@click.option(
+    "--validation-share", type=float, default=0.1, show_default=True, help="Share of the rows for validation."
+)
+@click.option("--prompt-set", default="", metavar="NAME", help="The prompt set; default: the benchmark's first.")
+@click.option(
+    "--target",
+    default="name",
+    show_default=True,
+    metavar="FORM",
+    help="The answer to learn where sources conflict, if the benchmark leaves it open: name, answer or abstain.",
+)
+@click.option(
+    "--filter",
+    default="",
+    metavar="NAME",
+    help="Which examples: filtered or unfiltered (clash); PUF, MF, UF or PMF (contra4). Default: the first.",
+)
+@click.option("--limit", type=int, help="The most rows; default: all, and 500 for crosscheck-bench.")
+@click.option(
+    "--test",
+    "tests",
+    multiple=True,
+    type=PATH,
+    metavar="BUILD",
+    help="A build of test data, besides those of the workspace. Repeatable.",
+)
+@click.option("--drop-leaks", is_flag=True, help="Leave out rows that are test data, instead of refusing them all.")
+@as_json
+@click.pass_obj
+def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
+    """Write a build as fine-tuning data, for `rashomon train` and `python -m mlx_vlm.train`.
+
+    Rows that are test data are refused: those of the workspace's other builds, and of builds that runs were made from.
+    """
+    from app.commands.training import TrainingArguments
+    from app.commands.training import training as write_training
+
+    write_training(workspace, benchmark, TrainingArguments(**options))
+
+
+@click.command()
+@click.option(
+    "--model",
+    metavar="ID",
+    shell_complete=completion.models,
+    help="The base model: a folder, or the Hub id of a fetched model, quantised or not.",
+)
+@click.option("--data", type=PATH, help="The training set's folder; `rashomon training` writes one.")
+@click.option(
+    "--recipe", metavar="NAME", help="Values of a paper: clash-llava or clash-mplug-owl. Other options override them."
+)
+@click.option("--rank", type=int, help="Rank of the adapter; default 16.")
+@click.option("--alpha", type=float, help="Scale of the adapter, divided by its rank; default 32.")
+@click.option("--dropout", type=float, help="Dropout of the adapter's inputs; default 0.")
+@click.option("--batch-size", type=int, help="Rows of an update; default 4. Memory is that of one row.")
+@click.option("--learning-rate", type=float, help="Learning rate of AdamW; default 1e-4.")
+@click.option("--schedule", metavar="NAME", help="Schedule of the learning rate: cosine (default), linear or constant.")
+@click.option("--warmup", type=float, help="Updates of warm-up, or their share if below 1; default 0.03.")
+@click.option("--epochs", type=float, help="Passes over the rows; default 1.")
+@click.option("--steps", type=int, help="Updates, instead of --epochs.")
+@click.option("--max-length", type=int, help="The most tokens of a row, images included; default 2048.")
+@click.option("--max-pixels", type=int, help="Scale larger images down to this many pixels.")
+@click.option(
+    "--gradient-checkpointing/--no-gradient-checkpointing",
+    default=None,
+    help="Compute activations again instead of keeping them; on by default: slower, with less memory.",
+)
+@click.option(
+    "--validation-share", type=float, help="Share of the rows for validation, if the set has none; default 0.1."
+)
+@click.option("--validate-every", type=int, help="Updates between validations; default: a twentieth of them.")
+@click.option("--save-every", type=int, help="Updates between checkpoints; default: a twentieth of them.")
+@click.option("--seed", type=int, help="Seed of the adapter, the order of the rows and dropout; default 0.")
+@click.option("--name", help="The training's name; default: a name derived from model, data and options.")
+@click.option("--resume", metavar="NAME", help="Take up a training that was stopped; needs no other option.")
+@click.option("--dry-run", is_flag=True, help="Check everything and print the memory, but load no model.")
+@force
+@click.pass_obj
+def train(workspace: Any, /, resume: str | None, force: bool, dry_run: bool, **options: Any) -> int:
+    """Train a LoRA adapter on this machine. The same command resumes an unfinished training.
+
+    rashomon train --model mlx-community/Qwen3-VL-4B-Instruct-4bit --data train
+    """
+    from app.commands.train import train as start_training
+
+    values = {
+        key: str(value) if isinstance(value, Path) else value for key, value in options.items() if value is not None
+    }
+    return start_training(workspace, values, resume=resume, force=force, dry_run=dry_run)
+
+
+@click.command()
+@as_json
+@click.pass_obj
+def trainings(workspace: Any, /, as_json: bool) -> None:
+    """List the trainings and how far each is. Their folders are in the workspace's folder trainings."""
+    from app.commands.train import trainings as list_trainings
+
+    list_trainings(workspace, as_json=as_json)
+
+
+COMMANDS = (training, train, trainings)

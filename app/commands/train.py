@@ -1,0 +1,176 @@
+"""``rashomon train`` and ``rashomon trainings``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from app.engine.training.folder import ADAPTER, BEST, Training, create_training, find_training, read_trainings
+from app.engine.training.log import Curve, LogReader
+from app.engine.training.plan import TrainingPlan, plan_training
+from app.engine.training.spec import training_spec
+from app.engine.training.supervise import TrainingSupervisor
+from app.report.throughput import duration
+from app.store.workspace import Workspace
+from app.system.paths import path_exists, typed_path
+from app.text.escape import clean
+from benchmarks.errors import SpecError, StoreError
+
+_LINE_SECONDS = 10.0
+"""The seconds between two lines of progress where the output is no terminal."""
+
+_WIDTH = 79
+
+
+def train(workspace: Workspace, values: Mapping[str, Any], *, resume: str | None, force: bool, dry_run: bool) -> int:
+    """Plan a training, or take up the one called ``resume``, and train; return the exit code."""
+    if resume is not None:
+        if values:
+            raise SpecError(
+                "--resume takes up a training as it was begun; leave out the other options, or start another."
+            )
+        training = find_training(workspace, resume)
+        values = training.spec.model_dump(exclude_none=True) | {"name": training.name}
+    given = {key: value for key, value in values.items() if value is not None}
+    for key in ("model", "data"):
+        if key not in given:
+            raise SpecError(f"--{key} is missing; `rashomon train --help` shows an example.")
+    if path_exists(given["model"]):
+        given["model"] = str(typed_path(given["model"]))
+    given["data"] = str(typed_path(given["data"]).absolute())
+    workspace.make()
+    plan = plan_training(workspace, training_spec(given), force=force)
+    for warning in plan.warnings:
+        print(f"warning: {clean(warning)}.", file=sys.stderr)
+    _print_plan(plan)
+    if dry_run:
+        return 0
+    training = create_training(workspace, plan.name, plan.spec, plan.identity, plan.settings.steps)
+    if training.state()[0] == "done":
+        _print_end(training)
+        return 0
+    display = _Display(training.steps)
+    code = TrainingSupervisor(
+        training, display.show, lambda text: print(f"rashomon: {clean(text)}", file=sys.stderr)
+    ).run()
+    display.close()
+    if code == 0:
+        _print_end(training)
+    elif training.state()[0] in ("stopped", "interrupted"):
+        print(f"stopped; `{workspace.command()} train --resume {training.name}` resumes.")
+    return code
+
+
+def trainings(workspace: Workspace, *, as_json: bool) -> None:
+    """List the trainings of a workspace."""
+    rows = []
+    for training in read_trainings(workspace):
+        if isinstance(training, StoreError):
+            print(f"rashomon: {clean(str(training))}", file=sys.stderr)
+        else:
+            rows.append(training_facts(training))
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        print(f"no trainings in {workspace.path} yet; `rashomon train` starts one.")
+    for row in rows:
+        best = f"  best {row['best_loss']:.4f} at step {row['best_step']}" if row["best_loss"] is not None else ""
+        loss = f"  loss {row['loss']:.4f}" if row["loss"] is not None else ""
+        print(f"{clean(row['name'])}  {row['state']}  {row['step']}/{row['steps']}{loss}{best}")
+        if row["note"]:
+            print(f"    {clean(row['note'])}")
+
+
+def training_facts(training: Training) -> dict[str, Any]:
+    """Return what ``rashomon trainings --json`` prints of a training."""
+    reader = LogReader(training.path)
+    reader.poll()
+    state, note = training.state()
+    curve = reader.curve
+    best_step, best_loss = curve.best or (None, None)
+    return {
+        "name": training.name,
+        "state": state,
+        "note": note,
+        "model": training.identity.get("model"),
+        "data": training.spec.data,
+        "recipe": training.spec.recipe,
+        "step": curve.step,
+        "steps": training.steps,
+        "loss": curve.losses[-1][1] if curve.losses else None,
+        "validation_loss": curve.validations[-1][1] if curve.validations else None,
+        "best_step": best_step,
+        "best_loss": best_loss,
+        "seconds": round(curve.seconds, 3),
+        "peak_memory": curve.peak_memory,
+        "adapter": _folder(training.path / ADAPTER),
+        "best": _folder(training.path / BEST),
+        "created": training.created,
+    }
+
+
+def _folder(path: Path) -> str | None:
+    return str(path) if (path / "adapters.safetensors").is_file() else None
+
+
+def _print_plan(plan: TrainingPlan) -> None:
+    settings, spec = plan.settings, plan.spec
+    counts = ", ".join(f"{len(rows)} rows for {part}" for part, rows in plan.rows.items())
+    print(f"{clean(plan.name)}: {counts}, {settings.steps} updates of {settings.batch_size} rows")
+    print(
+        f"  rank {spec.rank}, alpha {spec.alpha:g}, dropout {spec.dropout:g}, rate {spec.learning_rate:g} ({spec.schedule})"
+    )
+    print(f"  memory: about {plan.memory.sentence()}")
+
+
+def _print_end(training: Training) -> None:
+    for name in (ADAPTER, BEST):
+        if (folder := _folder(training.path / name)) is not None:
+            print(f"{name}: {clean(folder)}")
+
+
+class _Display:
+    """Progress as a line: rewritten in a terminal, else a new one every few seconds."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._in_place = sys.stderr.isatty()
+        self._shown = ""
+        self._next = 0.0
+
+    def show(self, state: str, note: str, curve: Curve) -> None:
+        """Show the progress if it is time to."""
+        text = progress_line(state, note, curve, self._steps)
+        now = time.monotonic()
+        if text == self._shown or (not self._in_place and now < self._next and state == "training"):
+            return
+        self._shown, self._next = text, now + _LINE_SECONDS
+        line = clean(text)
+        print(
+            f"\r{line[:_WIDTH]:<{_WIDTH}}" if self._in_place else line,
+            end="" if self._in_place else "\n",
+            file=sys.stderr,
+        )
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """End the line."""
+        if self._in_place and self._shown:
+            print(file=sys.stderr)
+
+
+def progress_line(state: str, note: str, curve: Curve, steps: int) -> str:
+    """Return a training's progress in one line."""
+    if not curve.losses:
+        return f"{state}{f': {note}' if note else ''}"
+    pieces = [f"{state} {curve.step}/{steps}", f"loss {curve.losses[-1][1]:.4f}"]
+    if curve.validations:
+        pieces.append(f"validation {curve.validations[-1][1]:.4f}")
+    if state == "training" and curve.tokens_per_second:
+        pieces += [f"{curve.tokens_per_second:.0f} tokens/s", f"{duration(curve.seconds_left(steps))} left"]
+    return "  ".join(pieces)

@@ -1,0 +1,129 @@
+"""Logs of trainings: written by the worker, read again and again while they grow."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections import deque
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from app.store.sqlite_errors import StoreFullError
+from benchmarks.errors import StoreError
+from benchmarks.untrusted.safe_files import is_disk_full, open_read, open_write
+from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
+from mlx_backends.training import StepReport, ValidationReport
+
+LOG = "log.jsonl"
+
+_LONGEST_LINE = 1 << 12
+_RECENT = 60.0
+"""The seconds of its own work from which a training's speed is computed."""
+
+
+class LogWriter:
+    """Writer of a log; what was logged after the checkpoint that a training resumes from is removed first."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self._path = folder / LOG
+        try:
+            self._file = open_write(folder, LOG, append=True)
+            self._file.truncate(size)
+        except OSError as error:
+            raise StoreError(f"cannot write {self._path}: {error.strerror}; make the folder writable.") from error
+
+    def write(self, report: StepReport | ValidationReport) -> None:
+        """Append a report. Raises StoreError if that fails."""
+        kind = {"validation": report.loss} if isinstance(report, ValidationReport) else {}
+        try:
+            self._file.write((json.dumps({**asdict(report), **kind, "at": time.time()}) + "\n").encode())
+            self._file.flush()
+        except OSError as error:
+            wrong = StoreFullError if is_disk_full(error) else StoreError
+            raise wrong(
+                f"cannot write {self._path}: {error.strerror}; the last checkpoint is kept: free some space, then resume."
+            ) from error
+
+    def size(self) -> int:
+        """Return the size of the log in bytes, once they are durable."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return os.fstat(self._file.fileno()).st_size
+
+
+@dataclass
+class Curve:
+    """A training's losses by update, and its speed."""
+
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    validations: list[tuple[int, float]] = field(default_factory=list)
+    seconds: float = 0.0
+    peak_memory: int = 0
+    best: tuple[int, float] | None = None
+    recent: deque[tuple[float, int]] = field(default_factory=deque)
+    """The seconds and tokens of the latest updates."""
+
+    @property
+    def step(self) -> int:
+        """The last update; 0 before the first."""
+        return self.losses[-1][0] if self.losses else 0
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """The speed of the latest updates; None before the first."""
+        seconds = sum(spent for spent, _ in self.recent)
+        return sum(tokens for _, tokens in self.recent) / seconds if seconds > 0 else None
+
+    def seconds_left(self, steps: int) -> float | None:
+        """Return the estimated seconds to the last of ``steps`` updates; None before the first."""
+        if not self.recent:
+            return None
+        return (steps - self.step) * sum(spent for spent, _ in self.recent) / len(self.recent)
+
+
+class LogReader:
+    """Reader of a log that grows; it begins anew if the log was cut, as a resumed training does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._offset = 0
+        self.curve = Curve()
+
+    def poll(self) -> bool:
+        """Read what was appended to the log; return whether there was anything."""
+        try:
+            with open_read(self._folder, LOG) as file:
+                if os.fstat(file.fileno()).st_size < self._offset:
+                    self._offset, self.curve = 0, Curve()
+                file.seek(self._offset)
+                before = self._offset
+                while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
+                    self._offset += len(line)
+                    self._add(line)
+                return self._offset != before
+        except OSError:
+            return False
+
+    def _add(self, line: bytes) -> None:
+        try:
+            entry = parse_json(line, _LONGEST_LINE)
+            step, loss = int(entry["step"]), float(entry["loss"])
+        except (OutsideJSONError, KeyError, TypeError, ValueError):
+            return
+        if not math.isfinite(loss):
+            return
+        if "validation" in entry:
+            self.curve.validations.append((step, loss))
+            if entry.get("best") is True:
+                self.curve.best = step, loss
+            return
+        self.curve.losses.append((step, loss))
+        seconds, tokens, memory = (entry.get(key, 0) for key in ("seconds", "tokens", "peak_memory"))
+        if all(isinstance(value, int | float) for value in (seconds, tokens, memory)):
+            self.curve.seconds += seconds
+            self.curve.peak_memory = max(self.curve.peak_memory, int(memory))
+            self.curve.recent.append((seconds, int(tokens)))
+            while len(self.curve.recent) > 1 and sum(spent for spent, _ in self.curve.recent) > _RECENT:
+                self.curve.recent.popleft()

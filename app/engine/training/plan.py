@@ -1,0 +1,149 @@
+"""Plans of trainings: everything that is checked before a model is loaded."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.engine.training.folder import has_training
+from app.engine.training.spec import TrainingSpec
+from app.engine.training.test_data import find_test_builds
+from app.store.workspace import Workspace
+from benchmarks.errors import ModelError, SourceError
+from benchmarks.media.image import image_size
+from benchmarks.training.leaks import LeakIndex, check_leaks
+from benchmarks.training.training_set import ChatRow, TrainingSet
+from benchmarks.vocabulary import digest
+from mlx_backends.models.discovery import inspect, read_config, resolve
+from mlx_backends.models.memory_estimate import memory_fit
+from mlx_backends.models.training_memory import RowTokens, TrainingMemory, row_tokens, training_memory
+from mlx_backends.models.weights import weights_digest
+from mlx_backends.training import TrainingSettings, training_problem
+
+_HEADER = 1 << 16  # bytes of an image, enough for its size
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """A training that can start: its rows by part, its settings, its memory, and what to look at.
+
+    ``identity`` is what decides the adapter. A training is not resumed with anything else.
+    """
+
+    spec: TrainingSpec
+    name: str
+    identity: dict[str, Any]
+    settings: TrainingSettings
+    rows: dict[str, list[ChatRow]]
+    memory: TrainingMemory
+    warnings: list[str]
+
+
+def split_rows(training_set: TrainingSet, share: float, seed: int) -> dict[str, list[ChatRow]]:
+    """Return the rows to learn from and those to validate with, which are ``share`` of all if the set has none.
+
+    Rows of one example or image stay together. Raises SourceError for a row that cannot be used.
+    """
+    rows = {part: list(training_set.rows(part)) for part in ("train", "validation")}
+    if rows["validation"] or not share:
+        return rows
+
+    def key(row: ChatRow) -> str:
+        return row.group or (row.images[0].name if row.images else row.prompt)
+
+    groups = sorted({key(row) for row in rows["train"]}, key=lambda group: digest([seed, "validation", group]))
+    held_out = set(groups[: round(share * len(groups))])
+    return {
+        "train": [row for row in rows["train"] if key(row) not in held_out],
+        "validation": [row for row in rows["train"] if key(row) in held_out],
+    }
+
+
+def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> TrainingPlan:
+    """Check a training before anything is loaded or written.
+
+    Raises ModelError for a model that cannot be trained or does not fit, SourceError for data that cannot be trained on,
+    SpecError for test data among them.
+    """
+    path = resolve(spec.model)
+    info, config = inspect(path), read_config(path)
+    if info.engine != "mlx-vlm" or "image" not in info.takes:
+        raise ModelError(f"{info.name} reads no images, so it is not trained here; choose a vision-language model.")
+    if problem := training_problem(config):
+        raise ModelError(f"{info.name} cannot be trained: {problem}; choose another model.")
+    training_set = TrainingSet.open(Path(spec.data))
+    rows = split_rows(training_set, spec.validation_share, spec.seed)
+    warnings = _check_rows(rows)
+    settings = spec.settings(len(rows["train"]))
+    memory = training_memory(
+        config,
+        info.weights_bytes,
+        longest_row(config, [*rows["train"], *rows["validation"]], spec.max_pixels),
+        rank=spec.rank,
+        dropout=spec.dropout,
+        checkpointing=spec.gradient_checkpointing,
+    )
+    fit = memory_fit(info.weights_bytes)
+    if memory.total > fit.available and not force:
+        advice = "" if spec.gradient_checkpointing else "--gradient-checkpointing, "
+        raise ModelError(
+            f"training {info.name} needs about {memory.sentence()}, more than the {fit.available / 2**30:.1f} GiB of "
+            f"{fit.source}; take {advice}smaller images (--max-pixels), a lower --rank or a smaller quantisation, or add --force."
+        )
+    identity = {
+        **spec.identity(),
+        "model": info.name,
+        "weights": weights_digest(path),
+        "data digest": training_set.digest,
+    }
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name.rpartition("/")[2]).strip("-.")[:48] or "training"
+    name = spec.name or f"{slug}-{digest(identity)[:8]}"
+    if not has_training(workspace, name):  # one that was begun was compared then
+        tests = find_test_builds(workspace, (), training_set.manifest.get("builds", ()))
+        warnings += check_leaks(LeakIndex(tests).compare(training_set), drop=False)
+    return TrainingPlan(spec, name, identity, settings, rows, memory, warnings)
+
+
+def longest_row(config: dict[str, object], rows: Sequence[ChatRow], max_pixels: int | None) -> RowTokens:
+    """Return the estimated size of the longest row."""
+    sizes: dict[Path, tuple[int, int]] = {}
+    for row in rows:
+        for image in row.images:
+            if image not in sizes:
+                sizes[image] = _scaled(image, max_pixels)
+    return max(
+        (row_tokens(config, len(row.prompt), len(row.target), [sizes[image] for image in row.images]) for row in rows),
+        key=lambda row: (row.total, row.answer),
+    )
+
+
+def _scaled(image: Path, max_pixels: int | None) -> tuple[int, int]:
+    from benchmarks.media.image import fit_size
+
+    with image.open("rb") as file:
+        width, height = image_size(file.read(_HEADER)) or (1024, 1024)
+    return fit_size(width, height, max_pixels)
+
+
+def _check_rows(rows: dict[str, list[ChatRow]]) -> list[str]:
+    """Return warnings about the rows. Raises SourceError where there is nothing to learn."""
+    learnt = rows["train"]
+    if not any(row.images for row in learnt):
+        raise SourceError("the training data has no images; train on rows with images, or a text-only model elsewhere.")
+    if len(learnt) < 2:
+        raise SourceError(f"the training data has {len(learnt)} row to learn from; give at least 2.")
+    warnings = []
+    kinds = Counter(row.kind for row in learnt if row.kind)
+    if len(kinds) == 1 and kinds.total() == len(learnt):
+        warnings.append(
+            f"all rows are of one kind ({next(iter(kinds))}), so the model may learn to give their answer always"
+        )
+    elif len({row.target for row in learnt}) == 1:
+        warnings.append("all rows have the same answer, so the model may learn to give it always")
+    if not rows["validation"]:
+        warnings.append("there are no validation rows, so no adapter is chosen as the best")
+    return warnings

@@ -1,0 +1,117 @@
+"""Specs of trainings and the recipes of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from app.run_spec import FolderPath, RunName, parse
+from benchmarks.errors import SpecError, did_you_mean
+from mlx_backends.training import Schedule, TrainingSettings
+
+RECIPES: Mapping[str, Mapping[str, Any]] = {
+    "clash-llava": {
+        "rank": 128,
+        "alpha": 256.0,
+        "dropout": 0.05,
+        "max_length": 2048,
+        "batch_size": 16,
+        "learning_rate": 2e-5,
+        "schedule": "cosine",
+        "warmup": 0.03,
+        "epochs": 1.0,
+        "gradient_checkpointing": True,
+    },
+    "clash-mplug-owl": {
+        "rank": 8,
+        "alpha": 32.0,
+        "dropout": 0.05,
+        "max_length": 2048,
+        "batch_size": 4,
+        "learning_rate": 2e-5,
+        "schedule": "cosine",
+        "warmup": 50.0,
+        "epochs": 1.0,
+        "gradient_checkpointing": True,
+    },
+}
+"""The hyperparameters of CLASH's Table 4, by column, with the epoch and the gradient checkpointing of its Appendix A.3."""
+
+_VALIDATIONS, _CHECKPOINTS = 20, 20
+"""How often a training is validated and saved, if its spec does not say."""
+
+
+class TrainingSpec(BaseModel):
+    """What a training is: the same spec, data and weights give the same adapter on one kind of device.
+
+    ``warmup`` below 1 is a share of the updates, else a number of them. ``steps`` take the place of ``epochs``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = Field(min_length=1)
+    data: FolderPath
+    recipe: str | None = None
+    rank: int = Field(default=16, ge=1, le=4096)
+    alpha: float = Field(default=32.0, gt=0, allow_inf_nan=False)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    batch_size: int = Field(default=4, ge=1, le=4096)
+    learning_rate: float = Field(default=1e-4, gt=0, allow_inf_nan=False)
+    schedule: Schedule = "cosine"
+    warmup: float = Field(default=0.03, ge=0, allow_inf_nan=False)
+    epochs: float = Field(default=1.0, gt=0, le=10_000)
+    steps: int | None = Field(default=None, ge=1, le=10_000_000)
+    max_length: int = Field(default=2048, ge=16)
+    max_pixels: int | None = Field(default=None, ge=1024)
+    gradient_checkpointing: bool = True
+    validation_share: float = Field(default=0.1, ge=0, lt=1)
+    validate_every: int | None = Field(default=None, ge=1)
+    save_every: int | None = Field(default=None, ge=1)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    name: RunName | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_recipe(cls, values: Any) -> Any:
+        """Add the values of the recipe that are not given."""
+        recipe = values.get("recipe") if isinstance(values, dict) else None
+        return values if recipe is None else {**RECIPES.get(recipe, {}), **values}
+
+    def settings(self, rows: int) -> TrainingSettings:
+        """Return the settings for a number of rows to learn from."""
+        per_epoch = -(-rows // self.batch_size)
+        steps = self.steps or max(1, round(self.epochs * per_epoch))
+        warmup = round(self.warmup * steps) if self.warmup < 1 else round(self.warmup)
+        shared = (
+            "rank",
+            "alpha",
+            "dropout",
+            "batch_size",
+            "learning_rate",
+            "schedule",
+            "max_length",
+            "max_pixels",
+            "seed",
+        )
+        return TrainingSettings(
+            **{name: getattr(self, name) for name in shared},
+            gradient_checkpointing=self.gradient_checkpointing,
+            warmup=min(warmup, steps),
+            steps=steps,
+            validate_every=self.validate_every or max(1, steps // _VALIDATIONS),
+            save_every=self.save_every or max(1, steps // _CHECKPOINTS),
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides the adapter; a training is not resumed with anything else."""
+        return self.model_dump(mode="json", exclude={"name", "data", "recipe", "save_every"})
+
+
+def training_spec(values: Mapping[str, Any]) -> TrainingSpec:
+    """Return the spec of the command line's values. Raises SpecError."""
+    recipe = values.get("recipe")
+    if recipe is not None and recipe not in RECIPES:
+        raise SpecError(f"there is no recipe {recipe!r}; {did_you_mean(str(recipe), RECIPES)}")
+    return parse(TrainingSpec, dict(values), "the command line")

@@ -1,0 +1,104 @@
+"""Estimate of the memory that a training takes, from a model's configuration and the longest row, before it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mlx_backends.models.metal import GIB
+from mlx_backends.models.request_memory import (
+    element_bytes,
+    head_size,
+    image_bytes,
+    number,
+    pixels_per_token,
+    text_config,
+    vision_config,
+)
+
+_ADAPTER_NUMBERS = 6
+"""32-bit numbers for each of an adapter's: itself, a row's gradient, the batch's, two moments, and one update in progress."""
+_RUNTIME = GIB // 2  # of MLX and its buffers
+_CHARACTERS = 3  # of a token of text, fewer than usual
+_SPECIAL_TOKENS = 64  # of a chat template
+_SCORES = 3  # arrays of scores of attention, which MLX does not fuse when it computes gradients
+_LOGITS = 4  # arrays of an answer's logits, in 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class RowTokens:
+    """The size of a row: tokens of all, of its images, and of its answer."""
+
+    total: int
+    image: int
+    answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingMemory:
+    """The memory of a training in bytes, by what takes it."""
+
+    weights: int
+    adapter: int
+    activations: int
+    logits: int
+    encoder: int
+    runtime: int = _RUNTIME
+
+    @property
+    def total(self) -> int:
+        """The peak: the encoder of images is done when the activations are kept."""
+        return self.weights + self.adapter + max(self.activations + self.logits, self.encoder) + self.runtime
+
+    def sentence(self) -> str:
+        """Return the total and its parts as prose."""
+        parts = {
+            "weights": self.weights,
+            "adapter and optimiser": self.adapter,
+            "activations": max(self.activations + self.logits, self.encoder),
+        }
+        return f"{_size(self.total)} ({', '.join(f'{_size(size)} of {name}' for name, size in parts.items())})"
+
+
+def row_tokens(config: Mapping[str, Any], texts: int, answer: int, images: Iterable[tuple[int, int]]) -> RowTokens:
+    """Return the estimated tokens of a row with so many characters of prompt and of answer, and images of these sizes."""
+    image = sum(image_tokens(config, *size) for size in images)
+    target = answer // _CHARACTERS + 2
+    return RowTokens(texts // _CHARACTERS + _SPECIAL_TOKENS + image + target, image, target)
+
+
+def image_tokens(config: Mapping[str, Any], width: int, height: int) -> int:
+    """Return the estimated tokens of an image: those of a fixed size, or those of its pixels."""
+    vision = vision_config(config)
+    size, patch = number(vision, "image_size"), number(vision, "patch_size")
+    if size and patch and number(vision, "spatial_merge_size") is None:
+        fixed: int = (size // patch) ** 2
+        return fixed
+    return -(-width * height // pixels_per_token(config))
+
+
+def training_memory(
+    config: Mapping[str, Any], weights_bytes: int, row: RowTokens, *, rank: int, dropout: float, checkpointing: bool
+) -> TrainingMemory:
+    """Return the memory of training an adapter of ``rank`` on rows of at most the size of ``row``, one at a time."""
+    text = text_config(config)
+    layers = number(text, "num_hidden_layers") or 0
+    hidden, inner = number(text, "hidden_size") or 0, number(text, "intermediate_size") or 0
+    heads = number(text, "num_attention_heads") or 1
+    keys = (number(text, "num_key_value_heads") or heads) * (head_size(config) or 0)
+    queries = heads * (head_size(config) or 0)
+    element = element_bytes(config)
+    inputs = 5 * hidden + queries + inner  # of the seven linear layers
+    outputs = 2 * queries + 3 * keys + 2 * hidden + 4 * inner + 3 * hidden
+    adapter = rank * (inputs + queries + 2 * keys + 2 * hidden + 2 * inner) * layers * 4 * _ADAPTER_NUMBERS
+    # An adapter's input is kept in 32 bits, and with dropout before it too.
+    kept = outputs * element + inputs * (4 + (2 * element if dropout else 0)) + 7 * rank * 4
+    layer = row.total * kept + _SCORES * heads * row.total**2 * element
+    activations = layers * row.total * hidden * element + layer if checkpointing else layers * layer
+    logits = _LOGITS * 4 * row.answer * (number(text, "vocab_size") or number(config, "vocab_size") or 0)
+    return TrainingMemory(weights_bytes, adapter, activations, logits, image_bytes(config, row.image))
+
+
+def _size(size: int) -> str:
+    return f"{size / GIB:.1f} GiB"
