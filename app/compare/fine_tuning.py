@@ -160,6 +160,13 @@ def conflict_conditions(benchmark: Benchmark) -> tuple[tuple[str, ...], tuple[st
     return tuple(c for c in benchmark.conditions if c not in without), without
 
 
+def change_between(
+    views: RunViews, before: RunView, after: RunView, conditions: Sequence[str], *, resamples: int
+) -> Change:
+    """Return the change of accuracy from one run to another under ``conditions``."""
+    return _Measure(views.benchmark, before, after, resamples, views.seed).change("", conditions)
+
+
 def check_pairs(views: RunViews) -> None:
     """Raise SpecError unless the runs of a further benchmark are a base and what was fine-tuned from it."""
     if not tuned_pairs(views.runs):

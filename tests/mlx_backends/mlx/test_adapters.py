@@ -325,3 +325,4 @@ def test_names(tmp_path: Path) -> None:
     assert split_adapter("openai:a+b") == ("openai:a+b", None)
     assert adapter_name("/x/clash") == "clash"
     assert adapter_name("/x/clash/best") == "clash.best"
+    assert adapter_name("/x/clash/adapter") == "clash"

@@ -159,7 +159,11 @@ def rewrite(data: Path, to: Path, change: Callable[[list[dict[str, Any]]], list[
 
 def without_images(row: dict[str, Any]) -> dict[str, Any]:
     content = [part for part in row["messages"][0]["content"] if part["type"] == "text"]
-    return row | {"images": [], "image_digests": [], "messages": [{"role": "user", "content": content}, row["messages"][1]]}
+    return row | {
+        "images": [],
+        "image_digests": [],
+        "messages": [{"role": "user", "content": content}, row["messages"][1]],
+    }
 
 
 def test_data_with_nothing_to_learn_is_refused_or_warned_of(training_set: Path, tmp_path: Path) -> None:
