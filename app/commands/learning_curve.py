@@ -19,6 +19,7 @@ from app.engine.plan import open_build
 from app.engine.training.folder import ADAPTER, find_training
 from app.engine.training.spec import training_spec
 from app.engine.training.test_data import find_test_builds
+from app.exports.export_input import Files
 from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches
 from app.report.render import print_table, to_csv, to_markdown
@@ -196,7 +197,7 @@ def _print_curve(
 
     inches("column")
     texts = {"csv": to_csv, "md": to_markdown}
-    files = {
+    files: Files = {
         f"learning-curve.{form}": texts[form](table).encode("utf-8")
         if form in texts
         else to_bytes(draw_learning_curve(curve, width="column"), form)

@@ -16,19 +16,20 @@ def draw_learning_curve(curve: LearningCurve, *, width: str) -> Figure:
     """Draw the accuracies under conflict, and below those without it, with their intervals; the base is a dashed line."""
     from matplotlib.figure import Figure
 
-    panels = [("under conflict", curve.base, lambda point: point.conflict)]
+    panels = [("under conflict", curve.base)]
     if curve.base_other is not None:
-        panels.append(("without conflict", curve.base_other, lambda point: point.other))
+        panels.append(("without conflict", curve.base_other))
     sizes = sorted({point.rows for point in curve.points})
     with styled():
         figure = Figure(figsize=(inches(width), 2.2 * len(panels)))
-        for axes, (name, base, value_of) in zip(
-            figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True
-        ):
+        for axes, (name, base) in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
             if base.value is not None:
                 axes.axhline(base.value, color="black", linewidth=0.6, linestyle="--", label="base")
             for number, data in enumerate(curve.data):
-                _draw(axes, [(point, value_of(point)) for point in curve.of(data)], number, label(data, 24, 1))
+                values = [
+                    (point, point.conflict if name == "under conflict" else point.other) for point in curve.of(data)
+                ]
+                _draw(axes, values, number, label(data, 24, 1))
             axes.set_xscale("log")
             axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
             axes.minorticks_off()
