@@ -135,6 +135,7 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
 @click.option("--test", type=PATH, metavar="BUILD", help="The build that measures; default: the one in the workspace.")
 @click.option("--limit", type=int, help="Measure on only this many examples, stratified.")
 @judge
+@click.option("--metric", metavar="NAME", help="What training is for; default: the accuracy under conflict.")
 @click.option("--format", "formats", metavar="F,F", help="Also write files: csv, md, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./learning-curve.")
 @click.option("--dry-run", is_flag=True, help="Print the trainings and runs, and start nothing.")

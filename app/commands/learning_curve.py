@@ -13,7 +13,7 @@ from typing import Any
 from app.commands.batch import ExecutionOptions, batch
 from app.commands.spinner import spinner
 from app.commands.train import train
-from app.compare.learning_curve import LearningCurve, curve_sentences, curve_table, learning_curve
+from app.compare.learning_curve import LearningCurve, curve_sentences, curve_table, find_metric, learning_curve
 from app.compare.run_view import load_views
 from app.engine.plan import open_build
 from app.engine.training.folder import ADAPTER, find_training
@@ -31,6 +31,7 @@ from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from benchmarks.build import Build
 from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
 from benchmarks.training.leaks import LeakIndex, check_leaks
 from benchmarks.training.subset import write_subset
 from benchmarks.training.training_set import PARTS, TrainingSet
@@ -57,6 +58,7 @@ class CurveArguments:
     limit: int | None = None
     seed: int = 0
     judge: str | None = None
+    metric: str | None = None
     formats: Sequence[str] | None = None
     out: Path | None = None
     as_json: bool = False
@@ -87,6 +89,7 @@ def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> i
     model = str(typed_path(arguments.model)) if path_exists(arguments.model) else arguments.model
     points = _points(workspace, model, arguments)
     benchmark = arguments.benchmark or _benchmark(points)
+    find_metric(get_benchmark(benchmark), arguments.metric or "")
     values = {"model": [model], "benchmark": benchmark, "limit": arguments.limit, "seed": arguments.seed}
     values |= {"data": str(typed_path(arguments.test)) if arguments.test else None}
     values |= {"judge": [arguments.judge] if arguments.judge else None}
@@ -112,7 +115,8 @@ def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> i
     folders = [workspace.runs_folder / spec.run_name(build.digest) for spec in specs]
     with spinner("comparing the runs"):
         views = load_views(folders, judge=arguments.judge)
-        curve = learning_curve(views, [(point.data, point.rows) for point in points], resamples=RESAMPLES)
+        places = [(point.data, point.rows) for point in points]
+        curve = learning_curve(views, places, metric=arguments.metric or "", resamples=RESAMPLES)
         sentences = curve_sentences(curve, resamples=RESAMPLES)
     _print_curve(curve, sentences, folders, arguments)
     return code

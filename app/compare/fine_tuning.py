@@ -167,6 +167,11 @@ def change_between(
     return _Measure(views.benchmark, before, after, resamples, views.seed).change("", conditions)
 
 
+def metric_change(views: RunViews, before: RunView, after: RunView, metric: str, *, resamples: int) -> Change:
+    """Return the change of a metric of the benchmark from one run to another."""
+    return _Measure(views.benchmark, before, after, resamples, views.seed).metric_change(views, metric)
+
+
 def check_pairs(views: RunViews) -> None:
     """Raise SpecError unless the runs of a further benchmark are a base and what was fine-tuned from it."""
     if not tuned_pairs(views.runs):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
-from app.compare.fine_tuning import Change, change_between, conflict_conditions
-from app.compare.run_view import RunView, RunViews
+from app.compare.fine_tuning import Change, change_between, conflict_conditions, metric_change
+from app.compare.pairs import run_metrics
+from app.compare.run_view import RunView, RunViews, label_metrics_of
+from benchmarks.base import Benchmark
+from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.stats.intervals import clustered_wilson
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -21,7 +24,8 @@ class CurvePoint:
     """A training on ``rows`` rows of the data set ``data``, and the run with its adapter.
 
     Attributes:
-        conflict: The accuracy under conflict (on all answers of a benchmark that is all conflicts), with its 95% interval.
+        conflict: The accuracy under conflict (on all answers of a benchmark that is all conflicts), or the metric that was
+            named, with its 95% interval.
         gain: Its difference from the base's, with the paired interval.
         other: The accuracy without conflict; None where the benchmark has no such conditions.
         change: Its difference from the base's.
@@ -44,6 +48,8 @@ class LearningCurve:
     points: tuple[CurvePoint, ...]
     base: Estimate
     base_other: Estimate | None
+    metric: str = ""
+    """The metric in the place of the accuracy under conflict, if one was named."""
 
     @property
     def data(self) -> list[str]:
@@ -54,10 +60,35 @@ class LearningCurve:
         """Return the points of a data set, by size."""
         return sorted((point for point in self.points if point.data == data), key=lambda point: point.rows)
 
+    @property
+    def measured(self) -> str:
+        """What training is for, in words."""
+        return self.metric or "under conflict"
 
-def learning_curve(views: RunViews, places: Sequence[tuple[str, int]], *, resamples: int) -> LearningCurve:
-    """Return the curve of runs: the base's, then one for each data set and number of rows in ``places``."""
+    def lead(self, first: RunView, second: RunView, *, resamples: int) -> Change:
+        """Return the second run's lead over the first in what training is for."""
+        if self.metric:
+            return metric_change(self.views, first, second, self.metric, resamples=resamples)
+        conflicts, _ = conflict_conditions(self.views.benchmark)
+        return change_between(self.views, first, second, conflicts, resamples=resamples)
+
+
+def learning_curve(
+    views: RunViews, places: Sequence[tuple[str, int]], *, metric: str = "", resamples: int
+) -> LearningCurve:
+    """Return the curve of runs: the base's, then one for each data set and number of rows in ``places``.
+
+    ``metric`` takes the place of the accuracy under conflict. Raises SpecError if the benchmark has none of that name.
+    """
     base, *runs = views.runs
+    metric = find_metric(views.benchmark, metric)
+
+    def value(run: RunView) -> Estimate:
+        if not metric:
+            return _accuracy(views, run, conflicts)
+        return run_metrics(run, views.label_metrics, [metric], resamples=resamples, seed=views.seed)[0]
+
+    empty = LearningCurve(views, (), Estimate(None), None, metric)
     conflicts, without = conflict_conditions(views.benchmark)
     points = []
     for (data, rows), run in zip(places, runs, strict=True):
@@ -67,14 +98,22 @@ def learning_curve(views: RunViews, places: Sequence[tuple[str, int]], *, resamp
                 data,
                 rows,
                 run,
-                _accuracy(views, run, conflicts),
-                change_between(views, base, run, conflicts, resamples=resamples),
+                value(run),
+                empty.lead(base, run, resamples=resamples),
                 _accuracy(views, run, without) if without else None,
                 change,
             )
         )
     other = _accuracy(views, base, without) if without else None
-    return LearningCurve(views, tuple(points), _accuracy(views, base, conflicts), other)
+    return replace(empty, points=tuple(points), base=value(base), base_other=other)
+
+
+def find_metric(benchmark: Benchmark, metric: str) -> str:
+    """Return the benchmark's metric called ``metric``, in any case; empty for empty. Raises SpecError if there is none."""
+    known = {name.casefold(): name for name in label_metrics_of(benchmark).of}
+    if metric and metric.casefold() not in known:
+        raise SpecError(f"{benchmark.name} has no metric {metric!r}; {did_you_mean(metric, known.values())}")
+    return known.get(metric.casefold(), "")
 
 
 def _accuracy(views: RunViews, run: RunView, conditions: Sequence[str]) -> Estimate:
@@ -112,15 +151,15 @@ def curve_table(curve: LearningCurve) -> Table:
         "95% interval over examples; an answer with nothing to label is wrong.",
         "gain, change: less the base, with the paired 95% bootstrap interval over examples.",
     )
-    return Table("learning-curve", "Data quality against quantity", COLUMNS, tuple(rows), notes)
+    columns = (COLUMNS[0], curve.measured, *COLUMNS[2:])
+    return Table("learning-curve", "Data quality against quantity", columns, tuple(rows), notes)
 
 
 def curve_sentences(curve: LearningCurve, *, resamples: int) -> list[str]:
-    """Return how the data sets differ under conflict: at equal size, and the most rows of one against fewer of another."""
-    conflicts, _ = conflict_conditions(curve.views.benchmark)
+    """Return how the data sets differ in what training is for: at equal size, and all of one against all of a larger one."""
 
     def lead(first: CurvePoint, second: CurvePoint) -> str:
-        change = change_between(curve.views, second.run, first.run, conflicts, resamples=resamples)
+        change = curve.lead(second.run, first.run, resamples=resamples)
         verdict = "" if change.is_gain() or change.is_loss() else ", not significant"
         return (
             f"{first.data} with {first.rows} rows against {second.data} with {second.rows}: {change.points()}{verdict}."

@@ -16,7 +16,7 @@ def draw_learning_curve(curve: LearningCurve, *, width: str) -> Figure:
     """Draw the accuracies under conflict, and below those without it, with their intervals; the base is a dashed line."""
     from matplotlib.figure import Figure
 
-    panels = [("under conflict", curve.base)]
+    panels = [(curve.measured, curve.base)]
     if curve.base_other is not None:
         panels.append(("without conflict", curve.base_other))
     sizes = sorted({point.rows for point in curve.points})
@@ -27,14 +27,14 @@ def draw_learning_curve(curve: LearningCurve, *, width: str) -> Figure:
                 axes.axhline(base.value, color="black", linewidth=0.6, linestyle="--", label="base")
             for number, data in enumerate(curve.data):
                 values = [
-                    (point, point.conflict if name == "under conflict" else point.other) for point in curve.of(data)
+                    (point, point.conflict if name == curve.measured else point.other) for point in curve.of(data)
                 ]
                 _draw(axes, values, number, label(data, 24, 1))
             axes.set_xscale("log")
             axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
             axes.minorticks_off()
             axes.set_ylim(0, 1)
-            axes.set_ylabel(f"accuracy {name}")
+            axes.set_ylabel(curve.metric if curve.metric and name == curve.metric else f"accuracy {name}")
         axes.set_xlabel("rows")
         figure.axes[0].legend()
         return figure

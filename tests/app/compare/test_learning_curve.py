@@ -10,7 +10,7 @@ import pytest
 from app.compare.learning_curve import curve_sentences, curve_table, learning_curve
 from app.figures.learning_curve import draw_learning_curve
 from app.figures.style import to_bytes
-from benchmarks.errors import SourceError
+from benchmarks.errors import SourceError, SpecError
 from benchmarks.training.subset import write_subset
 from benchmarks.training.training_set import TrainingSet
 from benchmarks.vocabulary import Estimate
@@ -51,6 +51,16 @@ def test_the_curve_has_every_point_and_compares_quality_with_quantity() -> None:
     assert equal.startswith("filtered with 100 rows against unfiltered with 100: +20 points")
     assert against.startswith("filtered with 400 rows against unfiltered with 800: +30 points")
     assert to_bytes(draw_learning_curve(curve, width="column"), "svg").startswith(b"<?xml")
+
+
+def test_a_metric_can_take_the_place_of_accuracy() -> None:
+    runs = [run(name, shares(share, 0.97), BASE) for name, share in (("base", 0.3), ("tuned", 0.9))]
+    curve = learning_curve(sides(*runs), [("set", 10)], metric="cdr", resamples=100)
+    assert curve_table(curve).columns[1] == "CDR"
+    assert curve.points[0].gain.difference.value == pytest.approx(0.2)  # both-wrong is a third of the conflicts
+    assert to_bytes(draw_learning_curve(curve, width="page"), "png")
+    with pytest.raises(SpecError):
+        learning_curve(sides(*runs), [("set", 10)], metric="none", resamples=10)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +105,14 @@ def test_wrong_options_start_nothing(
 ) -> None:
     rashomon, trained_on = Rashomon(tmp_path), charts.build.path
     command = ("learning-curve", "--model", FOUR_BIT, "--data", training_sets[0], "--test", other_build)
-    for wrong in (("--sizes", "0"), ("--sizes", "x"), ("--sizes", "100000"), ("--recipe", "none"), ("--format", "doc")):
+    for wrong in (
+        ("--sizes", "0"),
+        ("--sizes", "x"),
+        ("--sizes", "100000"),
+        ("--recipe", "none"),
+        ("--metric", "none"),
+        ("--format", "doc"),
+    ):
         rashomon.run(*command, *wrong, code=2)
     rashomon.run(*command, "--rank", "0", code=2)
     rashomon.run("learning-curve", "--data", training_sets[0], "--test", other_build, code=2)
