@@ -14,6 +14,8 @@ os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="rashomon-tests-")
 os.environ["RASHOMON_VISION_CACHE"] = "0"  # tests break encoders of the same weights; those of the cache set it
 os.environ["TEXTUAL_ANIMATIONS"] = "none"  # before Textual is: a screen that moves has no one text
 
+gc.disable()  # until everything is collected
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -82,7 +84,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what collecting made out of garbage collections: a million objects, a fifth of a second each time."""
+    """Leave what collecting made out of garbage collections: a million objects, a third of a second each time."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
