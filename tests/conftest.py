@@ -14,8 +14,6 @@ os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="rashomon-tests-")
 os.environ["RASHOMON_VISION_CACHE"] = "0"  # tests break encoders of the same weights; those of the cache set it
 os.environ["TEXTUAL_ANIMATIONS"] = "none"  # before Textual is: a screen that moves has no one text
 
-gc.disable()  # until everything is collected
-
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -81,6 +79,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
 
     items.sort(key=place)
+
+
+def pytest_collection() -> None:
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:
