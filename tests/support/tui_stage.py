@@ -39,7 +39,7 @@ CREATED = 1_750_000_000.0
 RashomonApp.NOTIFICATION_TIMEOUT = 3600.0
 share_parsed_styles()
 # A pilot waits at least this long twice a key, to see whether the app works.
-_wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.005, 0.00025
+_wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.01, 0.0005
 
 
 class Staged(RashomonApp):
