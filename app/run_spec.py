@@ -19,8 +19,10 @@ from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Decoding, digest
 from judges.registry import find_judge
+from mlx_backends.models.adapters import adapter_name, join_adapter, split_adapter
 from mlx_backends.options import RemoteOptions
 from mlx_backends.pytorch.spec import split_name
+from mlx_backends.registry import has_prefix
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -110,6 +112,8 @@ class BatchSpec(BaseModel):
 
     benchmark: str
     model: Names = Field(min_length=1)
+    adapter: FolderPath | None = Field(default=None, exclude_if=_is_none)
+    """The folder of an adapter that is applied to every model; ``MODEL+FOLDER`` names one for a single model."""
     data: FolderPath | None = None
     prompt_set: Names = ()
     judge: Names = ()
@@ -136,8 +140,9 @@ class BatchSpec(BaseModel):
         judges = self.judge or benchmark.judges[:1]
         for name in judges:
             find_judge(name, benchmark)
-        pairs = product(self.model, self.prompt_set or (next(iter(benchmark.prompt_sets)),))
-        shared = self.model_dump(exclude={"model", "prompt_set", "judge"})
+        models = [_with_adapter(model, self.adapter) for model in self.model]
+        pairs = product(models, self.prompt_set or (next(iter(benchmark.prompt_sets)),))
+        shared = self.model_dump(exclude={"model", "adapter", "prompt_set", "judge"})
         shared["conditions"] = self.conditions or benchmark.default_conditions
         defaults = {key: value for key, value in asdict(benchmark.decoding).items() if key in DecodingSpec.model_fields}
         shared["decoding"] = {**defaults, **self.decoding.model_dump(exclude_unset=True)}
@@ -202,8 +207,14 @@ class RunSpec(BaseModel):
         if self.score == "generate":
             excluded.add("score")
         identity = self.model_dump(mode="json", exclude=excluded)
-        slug = re.sub(r"[^A-Za-z0-9.]+", "-", Path(self.model).name if "/" in self.model else self.model).strip("-.")
+        slug = re.sub(r"[^A-Za-z0-9.]+", "-", self._slug()).strip("-.")
         return f"{self.benchmark}-{slug[:48]}-{self.prompt_set}-{digest([identity, data_digest])[:8]}"
+
+    def _slug(self) -> str:
+        model, adapter = split_adapter(self.model)
+        name = Path(model).name if "/" in model else model
+        # The end of a long name is cut off, and it tells an adapter's runs from those of its base.
+        return name if adapter is None else f"{name[:30]}-{adapter_name(adapter)[:17]}"
 
     def to_decoding(self) -> Decoding:
         """Return the decoding of the run's requests, with the run's seed."""
@@ -240,8 +251,10 @@ SECTIONS: dict[str, type[BaseModel]] = {"decoding": DecodingSpec, "api": ApiSpec
 def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
     """Load a spec from a TOML file, with values of the command line overriding it.
 
-    Relative ``data`` and model folders in the file are relative to the file; those on the command line are relative to the
-    current folder. Both become absolute, so that a run can be resumed from anywhere. Raises SpecError naming the wrong key.
+    Relative folders of data, models and adapters in the file are relative to the file; those on the command line are relative
+    to the current folder. Both become absolute, so that a run can be resumed from anywhere.
+
+    Raises SpecError naming the wrong key.
     """
     values: dict[str, Any] = {}
     if path is not None:
@@ -253,6 +266,8 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
             raise SpecError(f"{path} is not valid TOML: {error}.") from error
         if isinstance(values.get("data"), str):
             values["data"] = str(typed_path(values["data"], path.parent))
+        if isinstance(values.get("adapter"), str):
+            values["adapter"] = str(typed_path(values["adapter"], path.parent))
         for key in ("model", "judge"):
             if key in values:
                 values[key] = _models(values[key], path.parent)
@@ -293,7 +308,22 @@ def _models(value: Any, base: Path) -> Any:
 
 def _absolute(model: str, base: Path) -> str:
     prefix, path, suffix = split_name(model)
-    return f"{prefix}{typed_path(path, base)}{suffix}" if path and path_exists(base / path) else model
+    path, adapter = split_adapter(path, base)
+    if path and path_exists(base / path):
+        path = str(typed_path(path, base))
+    return f"{prefix}{path if adapter is None else join_adapter(path, str(typed_path(adapter, base)))}{suffix}"
+
+
+def _with_adapter(model: str, adapter: str | None) -> str:
+    """Return ``model`` with ``adapter``. Raises SpecError for a model that takes none, or has another."""
+    prefix, path, suffix = split_name(model)
+    if adapter is None:
+        return model
+    if not prefix and has_prefix(model):
+        raise SpecError(f"{model} cannot run with an adapter; --adapter is for models of this machine.")
+    if split_adapter(path)[1] is not None:
+        raise SpecError(f"{model} names an adapter already; remove it, or --adapter.")
+    return f"{prefix}{join_adapter(path, adapter)}{suffix}"
 
 
 def parse(model: type[M], values: Any, where: str) -> M:

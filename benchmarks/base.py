@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from benchmarks.review import ReviewGuide
     from benchmarks.rows.row_checks import TableCheck
     from benchmarks.rubric import Rubric
+    from benchmarks.training_rows import TrainingOptions, TrainingRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,19 @@ class Benchmark(ABC):
     """The paper's decoding, for what a user leaves open."""
     conflicts: tuple[str, ...] = ()
     """The conditions under which the sources disagree."""
+    without_conflict: tuple[str, ...] = ()
+    """The conditions without a conflict; empty: all but those of :attr:`conflicts`."""
     behaviours: Mapping[str, str] = {}
     """The behaviour that a label shows, as in "follows the text"; for the labels that show one."""
     without_media: str = ""
     """A sentence on how to run it with a model that does not take its media, if there is a way."""
     situations: Mapping[str, str] = {}
     """The situation of a condition of ``conflicts``, as in "when the image alone is right"; stands behind a behaviour."""
+
+    tasks: Mapping[str, str] = {}
+    """The tasks of its questions by abbreviation, each with its level and capabilities; empty if the paper names none."""
+    capabilities: Mapping[str, str] = {}
+    """The capabilities that its tasks need, by abbreviation; empty if the paper names none."""
 
     def protocol(self, decoding: Decoding) -> Protocol:
         """Return the protocol that turns its instances into model calls."""
@@ -128,6 +136,10 @@ class Benchmark(ABC):
     @abstractmethod
     def correct(self, condition: str, label: str) -> bool:
         """Return whether ``label`` counts as accurate under ``condition``."""
+
+    def score(self, condition: str, label: str) -> float:
+        """Return the share of the full score that ``label`` earns under ``condition``: 1 or 0 unless overridden."""
+        return float(self.correct(condition, label))
 
     @abstractmethod
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
@@ -191,9 +203,12 @@ class Benchmark(ABC):
         """
         raise SpecError(f"{self.name} has no published predictions; import JSON lines of id and answer.")
 
-    def write_training(self, build: Build, out: Path, *, seed: int, validation_share: float) -> Mapping[str, int]:
-        """Write files for fine-tuning into the folder ``out``; the number of rows in each."""
-        raise SpecError(f"{self.name} has no training split.")
+    training_filters: tuple[str, ...] = ()
+    """The filters by which :meth:`training_rows` can select examples; the first is the default."""
+
+    def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
+        """Yield the rows that a build gives for fine-tuning; ``options`` have one of its prompt sets and filters."""
+        raise SpecError(f"{self.name} has no training data.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -296,6 +296,8 @@ class Table:
     """The kind of its figure, None for no figure: shares that fill a bar, bars side by side, or a heat map. Rows of one plot are
     named ``RUN / WHAT``; for shares as rows ("turned"), ``RUN / WHAT / SHARE``, and each column is a bar. Tables of a build's
     examples have counts: as bars in panels (``PANEL / WHAT``), or of phrases as a sunburst of their words."""
+    drawn: tuple[str, ...] = ()
+    """The columns that its figure shows; empty for all."""
 
 
 # --- JSON and digests ----------------------------------------------------------------------------

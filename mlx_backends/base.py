@@ -44,6 +44,10 @@ class EngineInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     weights_bytes: int | None = None
     """The size of the model's weight files."""
+    adapter: str | None = None
+    """The digest of the adapter that is applied to the weights, or fused into them."""
+    base_weights: str | None = None
+    """The digest of the weights before an adapter was fused into them."""
     takes: tuple[Modality, ...] = ("image",)
     """The media it is shown as they are; a run does not ask it about others."""
 

@@ -30,6 +30,7 @@ CHECKS_FILE = "checks.json"
 
 _FORMAT = 1
 _MAX_CHECKS = 200
+_IDENTITY = ("engine", "weights", "adapter", "quantisation", "device", "versions")
 _VARIABLES = ("MLX_", "PYTORCH_", "TORCH_", "CUDA_", "CUBLAS_", "NVIDIA_")
 """Prefixes of the environment variables that can change what the libraries compute."""
 
@@ -73,7 +74,7 @@ class StoredChecks:
     def __init__(self, info: Mapping[str, Any]) -> None:
         self._model = str(info["model"])
         self._has_weights = info["weights"] is not None
-        self._engine = {name: info[name] for name in ("engine", "weights", "quantisation", "device", "versions")}
+        self._engine = {name: info[name] for name in _IDENTITY if info.get(name) is not None}
 
     def find(self, check: str, conditions: Mapping[str, Any]) -> StoredCheck | None:
         """Return the newest check of a kind under exactly these conditions; None if there is none."""

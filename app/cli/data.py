@@ -14,7 +14,6 @@ from app.cli.options import (
     api_options,
     as_json,
     benchmark_name,
-    build_folder,
     fetch_options,
     force,
     pop_api_options,
@@ -91,18 +90,52 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
 
 @click.command()
 @benchmark_name
-@click.option("--out", type=PATH, required=True, help="The folder for train.jsonl and validation.jsonl.")
-@build_folder
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice of captions and of the split.")
+@click.option("--out", type=PATH, required=True, help="The folder to write to.")
+@click.option(
+    "--data",
+    multiple=True,
+    type=PATH,
+    help="The built benchmark's folder; default: the build in the workspace. Repeatable.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice of rows and of the split.")
 @click.option(
     "--validation-share", type=float, default=0.1, show_default=True, help="Share of the rows for validation."
 )
+@click.option("--prompt-set", default="", metavar="NAME", help="The prompt set; default: the benchmark's first.")
+@click.option(
+    "--target",
+    default="name",
+    show_default=True,
+    metavar="FORM",
+    help="The answer to learn where sources conflict, if the benchmark leaves it open: name, answer or abstain.",
+)
+@click.option(
+    "--filter",
+    default="",
+    metavar="NAME",
+    help="Which examples: filtered or unfiltered (clash); PUF, MF, UF or PMF (contra4). Default: the first.",
+)
+@click.option("--limit", type=int, help="The most rows; default: all, and 500 for crosscheck-bench.")
+@click.option(
+    "--test",
+    "tests",
+    multiple=True,
+    type=PATH,
+    metavar="BUILD",
+    help="A build of test data, besides those of the workspace. Repeatable.",
+)
+@click.option("--drop-leaks", is_flag=True, help="Leave out rows that are test data, instead of refusing them all.")
+@as_json
 @click.pass_obj
 def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
-    """Write a build as fine-tuning data. `python -m mlx_vlm.train` reads the files."""
-    from app.commands.build import training as write_training
+    """Write a build as fine-tuning data, for `rashomon train` and `python -m mlx_vlm.train`.
 
-    write_training(workspace, benchmark, **options)
+    Rows that are test data are refused: those of the workspace's other builds, and of builds that runs were made from.
+    """
+    from app.commands.training import TrainingArguments
+    from app.commands.training import training as write_training
+
+    write_training(workspace, benchmark, TrainingArguments(**options))
 
 
 @click.command(epilog="BUILD is a build's folder, or the name of a benchmark that is built in the workspace.")
@@ -114,7 +147,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option("--width", default="page", show_default=True, metavar="WIDTH", help="Width of figures: column or page.")
 @click.pass_obj
 def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width: str) -> None:
-    """Draw the statistics of a build that its paper draws: CLASH's categories, questions and changed words."""
+    """Draw the statistics of a build that its paper draws, such as samples by category (clash, contra4, crosscheck-bench)."""
     from app.commands.figures import draw_figures
 
     draw_figures(workspace, build, formats=split_commas(formats), out=out, width=width)
@@ -173,6 +206,37 @@ def models_get(workspace: Any, /, model: str, **options: Any) -> int:
     from app.commands.models import get
 
     return get(workspace, model, **options)
+
+
+@models.command("fuse")
+@click.argument("model", metavar="ID", shell_complete=completion.models)
+@click.option("--adapter", type=PATH, required=True, metavar="FOLDER", help="The adapter's folder.")
+@click.option("--to", "target", type=PATH, required=True, metavar="FOLDER", help="The new model's folder.")
+@click.option("--bits", type=int, metavar="N", help="Quantise an unquantised model to 2, 3, 4, 6 or 8 bits.")
+@click.option("--dequantise", is_flag=True, help="Store the weights unquantised.")
+@click.pass_obj
+def models_fuse(workspace: Any, /, model: str, **options: Any) -> int:
+    """Fuse an adapter into a model's weights. The new folder loads anywhere, without the adapter."""
+    from app.commands.models import fuse
+
+    return fuse(model, options.pop("adapter"), options.pop("target"), **options)
+
+
+@models.command("adapter")
+@click.argument("adapter", type=PATH, metavar="FOLDER")
+@click.option(
+    "--model", required=True, metavar="ID", shell_complete=completion.models, help="The adapter's base model."
+)
+@click.option(
+    "--to-peft", type=PATH, metavar="OUT", help="Write the adapter as the library peft reads it; needs PyTorch."
+)
+@click.option("--to-mlx", type=PATH, metavar="OUT", help="Write an adapter of peft as mlx-vlm and --adapter read it.")
+@click.pass_obj
+def models_adapter(workspace: Any, /, adapter: Path, model: str, **options: Any) -> int:
+    """Convert an adapter between the formats of mlx-vlm and peft."""
+    from app.commands.models import convert_adapter
+
+    return convert_adapter(adapter, model, **options)
 
 
 @click.command()

@@ -78,6 +78,13 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
 )
 @click.option("--flips", is_flag=True, help="List the instances whose labels differ.")
 @click.option(
+    "--margin",
+    type=float,
+    default=0.03,
+    show_default=True,
+    help="The loss that is acceptable of a fine-tuned model, without conflict and on other benchmarks.",
+)
+@click.option(
     "--cell",
     "cells",
     multiple=True,

@@ -44,6 +44,11 @@ _EXECUTION = ("display", "force", "accept_engine", "allowed")
     shell_complete=completion.models,
     help="A folder, the Hub id of a fetched model, a remote model such as openai:NAME, or policy:NAME. Repeatable.",
 )
+@click.option(
+    "--adapter",
+    metavar="FOLDER",
+    help="Apply the adapter in this folder to the models; --model ID+FOLDER applies it to a single one.",
+)
 @build_folder
 @click.option(
     "--prompt-set", multiple=True, metavar="NAME", help="A prompt set; `rashomon benchmarks` lists them. Repeatable."
@@ -102,6 +107,7 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
     dry_run = options.pop("dry_run")
     overrides = options | {
         "data": str(typed_path(options["data"])) if options["data"] else None,
+        "adapter": str(typed_path(options["adapter"])) if options["adapter"] else None,
         "conditions": split_commas(options["conditions"]),
         "strata": parse_strata(options["strata"]),
         **{key: list(options[key]) for key in ("model", "prompt_set", "judge")},

@@ -1,4 +1,4 @@
-"""``rashomon build`` and ``rashomon training``."""
+"""``rashomon build``."""
 
 from __future__ import annotations
 
@@ -216,20 +216,6 @@ def _embedder(benchmark: Benchmark, models: ConstructionModels, device: LocalMod
         return LocalEmbedder(benchmark.paper_embedder, models.force, device)
     except ModelError:  # not in the cache, or only partly
         return None
-
-
-def training(
-    workspace: Workspace, name: str, *, out: Path, data: Path | None, seed: int, validation_share: float
-) -> None:
-    """Write a build's training files and print their numbers of rows."""
-    benchmark = get_benchmark(name)
-    folder = typed_path(out)
-    source_build = Build.open(typed_path(data) if data else workspace.build_folder(name))
-    try:
-        rows = benchmark.write_training(source_build, folder, seed=seed, validation_share=validation_share)
-    except OSError as error:
-        raise StoreError(f"cannot write {folder}: {error.strerror}; name another folder with --out.") from error
-    print(f"wrote {clean(str(folder))}: {', '.join(f'{count} rows for {part}' for part, count in rows.items())}")
 
 
 def _captioner(text: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.commands.spinner import spinner
+from app.compare.fine_tuning import MARGIN, verdict
 from app.compare.headline import headlines
 from app.compare.published import PUBLISHED_PREFIX
 from app.compare.tables import Comparison, to_json
@@ -35,6 +36,7 @@ class CompareArguments:
     group_by: str | None = None
     flips: bool = False
     cells: Sequence[str] = ()
+    margin: float = MARGIN
     formats: Sequence[str] | None = None
     out: Path | None = None
     width: str = "column"
@@ -51,6 +53,8 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
     the paper's rows.
     """
     inches(arguments.width)
+    if not 0 < arguments.margin < 1:
+        raise SpecError(f"a margin of {arguments.margin} is not between 0 and 1; 0.03 is three percentage points.")
     if arguments.formats is not None:
         check_formats(arguments.formats, FORMATS)
     compared = [run_or_published(workspace, run) for run in runs]
@@ -67,6 +71,7 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
     if arguments.formats is not None:
         _write(workspace, comparison, arguments.formats, arguments)
         return
+    verdicts = [verdict(tuning, arguments.margin) for tuning in comparison.fine_tunings]
     tables, only = comparison.tables, arguments.only
     if only is not None:
         tables = tuple(table for table in tables if table.name == only)
@@ -74,9 +79,14 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
             names = [table.name for table in comparison.tables]
             raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, names)}")
     if arguments.as_json:
-        print(json.dumps({**to_json(comparison), "tables": [table_to_json(table) for table in tables]}, indent=2))
+        print(
+            json.dumps(
+                {**to_json(comparison), "verdicts": verdicts, "tables": [table_to_json(table) for table in tables]},
+                indent=2,
+            )
+        )
         return
-    lines = [clean(line) for line in headlines(comparison)]
+    lines = [clean(line) for line in (*verdicts, *headlines(comparison))]
     lines += [f"! {clean(warning)}" for warning in comparison.warnings]
     print("\n".join(lines), end="\n\n" if lines else "")
     prints_all = only is not None or arguments.all_tables
@@ -93,7 +103,8 @@ def _requested_tables(comparison: Comparison) -> tuple[str, ...]:
     flipped = [name for name in names if name == "flipped"]
     paper = [name for name in names if name == "published"]
     first = next((name for name in ("tradeoff", "differences") if name in names), "")
-    return (first, *flipped, *paper)
+    tuning = [name for name in names if name in ("fine-tuning", "regressions")]
+    return (*(tuning or (first,)), *flipped, *paper)
 
 
 def _write(workspace: Workspace, comparison: Comparison, formats: Sequence[str], arguments: CompareArguments) -> None:

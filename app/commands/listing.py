@@ -41,6 +41,8 @@ def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) 
                 "prompt_sets": dict(benchmark.prompt_sets),
                 "sources": {source.name: source.description for source in benchmark.sources},
                 "answer_formats": dict(benchmark.answer_formats),
+                "tasks": dict(benchmark.tasks),
+                "capabilities": dict(benchmark.capabilities),
                 "build": str(choice.folder) if choice.folder.exists() else None,
                 "state": choice.state,
                 **({"setup": _setup(benchmark.name)} if name is not None else {}),
@@ -54,7 +56,8 @@ def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) 
         print(f"    {clean(entry['state'])}")
         print(f"    conditions:  {', '.join(entry['conditions'])}")
         print(f"    labels:      {', '.join(entry['labels'])}")
-        for kind in ("prompt_sets", "sources", "answer_formats"):
+        lists = ("prompt_sets", "sources", "answer_formats", *(("tasks", "capabilities") if name is not None else ()))
+        for kind in lists:
             if not entry[kind]:
                 continue
             print(f"    {kind.replace('_', ' ')}:")

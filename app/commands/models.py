@@ -1,18 +1,27 @@
-"""``rashomon models get``: a model fetched from the Hugging Face Hub into its cache."""
+"""``rashomon models``: models fetched from the Hugging Face Hub, and adapters fused into models."""
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 from app.commands.spinner import spinner
+from app.engine.workers.device_lock import acquire_device
 from app.fetch.execute import INTERRUPTED, FetchInterrupted, confirm_fetch, execute_plan
 from app.fetch.hub import check_online
 from app.fetch.model import blobs_folder, link_snapshot, list_files
 from app.fetch.plan import make_plan
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
-from app.text.escape import clean
-from benchmarks.errors import ModelError, StoreError
+from app.system.paths import path_exists, typed_path
+from app.text.escape import clean, size
+from benchmarks.errors import ModelError, SpecError, StoreError
+from mlx_backends.models.adapters import read_adapter
 from mlx_backends.models.catalog import catalog_models
-from mlx_backends.models.discovery import inspect
+from mlx_backends.models.discovery import inspect, resolve
 from mlx_backends.models.memory_estimate import memory_fit
 
 
@@ -58,3 +67,70 @@ def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bo
     print(f"fetched {model}: {info.architecture}, {info.quantisation}, in {clean(str(folder))}")
     print(f"next: {workspace.command()} --batch --benchmark cmc-bench --model {model} --limit 50")
     return 0
+
+
+def fuse(model: str, adapter: Path, target: Path, *, bits: int | None, dequantise: bool) -> int:
+    """Write ``model`` with ``adapter`` in its weights to the folder ``target``; return the exit code."""
+    from mlx_backends.mlx import fuse as fusing
+
+    if bits is not None and (bits not in fusing.BITS or dequantise):
+        raise SpecError(f"--bits is one of {', '.join(map(str, fusing.BITS))}, and goes without --dequantise.")
+    info, read = inspect(resolve(model)), read_adapter(typed_path(adapter))
+    if info.engine != "mlx-vlm":
+        raise ModelError(f"{info.name} is a text-only model; adapters are for vision-language models.")
+    fit = memory_fit(info.weights_bytes)
+    if not fit.ok:
+        raise ModelError(f"{info.name} cannot be fused here: {fit.sentence}.")
+    with spinner(f"fusing {read.name} into {info.name}"), _new_folder(target) as folder:
+        lock = acquire_device(f"fuse {target.name}", waiting=lambda holder: None, stop=bool)
+        try:
+            fusing.fuse(info, read, folder, bits=bits, dequantise=dequantise)
+        finally:
+            if lock is not None:
+                lock.release()
+    target = typed_path(target)
+    fused = inspect(target)
+    print(
+        f"fused {read.name} into {info.name}: {fused.quantisation}, {size(fused.weights_bytes)}, in {clean(str(target))}"
+    )
+    print(f"next: rashomon --batch --benchmark cmc-bench --model {clean(str(target))} --limit 50")
+    return 0
+
+
+def convert_adapter(adapter: Path, model: str, *, to_peft: Path | None, to_mlx: Path | None) -> int:
+    """Write ``adapter`` of ``model`` in the other library's format to a folder; return the exit code."""
+    target = to_peft or to_mlx
+    if target is None or (to_peft and to_mlx):
+        raise SpecError("name one folder to write, with --to-peft or --to-mlx.")
+    info = inspect(resolve(model))
+    with _new_folder(target) as folder:
+        if to_peft:
+            from mlx_backends.pytorch.to_peft import convert_to_peft
+
+            name = str(typed_path(model)) if path_exists(model) else model
+            convert_to_peft(read_adapter(typed_path(adapter)), info, name, folder)
+        else:
+            from mlx_backends.mlx.from_peft import convert_from_peft
+
+            convert_from_peft(typed_path(adapter), info, folder)
+    print(f"converted {clean(adapter.name)} to {'peft' if to_peft else 'mlx-vlm'}, in {clean(str(typed_path(target)))}")
+    return 0
+
+
+@contextmanager
+def _new_folder(target: Path) -> Iterator[Path]:
+    """Yield a folder that becomes ``target`` at the end, or is removed after an error. Raises StoreError."""
+    target = typed_path(target)
+    if path_exists(target):
+        raise StoreError(f"{clean(str(target))} exists; name another folder.")
+    hidden = target.parent / f".{target.name}-{os.getpid()}"
+    try:
+        hidden.mkdir(parents=True)
+        yield hidden
+        os.rename(hidden, target)
+    except (OSError, RuntimeError) as error:  # MLX reports a full disk as a RuntimeError
+        raise StoreError(
+            f"cannot write {clean(str(target))}: {error}; free some space or name another folder."
+        ) from error
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)

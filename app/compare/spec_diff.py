@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.compare.run_view import RunView
 from app.report.imported import DECODING_KEYS, is_imported
 from app.report.tables import model_label
+from mlx_backends.models.model_names import unquantised_name
 
-_MODEL = ("model", "engine", "weights digest", "model revision", "quantisation")
+_MODEL = (
+    "model",
+    "engine",
+    "weights digest",
+    "adapter digest",
+    "base weights digest",
+    "model revision",
+    "quantisation",
+)
 _FACETS: Mapping[str, tuple[str, ...]] = {
     "model": _MODEL,
     "prompt set": ("prompt set",),
@@ -23,18 +31,12 @@ _FACETS: Mapping[str, tuple[str, ...]] = {
     "choice of instances": ("conditions", "strata", "limit"),
 }
 _VERSION = "version of "
-_WIDTH = re.compile(r"(?i)[-_. ]+(?:(?:mx|nv)?fp\d+|bf16|f\d\d|float\d\d|int\d|q\d\w*|\d+[-_ ]?bits?|dwq)(?=$|[-_. ])")
 _NAMED = 3
 
 
 def unquantised_model(run: RunView) -> str:
     """Return the name of a run's model without its quantisation: the same for "X-4bit" and "X-bf16"."""
     return unquantised_name(model_label(str(run.spec["model"])))
-
-
-def unquantised_name(name: str) -> str:
-    """Return a model's name without its quantisation."""
-    return _WIDTH.sub("", name).strip("-_. ") or name
 
 
 def compared_facet(runs: Sequence[RunView]) -> str | None:

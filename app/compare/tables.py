@@ -9,6 +9,7 @@ from typing import Any
 
 from app.compare.cost import cost_table, tradeoff_table
 from app.compare.differences import differences_table
+from app.compare.fine_tuning import FineTuning, check_pairs, fine_tuning_table, fine_tunings, regressions_table
 from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import RunPair, run_metrics
 from app.compare.published import PUBLISHED_PREFIX, published_table
@@ -16,6 +17,7 @@ from app.compare.run_view import RunView, RunViews, load_views, reject_duplicate
 from app.compare.spec_diff import difference_warnings, unquantised_model
 from app.report.judge_selection import caveat
 from app.report.tables import RESAMPLES, tables_of
+from app.store.run import RunStore
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.vocabulary import Table
@@ -36,6 +38,8 @@ class Comparison:
     """The metrics that were named; empty if all are compared."""
     folders: tuple[Path, ...] = ()
     """The folders of the runs, if they were read from there."""
+    fine_tunings: tuple[FineTuning, ...] = ()
+    """The base runs with the runs of what was fine-tuned from them."""
 
 
 def compare(
@@ -50,6 +54,8 @@ def compare(
     resamples: int = RESAMPLES,
 ) -> Comparison:
     """Compare runs: their folders, and ``published:ROW`` for a row of the paper.
+
+    Runs of further benchmarks are those of a base and its fine-tuned model, whose losses they show.
 
     Differences are to ``baseline``, else to the first run; grouped by quantisation, to the most bits of each model.
     ``metrics`` are the metrics to compare, else all of the benchmark's. With ``instances`` the table ``flipped`` names the
@@ -68,7 +74,11 @@ def compare(
         folders = [baseline, *(folder for folder in folders if folder != baseline)]
     if len(folders) + len(rows) < 2:
         raise SpecError("one run cannot be compared; name another, or published:ROW for a row of the paper.")
+    folders, further = _by_benchmark(folders)
     views = load_views(folders, judge=judge)
+    others = [load_views(group) for group in further]
+    for other in others:
+        check_pairs(other)
     comparison = compare_views(
         views,
         metrics=metrics,
@@ -76,6 +86,7 @@ def compare(
         keep_first=baseline is not None,
         instances=instances,
         cells=cells,
+        others=others,
         resamples=resamples,
     )
     comparison = replace(comparison, folders=tuple(folders))
@@ -94,9 +105,13 @@ def compare_views(
     keep_first: bool = False,
     instances: bool = False,
     cells: Sequence[str] = (),
+    others: Sequence[RunViews] = (),
     resamples: int = RESAMPLES,
 ) -> Comparison:
-    """Compare loaded runs as :func:`compare` does; with ``keep_first`` the first run is the baseline of its group."""
+    """Compare loaded runs as :func:`compare` does; ``others`` are those of further benchmarks.
+
+    With ``keep_first`` the first run is the baseline of its group.
+    """
     names = _metric_names(views, metrics)
     groups = _grouped(views, group_by, keep_first=keep_first)
     pairs = tuple(
@@ -111,8 +126,30 @@ def compare_views(
         tables += [differences_table(pairs, names), changes_table(pairs, views), flips_table(pairs, views)]
         if instances or cells:
             tables.append(flipped_table(pairs, [_parse_cell(cell, views) for cell in cells]))
+    tunings = fine_tunings(views, others, resamples=resamples)
+    if tunings:
+        tables.append(fine_tuning_table(tunings))
+    if (regressions := regressions_table(tunings, others, resamples)) is not None:
+        tables.append(regressions)
     tables.append(cost_table(views.runs))
-    return Comparison(views, pairs, tuple(tables), warnings, tuple(names) if metrics else ())
+    return Comparison(
+        views,
+        pairs,
+        tuple(tables),
+        warnings,
+        tuple(names) if metrics else (),
+        fine_tunings=tuple(tunings),
+    )
+
+
+def _by_benchmark(folders: Sequence[Path]) -> tuple[list[Path], list[list[Path]]]:
+    """Return the runs of the first one's benchmark, and those of each further benchmark."""
+    groups: dict[str, list[Path]] = {}
+    for folder in folders:
+        with RunStore.read(folder) as store:
+            groups.setdefault(str(store.meta("spec")["benchmark"]), []).append(folder)
+    first, *further = groups.values()
+    return first, further
 
 
 def _metric_names(views: RunViews, names: Sequence[str]) -> list[str]:

@@ -193,6 +193,8 @@ def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]
         _DATA: build.digest,
         "engine": info.engine,
         "weights digest": info.weights,
+        **({"adapter digest": info.adapter} if info.adapter is not None else {}),
+        **({"base weights digest": info.base_weights} if info.base_weights is not None else {}),
         "model revision": info.revision,
         "quantisation": info.quantisation,
         _DEVICE: info.device,

@@ -52,8 +52,9 @@ def count_panels(panels: Sequence[Panel], segments: Sequence[str], *, title: str
         figure = Figure(figsize=(width_inches, height))
         shape = (1, len(panels)) if beside else (len(panels), 1)
         grid = figure.subplots(*shape, squeeze=False, height_ratios=[1] if beside else lines)
+        room = 26 if beside and len(panels) > 1 else 34
         for axes, panel in zip(grid.flat, panels, strict=True):
-            _draw_panel(axes, panel, len(segments) == 1)
+            _draw_panel(axes, panel, len(segments) == 1, room)
         if len(segments) > 1:
             handles = [_patch(Patch, name, ink(3 * number)) for number, name in enumerate(segments)]
             figure.legend(handles=handles, loc="outside lower center", ncols=len(segments), handlelength=1.4)
@@ -117,10 +118,13 @@ class _Word:
             self.following.setdefault(words[0], _Word(words[0])).add(words[1:], count)
 
 
-def _draw_panel(axes: Any, panel: Panel, share_of: int | bool) -> None:
-    """Draw a panel; ``share_of`` is the number that counts are shares of, True for the panel's total, False for none."""
+def _draw_panel(axes: Any, panel: Panel, share_of: int | bool, room: int = 26) -> None:
+    """Draw a panel with names of ``room`` characters at most.
+
+    ``share_of`` is the number that counts are shares of, True for the panel's total, False for none.
+    """
     whole = sum(sum(counts) for _, counts in panel.bars) if share_of is True else share_of
-    top = max((sum(counts) for _, counts in panel.bars), default=1)
+    top = max([1, *(sum(counts) for _, counts in panel.bars)])
     for at, (_, counts) in enumerate(panel.bars):
         start = 0
         for number, count in enumerate(counts):
@@ -131,7 +135,7 @@ def _draw_panel(axes: Any, panel: Panel, share_of: int | bool) -> None:
             start += count
         text = f"{start:,} ({100 * start / whole:.0f}%)" if whole else f"{start:,}"
         axes.text(start + 0.015 * top, at, text, va="center", ha="left", fontsize=5.5)
-    axes.set_yticks(range(len(panel.bars)), [label(name, 26, 1) for name, _ in panel.bars], fontsize=6)
+    axes.set_yticks(range(len(panel.bars)), [label(name, room, 1) for name, _ in panel.bars], fontsize=6)
     axes.set_ylim(len(panel.bars) - 0.4, -0.6)
     axes.set_xlim(0, top * (1.3 if whole else 1.12))
     axes.set_xticks([])

@@ -18,6 +18,8 @@ _GB = 1e9
 
 def draw_table(table: Table, *, width: str) -> Figure | None:
     """Draw the figure of a table; None if its paper has none, or there is nothing to draw."""
+    if table.drawn:
+        table = _drawn_part(table)
     if table.chart == "turned":
         table = _turned(table)
     if table.chart is None or not table.rows:
@@ -46,6 +48,13 @@ def draw_quality_and_memory(main: Table, column: str, peaks: Mapping[str, int], 
         return None
     title = f"{column} against peak memory"
     return scatter(points, x="peak memory, GB", y=column, title=title, width=width)
+
+
+def _drawn_part(table: Table) -> Table:
+    """Return the columns of ``table`` that its figure shows."""
+    columns = [table.columns.index(name) for name in table.drawn]
+    rows = tuple((label, tuple(cells[i] for i in columns)) for label, cells in table.rows)
+    return replace(table, columns=table.drawn, rows=rows, drawn=())
 
 
 def _panels(table: Table) -> Sequence[Panel]:

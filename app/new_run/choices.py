@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.fetch import manifest
@@ -17,6 +17,7 @@ from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.untrusted.finder_files import folder_entries, is_finder_file
 from benchmarks.vocabulary import Modality
 from judges.registry import get_judge
+from mlx_backends.models.adapters import join_adapter, read_adapter, split_adapter
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.modalities import ALL_MODALITIES, describe_modalities
@@ -137,11 +138,18 @@ def model_choice(spec_name: str) -> ModelChoice:
             return ModelChoice(spec_name, spec_name, kind, fits=None, problem=str(error))
         return ModelChoice(spec_name, spec_name, kind, note=note, takes=modalities(spec_name))
     try:
-        folder = resolve(spec_name)
-        return _model(inspect(folder), str(typed_path(spec_name)) if typed_path(spec_name).is_dir() else spec_name)
+        name, adapter = split_adapter(spec_name)
+        choice = _model(inspect(resolve(name)), str(typed_path(name)) if typed_path(name).is_dir() else name)
+        return choice if adapter is None else _with_adapter(choice, str(typed_path(adapter)))
     except RashomonError as error:
         name = Path(spec_name).name if path_exists(spec_name) else spec_name
         return ModelChoice(spec_name, name, "model", fits=None, problem=str(error))
+
+
+def _with_adapter(choice: ModelChoice, folder: str) -> ModelChoice:
+    """Return the model of ``choice`` with the adapter in ``folder``. Raises ModelError if there is none."""
+    name = f"{choice.name}+{read_adapter(folder).name}"
+    return replace(choice, spec_name=join_adapter(choice.spec_name, folder), name=name)
 
 
 def _model(model: ModelInfo, spec_name: str) -> ModelChoice:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from app.compare.spec_diff import unquantised_name
 from app.parity.outputs import RunOutputs
 from app.parity.stages import STAGES, Stage, StageFinding
+from mlx_backends.models.model_names import unquantised_name
 
 _INPUTS: tuple[Stage, ...] = ("asked", "prompt", "tokens", "images", "pixels")
 _CAUSED_BY: Mapping[Stage, tuple[Stage, ...]] = {

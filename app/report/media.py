@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _NAMES = {"point_cloud": "3D model"}
 _CACHE_SIZE = 64
 """The number of previews in the cache, each of a few hundred kilobytes."""
+_CACHED_SIDE = 800
+"""The side in pixels up to which previews are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ def media_path(build: Path, media: Media) -> Path | None:
 def preview_media(media: Media, path: Path | None, side: int) -> MediaPreview:
     """Return the preview of the medium in the file ``path``, with a picture of at most ``side`` pixels a side. Never raises.
 
-    Audio is drawn as its waveform, a video as three frames, a 3D model as a view. Previews are cached by content. Run this in
-    a thread: it reads a file of any size.
+    Audio is drawn as its waveform, a video as three frames, a 3D model as a view. Small previews are cached by content. Run
+    this in a thread: it reads a file of any size.
     """
     facts = [_NAMES.get(media.modality, media.modality)]
     picture = None
@@ -54,7 +56,7 @@ def preview_media(media: Media, path: Path | None, side: int) -> MediaPreview:
         facts.append(media.suffix.lstrip("."))
         try:
             facts.append(_bytes(path.stat().st_size))
-            picture, details = _glance(media, path, side)
+            picture, details = (_glance if side <= _CACHED_SIDE else _read_preview)(media, path, side)
             facts += details
         except MediaError as error:
             facts.append(error.reason)
@@ -67,13 +69,15 @@ def preview_media(media: Media, path: Path | None, side: int) -> MediaPreview:
     return MediaPreview(", ".join(facts), picture)
 
 
-@lru_cache(_CACHE_SIZE)
-def _glance(media: Media, path: Path, side: int) -> tuple[PILImage, tuple[str, ...]]:
+def _read_preview(media: Media, path: Path, side: int) -> tuple[PILImage, tuple[str, ...]]:
     from benchmarks.media import read_media
     from benchmarks.media.previews import preview
 
     picture, facts = preview(read_media(path, media), media.suffix, media.modality, side)
     return picture, tuple(facts.values())
+
+
+_glance = lru_cache(_CACHE_SIZE)(_read_preview)
 
 
 def _bytes(size: int) -> str:

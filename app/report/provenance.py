@@ -75,6 +75,8 @@ def _lines(provenance: Mapping[str, Any]) -> list[str]:
         "engine",
         "model revision",
         "weights digest",
+        "adapter digest",
+        "base weights digest",
         "quantisation",
         "device",
         "protocol",

@@ -9,6 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from app.store.workspace import RunSummary
+from mlx_backends.models.adapters import adapter_name, split_adapter
+from mlx_backends.pytorch.spec import split_name
 
 SEPARATOR = " · "
 _MOST_CHARACTERS = 80
@@ -21,8 +23,11 @@ _BITS = re.compile(r"[\d./]+-?bits?|[a-z]+\d+", re.IGNORECASE)
 
 def short_model(model: str, quantisation: str = "") -> str:
     """Return a model's name without its owner or folder, ``-Instruct``, and the format that ``quantisation`` says."""
-    name = model.rstrip("/").rpartition("/")[2].removeprefix("policy:").lower()
-    return (_VARIANTS_AND_FORMATS if quantisation else _VARIANTS).sub("", name) or name
+    prefix, base, options = split_name(model)
+    base, adapter = split_adapter(base)
+    name = (prefix + base + options).rstrip("/").rpartition("/")[2].removeprefix("policy:").lower()
+    name = (_VARIANTS_AND_FORMATS if quantisation else _VARIANTS).sub("", name) or name
+    return name if adapter is None else f"{name}+{adapter_name(adapter)}"
 
 
 def short_quantisation(quantisation: str) -> str:

@@ -19,11 +19,19 @@ from benchmarks.vocabulary import Media, Message, Record
 
 @dataclass(frozen=True)
 class SampleDetail:
-    """Details of one sample: ``steps`` are the conversations sent, one a step; ``media`` has every medium in them once."""
+    """Details of one sample.
+
+    Attributes:
+        judges: The ids of the judges whose labels count: the first that has judged.
+        steps: The conversations sent, one a step.
+        media: Every medium in ``steps`` once, with its file.
+        siblings: The rows of all samples of the same example, this one included.
+    """
 
     row: SampleRow
     record: Record
     benchmark: Benchmark
+    judges: tuple[str, ...]
     steps: tuple[tuple[Message, ...], ...]
     media: tuple[tuple[Media, Path | None], ...]
     siblings: tuple[SampleRow, ...]
@@ -52,6 +60,7 @@ def read_sample_detail(
         rows[0],
         record,
         benchmark,
+        judge_ids,
         steps,
         tuple((media, media_path(build, media)) for media in sent),
         siblings,

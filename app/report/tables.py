@@ -32,7 +32,8 @@ from judges.base import HUMAN, OVERRIDE
 from judges.panel import member_ids, panel_judge
 from judges.prediction_powered import corrected_table
 from mlx_backends.imported import IMPORTED
-from mlx_backends.pytorch.spec import PREFIX
+from mlx_backends.models.adapters import adapter_name, split_adapter
+from mlx_backends.pytorch.spec import split_name
 
 RESAMPLES = 1000
 
@@ -263,9 +264,11 @@ def model_label(model: str) -> str:
         return f"{model.removeprefix(IMPORTED)} (imported)"
     if model.startswith("endpoint:"):
         model = model.rpartition("@http")[0]
-    if model.startswith(PREFIX):
-        return f"{Path(model.removeprefix(PREFIX)).name} (PyTorch)"
-    return Path(model).name if "/" in model else model
+    prefix, name, options = split_name(model)
+    name, adapter = split_adapter(name)
+    name = Path(name).name if prefix or "/" in name else name
+    adapted = name if adapter is None else f"{name}+{adapter_name(adapter)}"
+    return f"{adapted}{options} (PyTorch)" if prefix else adapted
 
 
 def unique_labels(names: Sequence[str]) -> list[str]:

@@ -32,8 +32,8 @@ _LABELS_DIFFER = (
     "(SELECT min(d.label) != max(d.label) FROM verdict d WHERE d.generation = g.id AND d.accepted"
     f" AND d.status = 'labelled' AND {_NO_OVERRIDE.format('d.')})"
 )
-ANSWER_HEAD = 400
-"""The number of characters of an answer that a row is made from."""
+QUESTION_HEAD = ANSWER_HEAD = 400
+"""The numbers of characters of a question and of an answer that a row is made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class SampleRow:
     """One row of a list of samples.
 
     Attributes:
+        question: The start of the question on one line.
         overridden: Flag for a label that a person has overridden.
         disputed: Flag for an answer that two judges label differently.
         answer: The start of the visible answer on one line, or the error.
@@ -79,6 +80,7 @@ class SampleRow:
     ordinal: int
     id: str
     condition: str
+    question: str
     outcome: SampleOutcome
     label: str | None
     overridden: bool
@@ -104,7 +106,8 @@ class Samples(Verdicts):
         rows_by_ordinal = {
             row[0]: _row(row)
             for row in self._rows(
-                f"SELECT s.ordinal, s.id, s.condition, {self._outcome_sql(criteria, values)}, {_verdict_sql(criteria, 'label')},"
+                f"SELECT s.ordinal, s.id, s.condition, substr(s.question, 1, {QUESTION_HEAD}),"
+                f" {self._outcome_sql(criteria, values)}, {_verdict_sql(criteria, 'label')},"
                 f" {_overridden_sql('g.id')}, {_LABELS_DIFFER},"
                 " substr(CASE WHEN g.finish_reason = 'error' THEN coalesce(g.error, '') ELSE coalesce(g.text, '') END, 1, 20000)"
                 f" FROM {tables} WHERE s.ordinal IN (SELECT value FROM json_each(:ordinals))",
@@ -254,11 +257,12 @@ def _list_sql(words: Sequence[str], name: str, values: dict[str, Any]) -> str:
 
 
 def _row(row: Sequence[Any]) -> SampleRow:
-    ordinal, name, condition, outcome, label, overridden, disputed, answer = row
+    ordinal, name, condition, question, outcome, label, overridden, disputed, answer = row
     return SampleRow(
         ordinal,
         displayable(name),
         displayable(condition),
+        " ".join(displayable(question).split()),
         outcome if outcome in SAMPLE_OUTCOMES else "pending",
         None if label is None else displayable(label),
         bool(overridden),

@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -183,8 +183,7 @@ class Workspace:
 
     def summaries(self) -> list[RunSummary]:
         """Return the summaries of all runs, oldest first; a damaged run is included with its problem."""
-        summaries = [read_summary(self.runs_folder / name) for name in self.run_names()]
-        return sorted(summaries, key=lambda run: (run.created or 0, run.name))
+        return _oldest_first(read_summary(self.runs_folder / name) for name in self.run_names())
 
     def warning(self) -> str | None:
         """Return a warning if this is a bad place for databases that are being written."""
@@ -223,29 +222,32 @@ class Summaries:
         """Return the summaries of all runs; see :meth:`Workspace.summaries`."""
         return deque(self.read_incrementally(), maxlen=1).pop()[0]
 
-    def read_incrementally(self, every: float = float("inf")) -> Iterator[tuple[list[RunSummary], int]]:
-        """Yield the runs read so far with the number of all runs, every ``every`` seconds, and finally all runs.
+    def read_incrementally(self, first: float = float("inf")) -> Iterator[tuple[list[RunSummary], int]]:
+        """Yield the runs read so far with the number of all runs, and finally all runs.
 
-        The newest runs are read first.
+        The newest runs are read first. The first yield comes after ``first`` seconds, each further one after twice the time of
+        the one before: what the caller does with thousands of runs takes no more than a share of the time.
         """
-        summaries: dict[str, tuple[_Stamp, RunSummary]] = {}
+        stored: dict[str, tuple[_Stamp, RunSummary]] = {}
+        current: list[RunSummary] = []
         stamps = {name: _stamp(self._workspace.runs_folder / name) for name in self._workspace.run_names()}
-        reported = time.monotonic()
+        began, wait = time.monotonic(), first
         for name in sorted(stamps, key=lambda name: _changed(stamps[name]), reverse=True):
             cached = self._known.get(name)
             folder = self._workspace.runs_folder / name
-            summaries[name] = (
-                cached if cached is not None and cached[0] == stamps[name] else (stamps[name], _stored_summary(folder))
-            )
-            if time.monotonic() - reported > every and len(summaries) < len(stamps):
-                yield self._current_summaries(summaries), len(stamps)
-                reported = time.monotonic()
-        self._known = summaries
-        yield self._current_summaries(summaries), len(stamps)
+            if cached is None or cached[0] != stamps[name]:
+                cached = stamps[name], _stored_summary(folder)
+            stored[name] = cached
+            current.append(_current(folder, cached[1]))
+            if time.monotonic() - began > wait and len(current) < len(stamps):
+                yield _oldest_first(current), len(stamps)
+                wait *= 2
+        self._known = stored
+        yield _oldest_first(current), len(stamps)
 
-    def _current_summaries(self, summaries: Mapping[str, tuple[_Stamp, RunSummary]]) -> list[RunSummary]:
-        runs = [_current(self._workspace.runs_folder / name, noted) for name, (_, noted) in summaries.items()]
-        return sorted(runs, key=lambda run: (run.created or 0, run.name))
+
+def _oldest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
+    return sorted(runs, key=lambda run: (run.created or 0, run.name))
 
 
 _Stamp = tuple[object, ...]

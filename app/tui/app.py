@@ -5,6 +5,8 @@ Imports inside functions keep start-up quick: the help page and everything that 
 
 from __future__ import annotations
 
+import os
+import gc
 import shutil
 import subprocess
 import sys
@@ -159,6 +161,13 @@ class RashomonApp(App[int]):
         self._start_watching()
         if self._watching:
             self.set_interval(1.0, self._report_failures)
+        if not self.is_headless and _on_terminal():
+            self.set_interval(1.0, self._end_without_terminal)
+
+    def _end_without_terminal(self) -> None:
+        """End once the terminal is gone: Textual would wait for keys for ever, and use a processor for it."""
+        if not _on_terminal():
+            self.exit(0)
 
     def _start_watching(self) -> None:
         leftovers = self.trash.take_over()
@@ -438,6 +447,14 @@ class RashomonApp(App[int]):
         self._close_messages_no_wait()
 
 
+def _on_terminal() -> bool:
+    """Return whether keys come from a terminal that is still there."""
+    try:
+        return os.isatty(sys.__stdin__.fileno()) if sys.__stdin__ is not None else False
+    except (OSError, ValueError):
+        return False
+
+
 def _quit_question(names: Sequence[str]) -> str:
     """Return what quitting means for active runs; ``names`` is empty if a started process has not reached its run yet."""
     if names:
@@ -460,6 +477,7 @@ def open_app(workspace: Workspace, *, images: str | None = None) -> int:
     settings, problems = load_settings()
     mode, widget = best_mode(images or settings.images)
     app = RashomonApp(workspace, images=mode, image_widget=widget, settings=settings, settings_problems=problems)
+    gc.freeze()  # collections then skip what importing has made, which takes half of the time of one
     app.run()
     if not app.return_code:  # after an error, the trash is left to the next session
         app.trash.empty()

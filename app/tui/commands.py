@@ -127,19 +127,35 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("samples.override", "o", "Override", "Give the answer another label, with a reason.", footer=True),
     Command("samples.undo", "u", "Undo", "Undo the last override."),
-    Command("samples.outside", "v", "Open media", "Open the media in the system's viewer, one by one.", footer=True),
-    Command("samples.copy", "y", "Copy", "Copy the answer.", footer=True),
+    Command(
+        "samples.outside",
+        "v",
+        "Open media",
+        "Open the media in the system's viewer, one by one.",
+        optional_in="samples",
+    ),
+    Command("samples.copy", "y", "Copy", "Copy the answer.", optional_in="samples"),
     Command("samples.copy_record", "Y", "Copy all", "Copy the full record as JSON."),
     Command("samples.more", "t", "Full text", "Show or hide reasoning, raw replies and long texts."),
     Command("samples.sibling.next", "right_square_bracket", "Next sibling", "The next condition of this example."),
     Command(
         "samples.sibling.previous", "left_square_bracket", "Previous sibling", "The previous condition of this example."
     ),
+    Command("samples.zoom", "z", "Zoom", "Show the media as large as the terminal allows.", footer=True),
+    Command("samples.switch", "tab,shift+tab", "List or answer", "Move between the list and the answer."),
+    Command("samples.step.next", "j", "Next answer", "The next answer of the list.", palette=False),
+    Command("samples.step.previous", "k", "Previous answer", "The previous answer of the list.", palette=False),
     Command("samples.back", "escape", "Back", "Return to the list, or to the previous screen.", palette=False),
+    # zoom
+    Command("zoom.close", "z,ctrl+z", "Back", "Return from the picture.", footer=True),
+    Command("zoom.next", "n,right_square_bracket", "Next", "The next medium.", footer=True),
+    Command("zoom.previous", "N,left_square_bracket", "Previous", "The previous medium.", footer=True),
+    Command("zoom.outside", "v", "Open media", "Open the medium in the system's viewer.", footer=True),
+    Command("zoom.back", "escape", "Back", "Return from the picture.", palette=False),
     # label
     *(
-        Command(f"label.give.{n}", key, f"Label {n}", "Give the answer this label.", palette=False)
-        for n, key in enumerate("asdfghjkl", 1)
+        Command(f"label.give.{n}", str(n % 10), f"Label {n}", "Give the answer this label.", footer=True, palette=False)
+        for n in range(1, 11)
     ),
     Command("label.skip", "space", "Skip", "Skip an answer that you cannot label.", footer=True),
     Command("label.undo", "u", "Undo", "Undo the last label.", footer=True),
@@ -147,7 +163,10 @@ COMMANDS: tuple[Command, ...] = (
     Command("review.accept", "a", "Accept", "Accept the row.", footer=True),
     Command("review.reject", "r", "Reject", "Reject the row, with a reason.", footer=True),
     Command("review.fix", "f", "Fix", "Correct texts of the row.", footer=True),
-    Command("review.media", "v", "Open media", "Open the media in the system's viewer, one by one.", footer=True),
+    Command(
+        "review.media", "v", "Open media", "Open the media in the system's viewer, one by one.", optional_in="review"
+    ),
+    Command("review.zoom", "z", "Zoom", "Show the media as large as the terminal allows.", footer=True),
     Command("review.undo", "u", "Undo", "Undo your last decision.", footer=True),
     Command("review.choose", "o", "Choose", "Choose the build to review."),
     Command("review.skip", "space", "Skip", "Leave the row undecided for now."),
@@ -155,6 +174,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("review.adjudicate", "D", "Adjudicate", "Decide where reviewers disagree, or review again."),
     # answer
     Command("answer.media", "ctrl+o", "Open media", "Open the media in the system's viewer, one by one.", footer=True),
+    Command(
+        "answer.zoom", "ctrl+z", "Zoom", "Show the media as large as the terminal allows.", footer=True, priority=True
+    ),
     Command("answer.choose", "ctrl+b", "Choose", "Choose the benchmark to answer."),
     Command("answer.skip", "ctrl+s", "Skip", "Answer the question later.", footer=True, priority=True),
     # new
@@ -195,6 +217,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("compare.baseline", "b", "Baseline", "Choose the run that the others are compared to.", footer=True),
     Command("compare.pair", "n", "Next run", "Compare the next run with the baseline.", footer=True),
+    Command("compare.zoom", "z", "Zoom", "Show the media of the answer as large as the terminal allows.", footer=True),
     Command("compare.published", "p", "Paper", "Choose the paper's rows.", optional_in="compare"),
     Command("compare.wider", "plus,equals_sign", "Margin +", "Widen the margin of the recommendation."),
     Command("compare.narrower", "minus", "Margin -", "Narrow the margin of the recommendation."),
@@ -208,7 +231,7 @@ COMMANDS: tuple[Command, ...] = (
     # answers (one instance in several runs)
     Command("answers.next", "n", "Next", "The next instance of the list.", footer=True),
     Command("answers.previous", "N", "Previous", "The previous instance of the list.", footer=True),
-    Command("answers.picture", "m", "Picture", "The next picture."),
+    Command("answers.zoom", "z", "Zoom", "Show the media as large as the terminal allows.", footer=True),
     # tables
     Command("tables.next", "t,right_square_bracket", "Next", "The next table.", footer=True),
     Command("tables.previous", "T,left_square_bracket", "Previous", "The previous table."),

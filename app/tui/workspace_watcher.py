@@ -89,9 +89,9 @@ class WorkspaceWatcher:
         """Return the current state of the workspace."""
         return deque(self._read(float("inf")), maxlen=1).pop()
 
-    def _read(self, interval: float) -> Iterator[WorkspaceSnapshot]:
-        """Yield a partial snapshot every ``interval`` seconds while reading, and finally the complete one."""
-        for summaries, total in self._summaries.read_incrementally(interval):
+    def _read(self, first: float) -> Iterator[WorkspaceSnapshot]:
+        """Yield partial snapshots while reading, the first after ``first`` seconds, and finally the complete one."""
+        for summaries, total in self._summaries.read_incrementally(first):
             names = display_names(summaries)
             runs = tuple(self._watched(summary, names[summary.name]) for summary in summaries)
             queued = any(run.summary.state == "queued" for run in runs)
@@ -117,15 +117,15 @@ class WorkspaceWatcher:
         previous = None
         while not self._stopped.is_set():
             started = self.clock()
-            interval = POLL_SECONDS if previous is None or not previous.complete else float("inf")
-            for snapshot in self._read(interval):
+            first = POLL_SECONDS if previous is None or not previous.complete else float("inf")
+            for snapshot in self._read(first):
                 if self._stopped.is_set():
                     return
                 if snapshot != previous:
                     previous = snapshot
                     report(snapshot)
             # Reading thousands of runs takes long; this leaves most of the time to other threads.
-            self._stopped.wait(max(POLL_SECONDS, 3 * (self.clock() - started)))
+            self._stopped.wait(max(POLL_SECONDS, 5 * (self.clock() - started)))
 
     def stop(self) -> None:
         """Stop the thread."""

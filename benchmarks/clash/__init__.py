@@ -12,6 +12,7 @@ from benchmarks.clash.constants import CONDITIONS, CONFLICTING, CORRECT, LABELS,
 from benchmarks.clash.prompts import PROMPT_SETS
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
+from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Instance, Table
 
 __all__ = ["Clash"]
@@ -116,7 +117,9 @@ class Clash(Benchmark):
         for row in report.unjoined:
             left_out(row, "is not in the published data, so its category is not known; it was imported all the same")
 
-    def write_training(self, build: Build, out: Path, *, seed: int, validation_share: float) -> Mapping[str, int]:
-        from benchmarks.clash.finetune import write_training
+    training_filters = ("filtered", "unfiltered")
 
-        return write_training(build, out, seed, validation_share)
+    def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
+        from benchmarks.clash.training import training_rows
+
+        return training_rows(self.instances(build, options.prompt_set), options)

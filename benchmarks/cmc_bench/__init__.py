@@ -20,6 +20,7 @@ from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
+from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Instance, Table
 
 __all__ = ["CMCBench"]
@@ -107,3 +108,8 @@ class CMCBench(Benchmark):
         from benchmarks.cmc_bench.tables import tables
 
         return tables(runs, judge, resamples=resamples, seed=seed)
+
+    def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
+        from benchmarks.cmc_bench.training import training_rows
+
+        return training_rows(self.instances(build, options.prompt_set), options)

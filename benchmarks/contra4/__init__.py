@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
-from benchmarks.contra4.constants import CONDITIONS, LABELS, LETTERS
+from benchmarks.contra4.constants import CONDITIONS, LABELS
 from benchmarks.contra4.prompts import PROMPT_SETS
 from benchmarks.contra4.sources.released import MEDIA_SOURCES
 from benchmarks.review import ReviewGuide
-from benchmarks.vocabulary import Decoding, Instance, Record, Table, Text
+from benchmarks.training_rows import TrainingOptions, TrainingRow
+from benchmarks.vocabulary import Decoding, Instance, Record, Table
 
 if TYPE_CHECKING:
     from benchmarks.contra4.reading import Contra4Reading
@@ -74,9 +75,9 @@ class Contra4(Benchmark):
         )
 
     def options(self, instance: Instance) -> tuple[str, ...]:
-        last = instance.parts[-1]
-        named = isinstance(last, Text) and last.text.endswith("Option")  # the captions' prompt begins the answer itself
-        return tuple(letter if named else f"Scene {letter}" for letter in LETTERS[: int(instance.strata["size"])])
+        from benchmarks.contra4.instances import answer_forms
+
+        return answer_forms(instance)
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
@@ -93,7 +94,26 @@ class Contra4(Benchmark):
 
         return tables(runs, judge, resamples=resamples, seed=seed)
 
+    def build_tables(self, build: Build) -> list[Table]:
+        from benchmarks.contra4.sample import Contra4Sample
+        from benchmarks.contra4.statistics import statistics_tables
+
+        self.check(build, next(iter(self.prompt_sets)))
+        return statistics_tables([Contra4Sample.from_row(row) for row in build.rows()])
+
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.contra4.tables import label_metrics
 
         return label_metrics()
+
+    training_filters = ("PUF", "MF", "UF", "PMF")
+
+    def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
+        from benchmarks.contra4.sample import Contra4Sample
+        from benchmarks.contra4.training import CANDIDATES, training_rows
+        from benchmarks.rows.files import read_json_lines
+
+        file = build.path / CANDIDATES
+        candidates = (fields for _, fields in read_json_lines(file)) if file.is_file() else iter(())
+        samples = map(Contra4Sample.from_row, build.rows())
+        return training_rows(samples, candidates, options, rendered=bool(build.manifest["options"]["rendered"]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.contra4 import prompts
-from benchmarks.contra4.constants import CONDITIONS
+from benchmarks.contra4.constants import CONDITIONS, LETTERS
 from benchmarks.contra4.prompts import DisplayedScene
 from benchmarks.contra4.sample import Contra4Sample
-from benchmarks.vocabulary import Instance
+from benchmarks.vocabulary import Instance, Text
 
 PREDICTED, GOLD_CAPTIONS, MODALITIES = "predicted captions", "gold captions", "modalities"
 """The references behind caption quality: one of each per scene, in scene order."""
@@ -54,6 +54,13 @@ def _instance(sample: Contra4Sample, condition: str, shown: Sequence[DisplayedSc
         references=references,
         strata=strata(sample),
     )
+
+
+def answer_forms(instance: Instance) -> tuple[str, ...]:
+    """Return the answer that chooses each scene, in the form that the prompt asks for."""
+    last = instance.parts[-1]
+    named = isinstance(last, Text) and last.text.endswith("Option")  # the captions' prompt begins the answer itself
+    return tuple(letter if named else f"Scene {letter}" for letter in LETTERS[: int(instance.strata["size"])])
 
 
 def strata(sample: Contra4Sample) -> dict[str, str]:

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
-from benchmarks.crosscheck_bench.constants import CONDITIONS, LABELS, LETTERS, REASONING_CONDITIONS
+from benchmarks.crosscheck_bench.constants import (
+    CAPABILITIES,
+    CONDITIONS,
+    LABELS,
+    LETTERS,
+    REASONING_CONDITIONS,
+    TASKS,
+)
 from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
 from benchmarks.protocols import Protocol
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
+from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Decoding, Instance, Record, Table
 
 if TYPE_CHECKING:
@@ -43,6 +51,10 @@ class CrossCheckBench(Benchmark):
     paper_decoding = "temperature 0.7, top_p 0.9, 512 tokens (Appendix D)"
     default_conditions = ("vanilla",)
     decoding = Decoding(max_tokens=512, temperature=0.7, top_p=0.9)
+    tasks: Mapping[str, str] = {
+        key: f"{task.description} ({task.level}; {' + '.join(task.capabilities)})" for key, task in TASKS.items()
+    }
+    capabilities = CAPABILITIES
 
     @property
     def rubric(self) -> Rubric:
@@ -97,7 +109,19 @@ class CrossCheckBench(Benchmark):
 
         return tables(runs, judge)
 
+    def build_tables(self, build: Build) -> list[Table]:
+        from benchmarks.crosscheck_bench.sample import CrossCheckSample
+        from benchmarks.crosscheck_bench.statistics import statistics_tables
+
+        self.check(build, next(iter(self.prompt_sets)))
+        return statistics_tables([CrossCheckSample.from_row(row) for row in build.rows()])
+
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.crosscheck_bench.metrics import label_metrics
 
         return label_metrics()
+
+    def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
+        from benchmarks.crosscheck_bench.training import training_rows
+
+        return training_rows(self.instances(build, options.prompt_set), options)

@@ -189,10 +189,11 @@ def _strategies(sheet: _Sheet, name: str, title: str, metrics: Mapping[str, Task
 
 
 def _with_vrc(table: Table) -> Table:
-    """Return the table with Figure 7's VRC score, which is undefined, beside its metrics."""
+    """Return the table with Figure 7's VRC score, which is undefined, beside its metrics; the figure shows the metrics."""
     vrc = Estimate(None, reason="the paper does not define VRC")
     rows = tuple((name, (*cells, vrc)) for name, cells in table.rows)
-    return replace(table, columns=(*table.columns, "VRC"), rows=rows, notes=(_VRC, *table.notes))
+    columns = (*table.columns, "VRC")
+    return replace(table, columns=columns, rows=rows, notes=(_VRC, *table.notes), chart="bars", drawn=tuple(SHIFT))
 
 
 def _gain(mean: TaskMean, is_prompted: NDArray[np.bool_], counts: NDArray[np.int64], column: int) -> Estimate:

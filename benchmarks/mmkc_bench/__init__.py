@@ -15,11 +15,13 @@ from benchmarks.mmkc_bench.constants import (
     CONFLICT_CONDITIONS,
     DETECTION_CONDITIONS,
     LABELS,
+    WITHOUT_CONFLICT,
     form_of,
 )
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
+from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Instance, Record, Table
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class MMKCBench(Benchmark):
     paper_prompts = "official, which the published code has; the paper prints none"
     paper_decoding = "not told; the published code stops at 512 tokens"
     conflicts = CONFLICT_CONDITIONS
+    without_conflict = WITHOUT_CONFLICT
     behaviours: Mapping[str, str] = {
         "ORIGINAL": "keeps to its own answer",
         "COUNTER": "takes the evidence's answer",
@@ -126,3 +129,8 @@ class MMKCBench(Benchmark):
         from benchmarks.mmkc_bench.sources.result_files import read_answers
 
         return read_answers(path, left_out)
+
+    def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
+        from benchmarks.mmkc_bench.training import training_rows
+
+        return training_rows(self.instances(build, options.prompt_set), options)

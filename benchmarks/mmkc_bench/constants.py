@@ -66,6 +66,7 @@ INTER_CONTEXT = ("inter-context-mc", "inter-context-open")
 CONFLICT_CONDITIONS = (*CONTEXT_MEMORY, *INTER_CONTEXT)
 COARSE = ("coarse-non-conflict", "coarse-conflict")
 FINE = ("fine-non-conflict", "fine-conflict")
+WITHOUT_CONFLICT = (*ORIGINAL_CONDITIONS, COARSE[0], FINE[0])
 DETECTION_CONDITIONS = (*COARSE, *FINE)
 
 CONDITIONS = (*ORIGINAL_CONDITIONS, *CONFLICT_CONDITIONS, *DETECTION_CONDITIONS)

@@ -50,6 +50,9 @@ class _Vqa(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
 
+    def score(self, condition: str, label: str) -> float:
+        return self.scores[label]
+
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.vqa.tables import label_metrics
 

@@ -12,6 +12,15 @@ from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.prompts.template_process import start_renderer
 from mlx_backends.mlx.patches import patch_names
+from mlx_backends.models.adapters import (
+    Adapter,
+    adapted_quantisation,
+    check_base,
+    fused_digests,
+    read_adapter,
+    split_adapter,
+    with_adapter_name,
+)
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.request_memory import head_size, kv_group_size
@@ -25,7 +34,7 @@ class MLXEngine(Engine):
     """Models of this machine. Describing one neither loads it nor imports MLX."""
 
     def describe(self, model: str) -> EngineInfo:
-        return _describe(inspect(resolve(model)))
+        return _describe(inspect(resolve(model)), _adapter(model))
 
     def modalities(self, model: str) -> tuple[Modality, ...]:
         return inspect(resolve(model)).takes
@@ -51,7 +60,7 @@ class MLXEngine(Engine):
 
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         """Load ``model``. Raises ModelError for one that cannot be loaded, or does not fit in memory without ``force``."""
-        model_info = inspect(resolve(model))
+        model_info, adapter = inspect(resolve(model)), _adapter(model)
         _start_processes(model_info)
         from mlx_backends.mlx.load import check_supported, check_text_supported
         from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
@@ -60,14 +69,14 @@ class MLXEngine(Engine):
 
         has_vision = model_info.engine == "mlx-vlm"
         (check_supported if has_vision else check_text_supported)(model_info.path)
-        fit = memory_fit(model_info.weights_bytes, device_info())
+        fit = memory_fit(model_info.weights_bytes + (adapter.weights_bytes if adapter else 0), device_info())
         if not fit.ok and not options.force:
             raise ModelError(
                 f"{model_info.name} was not loaded: {fit.sentence}; "
                 "choose a smaller quantisation, or add --force to load it anyway."
             )
         MemoryLimits.here().set()
-        return FaultRecovery().repeat(lambda: _load(model_info, media, options.max_in_flight, options.kv_bits))
+        return FaultRecovery().repeat(lambda: _load(model_info, adapter, media, options))
 
 
 def _start_processes(model: ModelInfo) -> None:
@@ -77,34 +86,52 @@ def _start_processes(model: ModelInfo) -> None:
         start_decoder()
 
 
-def _load(model: ModelInfo, media: MediaPath, width: int | None, kv_bits: int | None) -> Backend:
+def _adapter(model: str) -> Adapter | None:
+    """Return the adapter that the name ``model`` contains, None without one. Raises ModelError as :func:`read_adapter`."""
+    _, folder = split_adapter(model)
+    return None if folder is None else read_adapter(folder)
+
+
+def _load(model: ModelInfo, adapter: Adapter | None, media: MediaPath, options: LoadOptions) -> Backend:
+    from mlx_backends.mlx.adapter import apply_adapter
     from mlx_backends.mlx.kv_quantization import check_quantized_cache
     from mlx_backends.mlx.lm import LMBackend
     from mlx_backends.mlx.load import load, load_text
     from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
 
     has_vision = model.engine == "mlx-vlm"
-    info = _describe(model)
+    info, width, kv_bits = _describe(model, adapter), options.max_in_flight, options.kv_bits
     loaded_model = (load if has_vision else load_text)(model.path)
+    if adapter is not None:
+        apply_adapter(loaded_model[0], adapter, model.name)
     if kv_bits is not None:
         check_quantized_cache(info.model, *loaded_model, has_vision=has_vision)
     try:
         if has_vision:
             width = width and max(1, width // QUEUE_FACTOR)
-            return VLMBackend(info, media, *loaded_model, width=width, kv_bits=kv_bits)
+            return VLMBackend(info, media, *loaded_model, width=width, kv_bits=kv_bits, adapter=adapter)
         return LMBackend(info, *loaded_model, width=width, kv_bits=kv_bits)
     except Exception as error:  # a processor or template unlike any other
         raise ModelError(f"{model.name} was loaded but cannot be asked: {one_line(error)}") from error
 
 
-def _describe(model: ModelInfo) -> EngineInfo:
+def _describe(model: ModelInfo, adapter: Adapter | None) -> EngineInfo:
+    """Return the engine that answers with ``adapter``. Raises ModelError if that is of another model."""
     patches = patch_names(str(read_config(model.path).get("model_type"))) if model.engine == "mlx-vlm" else ""
+    weights = weights_digest(model.path)
+    if adapter is not None:
+        if model.engine != "mlx-vlm":
+            raise ModelError(f"{model.name} is a text-only model; adapters are for vision-language models.")
+        check_base(adapter, model.name, weights)
+    fused, base_weights = (None, None) if adapter else fused_digests(model.path)
     return EngineInfo(
         engine=model.engine,
-        model=model.name,
+        model=with_adapter_name(model.name, adapter),
         revision=revision(model.path),
-        weights=weights_digest(model.path),
-        quantisation=model.quantisation,
+        weights=weights,
+        quantisation=adapted_quantisation(model.quantisation, adapter),
+        adapter=adapter.digest if adapter else fused,
+        base_weights=base_weights,
         device=_device(),
         versions={name: _version(name) for name in sorted({*_LIBRARIES, model.engine})}
         | ({"patches": patches} if patches else {}),

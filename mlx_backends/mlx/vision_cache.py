@@ -93,15 +93,18 @@ def encoder_name(model: Any) -> str | None:
     return next((name for name in _NAMES if _replaceable(model, name)), None)
 
 
-def encoder_identity(info: EngineInfo, model: Any) -> dict[str, Any]:
-    """Return what decides the features of an image, beside its pixels: the encoder, the engine and the machine."""
+def encoder_identity(info: EngineInfo, model: Any, adapted: bool = False) -> dict[str, Any]:
+    """Return what decides the features of an image, beside its pixels: the encoder, the engine and the machine.
+
+    ``adapted`` says that the encoder holds weights of the adapter; otherwise it is the encoder of the model alone.
+    """
     from mlx.utils import tree_flatten
 
     name = encoder_name(model)
     encoder: Any = getattr(model, str(name))
     host = host_info()
     return {
-        "weights": encoder_digest(encoder, info.weights),
+        "weights": encoder_digest(encoder, f"{info.weights}+{info.adapter}" if adapted else info.weights),
         "dtypes": sorted({str(value.dtype) for _, value in tree_flatten(encoder.parameters())}),
         "encoder": f"{type(encoder).__module__}.{type(encoder).__qualname__}",
         "configuration": repr(getattr(model.config, "vision_config", None)),

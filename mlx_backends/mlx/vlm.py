@@ -38,12 +38,13 @@ from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
-from mlx_backends.mlx.vision_cache import encoder_identity
+from mlx_backends.mlx.vision_cache import encoder_identity, encoder_name
 from mlx_backends.models.memory_estimate import device_name, least_caches
 
 if TYPE_CHECKING:
     from mlx_backends.mlx.batched import BatchedAnswers
     from mlx_backends.mlx.vlm_batch import VLMRows
+    from mlx_backends.models.adapters import Adapter
 
 WIDTH = 8
 """Requests answered in a batch by default."""
@@ -85,11 +86,12 @@ class VLMBackend(Backend):
         *,
         width: int | None = None,
         kv_bits: int | None = None,
+        adapter: Adapter | None = None,
     ) -> None:
         """Take a loaded model and its processor.
 
         ``width`` bounds how many requests are answered in a batch; ``kv_bits`` is as in
-        :class:`mlx_backends.options.LoadOptions`.
+        :class:`mlx_backends.options.LoadOptions`; ``adapter`` was applied to the model.
         """
         self.info = info
         self._kv_bits = kv_bits
@@ -112,7 +114,8 @@ class VLMBackend(Backend):
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
         self._cache_sizes = least_caches(model.config, _USUAL_PROMPT, kv_bits)
-        self._features = FeatureStore(partial(encoder_identity, info, model))
+        adapted = adapter is not None and adapter.touches(str(encoder_name(model)))
+        self._features = FeatureStore(partial(encoder_identity, info, model, adapted))
         self._work: SequentialRequest | None = None
         self._batched: BatchedAnswers | None = None
         self._reuse = Reuse()

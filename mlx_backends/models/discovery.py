@@ -12,6 +12,7 @@ from benchmarks.errors import ModelError
 from benchmarks.untrusted.finder_files import is_finder_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import Modality
+from mlx_backends.models.adapters import split_adapter
 from mlx_backends.models.config_limits import check_config, check_folder
 from mlx_backends.models.modalities import supported_modalities
 from mlx_backends.models.model_types import type_problem
@@ -53,8 +54,10 @@ def hub_cache() -> Path:
 def resolve(model: str) -> Path:
     """Return the folder of ``model``, which is a local folder or a Hub id that is in the Hugging Face cache.
 
+    The folder of ``MODEL+ADAPTER`` is that of the model alone.
     Nothing is ever downloaded. Raises ModelError where there is no such folder and the cache does not hold it.
     """
+    model, _ = split_adapter(model)
     try:
         folder = Path(model).expanduser()
         return Path(os.path.abspath(folder)) if folder.is_dir() else _snapshot(model)

@@ -8,7 +8,7 @@ import math
 import re
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json, read_json_file
 
 _INDEX = "model.safetensors.index.json"
-_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+"""Suffixes of files that are pickled, and therefore never opened."""
+
 _DECIDING = (".safetensors", ".json", ".jinja", ".model", ".tiktoken", ".txt")
 _BLOB = re.compile(r"[0-9a-f]{64}")
 _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32}
@@ -39,7 +41,7 @@ def weight_files(path: Path) -> list[Path]:
     files = _indexed(path) or [
         f for f in entries if f.suffix == ".safetensors" and f.name != "consolidated.safetensors"
     ]
-    if not files and any(f.suffix in _PICKLES for f in entries):
+    if not files and any(f.suffix in PICKLES for f in entries):
         raise ModelError(f"{path} holds only pickled weights, which can run any code; fetch a version in safetensors.")
     if not files:
         raise ModelError(f"{path} holds no weights (*.safetensors); fetch the whole model, or convert it.")
@@ -62,9 +64,14 @@ def weights_digest(path: Path) -> str:
     These are its safetensors, configuration, tokenizer and processor files; documentation and code are left out. A
     model has the same digest in a Hugging Face cache and in a plain folder.
     """
+    return files_digest(f for f in folder_entries(path) if f.suffix in _DECIDING and f.is_file())
+
+
+def files_digest(files: Iterable[Path]) -> str:
+    """Return the sha256, in hex, over the names and contents of ``files``, in this order."""
     digests = _DigestCache()
     combined = hashlib.sha256()
-    for file in (f for f in folder_entries(path) if f.suffix in _DECIDING and f.is_file()):
+    for file in files:
         combined.update(f"{file.name}\0{digests.digest(file)}\n".encode("utf-8", "surrogateescape"))
     digests.save()
     return combined.hexdigest()
@@ -92,20 +99,33 @@ def _indexed(path: Path) -> list[Path]:
     return [path / name for name in names]
 
 
+def tensor_shapes(file: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors in a safetensors file, by name. Raises ModelError unless the file is whole."""
+    return {name: tuple(tensor["shape"]) for name, tensor in _declared(file).items()}
+
+
 def _stored(file: Path) -> Counter[str]:
     """Return the bytes of each type in a safetensors file. Raises ModelError unless the file holds all it declares."""
     sizes: Counter[str] = Counter()
+    for tensor in _declared(file).values():
+        start, end = tensor["data_offsets"]
+        sizes[str(tensor["dtype"])] += int(end) - int(start)
+    return sizes
+
+
+def _declared(file: Path) -> dict[str, Any]:
+    """Return the header of a safetensors file without its metadata. Raises ModelError unless the file holds all it declares."""
     last = 0
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
-            declared = parse_json(stream.read(length) if length <= _MAX_HEADER else b"", _MAX_HEADER)
-        for tensor in (tensor for name, tensor in declared.items() if name != "__metadata__"):
+            header = parse_json(stream.read(length) if length <= _MAX_HEADER else b"", _MAX_HEADER)
+        declared = {name: tensor for name, tensor in header.items() if name != "__metadata__"}
+        for tensor in declared.values():
             start, end = map(int, tensor["data_offsets"])
             bits = _BITS.get(tensor["dtype"])
             if not 0 <= start <= end or (bits and math.prod(tensor["shape"]) * bits != 8 * (end - start)):
                 raise ValueError("a tensor's shape is not that of its bytes")
-            sizes[str(tensor["dtype"])] += end - start
             last = max(last, end)
         actual, expected = file.stat().st_size, 8 + length + last
     except (
@@ -117,10 +137,10 @@ def _stored(file: Path) -> Counter[str]:
         ArithmeticError,
         struct.error,
     ) as error:
-        raise ModelError(f"{file} is not a whole safetensors file; fetch the model again.") from error
+        raise ModelError(f"{file} is not a whole safetensors file; fetch or copy it again.") from error
     if actual < expected:
-        raise ModelError(f"{file} is truncated ({actual} of {expected} bytes); fetch the model again.")
-    return sizes
+        raise ModelError(f"{file} is truncated ({actual} of {expected} bytes); fetch or copy it again.")
+    return declared
 
 
 class _DigestCache:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import parse_json
+from mlx_backends.models.plain_names import by_plain_name
 from mlx_backends.models.weights import weight_files
-
-_WRAPPERS = frozenset({"model", "language_model", "text_model", "vision_tower", "visual", "vision_model"})
-_VISION_PARTS = frozenset({"vit_merger"})
-"""Parts that one library keeps in the image encoder, and the other beside it."""
 
 _OFFSET_TYPES = ("qwen3_5", "minicpmv4_6")
 """Beginnings of model types whose norms are stored by MLX as what they multiply by, and by PyTorch as that less one."""
@@ -63,9 +60,9 @@ def convert_weights(path: Path, config: Mapping[str, Any], shapes: Mapping[str, 
     Raises ModelError for any other quantisation and for names or shapes that do not match.
     """
     stored_tensors = _dequantised(_stored(path), mlx_quantisation(config))
-    targets = _by_plain_name(shapes)
+    targets = by_plain_name(shapes)
     weights: dict[str, Any] = {}
-    for plain_name, name in _by_plain_name(stored_tensors).items():
+    for plain_name, name in by_plain_name(stored_tensors).items():
         if plain_name not in targets:
             raise _conversion_error(f"the PyTorch model has no weight like {name!r}")
         value, shape = stored_tensors[name], tuple(shapes[targets[plain_name]])
@@ -160,23 +157,6 @@ def _stored(path: Path) -> dict[str, Any]:
         with safe_open(file, framework="pt") as tensors:
             weights.update({name: tensors.get_tensor(name) for name in tensors.keys()})  # noqa: SIM118 - it is no mapping
     return weights
-
-
-def _by_plain_name(names: Iterable[str]) -> dict[tuple[bool, str], str]:
-    """Return names by whether they belong to the image encoder and by what is left without the libraries' wrapper parts.
-
-    ``language_model.model.layers.0.mlp.up_proj.weight`` and ``model.language_model.layers.0.mlp.up_proj.weight`` are one.
-    """
-    plain_names: dict[tuple[bool, str], str] = {}
-    for name in names:
-        parts = name.split(".")
-        start = next((number for number, part in enumerate(parts) if part not in _WRAPPERS), len(parts) - 1)
-        is_vision = parts[start] in _VISION_PARTS or any(part.startswith("vis") for part in parts[:start])
-        plain_name = is_vision, ".".join(parts[start:]).replace("in_proj.", "in_proj_")
-        if plain_name in plain_names:
-            raise _conversion_error(f"{name!r} and {plain_names[plain_name]!r} would be one weight")
-        plain_names[plain_name] = name
-    return plain_names
 
 
 def _conversion_error(reason: str) -> ModelError:

@@ -62,24 +62,16 @@ def check_supported(path: Path, config: Mapping[str, Any]) -> None:
 
 def _model(path: Path, config_json: Mapping[str, Any], device: str, precision: str | None) -> Any:
     import torch
-    import transformers
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
 
     torch.backends.cudnn.allow_tf32 = False  # fp32 must mean fp32
-    kind: Any = getattr(transformers, KNOWN[config_json["model_type"]])
     mlx = is_mlx_format(path, config_json)
-    left_out = ("quantization", "quantization_config") if mlx_quantisation(config_json) else ()
-    config = CONFIG_MAPPING[config_json["model_type"]].from_dict(
-        {k: v for k, v in config_json.items() if k not in left_out}
-    )
+    kind, config = _class(config_json)
     dtype = getattr(torch, DTYPES.get(precision or "", compute_dtype(path)))
     settings: dict[str, Any] = {"dtype": dtype, "output_loading_info": True}
     if precision == NF4:
         settings |= _nf4(device, mlx)
     if mlx:
-        with torch.device("meta"):
-            shapes = {name: value.shape for name, value in kind(config).state_dict().items()}
+        shapes = {name: value.shape for name, value in empty_model(config_json).state_dict().items()}
         settings["state_dict"] = convert_weights(path, config_json, shapes)
     model, report = kind.from_pretrained(
         None if mlx else str(path), config=config, local_files_only=True, use_safetensors=True, **settings
@@ -90,6 +82,28 @@ def _model(path: Path, config_json: Mapping[str, Any], device: str, precision: s
             f"its folder lacks weights that PyTorch needs ({str(problems[0])[:120]}); fetch the whole model."
         )
     return (model if precision == NF4 else model.to(device)).eval()
+
+
+def empty_model(config_json: Mapping[str, Any]) -> Any:
+    """Return the model that a folder's configuration describes, with the shapes of its weights and no memory for them."""
+    import torch
+
+    kind, config = _class(config_json)
+    with torch.device("meta"):
+        return kind(config)
+
+
+def _class(config_json: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return transformers' class of model and its configuration, without MLX's quantisation."""
+    import transformers
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
+
+    left_out = ("quantization", "quantization_config") if mlx_quantisation(config_json) else ()
+    config = CONFIG_MAPPING[config_json["model_type"]].from_dict(
+        {k: v for k, v in config_json.items() if k not in left_out}
+    )
+    return getattr(transformers, KNOWN[config_json["model_type"]]), config
 
 
 def _nf4(device: str, mlx: bool) -> dict[str, Any]:

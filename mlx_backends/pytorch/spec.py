@@ -14,6 +14,14 @@ from pathlib import Path
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.core.error_text import one_line
+from mlx_backends.models.adapters import (
+    Adapter,
+    check_base,
+    fused_digests,
+    read_adapter,
+    split_adapter,
+    with_adapter_name,
+)
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.weights import weights_digest
@@ -77,12 +85,13 @@ def load(name: str, media: MediaPath, *, force: bool = False, width: int | None 
     before loading where it does not fit, unless ``force``.
     """
     parsed = parse_name(name)
-    info, model_info = _described(parsed)
+    info, model_info, adapter = _described(parsed)
     if _version("torch") == "none":
         raise ModelError("PyTorch is not installed; `pip install 'rashomon[torch]'`.")
     import torch
 
     from mlx_backends.pytorch import load as weights
+    from mlx_backends.pytorch.adapter import apply_adapter
     from mlx_backends.pytorch.backend import TorchBackend, gpu_memory
 
     if parsed.device == "cuda" and not torch.cuda.is_available():
@@ -93,18 +102,26 @@ def load(name: str, media: MediaPath, *, force: bool = False, width: int | None 
     if not fit.ok and not force:
         raise ModelError(f"{info.model} was not loaded: {fit.sentence}; add --force to try all the same.")
     model, processor = weights.load(model_info.path, parsed.device, parsed.precision)
+    if adapter is not None:
+        apply_adapter(model, adapter, model_info.name)
     try:
         return TorchBackend(info, media, model, processor, read_config(model_info.path), width=width)
     except Exception as error:  # an unusual processor or template can raise anything
         raise ModelError(f"{info.model} was loaded but cannot answer requests: {one_line(error)}") from error
 
 
-def _described(parsed: TorchModelName) -> tuple[EngineInfo, ModelInfo]:
+def _described(parsed: TorchModelName) -> tuple[EngineInfo, ModelInfo, Adapter | None]:
     model_info = inspect(resolve(parsed.model))
     if model_info.engine != "mlx-vlm":
         raise ModelError(
             f"{model_info.name} is a text-only model, and cuda: takes vision-language models; name it without cuda:."
         )
+    _, folder = split_adapter(parsed.model)
+    adapter = None if folder is None else read_adapter(folder)
+    weights = weights_digest(model_info.path)
+    if adapter is not None:
+        check_base(adapter, model_info.name, weights)
+    fused, base_weights = (None, None) if adapter else fused_digests(model_info.path)
     stored_quantisation = model_info.quantisation
     computed = (
         f"{stored_quantisation} in {parsed.precision}"
@@ -114,15 +131,18 @@ def _described(parsed: TorchModelName) -> tuple[EngineInfo, ModelInfo]:
     return (
         EngineInfo(
             engine=ENGINE,
-            model=PREFIX + model_info.name,
+            model=PREFIX + with_adapter_name(model_info.name, adapter),
             revision=revision(model_info.path),
-            weights=weights_digest(model_info.path),
+            weights=weights,
+            adapter=adapter.digest if adapter else fused,
+            base_weights=base_weights,
             quantisation=parsed.precision if parsed.precision == "nf4" else computed,
             device=parsed.device,
             versions={name: _version(name) for name in ("torch", ENGINE)},
             weights_bytes=model_info.weights_bytes,
         ),
         model_info,
+        adapter,
     )
 
 

@@ -32,30 +32,11 @@ from benchmarks.vocabulary import (
 )
 from judges.yes_no import YesNo
 from mlx_backends.policy import PolicyBackend
-from tests.support.data.small import bomb, write_lines, write_picture
+from tests.support.data.pope import small_pope
+from tests.support.data.small import bomb
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clash"
 JUDGE = YesNo().id
-
-
-def small_pope(folder: Path, images: int = 4) -> Path:
-    """Three files of six questions an image, half of them yes; the images under their names of 2014 and 2017 in turn."""
-    for number in range(1, images + 1):
-        name = f"COCO_val2014_{number:012d}.jpg" if number % 2 else f"{number:012d}.jpg"
-        write_picture(folder / ("val2014" if number % 2 else "val2017") / name, number, "JPEG")
-    for setting in SETTINGS:
-        rows = [
-            {
-                "question_id": 6 * number + i,
-                "image": f"COCO_val2014_{number:012d}.jpg",
-                "text": f"Is there a {setting} thing {i} in the image?",
-                "label": "no" if i % 2 else "yes",
-            }
-            for number in range(1, images + 1)
-            for i in range(6)
-        ]
-        write_lines(folder / f"coco_pope_{setting}.json", rows)
-    return folder
 
 
 def build(tmp_path: Path, *sources: tuple[str, str]) -> Build:

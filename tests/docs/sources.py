@@ -11,7 +11,6 @@ from benchmarks.clash.constants import CONFLICT_OPTION
 from tests.benchmarks.clash.test_construction import small_coco
 from tests.benchmarks.mmkc_bench.test_construction import source as knowledge
 from tests.benchmarks.mmkc_bench.test_construction import tower
-from tests.benchmarks.test_pope import small_pope
 from tests.benchmarks.test_vqa import small_gqa, small_okvqa
 from tests.docs.pages import ROOT
 from tests.support.data.clash import own_folder, own_sample, published_folder, published_row
@@ -19,6 +18,7 @@ from tests.support.data.contra4 import row, write_source
 from tests.support.data.crosscheck_bench import row as crosscheck_row
 from tests.support.data.crosscheck_bench import write_rows
 from tests.support.data.mmkc_bench import er_row, whole_folder
+from tests.support.data.pope import small_pope
 from tests.support.data.small import mmmu_rows, own_rows, write_lines, write_picture
 from tests.support.media import sound
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from app.engine.group_commit import GROUP_SIZE
 from app.store.database import DATABASE
 from tests.app.commands.test_batch import wait_until
 from tests.support.charts import draw_sources
@@ -22,8 +23,6 @@ from tests.support.old_runs import sealed
 
 KILLS = {"judging": 5, "build": 5, "migration": 5}
 RUN = "killed"
-COMMIT_ANSWERS = 4
-"""Answers of a few milliseconds that can share a commit: those that finish while the last one is recent."""
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +78,8 @@ def judged_more_than(rashomon: Rashomon, count: int) -> bool:
 @pytest.mark.parametrize(
     ("kills", "seconds", "in_flight"),
     [
-        (4, (0.0, 0.025), 1 + COMMIT_ANSWERS),
-        pytest.param(12, (0.0, 0.025), 1 + COMMIT_ANSWERS, marks=pytest.mark.slow),
+        (4, (0.0, 0.025), 1 + GROUP_SIZE),
+        pytest.param(12, (0.0, 0.025), 1 + GROUP_SIZE, marks=pytest.mark.slow),
         pytest.param(4, (0.06, 0.09), 1, marks=pytest.mark.slow),
     ],
 )

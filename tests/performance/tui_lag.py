@@ -1,16 +1,16 @@
-"""The interface while a run of 100,000 instances answers 100 a second: how late its event loop is, and when it first paints.
+"""The interface while a run of 100,000 instances answers 100 a second, in a workspace of 5,000 runs: how late it is.
 
-Run it by hand: ``python -m tests.performance.tui_lag [INSTANCES] [SECONDS]``. It prints, and asserts nothing. A process of its
-own commits the answers, one commit each, and holds the run's lock as a worker does; half of the instances are answered before.
-The lag is how much later than asked a sleep of 10 ms ends in the interface's loop; the same without the interface tells what
-the machine itself adds. The time that the thread
-computed in between is what a busy machine adds nothing to. The workspace holds 200 more runs.
+Run it by hand: ``python -m tests.performance.tui_lag [INSTANCES] [SECONDS] [RUNS]``. It prints, and asserts nothing. A process
+of its own commits the answers, one commit each, and holds the run's lock as a worker does; half of the instances are answered
+before. The lag is how much later than asked a sleep of 10 ms ends in the interface's loop; the same without the interface
+tells what the machine itself adds. The time that the thread computed in between is what a busy machine adds nothing to.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import shutil
 import statistics
 import subprocess
 import sys
@@ -120,14 +120,17 @@ def report(what: str, delays: list[tuple[float, float]]) -> None:
 
 
 async def watch(workspace: Workspace, seconds: float) -> None:
-    """Open the interface, look at the list and at the run, scroll; print the lags."""
+    """Open the interface, look at the list, at the run and at its answers, scroll; print the lags."""
     began = time.perf_counter()
     app = RashomonApp(workspace)
     async with app.run_test(size=(120, 40)) as pilot:
         print(f"first paint: {time.perf_counter() - began:.2f} s")
-        while f"{RUN}" not in screen_text(app):
+        while RUN not in screen_text(app):
             await pilot.pause(0.01)
-        print(f"first paint with the runs: {time.perf_counter() - began:.2f} s")
+        print(f"first runs on display: {time.perf_counter() - began:.2f} s")
+        while not app.snapshot.complete:
+            await pilot.pause(0.01)
+        print(f"all {len(app.snapshot.runs):,} runs listed: {time.perf_counter() - began:.2f} s")
         report("the list of runs", await lags(seconds / 3))
         await pilot.press("slash", *RUN, "enter", "enter")
         while "Newest answer: " not in screen_text(app):
@@ -138,24 +141,45 @@ async def watch(workspace: Workspace, seconds: float) -> None:
             for key in itertools.cycle("jjjkkk"):
                 await pilot.press(key)
 
+        began = time.perf_counter()
+        await pilot.press("s")
+        while "text says" not in screen_text(app):
+            await pilot.pause(0.01)
+        print(f"the answers: {time.perf_counter() - began:.2f} s")
         pressing: asyncio.Task[Any] = asyncio.create_task(keys())
-        await pilot.press("escape", "escape")
+        report("the answers, with keys pressed all the time", await lags(seconds / 3))
+        pressing.cancel()
+        await pilot.press("escape", "escape", "escape")
+        pressing = asyncio.create_task(keys())
         report("the list, with keys pressed all the time", await lags(seconds / 3))
+        pressing.cancel()
+        opened = time.perf_counter()
+        await pilot.press("s")
+        while "How many" not in screen_text(app):
+            await pilot.pause(0.01)
+        print(f"samples on display: {time.perf_counter() - opened:.2f} s")
+        pressing = asyncio.create_task(keys())
+        report("its samples, with keys pressed all the time", await lags(seconds / 3))
         pressing.cancel()
 
 
-def main(count: int, seconds: float) -> None:
+def main(count: int, seconds: float, runs: int) -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as scratch:
         workspace = Workspace(Path(scratch))
-        for number in range(200):
-            plan(workspace, f"small-{number:03d}", 6)
+        small = plan(workspace, "small", 60)
+        with RunStore.open(small) as store:
+            store.use_engine({"engine": "policy"})
+            for _ in answer(store, 60, 30):
+                pass
+        for number in range(runs - 2):
+            shutil.copytree(small, small.with_name(f"small-{number:05d}"))
         folder = plan(workspace, RUN, count)
         with RunStore.open(folder) as store:
             store.use_engine({"engine": "policy"})
             for _ in answer(store, count // 2, EXAMPLES_AT_ONCE):
                 pass
-        print(f"{count} instances, half of them answered, and 200 other runs")
+        print(f"{count:,} instances, half of them answered, in a workspace of {runs:,} runs")
         report("no interface", asyncio.run(lags(seconds / 3)))
         writer = subprocess.Popen(
             [sys.executable, "-m", "tests.performance.tui_lag", "stream", str(folder), str(seconds * 1.5)],
@@ -173,4 +197,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["stream"]:
         stream(Path(sys.argv[2]), float(sys.argv[3]))
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000, float(sys.argv[2]) if len(sys.argv) > 2 else 30)
+        instances_, seconds_, runs_ = [*map(float, sys.argv[1:]), *(100_000, 30, 5_000)[len(sys.argv) - 1 :]]
+        main(int(instances_), seconds_, int(runs_))

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 from assets.demo.recipe import evaluate
+from benchmarks.build import BuildOptions
+from benchmarks.contra4.constants import CATEGORIES, MODALITIES, SIZES
+from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
+from benchmarks.registry import get_benchmark
 from tests.support.command import Rashomon
 from tests.support.data.clash import own_folder, own_sample
+from tests.support.data.contra4 import PLAIN, Scripted, write_source
+from tests.support.data.contra4 import row as contra4_row
+from tests.support.data.crosscheck_bench import row as crosscheck_row
+from tests.support.data.crosscheck_bench import write_rows
 from tests.support.data.mmkc_bench import whole_folder
+from tests.support.data.pope import small_pope
 
 RUN = "one"
 
@@ -17,10 +27,7 @@ RUN = "one"
 def finish_run(benchmark: str, rashomon: Rashomon) -> None:
     """Build the benchmark and finish ``RUN``, judged as its tables need."""
     _BUILDS[benchmark](rashomon)
-    options = ["--benchmark", benchmark, "--model", "policy:always-image", "--limit", "16", "--name", RUN]
-    if benchmark == "clash":
-        options += ["--judge", "strict", "--judge", "relaxed"]
-    rashomon.run("--batch", *options)
+    rashomon.run("--batch", "--benchmark", benchmark, "--name", RUN, *_OPTIONS[benchmark])
     if benchmark == "clash":  # Table 11 has two judges who read
         for person in ("ann", "ben"):
             _label(rashomon, person)
@@ -63,10 +70,55 @@ def _build_mmkc(rashomon: Rashomon) -> None:
     rashomon.run("build", "mmkc-bench", "--source", f"published={source}")
 
 
+def _build_crosscheck(rashomon: Rashomon) -> None:
+    source = write_rows(rashomon.home / "source", (crosscheck_row(task, number) for task in TASKS for number in (0, 1)))
+    rashomon.run("build", "crosscheck-bench", "--source", f"rows={source}")
+
+
+def _build_contra4(rashomon: Rashomon) -> None:
+    """Build every combination of modalities with either kind of negatives, and predicted captions."""
+    groups = [group for size in SIZES for group in combinations(PLAIN, size)]
+    rows = [
+        contra4_row(
+            f"{number}-{negatives}",
+            group,
+            question=f"Which of the {negatives} scenes is loudest?",
+            selection_type=negatives,
+            category=CATEGORIES[number % len(CATEGORIES)],
+        )
+        for negatives in ("random", "similarity")
+        for number, group in enumerate(groups)
+    ]
+    source = write_source(rashomon.home / "source", rows)
+    captioner = Scripted("captioner", lambda prompt: "A room with a dog that barks at a white teapot on drums")
+    get_benchmark("contra4").build(
+        [("published", str(source))],
+        rashomon.workspace / "benchmarks" / "contra4",
+        BuildOptions(captioners=dict.fromkeys(MODALITIES, captioner)),
+    )
+
+
+def _build_pope(rashomon: Rashomon) -> None:
+    source = small_pope(rashomon.home / "source")
+    rashomon.run("build", "pope", "--source", f"pope={source}", "--source", f"images={source}")
+
+
+_SOURCES_DISAGREE = ("--model", "policy:always-image", "--limit", "16")
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "cmc-bench": _SOURCES_DISAGREE,
+    "clash": (*_SOURCES_DISAGREE, "--judge", "strict", "--judge", "relaxed"),
+    "mmkc-bench": _SOURCES_DISAGREE,
+    "crosscheck-bench": ("--model", "policy:chance", "--conditions", ",".join(CONDITIONS)),
+    "contra4": ("--model", "policy:chance", "--conditions", "captions"),
+    "pope": ("--model", "policy:always-yes"),
+}
 _BUILDS: dict[str, Callable[[Rashomon], None]] = {
     "cmc-bench": _build_cmc,
     "clash": _build_clash,
     "mmkc-bench": _build_mmkc,
+    "crosscheck-bench": _build_crosscheck,
+    "contra4": _build_contra4,
+    "pope": _build_pope,
 }
 
 

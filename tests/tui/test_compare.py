@@ -172,7 +172,7 @@ def test_one_screen_says_which_is_better_and_where_they_differ(
         await press(pilot, "c")  # one kind is always listed
         assert list(overview.changes) == flips(pair)
         await press(pilot, "c", "f", "j")
-        both = overview.query_one("#both-text", Static)
+        both = overview.detail.text
         if size[0] >= 100:  # beside the list; a narrower terminal shows them on Enter
             await until(pilot, lambda: "It is" in str(both.content))
             assert overview.query_one(Picture).media is not None
@@ -230,8 +230,8 @@ def test_a_run_that_is_gone_is_named_where_its_answers_would_be(stage: Stage) ->
         await until(pilot, lambda: "How many trams run?" in screen_text(app))
         shutil.rmtree(runs[1])
         await press(pilot, "j")
-        question = shown(app).query_one("#question", Static)
-        await until(pilot, lambda: runs[1].name in str(question.content))
+        message = shown(app).query_one(Overview).detail.text
+        await until(pilot, lambda: runs[1].name in str(message.content))
         assert isinstance(app.screen, CompareScreen)
 
     drive(stage.app(), script)

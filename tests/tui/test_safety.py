@@ -86,14 +86,14 @@ def test_what_is_typed_ahead_of_a_dialog_overrides_and_labels_nothing(stage: Sta
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         app.open_screen("samples", [run])
         await until(pilot, lambda: "aligned" in screen_text(app))
-        await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
+        await until(pilot, lambda: app.screen.detail is not None)  # type: ignore[attr-defined]
         await burst(pilot, ["o", "1", "enter", "x", "enter", "enter", "enter"])
         assert isinstance(app.screen, OverrideDialog)
         await painted(pilot)
-        await burst(pilot, ["escape", "6", "enter", "a", "s", "d", "a"])
+        await burst(pilot, ["escape", "6", "enter", "1", "2", "3", "1"])
         assert isinstance(app.screen, TextDialog)
         await painted(pilot)
-        await burst(pilot, ["ctrl+u", *"ann", "enter", "a", "s", "d"])
+        await burst(pilot, ["ctrl+u", *"ann", "enter", "1", "2", "3"])
         await until(pilot, lambda: "0 of" in screen_text(app))
         assert "0 of" in title(app)
 
@@ -136,7 +136,7 @@ def test_what_is_about_one_run_follows_the_cursor_and_names_it(stage: Stage) -> 
 # --- labelling ------------------------------------------------------------------------------------------
 
 
-def test_digits_are_screens_while_labelling_and_help_lists_what_there_is(stage: Stage) -> None:
+def test_digits_label_and_do_nothing_else_while_labelling(stage: Stage) -> None:
     run = stage.run("some-run")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -145,7 +145,9 @@ def test_digits_are_screens_while_labelling_and_help_lists_what_there_is(stage: 
         await pilot.press("ctrl+u", *"ann", "enter")
         screen = app.screen
         assert isinstance(screen, LabelScreen)
-        await until(pilot, lambda: screen.session is not None)
+        await until(pilot, lambda: screen.session is not None and screen._text.displayed)
+        footer = screen_text(app).splitlines()[-1]
+        assert " 1 IMAGE  2 TEXT  3 BOTH  4 NEITHER  5 ABSTAIN " in footer
         await pilot.press("question_mark")
         await until(pilot, lambda: "Help: Label" in screen_text(app))
         text = "\n".join(str(static.content) for static in app.screen.query(Static))
@@ -155,18 +157,21 @@ def test_digits_are_screens_while_labelling_and_help_lists_what_there_is(stage: 
         keys = re.findall(r"^ (\S+(?: \S+)*) {2,}", text, re.MULTILINE)
         listed_keys = [key for group in keys for key in group.split()]
         assert len(listed_keys) == len(set(listed_keys)), "no key is listed with two meanings"
-        await pilot.press("escape", "1")
-        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.press("escape", *"67890")
+        assert app.screen is screen, "digits without a label do nothing"
         assert screen.session is not None
         assert screen.session.count == 0
+        await pilot.press("5")
+        await until(pilot, lambda: "1 of 24 labelled" in title(app))
 
     drive(stage.app(), script)
 
 
-def test_no_key_that_works_everywhere_gives_a_label() -> None:
-    everywhere = {key for command in commands_of("everywhere") for key in command.keys.split(",")}
-    for command in commands_of("label"):
-        assert not everywhere & set(command.keys.split(","))
+def test_every_digit_that_opens_a_screen_elsewhere_belongs_to_label() -> None:
+    elsewhere = {key for command in commands_of("everywhere") for key in command.keys.split(",") if key.isdigit()}
+    keys = {key for command in commands_of("label") for key in command.keys.split(",")}
+    assert elsewhere <= keys
+    assert not (keys - set("0123456789")) & {k for c in commands_of("everywhere") for k in c.keys.split(",")}
 
 
 # --- judges without verdicts ----------------------------------------------------------------------------
@@ -188,7 +193,7 @@ def test_an_undone_override_leaves_no_judge_behind(stage: Stage) -> None:
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         app.open_screen("samples", [run])
-        await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
+        await until(pilot, lambda: app.screen.detail is not None)  # type: ignore[attr-defined]
         await pilot.press("o")
         await pilot.press("2", "enter", *"seen", "enter", "ctrl+u", *"ann", "enter")
         await until(pilot, lambda: "TEXT by ann" in screen_text(app))
@@ -372,7 +377,7 @@ def test_a_run_that_may_not_be_labelled_is_a_message(stage: Stage, monkeypatch: 
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and "adopt it first" in screen_text(app))
         await pilot.press("escape")
         app.open_screen("samples", [run])
-        await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
+        await until(pilot, lambda: app.screen.detail is not None)  # type: ignore[attr-defined]
         await pilot.press("o")
         await pilot.press("2", "enter", *"seen", "enter", "ctrl+u", *"ann", "enter")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and "adopt it first" in screen_text(app))

@@ -309,3 +309,14 @@ def test_a_run_deleted_before_a_kill_is_brought_back_after_it(workspace: Path) -
     finally:
         again.close()
     assert not (workspace / "runs" / FOLDER).exists()
+
+
+def test_the_interface_ends_with_its_terminal(workspace: Path) -> None:
+    """A terminal whose window is closed by force sends no signal to a process of another session."""
+    terminal = Terminal(workspace)
+    try:
+        terminal.until("finished")
+        os.close(terminal.master)
+        terminal.process.wait(PATIENCE)
+    finally:
+        terminal.kill()

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from app.compare.spec_diff import unquantised_name
 from benchmarks.errors import ModelError, SpecError
 from benchmarks.untrusted.finder_files import folder_entries
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
+from mlx_backends.models.model_names import unquantised_name
 from mlx_backends.pytorch import spec
 from mlx_backends.registry import describe
 

@@ -10,6 +10,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -215,11 +216,17 @@ def engine_info(text: Any) -> dict[str, Any]:
     return cast(dict[str, Any], value)
 
 
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    """Return the types of a typed dictionary's fields; evaluating them takes longer than a validation."""
+    return get_type_hints(kind)
+
+
 def _validate(kind: Any, value: Any, place: str = "it") -> None:
     """Raise ValueError unless a JSON value has the type ``kind``: str, int, float, None, lists, objects and unions."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_typeddict(kind):
-        fields = get_type_hints(kind)
+        fields = _fields(kind)
         lacking = kind.__required_keys__ - _object(place, value).keys()
         if lacking:
             raise ValueError(f"{place}: it lacks {min(lacking)!r}")

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import ItemGrid, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input
 
@@ -23,16 +22,17 @@ from app.tui.hostile_text import literal
 from app.tui.open_external import default_annotator, open_in_viewer
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.review import name_problem, workspace_builds
+from app.tui.screens.zoom import zoom
 from app.tui.theme import PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.displayed_text import DisplayedText
-from app.tui.widgets.picture import Picture
+from app.tui.widgets.panel import panel, set_panel_title
+from app.tui.widgets.sample_view import SampleView, number_media
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Media, Text
 
-_MAX_PICTURES = 8
 _ALL = "all"
 
 
@@ -51,9 +51,10 @@ class AnswerScreen(RashomonScreen):
         self._lock: FileLock | None = None
         self._busy = False
         self._medium = 0
-        self._text = DisplayedText(id="texts")
-        self._media = ItemGrid(id="media", min_column_width=24)
-        self._pictures = [Picture(facts=True) for _ in range(_MAX_PICTURES)]
+        self._shown = 0
+        """The number of questions displayed so far."""
+        self._text = DisplayedText()
+        self._view = SampleView(text=self._text, id="row")
 
     def heading(self) -> Content:
         session = self.session
@@ -69,11 +70,8 @@ class AnswerScreen(RashomonScreen):
         )
 
     def body(self) -> ComposeResult:
-        with VerticalScroll(id="row"), Vertical(id="parts"):
-            with self._media:
-                yield from self._pictures
-            yield self._text
-        yield Input(placeholder="your answer; Enter saves it", id="answer", disabled=True)
+        yield panel(self._view, "Question")
+        yield panel(Input(placeholder="Enter saves it", id="answer", disabled=True, compact=True), "Your answer")
 
     def on_mount(self) -> None:
         folder = self.rashomon.workspace.path / "benchmarks"
@@ -87,11 +85,15 @@ class AnswerScreen(RashomonScreen):
         if lock is not None:
             lock.release()
 
+    def unsaved(self) -> str:
+        field = self.query_one("#answer", Input)
+        return "The answer that you typed is not saved." if field.value.strip() and not field.disabled else ""
+
     # --- who answers what ------------------------------------------------------------------------
 
     def _choose(self, builds: Mapping[str, Path]) -> None:
         if not builds:
-            self._text.update(Content("No benchmark is built in this workspace; `rashomon build` builds one."))
+            self._view.show_message(Content("No benchmark is built in this workspace; `rashomon build` builds one."))
             return
 
         def on_choice(word: str | None) -> None:
@@ -106,7 +108,7 @@ class AnswerScreen(RashomonScreen):
         if self.is_current:
             self.app.push_screen(ChoiceDialog("Answer which benchmark?", list(builds)), on_choice)
         else:
-            self._text.update(Content("Press ctrl+b to choose a benchmark."))
+            self._view.show_message(Content("Press ctrl+b to choose a benchmark."))
 
     def action_choose(self) -> None:
         """Choose the benchmark, if none is being answered."""
@@ -142,12 +144,12 @@ class AnswerScreen(RashomonScreen):
                 return error
 
         self._build = build
-        self._text.update(Content("reading the build…"))
+        self._view.show_message(Content("reading the build…"))
         self.in_thread(start, self._started, group="session")
 
     def _started(self, result: tuple[Path, AnswerSession, FileLock] | RashomonError) -> None:
         if isinstance(result, RashomonError):
-            self._text.update(literal(result))
+            self._view.show_message(literal(result))
             self.rashomon.show_error(result)
             return
         self._folder, self.session, self._lock = result
@@ -166,28 +168,21 @@ class AnswerScreen(RashomonScreen):
         if session is None:
             return
         question, self._medium = session.current, 0
-        media = () if question is None else question.media
-        self._media.set_class(len(media) > 1, "-several")
-        for number, picture in enumerate(self._pictures):
-            if number < len(media):
-                name = f"{number + 1}  " if len(media) > 1 else ""
-                picture.show(media[number], media_path(self._build, media[number]), name)
-            else:
-                picture.show(None)
-        self._media.display = bool(media)
         field.value, field.disabled = "", question is None
         if question is None:
             run = literal(self._folder.name, "bold", limit=100)
-            self._text.update(
+            self._view.show_message(
                 Content("Everything is answered. The run is ") + run + Content(", like that of any model.")
             )
             return
-        self._text.update(_question(question))
-        self.query_one("#row", VerticalScroll).scroll_home(animate=False)
+        set_panel_title(self._view, f"Question {session.count + 1} of {session.total}")
+        media = [(medium, media_path(self._build, medium)) for medium in question.media]
+        self._shown += 1
+        self._view.show(self._shown, Content(""), number_media(media), _question(question))
         field.focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("skip", "media"):
+        if action in ("skip", "media", "zoom"):
             return self.session is not None and self.session.current is not None
         return action != "choose" or self.session is None
 
@@ -200,6 +195,10 @@ class AnswerScreen(RashomonScreen):
         session = self.session
         if session is not None:
             self._write(session.skip)
+
+    def action_zoom(self) -> None:
+        """Show the question's media as large as the terminal allows."""
+        zoom(self, "", self._view.media)
 
     def action_media(self) -> None:
         """Open the question's media in the system's viewer, one after the other."""

@@ -22,6 +22,7 @@ from app.tui.hostile_text import literal
 from app.tui.screens.flips import FlippedScreen, SideBySideScreen
 from app.tui.screens.overview import FLIPS, TEXTS, Overview, PairOverview, pair_overviews
 from app.tui.screens.results import ResultsScreen
+from app.tui.screens.zoom import zoom
 from app.tui.theme import DIM, PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog, MultipleChoiceDialog
 from app.tui.widgets.dialogs import TextDialog
@@ -202,6 +203,7 @@ class CompareScreen(ResultsScreen):
             "recommendation": self.query_one("#recommendation-scroll"),
         }
         self.set_focus(focus.get(pane) or self.query_one(f"#{pane}", ResultTable).rows)
+        self.refresh_bindings()
 
     @on(TabLine.Chosen)
     def _chosen(self, event: TabLine.Chosen) -> None:
@@ -232,6 +234,8 @@ class CompareScreen(ResultsScreen):
         self._move(-1)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "zoom":
+            return self.ready and self.pane == "overview"
         return not (action == "pair" and self.computed and len(self.computed.overviews) < 2)
 
     def action_pair(self) -> None:
@@ -268,6 +272,11 @@ class CompareScreen(ResultsScreen):
             self._show_pane("overview")
         elif self.computed is not None:
             self.query_one(Overview).toggle(kind)
+
+    def action_zoom(self) -> None:
+        """Show the media of the answer under the cursor as large as the terminal allows."""
+        detail = self.query_one(Overview).detail
+        zoom(self, detail.question, detail.media)
 
     def action_published(self) -> None:
         """Choose the paper's rows."""

@@ -16,6 +16,7 @@ from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import PARTIAL, RIGHT, WRONG
+from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 
 
@@ -38,10 +39,11 @@ class DoctorScreen(RashomonScreen):
         return Content(f"Doctor  {verdict}")
 
     def body(self) -> ComposeResult:
-        yield VirtualTable(
+        table = VirtualTable(
             (Column("", 6), Column("check", 12), Column("result", 0)), empty="checking ...", id="results"
         )
-        yield Static(id="detail")
+        yield panel(table, "Checks")
+        yield panel(Static(id="detail"), "Result")
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one(VirtualTable))
@@ -77,7 +79,9 @@ class DoctorScreen(RashomonScreen):
         if place < len(self.results):
             result = self.results[place]
             lines = [literal(result.message), *([literal(f"→ {result.fix}", PARTIAL)] if result.fix else [])]
-            self.query_one("#detail", Static).update(Content("\n").join(lines))
+            detail = self.query_one("#detail", Static)
+            set_panel_title(detail, literal(result.check.capitalize(), newlines=False))
+            detail.update(Content("\n").join(lines))
 
     def action_copy(self) -> None:
         lines = [

@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, ItemGrid, Vertical, VerticalScroll
+from textual.containers import ItemGrid, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
@@ -20,11 +20,13 @@ from app.compare.tables import Comparison
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
+from app.tui.screens.zoom import zoom
 from app.tui.theme import DIM
-from app.tui.widgets.answer_pair import answer_text, label_cell, references_line
+from app.tui.widgets.answer_pair import answer_text, label_cell
 from app.tui.widgets.matrix import ALL
-from app.tui.widgets.panel import panel
-from app.tui.widgets.picture import Picture
+from app.tui.widgets.panel import panel, set_panel_title
+from app.tui.widgets.sample_text import heading, references_text
+from app.tui.widgets.sample_view import SampleView, number_media
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 
 _COLUMNS = (
@@ -35,6 +37,7 @@ _COLUMNS = (
     Column("run's answer", 0, min_width=18),
 )
 _ANSWER_WIDTH = 26
+_PROMPT_LIMIT = 4000
 
 
 class FlippedScreen(RashomonScreen):
@@ -106,8 +109,7 @@ class SideBySideScreen(RashomonScreen):
         self.folders, self.views, self.judge = folders, views, judge
         self.changes, self.place = changes, place
         self.comparison: InstanceComparison | None = None
-        self.picture = 0
-        """The index of the picture on display."""
+        self.view = SampleView()
 
     def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
@@ -122,15 +124,11 @@ class SideBySideScreen(RashomonScreen):
         )
 
     def body(self) -> ComposeResult:
-        with VerticalScroll(id="answers"):
-            with panel(Horizontal(id="input"), "Question"):
-                with Vertical(id="picture"):
-                    yield Picture()
-                yield Static(id="prompt")
-            with ItemGrid(id="answer-columns", min_column_width=_ANSWER_WIDTH):
-                for number, view in enumerate(self.views.runs):
-                    title = Content.assemble(literal(view.label, limit=60), "" if number else " (baseline)")
-                    yield panel(Static(classes="answer", id=f"answer-{number}"), title)
+        yield panel(self.view, "Instance")
+        with VerticalScroll(id="answers"), ItemGrid(id="answer-columns", min_column_width=_ANSWER_WIDTH):
+            for number, view in enumerate(self.views.runs):
+                title = Content.assemble(literal(view.label, limit=60), "" if number else " (baseline)")
+                yield panel(Static(classes="answer", id=f"answer-{number}"), title)
 
     def on_mount(self) -> None:
         self._read()
@@ -144,25 +142,18 @@ class SideBySideScreen(RashomonScreen):
 
     def _show(self, comparison: InstanceComparison) -> None:
         self.comparison = comparison
-        self._show_picture(0)
+        instance = comparison.instance
+        set_panel_title(self.view, literal(instance.condition))
         for number, summary in enumerate(comparison.answers):
-            answer = answer_text(summary, self.views.benchmark, comparison.instance.condition)
+            answer = answer_text(summary, self.views.benchmark, instance.condition)
             self.query_one(f"#answer-{number}", Static).update(answer)
         self.query_one("#answers").scroll_home(animate=False)
+        question = literal(instance.question, "bold", newlines=True, limit=_PROMPT_LIMIT)
+        self.view.show(instance.id, question, number_media(comparison.media), _instance_text(comparison))
 
-    def _show_picture(self, number: int) -> None:
-        assert self.comparison is not None
-        media = self.comparison.media
-        self.picture = number % len(media) if media else 0
-        self.query_one(Picture).show(*(media[self.picture] if media else (None,)))
-        # An inline style would override the rule that hides pictures on a short screen.
-        self.query_one("#picture").set_class(not media, "-none")
-        self.query_one("#prompt", Static).update(_prompt(self.comparison, self.picture))
-
-    def action_picture(self) -> None:
-        """Show the next of several pictures."""
-        if self.comparison is not None:
-            self._show_picture(self.picture + 1)
+    def action_zoom(self) -> None:
+        """Show the media as large as the terminal allows."""
+        zoom(self, self.view.question, self.view.media)
 
     def _go_to(self, place: int) -> None:
         if 0 <= place < len(self.changes):
@@ -176,16 +167,14 @@ class SideBySideScreen(RashomonScreen):
         self._go_to(self.place - 1)
 
 
-def _prompt(comparison: InstanceComparison, picture: int) -> Content:
-    instance, pictures = comparison.instance, len(comparison.media)
-    position = f"   picture {picture + 1} of {pictures}, m shows the next" if pictures > 1 else ""
+def _instance_text(comparison: InstanceComparison) -> Content:
+    """Return the references, the strata, and the prompt of an instance."""
+    instance = comparison.instance
+    strata = "  ".join(f"{key}: {value}" for key, value in instance.strata.items())
     lines = [
-        literal(comparison.prompt, newlines=True, limit=4000),
-        references_line(instance),
-        literal(f"{instance.condition}   {_strata(instance.strata)}{position}", DIM),
+        references_text(instance.references.items()),
+        heading("Prompt"),
+        literal(comparison.prompt, newlines=True, limit=_PROMPT_LIMIT),
+        literal(strata, DIM, limit=600),
     ]
     return Content("\n").join(lines)
-
-
-def _strata(strata: object) -> str:
-    return ", ".join(f"{key} {value}" for key, value in strata.items()) if isinstance(strata, dict) else ""

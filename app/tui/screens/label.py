@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
@@ -19,19 +19,27 @@ from app.tui.hostile_text import literal
 from app.tui.keymap import format_keys
 from app.tui.open_external import default_annotator
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import HEADING
+from app.tui.theme import DIM
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from app.tui.widgets.displayed_text import DisplayedText
+from app.tui.widgets.panel import panel, set_panel_title
+from app.tui.widgets.sample_text import heading, references_text
+from app.tui.widgets.sample_view import SampleView
 from benchmarks.errors import RashomonError, SpecError
 from judges.human_labels import annotator_id
 
+_OTHER_KEYS = 28
+"""The cells of the footer's other keys."""
+_ADVICE_HEIGHT = 16
+"""The lines of a terminal from which it has room for advice."""
+
 
 class LabelScreen(RashomonScreen):
-    """Label a blind sample of answers. A letter assigns a label, which is saved at once, and shows the next answer."""
+    """Label a blind sample of answers. A digit assigns a label, which is saved at once, and shows the next answer."""
 
     name_ = "label"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
-    AUTO_FOCUS = "VerticalScroll"
+    AUTO_FOCUS = "SampleView"
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -41,21 +49,23 @@ class LabelScreen(RashomonScreen):
         self._new_labels = 0
         """The number of labels given here and not undone."""
         self._text = DisplayedText(id="answer")
+        self._view = SampleView(text=self._text, facts=False)
 
     def displayed_runs(self) -> tuple[Path, ...]:
         return (self.folder,)
 
     def heading(self) -> Content:
-        title = Content("Label  ") + literal(self.folder.name, "bold", limit=60)
+        """Return the title, which names the run only until answers are on display: its name can reveal the model."""
         if self.session is None:
-            return title
+            return Content("Label  ") + literal(self.folder.name, "bold", limit=60)
         judge = literal(self.session.task.judge, "bold", limit=60)
-        return title + Content("  as ") + judge + Content(f"  {self.session.count} of {self.session.total} labelled")
+        count = f"  {self.session.count} of {self.session.total} labelled"
+        return Content("Label  a blind sample as ") + judge + Content(count)
 
     def body(self) -> ComposeResult:
-        with VerticalScroll():
-            yield self._text
+        yield panel(self._view, "Answer")
         yield Static(id="labels")
+        yield Static(id="advice")
 
     def on_mount(self) -> None:
         self.app.push_screen(
@@ -89,23 +99,33 @@ class LabelScreen(RashomonScreen):
         """Show the session's current answer, or that none is left."""
         self.update_title()
         self.refresh_bindings()
-        session, text, keys = self.session, self._text, self.query_one("#labels", Static)
+        session = self.session
         if session is None:
             return
         item = session.current
+        self._fit_labels()
         if item is None:
-            text.update(Content("The whole sample is labelled. The tables show how the judges agree with your labels."))
-            keys.update(Content("u undoes the last label"))
+            set_panel_title(self._view, "Sample")
+            message = "The whole sample is labelled. The tables show how the judges agree with your labels."
+            self._view.show_message(Content(f"{message}\n\nu undoes the last label"))
             return
-        parts = [_heading("Question"), literal(item.question, newlines=True)]
-        for source, values in item.references:
-            parts += [_heading(source.capitalize()), literal(" | ".join(values), newlines=True)]
-        parts += [_heading("Answer"), literal(item.answer, newlines=True)]
-        text.update(Content("\n").join(parts))
-        labels = (f"{self._key(number)} {label}" for number, label in enumerate(item.labels, 1))
-        note = f"\n{session.task.advice}" if session.task.advice else ""
-        keys.update(literal("   ".join(labels) + note, newlines=True))
-        self.query_one(VerticalScroll).scroll_home(animate=False)
+        set_panel_title(self._view, f"Answer {(session.position or 0) + 1} of {session.total}")
+        self.update_static("#advice", Content.styled(session.task.advice, DIM))
+        question = literal(item.question, "bold", newlines=True)
+        answer = heading("Answer") + Content("\n") + literal(item.answer, newlines=True)
+        self._view.show(item.id, question, (), references_text(item.references) + Content("\n") + answer)
+
+    def on_resize(self) -> None:
+        self._fit_labels()
+
+    def _fit_labels(self) -> None:
+        """List the labels in lines of their own if the footer has no room for all of them."""
+        texts = [f"{self._key(number)} {label}" for number, label in enumerate(self._labels, 1)]
+        line = self.query_one("#labels")
+        line.display = bool(texts) and sum(cell_len(text) + 2 for text in texts) + _OTHER_KEYS > self.size.width
+        self.update_static("#labels", literal("   ".join(texts)))
+        advice = "" if self.session is None else self.session.task.advice
+        self.query_one("#advice").display = bool(texts and advice) and self.size.height >= _ADVICE_HEIGHT
 
     @property
     def _labels(self) -> tuple[str, ...]:
@@ -114,12 +134,10 @@ class LabelScreen(RashomonScreen):
 
     def _key(self, number: int) -> str:
         """Return the key for the label of that number, formatted for display."""
-        (command,) = (command for command in commands_of(self.name_) if command.id == f"label.give.{number}")
-        return format_keys(command, self.rashomon.keys)
+        commands = (command for command in commands_of(self.name_) if command.id == f"label.give.{number}")
+        return "".join(format_keys(command, self.rashomon.keys) for command in commands)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "give":
-            return int(str(parameters[0])) <= len(self._labels)
         if action == "skip":
             return bool(self._labels)
         return action != "undo" or (self.session is not None and self.session.count > 0)
@@ -131,8 +149,9 @@ class LabelScreen(RashomonScreen):
         return self._labels[int(number) - 1] if int(number) <= len(self._labels) else None
 
     def action_give(self, number: str) -> None:
-        """Label the answer with the label of that number."""
-        self._give(self._labels[int(number) - 1])
+        """Label the answer with the label of that number; a digit without a label does nothing."""
+        if int(number) <= len(self._labels):
+            self._give(self._labels[int(number) - 1])
 
     def action_skip(self) -> None:
         self._give(None)
@@ -150,9 +169,13 @@ class LabelScreen(RashomonScreen):
 
     def _give(self, label: str | None) -> None:
         """Save a label, provided that the answer was on the terminal when the key was pressed."""
-        if self.session is not None and self._text.displayed:
+        if self.session is None:
+            return
+        if self._text.displayed:
             give = self.session.label_current
             self._write(lambda store: give(store, label), 1)
+        elif not self._view.region.overlaps(self._text.region):
+            self.rashomon.toast("scroll down to the answer before you label it")
 
     def _write(self, change: Callable[[RunStore], object], new_labels: int) -> None:
         """Save or undo a label in a thread; keys pressed meanwhile are ignored, as they belong to no answer."""
@@ -187,7 +210,3 @@ def _name_problem(text: str) -> str:
     except SpecError as error:
         return str(error)
     return ""
-
-
-def _heading(text: str) -> Content:
-    return literal(f"\n{text}", f"bold {HEADING}", newlines=True)

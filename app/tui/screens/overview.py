@@ -136,6 +136,11 @@ class Overview(Vertical):
         set_panel_title(self.query_one("#conditions"), "")
         self._list()
 
+    @property
+    def detail(self) -> AnswerPair:
+        """The answers to the instance under the cursor."""
+        return self.query_one(AnswerPair)
+
     def set_state(self, state: Content) -> None:
         """Show ``state`` in the border of the recommendation."""
         self.query_one("#advice").border_subtitle = state
@@ -249,9 +254,9 @@ class Overview(Vertical):
 
     def _show_detail(self, place: int) -> None:
         """Show both answers to the instance at ``place`` of the list."""
-        content, views, detail = self._content, self._views, self.query_one(AnswerPair)
+        content, views, detail = self._content, self._views, self.detail
         if content is None or views is None or not 0 <= place < len(self.changes):
-            detail.show_message("")
+            detail.show_message(Content(""))
             return
         pair, workspace = content.pair, self._screen.rashomon.workspace
         folders = [self._folders[views.runs.index(run)] for run in (pair.first, pair.second)]
@@ -266,9 +271,9 @@ class Overview(Vertical):
 
         def show(comparison: InstanceComparison | str) -> None:
             if isinstance(comparison, str):
-                detail.show_message(comparison)
+                detail.show_message(literal(comparison))
             else:
-                detail.show(comparison, labels, views.benchmark)
+                detail.show_pair(comparison, labels, views.benchmark)
 
         assert self._reader is not None
         self._reader.submit(read, show)

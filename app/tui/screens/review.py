@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import ItemGrid, Vertical, VerticalScroll
 from textual.content import Content
 
 from app.annotation.review_session import Review, ReviewItem, ReviewSession, find_build, find_review
@@ -20,12 +19,14 @@ from app.tui.commands import Command, bindings
 from app.tui.hostile_text import literal
 from app.tui.open_external import default_annotator, open_in_viewer
 from app.tui.screens.base import RashomonScreen
+from app.tui.screens.zoom import zoom
 from app.tui.theme import DIM, HEADING, PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.displayed_text import DisplayedText
-from app.tui.widgets.picture import Picture
+from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.review_dialogs import CorrectionDialog
+from app.tui.widgets.sample_view import MediaItem, SampleView
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.review import ReviewField
@@ -36,7 +37,6 @@ from judges.human_labels import annotator_id
 _OTHER_FOLDER = "another folder"
 _OWN_WORDS = "in your own words"
 _SAVE = "save this fix"
-_MAX_PICTURES = 8
 
 
 class ReviewScreen(RashomonScreen):
@@ -56,9 +56,8 @@ class ReviewScreen(RashomonScreen):
         self._medium = 0
         self._grade = ""
         self._corrections: dict[str, str] = {}
-        self._text = DisplayedText(id="texts")
-        self._media = ItemGrid(id="media", min_column_width=24)
-        self._pictures = [Picture(facts=True) for _ in range(_MAX_PICTURES)]
+        self._text = DisplayedText()
+        self._view = SampleView(text=self._text, id="row")
 
     def heading(self) -> Content:
         if self.session is None or self.review is None:
@@ -74,10 +73,7 @@ class ReviewScreen(RashomonScreen):
         )
 
     def body(self) -> ComposeResult:
-        with VerticalScroll(id="row"), Vertical(id="parts"):
-            with self._media:
-                yield from self._pictures
-            yield self._text
+        yield panel(self._view, "Row")
 
     def on_mount(self) -> None:
         folder = self.rashomon.workspace.path / "benchmarks"
@@ -105,7 +101,7 @@ class ReviewScreen(RashomonScreen):
             where = (
                 "Press o to choose a build." if builds else "No benchmark is built in this workspace; o names a folder."
             )
-            self._text.update(Content(where))
+            self._view.show_message(Content(where))
 
     def action_choose(self) -> None:
         """Choose the build, if none is under review."""
@@ -152,12 +148,12 @@ class ReviewScreen(RashomonScreen):
             except RashomonError as error:
                 return error
 
-        self._text.update(Content("reading the build…"))
+        self._view.show_message(Content("reading the build…"))
         self.in_thread(start, self._started, group="session")
 
     def _started(self, result: tuple[Review, ReviewSession, FileLock, str] | RashomonError) -> None:
         if isinstance(result, RashomonError):
-            self._text.update(literal(result))
+            self._view.show_message(literal(result))
             self.rashomon.show_error(result)
             return
         self.review, self.session, self._lock, since = result
@@ -180,28 +176,26 @@ class ReviewScreen(RashomonScreen):
         if session is None or review is None:
             return
         item, self._medium, self._grade, self._corrections = session.current, 0, "", {}
-        media = [] if item is None else [(m.media, _path(review, m.media), m.caption) for m in item.media if m.media]
-        self._media.set_class(len(media) > 1, "-several")
-        for number, picture in enumerate(self._pictures):
-            if number < len(media):
-                picture.show(media[number][0], media[number][1], f"{media[number][2]}: " if media[number][2] else "")
-            else:
-                picture.show(None)
-        self._media.display = bool(media)
         if item is None:
             left = f" {session.skipped} are skipped; they come up in the next session." if session.skipped else ""
-            self._text.update(
+            set_panel_title(self._view, "Build")
+            self._view.show_message(
                 Content(
                     f"All rows are decided.{left} `rashomon review` prints the agreement and writes the reviewed build."
                 )
             )
             return
-        self._text.update(Content("\n").join(self._lines(item)))
-        self.query_one("#row", VerticalScroll).scroll_home(animate=False)
+        set_panel_title(self._view, Content("Row ") + literal(item.id, limit=60))
+        media = [
+            MediaItem(medium.media, _path(review, medium.media), f"{medium.caption}: " if medium.caption else "")
+            for medium in item.media
+            if medium.media
+        ]
+        self._view.show(item.id, Content(""), media, Content("\n").join(self._lines(item)))
 
     def _lines(self, item: ReviewItem) -> list[Content]:
         assert self.review is not None
-        lines = [literal(item.id, DIM, limit=200)]
+        lines = []
         for medium in item.media:
             if medium.media is None:
                 lines.append(literal(f"! {medium.caption}: {medium.problem or 'not in the build'}", PARTIAL, limit=300))
@@ -220,7 +214,7 @@ class ReviewScreen(RashomonScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         session = self.session
-        if action in ("accept", "reject", "fix", "skip", "media"):
+        if action in ("accept", "reject", "fix", "skip", "media", "zoom"):
             return session is not None and session.current is not None
         if action == "level":
             return session is not None and session.current is not None and bool(session.guide.grades)
@@ -330,6 +324,11 @@ class ReviewScreen(RashomonScreen):
                 self._show()
 
         self.in_thread(start, finish, group="session")
+
+    def action_zoom(self) -> None:
+        """Show the row's media as large as the terminal allows."""
+        if self.session is not None and (item := self.session.current) is not None:
+            zoom(self, item.id, self._view.media)
 
     def action_media(self) -> None:
         """Open the row's media in the system's viewer, one after the other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -25,14 +25,18 @@ from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal, sanitize
+from app.tui.latest_only import LatestOnly
 from app.tui.open_external import default_annotator, open_in_viewer
 from app.tui.sample_query import QueryVocabulary, parse_query, query_hint
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import PARTIAL
+from app.tui.screens.zoom import zoom
+from app.tui.theme import HEADING, OUTCOMES, PARTIAL
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.override import NewLabel, OverrideDialog
-from app.tui.widgets.panel import panel
-from app.tui.widgets.sample_view import SampleView, sample_appearance
+from app.tui.widgets.panel import panel, set_panel_title
+from app.tui.widgets.sample_text import question_text, sample_appearance, sample_text
+from app.tui.widgets.sample_view import SampleView, number_media
+from app.tui.widgets.sibling_strip import SiblingStrip
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
@@ -41,7 +45,12 @@ from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Verdict
 from judges.human_labels import override_id
 
-_COLUMNS = (Column("label", 13), Column("condition", 14), Column("answer", 0, min_width=12))
+_MAX_KEY = 20
+_MAX_LABEL, _MAX_CONDITION = 16, 20
+_MARKS = 2
+"""The cells of a label's mark, which the list has for an override or a disagreement."""
+_ANSWER_COLUMN = 60
+"""The width of the list from which it has a column for answers."""
 _RELOAD_SECONDS = 1.0
 """The shortest interval at which the list of an active run is read again."""
 
@@ -67,13 +76,19 @@ class SamplesScreen(RashomonScreen):
         super().__init__()
         self.folder = folder
         self.query_text = query
-        self.table = VirtualTable(_COLUMNS, empty="no answer matches; / changes the filter", id="samples")
+        self.table = VirtualTable(empty="no answer matches; / changes the filter", id="samples")
         self.view = SampleView(id="sample")
+        self.strip = SiblingStrip(id="siblings")
+        self.detail: SampleDetail | None = None
+        """The record on display."""
+        self.expanded = False
+        """True to show reasoning, raw replies and long texts in full."""
         self.listing = _Listing([], 0, QueryVocabulary(), SampleFilter())
         self._progress: object = None
         self._loading = self._stale = False
         self._current: int | None = None
-        """The ordinal of the record on display."""
+        """The ordinal of the record that is on display or being read."""
+        self._reader = LatestOnly(self, "detail")
         self._medium = 0
         """The number of media that were opened of this record."""
         self._overrides: list[tuple[int, str, str, Verdict | None]] = []
@@ -86,26 +101,41 @@ class SamplesScreen(RashomonScreen):
 
     def heading(self) -> Content:
         matches, total = len(self.listing.ordinals), self.listing.total
-        count = f"{matches:,} of {total:,}" if self.query_text else f"{total:,}"
+        count = f"{matches:,} of {total:,} answers" if self.query_text else f"{total:,} answers"
         title = Content("Samples  ") + literal(self.folder.name, "bold", limit=60) + Content(f"  {count}")
         return title + (literal(f"  {self.query_text}", PARTIAL, limit=120) if self.query_text else Content(""))
 
     def body(self) -> ComposeResult:
-        yield Input(
-            self.query_text, placeholder='is:wrong condition:NAME label:LABEL "words"', id="filter", compact=True
-        )
-        yield Static(id="hint")
+        with panel(Vertical(id="filter-panel"), "Filter"):
+            yield Input(
+                self.query_text, placeholder='is:wrong condition:NAME label:LABEL "words"', id="filter", compact=True
+            )
+            yield Static(id="hint")
         with Horizontal():
             yield panel(self.table, "Answers")
-            yield panel(self.view, "Answer")
+            with panel(Vertical(id="detail"), "Answer"):
+                yield self.strip
+                yield self.view
+
+    def on_mount(self) -> None:
+        self.strip.show((), None)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fit_columns)
+
+    def _fit_columns(self) -> None:
+        """Give the list the columns that it has room for."""
+        columns = _columns(self.listing.vocabulary, self.table.size.width)
+        if columns != self.table.columns:
+            self._list(columns)
 
     # --- the list --------------------------------------------------------------------------------
 
     def workspace_changed(self, snapshot: WorkspaceSnapshot) -> None:
         run = self.current_run(self.folder)
-        progress = None if run is None else run.summary.progress
-        if self._progress is None or progress != self._progress:
-            self._progress = progress or ()
+        progress = () if run is None else run.summary.progress  # a run that is gone is reported once
+        if progress != self._progress:
+            self._progress = progress
             self.reload()
 
     def reload(self, *, at_once: bool = False) -> None:
@@ -132,12 +162,7 @@ class SamplesScreen(RashomonScreen):
             self.rashomon.show_error(listing)
             return
         self.listing = listing
-        ordinals, judges = listing.ordinals, listing.filter.judges
-
-        def page(first: int, count: int) -> Sequence[Row]:
-            return _rows(self.folder, ordinals[first : first + count], judges)
-
-        self.table.show(len(ordinals), page, keys=ordinals)
+        self._list(_columns(listing.vocabulary, self.table.size.width))
         self.update_title()
         self._update_hint()
         key = self.table.cursor_key
@@ -145,8 +170,25 @@ class SamplesScreen(RashomonScreen):
         if self._stale:
             self.set_timer(_RELOAD_SECONDS, self.reload)
 
+    def _list(self, columns: Sequence[Column]) -> None:
+        """Show the list with these columns."""
+        ordinals, judges = self.listing.ordinals, self.listing.filter.judges
+        with_answers = len(columns) > 3
+
+        def page(first: int, count: int) -> Sequence[Row]:
+            return _rows(self.folder, ordinals[first : first + count], judges, with_answers)
+
+        self.table.show(len(ordinals), page, keys=ordinals, columns=columns)
+        self._show_position()
+
+    def _show_position(self) -> None:
+        """Display the number of the row under the cursor in the list's lower border."""
+        count = self.table.row_count
+        self.table.set_subtitle(Content(f"{self.table.cursor + 1:,} of {count:,}" if count else ""))
+
     @on(VirtualTable.Moved)
     def _moved(self, event: VirtualTable.Moved) -> None:
+        self._show_position()
         self.show_sample(event.key if isinstance(event.key, int) else None)
 
     def show_sample(self, ordinal: int | None, *, again: bool = False) -> None:
@@ -157,10 +199,26 @@ class SamplesScreen(RashomonScreen):
             self._medium = 0
         self._current = ordinal
         if ordinal is None:
-            self.view.show(None)
+            self._show_detail(None)
             return
         workspace, folder, judges = self.rashomon.workspace, self.folder, self.listing.filter.judges
-        self.in_thread(lambda: read_sample_detail(workspace, folder, ordinal, judges), self.view.show, group="detail")
+        self._reader.submit(lambda: read_sample_detail(workspace, folder, ordinal, judges), self._show_detail)
+
+    def _show_detail(self, detail: SampleDetail | None) -> None:
+        """Show a record, or nothing."""
+        self.detail = detail
+        pane = self.query_one("#detail")
+        if detail is None:
+            self.strip.show((), None)
+            set_panel_title(pane, "Answer")
+            self.view.show_message(Content("no answer selected"))
+            return
+        row = detail.row
+        self.strip.show(detail.siblings, row.ordinal)
+        set_panel_title(pane, literal(row.condition, limit=60))
+        pane.border_subtitle = Content("[ and ] switch conditions" if len(detail.siblings) > 1 else "")
+        question, text = question_text(detail, self.expanded), sample_text(detail, self.expanded)
+        self.view.show(row.ordinal, question, number_media(detail.media), text)
 
     # --- the filter ------------------------------------------------------------------------------
 
@@ -185,7 +243,7 @@ class SamplesScreen(RashomonScreen):
             line.update(literal(f"! {error}", limit=300))
             line.add_class("-wrong")
             return False
-        line.update(literal(query_hint(self.listing.vocabulary), limit=600))
+        line.update(_hint(query_hint(self.listing.vocabulary)))
         line.remove_class("-wrong")
         return True
 
@@ -202,16 +260,30 @@ class SamplesScreen(RashomonScreen):
             self.remove_class("-filtering")
             self.query_one("#filter", Input).value = self.query_text
             self.set_focus(self.table)
-        elif self.has_class("-detail") or self.view.has_focus:
-            self.remove_class("-detail")
-            self.set_focus(self.table)
+        elif self.view.has_focus:
+            self._to_list()
         else:
             await self.rashomon.action_back()
 
     @on(VirtualTable.Selected)
     def _opened(self) -> None:
-        self.add_class("-detail")
+        self.add_class("-detail")  # in a narrow terminal, it replaces the list
         self.set_focus(self.view)
+
+    def _to_list(self) -> None:
+        self.remove_class("-detail")
+        self.set_focus(self.table)
+
+    def action_switch(self) -> None:
+        """Move between the list and the answer."""
+        if self.view.has_focus:
+            self._to_list()
+        else:
+            self._opened()
+
+    def action_step(self, direction: str) -> None:
+        """Move the list's cursor from the answer."""
+        self.table.cursor += 1 if direction == "next" else -1
 
     def action_next(self) -> None:
         self._to_mismatch(1)
@@ -243,12 +315,19 @@ class SamplesScreen(RashomonScreen):
         return [place for place, ordinal in enumerate(self.listing.ordinals) if ordinal in members]
 
     def action_sibling(self, direction: str) -> None:
-        current = self.view.detail
-        if current is None or len(current.siblings) < 2:
+        if self.detail is None or len(self.detail.siblings) < 2:
             return
-        ordinals = [row.ordinal for row in current.siblings]
+        ordinals = [row.ordinal for row in self.detail.siblings]
         step = 1 if direction == "next" else -1
-        ordinal = ordinals[(ordinals.index(current.row.ordinal) + step) % len(ordinals)]
+        current = self._current if self._current in ordinals else self.detail.row.ordinal  # it may still be being read
+        self._to_sibling(ordinals[(ordinals.index(current) + step) % len(ordinals)])
+
+    @on(SiblingStrip.Chosen)
+    def _chosen(self, event: SiblingStrip.Chosen) -> None:
+        self._to_sibling(event.ordinal)
+
+    def _to_sibling(self, ordinal: int) -> None:
+        """Show a sibling, which need not be in the list."""
         if ordinal in self.listing.ordinals:
             self.table.cursor = self.listing.ordinals.index(ordinal)
         self.show_sample(ordinal)
@@ -256,10 +335,16 @@ class SamplesScreen(RashomonScreen):
     # --- actions on one record -------------------------------------------------------------------
 
     def action_more(self) -> None:
-        self.view.toggle_expanded()
+        self.expanded = not self.expanded
+        self._show_detail(self.detail)
+
+    def action_zoom(self) -> None:
+        """Show the media as large as the terminal allows."""
+        if self.detail is not None:
+            zoom(self, self.view.question, self.view.media)
 
     def action_override(self) -> None:
-        current = self.view.detail
+        current = self.detail
         if current is None:
             return
         if current.record.answer is None or current.record.answer.finish_reason == "error":
@@ -285,7 +370,7 @@ class SamplesScreen(RashomonScreen):
 
     def action_undo(self) -> None:
         """Undo the last override of this session; without one, ask whether to undo an earlier one of this record."""
-        current, annotator = self.view.detail, self._annotator()
+        current, annotator = self.detail, self._annotator()
         if self._overrides:
             self._undo(*self._overrides.pop())
         elif current is not None and override_id(annotator) in current.record.verdicts:
@@ -314,7 +399,7 @@ class SamplesScreen(RashomonScreen):
 
     def action_outside(self) -> None:
         """Open the record's media in the system's viewer, one after the other."""
-        media = self.view.detail.media if self.view.detail else ()
+        media = self.detail.media if self.detail else ()
         paths = [path for _, path in media if path is not None]
         if not paths:
             self.rashomon.toast("the media files are missing" if media else "no media")
@@ -324,12 +409,12 @@ class SamplesScreen(RashomonScreen):
         self.in_thread(lambda: open_in_viewer(path), lambda _: None, group="viewer")
 
     def action_copy(self) -> None:
-        record = self.view.detail.record if self.view.detail else None
+        record = self.detail.record if self.detail else None
         if record is not None and record.answer is not None:
             self.rashomon.copy(visible_answer(record.answer.text))
 
     def action_copy_record(self) -> None:
-        current = self.view.detail
+        current = self.detail
         if current is not None:
             record: dict[str, Any] = sample_to_json(current.record, remarks=current.remarks)
             self.rashomon.copy(json.dumps(record, indent=2, ensure_ascii=True))
@@ -351,7 +436,31 @@ def _listing(folder: Path, query: str) -> _Listing:
         return _Listing(store.sample_ordinals(sample_filter), total, vocabulary, sample_filter)
 
 
-def _rows(folder: Path, ordinals: Sequence[int], judges: Sequence[str]) -> list[Row]:
+def _hint(values: Mapping[str, Sequence[str]]) -> Content:
+    """Return a line for each key of a query."""
+    width = min(_MAX_KEY, max(map(len, values), default=0) + 1)
+    lines = (
+        literal(f"{f'{key}:':{width}} ", HEADING, limit=_MAX_KEY) + literal(", ".join(options), limit=300)
+        for key, options in values.items()
+    )
+    return Content("\n").join(lines)
+
+
+def _columns(known: QueryVocabulary, width: int) -> tuple[Column, ...]:
+    """Return the columns of a list of this width, as wide as the run's labels and conditions need."""
+    labels = max(map(len, (*known.labels, OUTCOMES["unparsed"].word)))
+    conditions = max(map(len, ("condition", *known.conditions)))
+    columns = [
+        Column("label", min(_MAX_LABEL, labels + 2 + _MARKS)),
+        Column("condition", min(_MAX_CONDITION, conditions)),
+        Column("question", 0, min_width=12),
+    ]
+    if width >= _ANSWER_COLUMN:
+        columns.append(Column("answer", 0, min_width=12))
+    return tuple(columns)
+
+
+def _rows(folder: Path, ordinals: Sequence[int], judges: Sequence[str], with_answers: bool) -> list[Row]:
     try:
         with RunStore.read(folder) as store:
             samples = store.sample_rows(ordinals, judges)
@@ -360,5 +469,6 @@ def _rows(folder: Path, ordinals: Sequence[int], judges: Sequence[str]) -> list[
     rows: list[Row] = []
     for row in samples:
         appearance = sample_appearance(row)
-        rows.append([[(str(appearance), appearance.colour)], row.condition, row.answer or row.id])
+        label = [(str(appearance), appearance.colour)]
+        rows.append([label, row.condition, row.question or row.id, *[row.answer] * with_answers])
     return rows

@@ -18,8 +18,9 @@ from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.settings import Settings, save_settings, settings_file
-from app.tui.theme import DIM, PARTIAL, RIGHT
+from app.tui.theme import DIM, PARTIAL, RIGHT, THEME
 from app.tui.widgets.choice_table import ChoiceOption, ChoiceTable
+from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import MODES
 from app.tui.widgets.virtual_table import Column
 from benchmarks.errors import RashomonError
@@ -46,17 +47,18 @@ class SettingsScreen(RashomonScreen):
 
     def body(self) -> ComposeResult:
         with Horizontal():
-            yield ChoiceTable((Column("theme", 0),), single=True, id="themes")
-            yield ChoiceTable((Column("pictures", 8), Column("", 0)), single=True, id="images")
-        with VerticalScroll(can_focus=True):
+            yield panel(ChoiceTable((Column("name", 0), Column("", 5)), single=True, id="themes"), "Theme")
+            yield panel(ChoiceTable((Column("mode", 8), Column("", 0)), single=True, id="images"), "Pictures")
+        with panel(VerticalScroll(can_focus=True), "API keys, folders, keyboard"):
             yield Static(id="facts")
 
     def on_mount(self) -> None:
         app = self.rashomon
-        dark = sorted(name for name, theme in app.available_themes.items() if theme.dark)
-        names = ["rashomon", *(name for name in dark if name != "rashomon")]
+        available = app.available_themes
+        names = sorted(available, key=lambda name: (name != THEME.name, not available[name].dark, name))
+        options = [ChoiceOption(name, [name, "dark" if available[name].dark else "light"]) for name in names]
         themes = self.query_one("#themes", ChoiceTable)
-        themes.offer([ChoiceOption(name, [name]) for name in names], choose=[self.app.theme])
+        themes.offer(options, choose=[self.app.theme])
         images = self.query_one("#images", ChoiceTable)
         images.offer([ChoiceOption(mode, [mode, _MODES[mode]]) for mode in MODES], choose=[app.settings.images])
         self.set_focus(themes)
@@ -93,7 +95,7 @@ class SettingsScreen(RashomonScreen):
     def _facts(self, key_locations: dict[str, str | None]) -> Content:
         """Return the facts below the choices; ``key_locations`` is empty until the API keys are looked up."""
         app = self.rashomon
-        lines = [_head("API keys (never displayed or saved)")]
+        lines = [Content.styled("API keys (never displayed or saved)", "bold")]
         for name in VARIABLES:
             location = key_locations.get(name) if key_locations else "..."
             mark = Content.styled("✓ ", RIGHT) if location and key_locations else Content.styled("○ ", DIM)

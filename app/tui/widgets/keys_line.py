@@ -11,12 +11,16 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.binding import Binding
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from app.tui.commands import optional_footer_ids
+from app.tui.commands import COMMANDS, optional_footer_ids
+from app.tui.hostile_text import sanitize
 
+_COMMANDS = {command.id: command for command in COMMANDS}
+_TITLE_LIMIT = 40
 _Key = tuple[str, str, str, bool]
 """Key, its name, its command, and True if it is enabled."""
 
@@ -54,15 +58,20 @@ class KeysLine(Widget):
         optional_ids = optional_footer_ids(getattr(screen, "name_", ""))
         for _, binding, enabled, _ in screen.active_bindings.values():
             keys = required if binding.show else optional if binding.id in optional_ids else None
-            if keys is not None and binding.action not in keys:
-                keys[binding.action] = (
-                    binding.key,
-                    self.app.get_key_display(binding),
-                    binding.description,
-                    enabled,
-                )
+            title = self._title(binding)
+            if keys is not None and title is not None and binding.action not in keys:
+                keys[binding.action] = (binding.key, self.app.get_key_display(binding), title, enabled)
         self._required, self._optional = tuple(required.values()), tuple(optional.values())
         self._fill()
+
+    def _title(self, binding: Binding) -> str | None:
+        """Return the title of a key's command on this screen; None if it is not available."""
+        describe = getattr(self.screen, "describe", None)
+        command = _COMMANDS.get(binding.id or "")
+        if describe is None or command is None:
+            return binding.description
+        title: str | None = describe(command)
+        return None if title is None else sanitize(title, limit=_TITLE_LIMIT)
 
     def on_resize(self) -> None:
         self._fill()

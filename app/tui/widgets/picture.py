@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import ComposeResult
@@ -21,7 +22,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from app.report.media import MediaPreview, preview_media
+from app.report.media import preview_media
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM
 from benchmarks.vocabulary import Media
@@ -75,30 +76,43 @@ class HalfCells(Widget):
         return self._lines[y].adjust_cell_length(self.size.width, self.rich_style) if y < len(self._lines) else blank
 
     def _scaled(self) -> list[Strip]:
-        width, height = self.size.width, self.size.height * 2
-        scale = min(width / self._image.width, height / self._image.height, 1.0)
-        size = max(1, round(self._image.width * scale)), max(2, round(self._image.height * scale) // 2 * 2)
-        pixels: Any = self._image.resize(size).load()
+        width, height = self.size.width, self.size.height
+        if not width or not height:
+            return []
+        pixels: Any = self._image.resize((width, 2 * height)).load()
         lines = []
-        for y in range(0, size[1], 2):
+        for y in range(0, 2 * height, 2):
             cells = [
                 Segment("▀", Style.parse("#{:02x}{:02x}{:02x} on #{:02x}{:02x}{:02x}".format(*above, *below)))
-                for above, below in ((pixels[x, y], pixels[x, y + 1]) for x in range(size[0]))
+                for above, below in ((pixels[x, y], pixels[x, y + 1]) for x in range(width))
             ]
             lines.append(Strip(cells))
         return lines
 
 
 class Picture(Widget):
-    """The picture of a medium, set by :meth:`show`; with ``facts``, below a line that describes it.
+    """The picture of a medium, set by :meth:`show`; with ``facts``, above a line that describes it.
 
-    If there is no picture, the line gives the reason. Without a medium the widget takes no space (class ``-empty``).
+    It is drawn as large as fits the widget, or the number of lines set by :meth:`limit`. Half blocks show no image larger
+    than pixel by pixel, unless ``enlarge``. If there is no picture, the line gives the reason. Without a medium the widget
+    takes no space (class ``-empty``).
     """
 
-    def __init__(self, *, facts: bool = False, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        facts: bool = False,
+        side: int = THUMBNAIL,
+        enlarge: bool = False,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
         super().__init__(id=id, classes=classes)
-        self._with_facts = facts
+        self._with_facts, self._side, self._enlarge = facts, side, enlarge
         self._current: tuple[Media | None, Path | None, str] = None, None, ""
+        self._lines: int | None = None
+        self._image: Image | None = None
+        self._facts = ""
         self.add_class("-empty")
 
     def compose(self) -> ComposeResult:
@@ -109,6 +123,13 @@ class Picture(Widget):
         """The medium on display."""
         return self._current[0]
 
+    def limit(self, lines: int) -> None:
+        """Take the height that the picture needs, at most ``lines`` and the line of facts."""
+        self.add_class("-limited")
+        if lines != self._lines:
+            self._lines = lines
+            self._fit()
+
     def show(self, media: Media | None, path: Path | None = None, name: str = "") -> None:
         """Display a medium; ``path`` is its file, if available, and ``name`` precedes its facts."""
         if (media, path, name) == self._current:
@@ -116,18 +137,46 @@ class Picture(Widget):
         self._current = media, path, name
         self.workers.cancel_node(self)  # a queued reading of the previous medium never starts
         self.set_class(media is None, "-empty")
+        if self._lines is not None and self.size.height:
+            self.styles.min_height = self.size.height  # so that the text below stays until the medium is read
         self.remove_children()
+        self._image = None
         if media is not None:
             self.run_worker(self._read(media, path, name), exit_on_error=False)
 
     async def _read(self, media: Media, path: Path | None, name: str) -> None:
-        preview = await asyncio.get_running_loop().run_in_executor(_READERS, preview_media, media, path, THUMBNAIL)
-        image = None if getattr(self.app, "images", "half") == "off" else preview.picture
-        await self.mount_all(self._parts(preview, image, name))
+        preview = await asyncio.get_running_loop().run_in_executor(_READERS, preview_media, media, path, self._side)
+        self._image = None if getattr(self.app, "images", "half") == "off" else preview.picture
+        self._facts = f"{name}{preview.facts}" if self._with_facts or self._image is None else ""
+        await self.mount_all(self._parts())
+        self.styles.min_height = None
+        self._fit()
 
-    def _parts(self, preview: MediaPreview, image: Image | None, name: str) -> Iterator[Widget]:
-        if self._with_facts or image is None:
-            yield Static(literal(f"{name}{preview.facts}", DIM, limit=300))
-        if image is not None:
+    def _parts(self) -> Iterator[Widget]:
+        if self._image is not None:
             widget: type[Any] = getattr(self.app, "image_widget", None) or HalfCells
-            yield widget(image)
+            yield widget(self._image)
+        if self._facts:
+            yield Static(literal(self._facts, DIM, limit=300))
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        """Give the image the largest size with its proportions that there is room for."""
+        if self._image is None or not self.children:
+            return
+        widget, width = self.children[0], self.content_size.width
+        caption_lines = -(-cell_len(self._facts) // max(1, width))
+        box = Size(width, self.content_size.height - caption_lines if self._lines is None else self._lines)
+        if box.width < 1 or box.height < 1:
+            size = Size(0, 0)
+        elif isinstance(widget, HalfCells):
+            scale = min(box.width / self._image.width, 2 * box.height / self._image.height)
+            scale = scale if self._enlarge else min(scale, 1.0)
+            size = Size(max(1, round(self._image.width * scale)), max(1, round(self._image.height * scale / 2)))
+        else:
+            widget.styles.width = widget.styles.height = "auto"
+            columns = widget.get_content_width(box, box)
+            size = Size(columns, widget.get_content_height(box, box, columns))
+        widget.styles.width, widget.styles.height = size

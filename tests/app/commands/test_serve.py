@@ -44,7 +44,7 @@ def test_only_our_own_pages_are_served(asked: str, origin: str | None, host: str
 
 
 def test_a_browser_gets_the_interface_and_another_site_does_not(tmp_path: Path) -> None:
-    with _serving(tmp_path) as (process, link):
+    with serving(tmp_path) as (process, link):
         seen = asyncio.run(_visit(link, lambda: children_of(process.pid)))
         assert "No runs yet" in seen
         process.send_signal(signal.SIGINT)
@@ -54,7 +54,7 @@ def test_a_browser_gets_the_interface_and_another_site_does_not(tmp_path: Path) 
 
 
 @contextmanager
-def _serving(home: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(home: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A real server, with the link that it prints."""
     port = free_port()
     process = Rashomon(home).start("serve", "--port", str(port))

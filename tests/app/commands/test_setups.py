@@ -16,12 +16,12 @@ from benchmarks.crosscheck_bench.constants import TASKS
 from benchmarks.errors import SpecError
 from benchmarks.registry import benchmark_names, get_benchmark
 from mlx_backends.models.catalog import catalog_models
-from tests.benchmarks.test_pope import small_pope
 from tests.support.command import ROOT, Rashomon
 from tests.support.data.clash import published_folder, published_row
 from tests.support.data.contra4 import copy_rows
 from tests.support.data.crosscheck_bench import row, write_rows
 from tests.support.data.mmkc_bench import whole_folder
+from tests.support.data.pope import small_pope
 from tests.support.demo import FOUR_BIT
 
 SOURCES: dict[str, tuple[str, Callable[[Path], Path]]] = {
@@ -129,3 +129,12 @@ def test_a_benchmark_is_printed_with_its_setup(rashomon: Rashomon) -> None:
     (entry,) = json.loads(rashomon.run("benchmarks", "pope", "--json").stdout)
     assert entry["setup"]["values"]["conditions"]["value"] == ["random", "popular", "adversarial"]
     rashomon.run("benchmarks", "pop", code=2)
+
+
+def test_the_tasks_of_a_benchmark_are_printed_with_their_capabilities(rashomon: Rashomon) -> None:
+    (entry,) = json.loads(rashomon.run("benchmarks", "crosscheck-bench", "--json").stdout)
+    assert (len(entry["tasks"]), len(entry["capabilities"])) == (15, 7)
+    assert entry["tasks"]["SKU"] == "Same-style SKU match (L2; A1 + A3 + A5)"
+    lines = rashomon.run("benchmarks", "crosscheck-bench").stdout.splitlines()
+    assert "SKU              Same-style SKU match (L2; A1 + A3 + A5)" in [line.strip() for line in lines]
+    assert "tasks:" not in rashomon.run("benchmarks").stdout

@@ -24,8 +24,8 @@ from judges.base import FunctionJudge
 from judges.registry import get_judge
 from mlx_backends.models.host import host_info
 from mlx_backends.policy import PolicyBackend
-from tests.benchmarks.test_pope import small_pope
 from tests.support.command import ROOT
+from tests.support.data.pope import small_pope
 
 HELD_OUT = ROOT / "assets" / "demo" / "held_out"
 SOURCES = {

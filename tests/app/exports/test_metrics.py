@@ -23,10 +23,10 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record
 from judges.registry import get_judge
 from tests.benchmarks.contra4.test_tables import record
-from tests.benchmarks.test_pope import small_pope
 from tests.support.data.clash import published_folder, published_row
 from tests.support.data.crosscheck_bench import row, write_rows
 from tests.support.data.mmkc_bench import whole_folder
+from tests.support.data.pope import small_pope
 from tests.support.runs import instances as cmc_instances
 
 BUILDS: dict[str, tuple[str, Callable[[Path], Path]]] = {

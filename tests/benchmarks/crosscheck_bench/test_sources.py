@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import benchmarks.crosscheck_bench as package
+from app.report.published import published_cells
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench import sample as layout
 from benchmarks.crosscheck_bench.constants import CAPABILITIES, LEVELS, TASKS
@@ -53,6 +54,17 @@ def test_tasks_match_tables_4_to_6_in_the_order_of_table_1() -> None:
     assert result == {key: (task.name, task.description, task.capabilities) for key, task in TASKS.items()}
     named = dict(re.findall(r"^(A\d)\t([^\t]+)\t[^\t]+\t", text, re.MULTILINE))
     assert named == dict(CAPABILITIES)
+
+
+def test_published_tables_4_to_7_are_those_of_the_tasks() -> None:
+    cells = [cell for cell in published_cells("crosscheck-bench") if cell["table"] in ("Table 4", "Table 5", "Table 6")]
+    assert [cell["value"] for cell in cells if cell["column"] == "Task"] == [
+        task.description for task in TASKS.values()
+    ]
+    needed = [tuple(cell["value"].split(" + ")) for cell in cells if cell["column"] == "Capabilities"]
+    assert needed == [task.capabilities for task in TASKS.values()]
+    seventh = [cell for cell in published_cells("crosscheck-bench") if cell["table"] == "Table 7"]
+    assert {cell["row"]: cell["value"] for cell in seventh if cell["column"] == "Capability"} == CAPABILITIES
 
 
 def test_levels_and_frames_are_the_papers() -> None:

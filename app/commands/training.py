@@ -1,0 +1,92 @@
+"""``rashomon training``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.engine.training.test_data import find_test_builds
+from app.store.workspace import Workspace
+from app.system.paths import typed_path
+from app.text.escape import clean
+from benchmarks.build import REJECTED_SUFFIX, Build
+from benchmarks.errors import SourceError, SpecError
+from benchmarks.registry import get_benchmark
+from benchmarks.training.leaks import REFUSED, LeakIndex, check_leaks, leak_counts
+from benchmarks.training.training_set import PARTS, discard, drop_rows, put_in_place, write_training_set
+from benchmarks.training_rows import TrainingOptions
+
+UNFILTERED = "unfiltered"
+"""The filter with which a build's rejected samples are taken too."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingArguments:
+    """The options of ``rashomon training``."""
+
+    out: Path
+    data: Sequence[Path] = ()
+    seed: int = 0
+    validation_share: float = 0.1
+    prompt_set: str = ""
+    target: Any = "name"
+    filter: str = ""
+    limit: int | None = None
+    tests: Sequence[Path] = ()
+    drop_leaks: bool = False
+    as_json: bool = False
+
+
+def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> None:
+    """Write the training rows of builds to a folder, without test data, and print their numbers."""
+    benchmark = get_benchmark(name)
+    out = typed_path(arguments.out)
+    if arguments.prompt_set and arguments.prompt_set not in benchmark.prompt_sets:
+        raise SpecError(
+            f"{name} has no prompt set {arguments.prompt_set!r}; known are {', '.join(benchmark.prompt_sets)}."
+        )
+    builds = _source_builds(workspace, name, arguments)
+    for build in builds:
+        if build.benchmark != name:
+            raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {name}; name another folder.")
+    options = TrainingOptions(arguments.seed, arguments.prompt_set, arguments.target, arguments.filter, arguments.limit)
+    staged = write_training_set(benchmark, builds, out, options, arguments.validation_share)
+    try:
+        tests = find_test_builds(workspace, map(typed_path, arguments.tests), {build.digest for build in builds})
+        report = LeakIndex(tests).compare(staged)
+        warnings = check_leaks(report, drop=arguments.drop_leaks)
+        if report.refused and not drop_rows(staged, report.refused_rows):
+            raise SpecError(f"all rows are test data: {'; '.join(report.sentences(REFUSED))}; take other data.")
+        written = put_in_place(out)
+    finally:
+        discard(out)
+    for warning in warnings:
+        print(f"warning: {clean(warning)}; check whether it is test data.", file=sys.stderr)
+    rows = written.manifest["rows"]
+    if arguments.as_json:
+        leaks = leak_counts(report)
+        result = {"path": str(out), "digest": written.digest, "manifest": written.manifest, "leaks": leaks}
+        print(json.dumps(result | {"test builds": report.tests}, indent=2))
+        return
+    print(f"wrote {clean(str(out))}: {', '.join(f'{rows[part]} rows for {part}' for part in PARTS)}")
+    for key, count in rows.items():
+        if key not in PARTS:
+            print(f"  {clean(key)}: {count}")
+    print(f"  compared with {len(report.tests)} test builds ({report.images} images)")
+
+
+def _source_builds(workspace: Workspace, name: str, arguments: TrainingArguments) -> list[Build]:
+    folders = [typed_path(folder) for folder in arguments.data] or [workspace.build_folder(name)]
+    if arguments.filter == UNFILTERED:
+        rejected = [folder.with_name(folder.name + REJECTED_SUFFIX) for folder in folders]
+        if not any((folder / "manifest.json").is_file() for folder in rejected):
+            raise SourceError(
+                f"{rejected[0]} is missing, so there are no rejected samples; construct the build with a writer, or name the "
+                "builds of both sets with --data."
+            )
+        folders += [folder for folder in rejected if (folder / "manifest.json").is_file()]
+    return [Build.open(folder) for folder in folders]

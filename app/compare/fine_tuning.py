@@ -1,0 +1,327 @@
+"""Before and after fine-tuning: gains under conflict, losses without it and on other benchmarks, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.compare.non_inferiority import format_points
+from app.compare.pairs import RunPair, run_metrics
+from app.compare.published import normalised_name
+from app.compare.run_view import RunView, RunViews
+from app.report.competence import join_names
+from app.report.published import published_rows
+from benchmarks.answers import number_groups
+from benchmarks.base import Benchmark
+from benchmarks.errors import SpecError
+from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.paired_tests import Difference, holm, share_difference, sign_flip_test
+from benchmarks.vocabulary import Cell, Estimate, Table
+
+ADAPTER, BASE, WEIGHTS = "adapter digest", "base weights digest", "weights digest"
+"""The keys of a run's identity that tell what was fine-tuned from what."""
+
+MARGIN = 0.03
+
+COLUMNS = ("before", "after", "difference", "n", "lost", "gained", "p", "p (Holm)")
+_COUNTED = ("unparsed",)
+"""Outcomes other than labels that count, as wrong answers: training must not gain by answers that nobody can read."""
+
+_SCALE = 30
+"""A multiple of the denominators of the scores 0.3, 0.6, 1/3 and 1, so that tests work with whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The accuracy on one part of the answers, before and after.
+
+    Attributes:
+        part: The part, as in "loses 2 points PART": "under conflict", "without conflict", "on POPE".
+        before: The base's accuracy.
+        after: The fine-tuned model's accuracy.
+        difference: The difference with its paired 95% interval.
+        lost, gained: The numbers of answers whose score fell and rose.
+        p: The two-sided p of the exact sign-flip test over examples.
+        bounds: The difference of shares that one-sided bounds are computed from; None without answers.
+    """
+
+    part: str
+    before: Estimate
+    after: Estimate
+    difference: Estimate
+    lost: int
+    gained: int
+    p: float | None
+    bounds: Difference | None
+
+    def exceeds(self, limit: float) -> bool:
+        """Return whether the difference is shown to be above ``limit``, by its one-sided 95% bound."""
+        return self.bounds is not None and self.bounds.lower() > limit
+
+    def is_loss(self) -> bool:
+        """Return whether a loss is shown, by the two-sided 95% interval."""
+        return self.bounds is not None and self.bounds.interval()[1] < 0
+
+    def points(self) -> str:
+        """Return the difference with the interval that decides, in percentage points."""
+        if self.bounds is None:
+            return "nothing was answered in both runs"
+        low, high = self.bounds.interval()
+        value, low_text, high_text = (format_points(x, sign=True) for x in (self.bounds.value, low, high))
+        return f"{value} points ({low_text} to {high_text} at 95%)"
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuning:
+    """A base's run and its fine-tuned model's run, with what changed.
+
+    Attributes:
+        base: The run before.
+        tuned: The run after.
+        gain: The change that training is for: under conflict, or on all answers of a benchmark that is all conflicts.
+        losses: The changes elsewhere, which must stay within the margin.
+        details: The changes under the conditions that make up the losses.
+    """
+
+    base: RunView
+    tuned: RunView
+    gain: Change
+    losses: tuple[Change, ...]
+    details: tuple[Change, ...]
+
+
+def tuned_pairs(runs: Sequence[RunView]) -> list[tuple[RunView, RunView]]:
+    """Return each run with an adapter, or of a model that one was fused into, after the run of its base.
+
+    Both have the same prompt set. A run without its base is left out.
+    """
+    pairs = []
+    for tuned in runs:
+        if not tuned.identity.get(ADAPTER):
+            continue
+        before = tuned.identity.get(BASE) or tuned.identity.get(WEIGHTS)
+        base = next((run for run in runs if run is not tuned and _is_base(run, tuned, str(before))), None)
+        if base is not None:
+            pairs.append((base, tuned))
+    return pairs
+
+
+def _is_base(run: RunView, tuned: RunView, weights: str) -> bool:
+    adapted_now = run.identity.get(ADAPTER) and not run.identity.get(BASE)
+    same_prompts = run.spec.get("prompt_set") == tuned.spec.get("prompt_set")
+    return run.identity.get(WEIGHTS) == weights and same_prompts and not adapted_now
+
+
+def fine_tunings(views: RunViews, others: Sequence[RunViews] = (), *, resamples: int) -> list[FineTuning]:
+    """Return what changed for each pair of :func:`tuned_pairs` in ``views``; ``others`` are runs of other benchmarks."""
+    changes = []
+    for base, tuned in tuned_pairs(views.runs):
+        conflicts, without = conflict_conditions(views.benchmark)
+        measure = _Measure(views.benchmark, base, tuned, resamples, views.seed)
+        gain = measure.change("under conflict" if without else "on all answers", conflicts)
+        losses = [measure.change("without conflict", without)] if without else []
+        details = [detail for condition in without if (detail := measure.change(condition, (condition,))).difference.n]
+        for other in others:
+            for before, after in _same_models(base, tuned, other.runs):
+                title = other.benchmark.title.partition(":")[0]
+                rest = _Measure(other.benchmark, before, after, resamples, other.seed)
+                losses.append(rest.change(f"on {title}", other.benchmark.conditions))
+        changes.append(
+            FineTuning(
+                base,
+                tuned,
+                gain,
+                tuple(change for change in losses if change.difference.n),
+                tuple(details) if len(details) > 1 else (),
+            )
+        )
+    return changes
+
+
+def conflict_conditions(benchmark: Benchmark) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return a benchmark's conditions with a conflict and those without; where it does not tell them apart, all and none."""
+    if not benchmark.conflicts:
+        return benchmark.conditions, ()
+    without = benchmark.without_conflict or tuple(c for c in benchmark.conditions if c not in benchmark.conflicts)
+    return tuple(c for c in benchmark.conditions if c not in without), without
+
+
+def check_pairs(views: RunViews) -> None:
+    """Raise SpecError unless the runs of a further benchmark are a base and what was fine-tuned from it."""
+    if not tuned_pairs(views.runs):
+        names = ", ".join(run.label for run in views.runs)
+        raise SpecError(
+            f"these runs are of several benchmarks (of {views.benchmark.name}: {names}); compare runs of one, or on each a "
+            "base's and its fine-tuned model's."
+        )
+
+
+def _same_models(base: RunView, tuned: RunView, runs: Sequence[RunView]) -> list[tuple[RunView, RunView]]:
+    """Return the pairs of ``runs`` with the adapter of ``tuned`` on the weights of ``base``."""
+    return [
+        (before, after)
+        for before, after in tuned_pairs(runs)
+        if after.identity.get(ADAPTER) == tuned.identity.get(ADAPTER)
+        and before.identity.get(WEIGHTS) == base.identity.get(WEIGHTS)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """The accuracies of two runs of a benchmark on the instances that both have answered."""
+
+    benchmark: Benchmark
+    base: RunView
+    tuned: RunView
+    resamples: int
+    seed: int
+
+    def change(self, part: str, conditions: Sequence[str]) -> Change:
+        """Return the change under ``conditions``."""
+        wanted = frozenset(conditions)
+        rows = [
+            (answer.group, *scores)
+            for instance, answer in self.base.answers.items()
+            if answer.condition in wanted
+            and (scores := self._scores(answer.condition, answer.outcome, self.tuned.answers.get(instance)))
+        ]
+        names = {group: number for number, group in enumerate(dict.fromkeys(row[0] for row in rows))}
+        count, group = number_groups(np.array([names[row[0]] for row in rows], dtype=np.int64))
+        before, after = (np.array([row[i] for row in rows], dtype=float) for i in (1, 2))
+        sums, sizes = (np.bincount(group, x, minlength=count) for x in (after - before, np.ones(len(rows))))
+        draws = resample(np.stack([sums, sizes], 1), self.resamples, self.seed)
+        n = len(rows)
+        bounds = share_difference(sums, sizes) if n else None
+        reason = "nothing was answered in both runs"
+        return Change(
+            part,
+            *(Estimate(float(x.mean()), n=n) if n else Estimate(None, reason=reason) for x in (before, after)),
+            estimate(float(sums.sum() / n) if n else float("nan"), _ratio(draws), n, reason=reason),
+            int((after < before).sum()),
+            int((after > before).sum()),
+            sign_flip_test(np.rint(_SCALE * sums).astype(int).tolist()) if n else None,
+            bounds,
+        )
+
+    def _scores(self, condition: str, before: str, answer: Any) -> tuple[float, float] | None:
+        """Return the scores of both outcomes; None where one of them is missing."""
+        outcomes = (before, answer.outcome if answer else "")
+        if not all(outcome in self.benchmark.labels or outcome in _COUNTED for outcome in outcomes):
+            return None
+        first, second = (
+            0.0 if outcome in _COUNTED else self.benchmark.score(condition, outcome) for outcome in outcomes
+        )
+        return first, second
+
+
+def _ratio(draws: Any) -> Any:
+    sums, sizes = draws[:, 0], draws[:, 1]
+    return np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=sizes > 0)
+
+
+def verdict(tuning: FineTuning, margin: float = MARGIN) -> str:
+    """Return whether the adapter is worth shipping, in a sentence or two.
+
+    It is if a gain is shown, and every loss is shown to be below ``margin``. All of these must hold, so none is corrected for
+    the number of tests.
+    """
+    name, gain, limit = tuning.tuned.label, tuning.gain, format_points(margin)
+    gained = f"{gain.part} it changes by {gain.points()}"
+    lost = [loss for loss in tuning.losses if loss.is_loss() and not loss.exceeds(-margin)]
+    unsure = [loss for loss in tuning.losses if not loss.exceeds(-margin) and not loss.is_loss()]
+    if gain.bounds is None or gain.bounds.interval()[0] <= 0:
+        return f"{name} is not worth shipping: {gained}, so no gain is shown."
+    if lost:
+        return f"{name} is not worth shipping: {gained}, but {_list(lost)}, which is not below the margin of {limit}."
+    if not tuning.losses:
+        return (
+            f"It is not established that {name} is worth shipping: {gained}, but no run shows what it loses elsewhere; add "
+            "runs of both models on rows without conflict, or on pope, okvqa or gqa."
+        )
+    if unsure:
+        return (
+            f"It is not established that {name} is worth shipping: {gained}, but a loss of {limit} points or more cannot be "
+            f"excluded: {_list(unsure)}. More examples would decide it."
+        )
+    return (
+        f"{name} is worth shipping: {gained}, and it is shown to lose less than {limit} points: {_list(tuning.losses)}."
+    )
+
+
+def _list(changes: Sequence[Change]) -> str:
+    return join_names([f"{change.part} {change.points()}" for change in changes])
+
+
+def fine_tuning_table(tunings: Sequence[FineTuning]) -> Table:
+    """Return a table with a row for each fine-tuned run and part of the answers."""
+    changes = [
+        (f"{tuning.tuned.label} / {change.part}", change)
+        for tuning in tunings
+        for change in (tuning.gain, *tuning.losses, *tuning.details)
+    ]
+    corrected = holm([change.p for _, change in changes])
+    rows = tuple((label, _cells(change, p)) for (label, change), p in zip(changes, corrected, strict=True))
+    bases = list(dict.fromkeys(tuning.base.label for tuning in tunings))
+    notes = (
+        f"before: {', '.join(bases)}. Over the n answers that both runs have; an answer with nothing to label counts as wrong, "
+        "so that training gains nothing by answers that cannot be read.",
+        "difference: with its 95% percentile bootstrap interval; an example is resampled with both runs' answers. lost, gained: "
+        "answers whose score fell and rose. p: the exact sign-flip test over examples; p (Holm): corrected for this table.",
+    )
+    return Table("fine-tuning", "Before and after fine-tuning", COLUMNS, rows, notes)
+
+
+def _cells(change: Change, corrected: float | None) -> tuple[Cell, ...]:
+    p_values = tuple(Estimate(p, n=change.difference.n, reason=change.difference.reason) for p in (change.p, corrected))
+    difference = change.difference
+    return (change.before, change.after, difference, difference.n, change.lost, change.gained, *p_values)
+
+
+def regressions_table(tunings: Sequence[FineTuning], others: Sequence[RunViews], resamples: int) -> Table | None:
+    """Return other benchmarks' metrics before and after, in the form of CLASH's Tables 14 and 15, with the paper's rows.
+
+    None where no run of another benchmark belongs to ``tunings``.
+    """
+    columns: list[str] = []
+    rows: dict[str, dict[str, Cell]] = {}
+    paper_rows: dict[str, dict[str, Cell]] = {}
+    for other in others:
+        metrics = other.label_metrics
+        names = {metric: _column(other.benchmark, metric) for metric in metrics.of}
+        for tuning in tunings:
+            for before, after in _same_models(tuning.base, tuning.tuned, other.runs):
+                columns += [column for column in names.values() if column not in columns]
+                for label, run in ((tuning.base.label, before), (tuning.tuned.label, after)):
+                    values = run_metrics(run, metrics, list(names), resamples=resamples, seed=other.seed)
+                    rows.setdefault(label, {}).update(zip(names.values(), values, strict=True))
+                pair = RunPair(before, after, metrics, resamples, other.seed)
+                for metric, column in names.items():
+                    difference = pair.compare(metrics.of[metric]).difference
+                    rows.setdefault(f"{tuning.tuned.label} less {tuning.base.label}", {})[column] = difference
+        shape = Table("main", "", tuple(names), ())
+        for row, cells in published_rows(shape, other.benchmark.name):
+            paper_rows.setdefault(row, {}).update(zip(names.values(), cells, strict=True))
+    if not rows:
+        return None
+    return Table(
+        "regressions",
+        "Regressions on other benchmarks (CLASH's Tables 14 and 15)",
+        tuple(columns),
+        tuple(
+            (label, tuple(cells.get(column) for column in columns))
+            for label, cells in (*rows.items(), *paper_rows.items())
+        ),
+        (
+            "Each run over all its labelled answers; the row of differences over those labelled in both, with its paired 95% "
+            "bootstrap interval.",
+        ),
+        percent=True,
+    )
+
+
+def _column(benchmark: Benchmark, metric: str) -> str:
+    title = benchmark.title.partition(":")[0]
+    return metric if normalised_name(metric) == normalised_name(title) else f"{title} {metric}"

@@ -1,0 +1,1 @@
+"""Trainings: their specs, folders, logs and worker processes."""

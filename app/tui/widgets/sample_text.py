@@ -1,0 +1,157 @@
+"""Texts of a sample: references, answers, labels with their reasons, and the prompt as sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from textual.content import Content
+
+from app.report.sample_detail import SampleDetail
+from app.store.samples import SampleRow
+from app.tui.hostile_text import literal
+from app.tui.theme import DIM, HEADING, OUTCOMES, Appearance, outcome_appearance
+from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import SHOWN_TEXT, Generation, Media, Verdict
+
+_SHORT_LIMIT = 2000
+"""Characters of one text on display while the sample is not expanded."""
+_FULL_LIMIT = 200_000
+_SPEAKERS = ("image", "text")
+"""The references that a source states; others, such as options, are not said by anything."""
+_LETTER = " letter"
+
+
+def heading(text: str) -> Content:
+    """Return a heading with an empty line above; ``text`` may be hostile."""
+    return literal(f"\n{text}", f"bold {HEADING}", newlines=True)
+
+
+def sample_appearance(row: SampleRow) -> Appearance:
+    """Return the appearance of a record's outcome: its label if it has one, with the glyph of right or wrong.
+
+    A star marks an override, an unequal sign a label on which judges disagree.
+    """
+    outcome = OUTCOMES[row.outcome]
+    marks = (" *" if row.overridden else "") + (" ≠" if row.disputed else "")
+    return Appearance(outcome.glyph, (row.label or outcome.word) + marks, outcome.colour)
+
+
+def references_text(references: Iterable[tuple[str, Sequence[str]]], *, limit: int = _SHORT_LIMIT) -> Content:
+    """Return a line for each source, such as "image says 88", or "text says red (B)" for an option with its letter."""
+    visible = {source: " | ".join(values) for source, values in references if not source.startswith(SHOWN_TEXT)}
+    letters = {source: visible.pop(source + _LETTER) for source in list(visible) if source + _LETTER in visible}
+    names = {source: f"{source} says" if source in _SPEAKERS else source for source in visible}
+    width = min(24, max(map(len, names.values()), default=0))
+    return Content("\n").join(
+        literal(f"{names[source]:{width}}  ", DIM, limit=60)
+        + literal(value, "bold", limit=limit, newlines=True)
+        + literal(f" ({letters[source]})" if source in letters else "", limit=60)
+        for source, value in visible.items()
+    )
+
+
+def question_text(detail: SampleDetail, expanded: bool) -> Content:
+    """Return the question of a sample."""
+    return literal(detail.record.instance.question, "bold", limit=_limit(expanded), newlines=True)
+
+
+def sample_text(detail: SampleDetail, expanded: bool) -> Content:
+    """Return the texts of a sample after its question; ``expanded`` includes reasoning, raw replies and long texts."""
+    return Content("\n").join(_lines(detail, expanded))
+
+
+def _limit(expanded: bool) -> int:
+    return _FULL_LIMIT if expanded else _SHORT_LIMIT
+
+
+def _lines(detail: SampleDetail, expanded: bool) -> Iterator[Content]:
+    record, limit = detail.record, _limit(expanded)
+    yield references_text(record.instance.references.items(), limit=limit)
+    yield heading("Answer")
+    yield from _answer(detail, expanded, limit)
+    if record.basis is not None:
+        yield heading("The model's own answer, on which this verdict is based")
+        yield literal(visible_answer(record.basis.text), limit=limit, newlines=True)
+    yield heading("Label")
+    yield from _labels(detail, expanded, limit)
+    yield heading("Instance")
+    yield literal(record.instance.id, DIM, limit=300)
+    strata = record.instance.strata
+    if strata:
+        yield literal("  ".join(f"{key}: {value}" for key, value in strata.items()), DIM, limit=600)
+    places = {media: place for place, (media, _) in enumerate(detail.media, start=1)}
+    for number, messages in enumerate(detail.steps, start=1):
+        yield heading("Prompt as sent" + (f", step {number}" if len(detail.steps) > 1 else ""))
+        for message in messages:
+            if len(messages) > 1:
+                yield literal(f"{message.role}:", "bold")
+            yield literal("".join(_part(part, places) for part in message.parts), limit=limit, newlines=True)
+    for remark in detail.remarks:
+        yield literal(remark, DIM, newlines=True)
+
+
+def _answer(detail: SampleDetail, expanded: bool, limit: int) -> Iterator[Content]:
+    generations = detail.record.generations
+    for number, generation in enumerate(generations, start=1):
+        if len(generations) > 1:
+            yield Content.styled(f"step {number}", "bold")
+        yield from _generation(generation, expanded, limit)
+    if not generations:
+        yield Content.styled("not answered yet", DIM)
+
+
+def _generation(generation: Generation, expanded: bool, limit: int) -> Iterator[Content]:
+    if generation.finish_reason == "error":
+        yield literal(f"! error: {generation.error or 'unknown'}", OUTCOMES["error"].colour, newlines=True)
+        return
+    visible = visible_answer(generation.text)
+    yield literal(visible, limit=limit, newlines=True) if visible else Content.styled("(empty)", DIM)
+    hidden_characters = len(generation.text.strip()) - len(visible)
+    if hidden_characters > 0 and expanded:
+        yield Content.styled("with its reasoning:", DIM)
+        yield literal(generation.text, DIM, limit=limit, newlines=True)
+    elif hidden_characters > 0:
+        yield Content.styled(f"({hidden_characters:,} characters of reasoning hidden; t shows them)", DIM)
+    facts = [] if generation.completion_tokens is None else [f"{generation.completion_tokens} tokens"]
+    if generation.prefill_s is not None or generation.decode_s is not None:
+        facts.append(f"{(generation.prefill_s or 0) + (generation.decode_s or 0):.1f} s")
+    if generation.finish_reason == "length":
+        yield Content.styled(" ".join(["! truncated at the token limit", *facts]), OUTCOMES["error"].colour)
+    elif facts:
+        yield Content.styled(", ".join(facts), DIM)
+
+
+def _labels(detail: SampleDetail, expanded: bool, limit: int) -> Iterator[Content]:
+    """Yield the verdicts, the one that counts first."""
+    record, judges = detail.record, detail.judges
+    if not record.verdicts:
+        yield Content.styled("none yet", DIM)
+    ranks = {judge: rank for rank, judge in enumerate(judges)}
+    for judge in sorted(record.verdicts, key=lambda judge: (ranks.get(judge, len(ranks)), judge)):
+        verdict = record.verdicts[judge]
+        appearance = outcome_appearance(
+            detail.benchmark, record.instance.condition, record.outcome(judge), verdict.label
+        )
+        yield from _verdict(verdict, appearance, expanded, limit)
+
+
+def _verdict(verdict: Verdict, appearance: Appearance, expanded: bool, limit: int) -> Iterator[Content]:
+    flags = f" ({', '.join(verdict.flags)})" if verdict.flags else ""
+    yield (
+        literal(appearance, f"bold {appearance.colour}", limit=200)
+        + literal(f"{flags}  ", limit=200)
+        + literal(verdict.judge, limit=120)
+        + literal(f": {verdict.reason}" if verdict.reason else "", DIM, limit=limit, newlines=True)
+    )
+    if verdict.raw is not None and expanded:
+        yield literal(f"  raw reply: {verdict.raw}", DIM, limit=limit, newlines=True)
+    elif verdict.raw is not None:
+        yield Content.styled("  (t shows the raw reply)", DIM)
+
+
+def _part(part: object, places: Mapping[Media, int]) -> str:
+    if isinstance(part, Media):
+        marks = f", {len(part.marks)} marks drawn" if part.marks else ""
+        place = f"{places[part]}, " if len(places) > 1 else ""
+        return f"[{part.modality.upper()} {place}{part.sha256[:8]}{marks}]\n"
+    return str(getattr(part, "text", ""))

@@ -1,0 +1,35 @@
+"""Statistics of a build's samples: by task and level, and by capability (Figure 4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from benchmarks.crosscheck_bench.constants import CAPABILITIES, LEVELS, TASKS
+from benchmarks.crosscheck_bench.sample import CrossCheckSample
+from benchmarks.vocabulary import Table
+
+
+def statistics_tables(samples: Sequence[CrossCheckSample]) -> list[Table]:
+    """Return the statistics as tables to draw: ``tasks``, in a panel for each level, and ``capabilities``."""
+    counts = Counter(sample.task for sample in samples)
+    totals = Counter(TASKS[sample.task].level for sample in samples)
+    tasks = (
+        (f"{task.level} {LEVELS[task.level]}, {totals[task.level]:,} samples / {key}", (counts[key],))
+        for key, task in TASKS.items()
+    )
+    capabilities = []
+    for capability in CAPABILITIES:
+        alone = sum(counts[key] for key, task in TASKS.items() if task.capabilities == (capability,))
+        needed = sum(counts[key] for key, task in TASKS.items() if capability in task.capabilities)
+        capabilities.append((f"{sum(counts.values()):,} samples / {capability}", (alone, needed - alone)))
+    return [
+        Table("tasks", "Samples by level and task (Figure 4)", ("samples",), tuple(tasks), chart="counts"),
+        Table(
+            "capabilities",
+            "Samples by the capabilities that they need (Figure 4)",
+            ("alone", "with others"),
+            tuple(capabilities),
+            chart="counts",
+        ),
+    ]

@@ -1,0 +1,386 @@
+"""Training set: a folder of rows in the format of mlx-vlm's trainer, and their images by content.
+
+::
+
+    train.jsonl        rows to learn from
+    validation.jsonl   rows of other examples and other images, whose loss is measured
+    images/            each image once, named by the sha256 of its bytes
+    manifest.json      provenance: builds, options, counts, the test data that it was checked against
+
+A folder with ``train.jsonl`` alone, made elsewhere, can be read too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+from benchmarks.base import Benchmark
+from benchmarks.build import Build
+from benchmarks.errors import MediaError, SourceError, SpecError, did_you_mean
+from benchmarks.media import load_image, read_media
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import read_json_lines
+from benchmarks.training_rows import TARGETS, TrainingOptions, TrainingRow, choose_filter, row_to_json
+from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.safe_files import is_disk_full
+from benchmarks.vocabulary import Media, Message, Part, Text, digest
+
+PARTS = ("train", "validation")
+"""The names of the files of rows, without ``.jsonl``."""
+
+_MANIFEST, _IMAGES = "manifest.json", "images"
+_LAYOUT = (
+    'train.jsonl with rows such as {"images": ["images/1.png"], "messages": [{"role": "user", "content": ...}, '
+    '{"role": "assistant", "content": ...}]}'
+)
+_ROLES = ("system", "user", "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRow:
+    """A row of a training set.
+
+    ``messages`` are the prompt's; an image is named in them by its place in the row. ``images`` are its files, ``digests`` the
+    sha256 of the images that they were made from.
+    """
+
+    where: str
+    messages: tuple[Message, ...]
+    target: str
+    images: tuple[Path, ...]
+    digests: tuple[str, ...] = ()
+    group: str = ""
+    question: str = ""
+    kind: str = ""
+
+    @property
+    def prompt(self) -> str:
+        """The texts of the prompt, in order."""
+        return "\n".join(part.text for message in self.messages for part in message.parts if isinstance(part, Text))
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """A training set on disk."""
+
+    path: Path
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, path: Path) -> TrainingSet:
+        """Open the training set in folder ``path``. Raises SourceError if it has no rows to learn from."""
+        if not (path / f"{PARTS[0]}.jsonl").is_file():
+            raise SourceError(f"{path} is not a training set: it needs {_LAYOUT}. `rashomon training` writes one.")
+        try:
+            manifest = json.loads((path / _MANIFEST).read_bytes()[: 1 << 24])
+        except (OSError, ValueError):
+            manifest = {}
+        return cls(path, manifest if isinstance(manifest, dict) else {})
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 of its rows; those name their images by content, or have their digests in them."""
+        contents = hashlib.sha256()
+        for name in PARTS:
+            file = self.path / f"{name}.jsonl"
+            if file.is_file():
+                with file.open("rb") as stream:
+                    contents.update(hashlib.file_digest(stream, "sha256").digest())
+        return contents.hexdigest()
+
+    def rows(self, part: str) -> Iterator[ChatRow]:
+        """Yield the rows of ``train`` or ``validation``. Raises SourceError at a row that cannot be used, with the reason."""
+        file = self.path / f"{part}.jsonl"
+        if not file.is_file():
+            return
+        for number, fields in read_json_lines(file):
+            where = f"{file.name}:{number}"
+            try:
+                if isinstance(fields, RowProblem):
+                    raise fields
+                yield _parsed(fields, where, self.path)
+            except RowProblem as problem:
+                raise SourceError(
+                    f"{self.path}: {where}: {problem}; correct the row. A training set has {_LAYOUT}."
+                ) from problem
+
+
+def _parsed(fields: Any, where: str, folder: Path) -> ChatRow:
+    if not isinstance(fields, Mapping):
+        raise RowProblem("the row is not a JSON object")
+    images = fields.get("images", fields.get("image", []))
+    images = [images] if isinstance(images, str) else images
+    if not isinstance(images, list) or not all(isinstance(image, str) and image for image in images):
+        raise RowProblem("the images are not a list of files")
+    if any(key in fields for key in ("audio", "audios", "video", "videos")):
+        raise RowProblem("the row has sound or video, which cannot be trained on here")
+    paths = tuple(folder / image for image in images)
+    if missing := next((path for path in paths if not path.is_file()), None):
+        raise RowProblem(f"the image {missing.name!r} is missing")
+    turns = fields.get("messages", fields.get("conversations"))
+    if not isinstance(turns, list) or len(turns) < 2:
+        raise RowProblem("the row has no messages, or only one")
+    messages, target = _messages(turns, paths)
+    texts = {key: str(fields.get(key) or "") for key in ("group", "question", "kind")}
+    known = fields.get("image_digests")
+    digests = tuple(value for value in known if isinstance(value, str)) if isinstance(known, list) else ()
+    return ChatRow(where, messages, target, paths, digests, **texts)
+
+
+def _messages(turns: Sequence[Any], paths: Sequence[Path]) -> tuple[tuple[Message, ...], str]:
+    """Return the prompt's messages and the target, which is the last turn."""
+    media = [Media(f"{number:064x}", path.suffix) for number, path in enumerate(paths)]
+    waiting = list(media)
+    messages = []
+    for turn in turns:
+        role = turn.get("role") if isinstance(turn, Mapping) else None
+        if role not in _ROLES:
+            raise RowProblem(f"the role of a message is not one of {', '.join(_ROLES)}")
+        messages.append(Message(role, tuple(_content(turn.get("content"), waiting))))
+    if messages[-1].role != "assistant":
+        raise RowProblem("the last message is not the assistant's")
+    target = "".join(part.text for part in messages[-1].parts if isinstance(part, Text)).strip()
+    if not target:
+        raise RowProblem("the answer to learn is empty")
+    if len(waiting) == len(media):  # the texts say nothing of images, which mlx-vlm then puts first
+        first = next(place for place, message in enumerate(messages) if message.role != "system")
+        messages[first] = Message(messages[first].role, (*media, *messages[first].parts))
+    elif waiting:
+        raise RowProblem("the messages name fewer images than the row has")
+    return tuple(messages[:-1]), target
+
+
+def _content(content: Any, waiting: list[Media]) -> Iterator[Part]:
+    for part in [{"type": "text", "text": content}] if isinstance(content, str) else content or ():
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind == "image":
+            if not waiting:
+                raise RowProblem("the messages name more images than the row has")
+            yield waiting.pop(0)
+        elif kind == "text" and isinstance(text := part.get("text", part.get("content")), str):
+            yield Text(text)
+        else:
+            raise RowProblem("a message's content is neither text nor an image")
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def staging_folder(out: Path) -> Path:
+    """Return the hidden folder in which a training set is written before it is renamed to ``out``."""
+    return out.with_name(f".{out.name}.writing")
+
+
+def write_training_set(
+    benchmark: Benchmark, builds: Sequence[Build], out: Path, options: TrainingOptions, validation_share: float
+) -> TrainingSet:
+    """Write the training rows of ``builds`` to the staging folder of ``out``; :func:`put_in_place` renames it.
+
+    Examples that share a group or an image stay together. Raises SpecError for options that the benchmark does not have,
+    SourceError if no row can be used, an image is gone, or ``out`` cannot be written or is not empty.
+    """
+    options = _checked(benchmark, options, validation_share)
+    new = staging_folder(out)
+    counts: Counter[str] = Counter()
+    try:
+        if out.exists() and any(folder_entries(out)):
+            raise SourceError(f"{out} is not empty; name a new folder.")
+        shutil.rmtree(new, ignore_errors=True)
+        (new / _IMAGES).mkdir(parents=True)
+        with _Rows(new) as rows:
+            for build in builds:
+                for row in benchmark.training_rows(build, options):
+                    rows.add(row, build, benchmark.name, counts)
+            if not rows.components.members:
+                reasons = "; ".join(f"{count}: {reason}" for reason, count in counts.items()) or "it has none"
+                raise SourceError(
+                    f"no training row can be made of {', '.join(str(b.path) for b in builds)} ({reasons})."
+                )
+            counts |= Counter(rows.split(options.seed, validation_share))
+        manifest = {
+            "format": 1,
+            "benchmark": benchmark.name,
+            "builds": [build.digest for build in builds],
+            "options": asdict(options) | {"validation_share": validation_share},
+            "rows": dict(counts),
+        }
+        (new / _MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
+    except OSError as error:
+        shutil.rmtree(new, ignore_errors=True)
+        advice = "free some space" if is_disk_full(error) else "name another folder"
+        raise SourceError(f"cannot write the training set to {out}: {error.strerror}; {advice}.") from error
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    return TrainingSet.open(new)
+
+
+def put_in_place(out: Path) -> TrainingSet:
+    """Rename the staging folder of ``out`` to ``out``. Raises SourceError."""
+    try:
+        if out.is_dir():
+            out.rmdir()
+        os.replace(staging_folder(out), out)
+    except OSError as error:
+        raise SourceError(f"cannot write the training set to {out}: {error.strerror}; name another folder.") from error
+    return TrainingSet.open(out)
+
+
+def discard(out: Path) -> None:
+    """Remove the staging folder of ``out``."""
+    shutil.rmtree(staging_folder(out), ignore_errors=True)
+
+
+def drop_rows(training_set: TrainingSet, left_out: Iterable[str]) -> int:
+    """Remove rows from a training set, given as ``train.jsonl:7``, and count them in its manifest.
+
+    Return the number of rows to learn from that are left.
+    """
+    names = set(left_out)
+    counts: Counter[str] = Counter()
+    for part in PARTS:
+        file = training_set.path / f"{part}.jsonl"
+        lines = file.read_bytes().splitlines(keepends=True)
+        kept = [line for number, line in enumerate(lines, 1) if f"{file.name}:{number}" not in names]
+        file.write_bytes(b"".join(kept))
+        counts[part] = len(kept)
+    manifest = {**training_set.manifest, "rows": {**training_set.manifest.get("rows", {}), **counts}}
+    manifest["rows"]["left out: test data"] = len(names)
+    (training_set.path / _MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
+    return counts[PARTS[0]]
+
+
+def _checked(benchmark: Benchmark, options: TrainingOptions, validation_share: float) -> TrainingOptions:
+    """Return the options with the benchmark's defaults. Raises SpecError."""
+    if not 0 <= validation_share < 1:
+        raise SpecError(f"the validation share is {validation_share}; it must be at least 0 and less than 1.")
+    if options.target not in TARGETS:
+        raise SpecError(f"there is no target {options.target!r}; {did_you_mean(options.target, TARGETS)}")
+    if options.limit is not None and options.limit < 1:
+        raise SpecError("the number of rows must be at least 1.")
+    return TrainingOptions(
+        seed=options.seed,
+        prompt_set=options.prompt_set or next(iter(benchmark.prompt_sets)),
+        target=options.target,
+        filter=choose_filter(options.filter, benchmark.name, benchmark.training_filters),
+        limit=options.limit,
+    )
+
+
+class _Components:
+    """Rows that belong together, since they share an example's group or an image (union-find)."""
+
+    def __init__(self) -> None:
+        self.members: list[int] = []
+        self._parents: list[int] = []
+        self._keys: dict[str, int] = {}
+
+    def add(self, keys: Iterable[str]) -> None:
+        place = len(self._parents)
+        self._parents.append(place)
+        self.members.append(place)
+        for key in keys:
+            other = self._keys.setdefault(key, place)
+            self._parents[self._root(other)] = self._root(place)
+
+    def components(self) -> dict[int, list[int]]:
+        grouped: dict[int, list[int]] = {}
+        for place in self.members:
+            grouped.setdefault(self._root(place), []).append(place)
+        return grouped
+
+    def _root(self, place: int) -> int:
+        while self._parents[place] != place:
+            self._parents[place] = self._parents[self._parents[place]]
+            place = self._parents[place]
+        return place
+
+
+class _Rows:
+    """Writer of the rows of a training set, which are split once all of them are known."""
+
+    def __init__(self, folder: Path) -> None:
+        self.components = _Components()
+        self._folder = folder
+        self._ids: list[str] = []
+        self._file = folder / "rows.jsonl"
+        self._lines: IO[str] | None = None
+        self._seen: set[str] = set()
+
+    def __enter__(self) -> _Rows:
+        self._lines = self._file.open("w", encoding="utf-8")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lines is not None:
+            self._lines.close()
+        self._file.unlink(missing_ok=True)
+
+    def add(self, row: TrainingRow, build: Build, benchmark: str, counts: Counter[str]) -> None:
+        """Add a row with its images; one that cannot be trained on is counted as left out."""
+        media = [part for part in row.instance.parts if isinstance(part, Media)]
+        if any(medium.modality != "image" for medium in media):
+            counts["left out: sound, video or 3D"] += 1
+            return
+        if row.instance.id in self._seen:
+            counts["left out: repeated"] += 1
+            return
+        self._seen.add(row.instance.id)
+        try:
+            images = [self._image(build, medium) for medium in media]
+        except MediaError as error:
+            raise SourceError(f"{build.path}: {str(error).rstrip('.')}, or build it again.") from error
+        assert self._lines is not None
+        line = row_to_json(row, images, benchmark, build.digest)
+        self._lines.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._ids.append(row.instance.id)
+        self.components.add([f"group {row.instance.group}", *(f"image {medium.sha256}" for medium in media)])
+        counts[row.kind] += 1
+
+    def split(self, seed: int, validation_share: float) -> dict[str, int]:
+        """Write the rows to the files of the two parts; return the numbers of rows."""
+        assert self._lines is not None
+        self._lines.close()
+        groups = self.components.components()
+        ranked = sorted(
+            groups.values(), key=lambda places: digest([seed, "validation", min(self._ids[p] for p in places)])
+        )
+        held_out: set[int] = set()
+        target = round(validation_share * len(self._ids))
+        for places in ranked:
+            # A large component, such as all rows of one picture, must not take the training's rows.
+            if len(held_out) + len(places) <= max(target, 1 if validation_share else 0):
+                held_out.update(places)
+        files = [(self._folder / f"{part}.jsonl").open("w", encoding="utf-8") for part in PARTS]
+        try:
+            with self._file.open(encoding="utf-8") as lines:
+                for place, line in enumerate(lines):
+                    files[place in held_out].write(line)
+        finally:
+            for file in files:
+                file.close()
+        return {PARTS[0]: len(self._ids) - len(held_out), PARTS[1]: len(held_out)}
+
+    def _image(self, build: Build, medium: Media) -> str:
+        """Copy an image, with its marks drawn, and return its path below the folder."""
+        path = build.media_path(medium)
+        data, suffix = read_media(path, medium), medium.suffix
+        if medium.marks:
+            import io
+
+            drawn = io.BytesIO()
+            load_image(data, marks=medium.marks).save(drawn, "PNG")
+            data, suffix = drawn.getvalue(), ".png"
+        name = f"{_IMAGES}/{hashlib.sha256(data).hexdigest()}{suffix}"
+        if not (self._folder / name).exists():
+            (self._folder / name).write_bytes(data)
+        return name

@@ -1,0 +1,267 @@
+"""Before and after fine-tuning: which runs belong together, what changed, and whether the adapter is worth shipping."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.compare.fine_tuning import (
+    conflict_conditions,
+    fine_tuning_table,
+    fine_tunings,
+    regressions_table,
+    tuned_pairs,
+    verdict,
+)
+from app.compare.run_view import LabelledAnswer, RunView, RunViews
+from app.compare.tables import compare_views
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.vocabulary import Estimate
+from tests.support.command import Rashomon
+from tests.support.compared_runs import CONDITIONS, RIGHT, WRONG, side, sides
+from tests.support.runs import instances, make_run, says
+
+BASE = {"weights digest": "a" * 64}
+TUNED = {**BASE, "adapter digest": "b" * 64}
+FUSED = {"weights digest": "c" * 64, "adapter digest": "b" * 64, "base weights digest": "a" * 64}
+
+
+def run(name: str, right: Mapping[str, float], identity: Mapping[str, Any], *, examples: int = 200) -> RunView:
+    """A run that is right on this share of the examples under each condition."""
+    labels = {
+        (f"e{number:03d}", condition): (RIGHT if number < right[condition] * examples else WRONG)[condition]
+        for number in range(examples)
+        for condition in CONDITIONS
+    }
+    return side(name, labels, identity=dict(identity))
+
+
+def shares(conflict: float, aligned: float) -> dict[str, float]:
+    return {condition: aligned if condition == "aligned" else conflict for condition in CONDITIONS}
+
+
+BEFORE = run("base", shares(0.3, 0.97), BASE)
+
+
+def told(after: RunView, *others: RunViews, margin: float = 0.03) -> str:
+    (tuning,) = fine_tunings(sides(BEFORE, after), others, resamples=200)
+    return verdict(tuning, margin)
+
+
+# --- which runs belong together --------------------------------------------------------------
+
+
+def test_pairs() -> None:
+    tuned, fused = run("tuned", shares(0.9, 0.97), TUNED), run("fused", shares(0.9, 0.97), FUSED)
+    other = run("other", shares(0.9, 0.97), {"weights digest": "d" * 64})
+    assert [(a.name, b.name) for a, b in tuned_pairs([BEFORE, tuned, fused, other])] == [
+        ("base", "tuned"),
+        ("base", "fused"),
+    ]
+    assert tuned_pairs([tuned, BEFORE]) == [(BEFORE, tuned)], "in any order"
+    assert not tuned_pairs([BEFORE, other])
+    assert not tuned_pairs([tuned, fused]), "neither is the other's base"
+    assert not tuned_pairs([replace(BEFORE, spec={**BEFORE.spec, "prompt_set": "official"}), tuned])
+    of_fused = run("more", shares(0.9, 0.9), {"weights digest": "c" * 64, "adapter digest": "e" * 64})
+    assert tuned_pairs([fused, of_fused]) == [(fused, of_fused)], "an adapter on a fused model"
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_every_condition_is_with_or_without_conflict(name: str) -> None:
+    benchmark = get_benchmark(name)
+    conflicts, without = conflict_conditions(benchmark)
+    assert sorted((*conflicts, *without)) == sorted(benchmark.conditions)
+    assert conflicts
+    assert not any("non-conflict" in condition or "original" in condition for condition in conflicts)
+
+
+# --- what changed ----------------------------------------------------------------------------
+
+
+def test_the_changes_are_those_of_the_answers() -> None:
+    after = run("tuned", shares(0.9, 0.95), TUNED)
+    (tuning,) = fine_tunings(sides(BEFORE, after), resamples=500)
+    gain, (loss,) = tuning.gain, tuning.losses
+    assert (gain.part, loss.part) == ("under conflict", "without conflict")
+    assert gain.difference.value == pytest.approx(0.6)
+    assert (gain.difference.n, gain.gained, gain.lost) == (600, 360, 0)
+    assert (loss.difference.n, loss.gained, loss.lost) == (200, 0, 4)
+    assert gain.difference.low is not None
+    assert gain.difference.high is not None
+    assert gain.difference.low < 0.6 < gain.difference.high
+    # Examples, not answers: all three answers of an example change together here.
+    assert gain.difference.high - gain.difference.low == pytest.approx(2 * 1.96 * (0.6 * 0.4 / 200) ** 0.5, rel=0.15)
+    table = fine_tuning_table([tuning])
+    assert [label for label, _ in table.rows] == ["tuned / under conflict", "tuned / without conflict"]
+    before = table.rows[0][1][0]
+    assert isinstance(before, Estimate)
+    assert before.value == pytest.approx(0.3)
+
+
+def test_answers_that_cannot_be_read_count_as_wrong_and_missing_ones_not_at_all() -> None:
+    after = run("tuned", shares(0.9, 0.97), TUNED)
+    unreadable = {
+        name: answer._replace(outcome="unparsed") if answer.condition == "aligned" else answer
+        for name, answer in after.answers.items()
+    }
+    (tuning,) = fine_tunings(sides(BEFORE, replace(after, answers=unreadable)), resamples=200)
+    assert tuning.losses[0].difference.value == pytest.approx(-0.97)
+    missing = {
+        name: answer._replace(outcome="error") if number % 2 else answer
+        for number, (name, answer) in enumerate(after.answers.items())
+    }
+    (tuning,) = fine_tunings(sides(BEFORE, replace(after, answers=missing)), resamples=200)
+    assert tuning.gain.difference.n + tuning.losses[0].difference.n == len(after.answers) // 2
+
+
+def test_runs_without_common_answers_are_told_apart() -> None:
+    after = run("tuned", shares(0.9, 0.97), TUNED)
+    elsewhere = {f"x{name}": answer for name, answer in after.answers.items()}
+    (tuning,) = fine_tunings(sides(BEFORE, replace(after, answers=elsewhere)), resamples=200)
+    assert tuning.gain.difference.value is None
+    assert not tuning.losses
+    assert "is not worth shipping" in verdict(tuning)
+    assert len(fine_tuning_table([tuning]).rows) == 1
+
+
+# --- the verdict -----------------------------------------------------------------------------
+
+
+def test_verdicts() -> None:
+    assert told(run("tuned", shares(0.9, 0.97), TUNED)).startswith("tuned is worth shipping")
+    assert told(run("fused", shares(0.9, 0.97), FUSED)).startswith("fused is worth shipping")
+    for conflict, aligned in ((0.3, 0.97), (0.2, 0.97), (0.9, 0.8)):
+        assert told(run("tuned", shares(conflict, aligned), TUNED)).startswith("tuned is not worth shipping")
+    few = [
+        run(name, shares(x, 0.9), identity, examples=20) for name, x, identity in (("a", 0.1, BASE), ("b", 0.9, TUNED))
+    ]
+    (tuning,) = fine_tunings(sides(*few), resamples=200)
+    assert verdict(tuning).startswith("It is not established")
+    assert verdict(tuning, margin=0.2).startswith("b is worth shipping")
+
+
+def test_without_rows_to_forget_on_nothing_is_established() -> None:
+    runs = [run("base", shares(0.3, 1), BASE), run("tuned", shares(0.9, 1), TUNED)]
+    conflicts = [
+        replace(r, answers={name: a for name, a in r.answers.items() if a.condition != "aligned"}) for r in runs
+    ]
+    (tuning,) = fine_tunings(sides(*conflicts), resamples=200)
+    assert not tuning.losses
+    assert verdict(tuning).startswith("It is not established")
+
+
+def other_benchmark(name: str, before: float, after: float, label: str, wrong: str) -> RunViews:
+    """Runs of the same two models on another benchmark, right on these shares of 3,000 questions."""
+    benchmark = get_benchmark(name)
+    condition = benchmark.conditions[0]
+
+    def view(run_name: str, share: float, identity: Mapping[str, Any]) -> RunView:
+        answers = {
+            f"q{i}": LabelledAnswer(f"q{i}", condition, label if i < share * 3000 else wrong, "p") for i in range(3000)
+        }
+        return replace(side(run_name, {}, identity=dict(identity)), answers=answers)
+
+    return RunViews(benchmark, "j", (view("base", before, BASE), view("tuned", after, TUNED)), seed=0)
+
+
+def test_losses_on_other_benchmarks_decide_too() -> None:
+    after = run("tuned", shares(0.9, 0.97), TUNED)
+    kept = other_benchmark("okvqa", 0.6, 0.6, "CORRECT", "WRONG")
+    lost = other_benchmark("okvqa", 0.6, 0.45, "CORRECT", "WRONG")
+    assert told(after, kept).startswith("tuned is worth shipping")
+    assert told(after, lost).startswith("tuned is not worth shipping")
+    assert "on OK-VQA" in told(after, lost)
+    (tuning,) = fine_tunings(sides(BEFORE, after), [lost], resamples=200)
+    table = regressions_table([tuning], [lost], 200)
+    assert table is not None
+    rows = dict(table.rows)
+    assert table.columns == ("OKVQA",)
+    (difference,) = rows["tuned less base"]
+    assert isinstance(difference, Estimate)
+    assert difference.value == pytest.approx(-0.15)
+    (paper,) = rows["LLaVa-1.5-7b-ft (paper)"]
+    assert isinstance(paper, Estimate)
+    assert paper.value == 0.4393
+
+
+def test_partial_scores_count_in_part() -> None:
+    labels = {label: score for label, score in get_benchmark("okvqa").scores.items() if 0 < score < 1}  # type: ignore[attr-defined]
+    label, score = next(iter(labels.items()))
+    partial = other_benchmark("okvqa", 1.0, 1.0, label, "WRONG")
+    (tuning,) = fine_tunings(sides(BEFORE, run("tuned", shares(0.9, 0.97), TUNED)), [partial], resamples=100)
+    assert tuning.losses[-1].before.value == pytest.approx(score)
+
+
+def test_a_comparison_without_adapters_is_as_before() -> None:
+    comparison = compare_views(sides(BEFORE, run("other", shares(0.4, 0.9), {"weights digest": "d" * 64})))
+    assert comparison.fine_tunings == ()
+    assert "fine-tuning" not in [table.name for table in comparison.tables]
+
+
+@pytest.mark.slow
+def test_a_lossy_adapter_is_seldom_called_worth_shipping() -> None:
+    """In truth it loses the margin without conflict: at most one comparison in twenty may say that it does not."""
+    random, shipped, times = np.random.default_rng(1), 0, 400
+    for _ in range(times):
+        right = {"base": random.random(300) < 0.9}
+        right["tuned"] = right["base"] & (random.random(300) < 1 - 0.03 / 0.9)
+        runs = []
+        for name, identity in (("base", BASE), ("tuned", TUNED)):
+            labels = {}
+            for i in range(300):
+                labels[f"e{i}", "aligned"] = (RIGHT if right[name][i] else WRONG)["aligned"]
+                labels[f"e{i}", "both-wrong"] = (RIGHT if name == "tuned" else WRONG)["both-wrong"]
+            runs.append(side(name, labels, identity=dict(identity)))
+        (tuning,) = fine_tunings(sides(*runs), resamples=2)
+        shipped += verdict(tuning).startswith("tuned is worth")
+    assert shipped <= 0.08 * times
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
+    """A base's run that follows the image, and its fine-tuned model's run that is always right."""
+    rashomon = Rashomon(tmp_path_factory.mktemp("tuned"))
+    workspace, items = Workspace(rashomon.workspace), instances(40)
+    correct = {"image-correct": "12", "text-correct": "12", "both-wrong": "cannot be determined"}
+    make_run(workspace, "base", items, lambda i: says(next(iter(i.references.values()))[0])(i), model="org/m")
+    make_run(workspace, "tuned", items, lambda i: says(correct.get(i.condition, "12"))(i), model="org/m+/x/fine")
+    identities = {"base": {"weights digest": "a" * 64}, "tuned": TUNED}
+    for name, identity in identities.items():
+        with RunStore.open(rashomon.workspace / "runs" / name) as store:
+            store.set_meta("identity", {**store.meta("identity"), **identity})
+    return rashomon
+
+
+def test_the_command_says_it_first_and_prints_the_table(home: Rashomon) -> None:
+    output = home.run("compare", "base", "tuned").stdout
+    assert "m+fine is worth shipping" in output.splitlines()[0]
+    assert "Before and after fine-tuning" in output
+    values = json.loads(home.run("compare", "base", "tuned", "--json").stdout)
+    assert len(values["verdicts"]) == 1
+    home.run("compare", "base", "tuned", "--margin", "0", code=2)
+
+
+def test_the_table_is_exported(home: Rashomon, tmp_path: Path) -> None:
+    home.run("compare", "base", "tuned", "--format", "csv,md,latex", "--out", tmp_path / "out")
+    assert any("fine-tuning" in path.name for path in (tmp_path / "out").iterdir())
+
+
+def test_runs_of_another_benchmark_that_are_no_pair_are_refused(home: Rashomon) -> None:
+    import shutil
+
+    folder = home.workspace / "runs" / "pope"
+    shutil.copytree(home.workspace / "runs" / "base", folder)
+    with RunStore.open(folder) as store:
+        store.set_meta("spec", {**store.meta("spec"), "benchmark": "pope", "prompt_set": "pope"})
+    home.run("compare", "base", "tuned", "pope", code=2)

@@ -1,0 +1,113 @@
+"""Leaks planted in training data: which are refused, which are warned of, and by what."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from benchmarks.build import Build
+from benchmarks.registry import get_benchmark
+from benchmarks.training.image_hash import ImageIndex
+from benchmarks.training.leaks import REFUSED, WARNED, LeakIndex
+from benchmarks.training.training_set import TrainingSet
+from benchmarks.vocabulary import Media, Text
+from tests.support.command import Rashomon
+from tests.support.data.small import REAL_DATA, own_rows
+from tests.support.demo import HeldOutSet
+
+CHARTS = REAL_DATA / "chartqa" / "png"
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
+    data = io.BytesIO()
+    image.save(data, kind, **options)
+    return data.getvalue()
+
+
+def planted(folder: Path, picture: bytes, suffix: str = ".png", text: str = "What is it?", **more: Any) -> TrainingSet:
+    folder.mkdir()
+    (folder / f"renamed{suffix}").write_bytes(picture)
+    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "A tree"}]
+    row = {"images": [f"renamed{suffix}"], "messages": messages, **more}
+    (folder / "train.jsonl").write_text(json.dumps(row) + "\n")
+    return TrainingSet.open(folder)
+
+
+def means(build: Build, *sets: TrainingSet) -> list[set[str]]:
+    index = LeakIndex([(get_benchmark(build.benchmark), build)])
+    return [{leak.means for leak in index.compare(training_set).leaks} for training_set in sets]
+
+
+@pytest.fixture(scope="module")
+def other() -> bytes:
+    return encoded(Image.effect_mandelbrot((96, 96), (-2, -1.5, 1, 1.5), 60))
+
+
+def test_a_test_image_is_found_however_it_is_changed(scenes: HeldOutSet, tmp_path: Path) -> None:
+    test = next(part for part in scenes.instances[0].parts if isinstance(part, Media))
+    data = scenes.path(test).read_bytes()
+    image = Image.open(io.BytesIO(data)).convert("RGB")
+    width, height = image.size
+    variants = {
+        "renamed": (data, ".png", "image"),
+        "re-encoded": (encoded(image, "JPEG", quality=60), ".jpg", "picture"),
+        "resized": (encoded(image.resize((width * 3, height * 3))), ".png", "picture"),
+        "halved": (encoded(image.resize((width // 2, height // 2))), ".png", "picture"),
+        "cropped": (encoded(image.crop((4, 4, width - 2, height - 4))), ".png", "picture"),
+    }
+    sets = [planted(tmp_path / name, picture, suffix) for name, (picture, suffix, _) in variants.items()]
+    assert means(scenes.build, *sets) == [{expected} for _, _, expected in variants.values()]
+    assert {expected for _, _, expected in variants.values()} <= REFUSED.keys()
+
+
+def test_test_texts_are_found_with_another_picture(scenes: HeldOutSet, tmp_path: Path, other: bytes) -> None:
+    test = scenes.instances[0]
+    prompt = "".join(part.text for part in test.parts if isinstance(part, Text))
+    sets = [
+        planted(tmp_path / "prompt", other, text=prompt),
+        planted(tmp_path / "question", other, question=test.question),
+        planted(tmp_path / "group", other, group=test.group),
+        planted(tmp_path / "none", other),
+    ]
+    assert means(scenes.build, *sets) == [{"prompt"}, {"question"}, {"example"}, set()]
+    assert {"prompt", "example"} <= REFUSED.keys()
+    assert "question" in WARNED
+
+
+@pytest.mark.skipif(not CHARTS.is_dir(), reason="ChartQA's pictures are not beside the project")
+def test_different_charts_are_not_taken_for_each_other() -> None:
+    images = [Image.open(file).convert("RGB") for file in sorted(CHARTS.glob("*.png"))[:40]]
+    index = ImageIndex()
+    for image in images[:20]:
+        index.add(image)
+    assert sum(match is not None and match.same for match in map(index.find, images[20:])) == 0
+    for number, image in enumerate(images[:20]):
+        match = index.find(Image.open(io.BytesIO(encoded(image, "JPEG", quality=40))))
+        assert match is not None
+        assert (match.number, match.same) == (number, True)
+
+
+def test_the_command_refuses_test_data_with_the_count_or_drops_it(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    for name, rows in (("table", 12), ("test", 3)):
+        own_rows(tmp_path / name, [str(100 + 7 * n) for n in range(rows)])
+        rashomon.run("build", "cmc-bench", "--source", f"rows={tmp_path / name}", "--out", tmp_path / f"{name}-build")
+    arguments = ("training", "cmc-bench", "--data", tmp_path / "table-build")
+    plain = json.loads(rashomon.run(*arguments, "--out", tmp_path / "plain", "--json").stdout)
+    assert plain["leaks"] == {}
+    with_test = (*arguments, "--test", tmp_path / "test-build", "--out", tmp_path / "out")
+    assert "training rows are test data" in rashomon.run(*with_test, code=2).stderr
+    assert not (tmp_path / "out").exists()
+    dropped = json.loads(rashomon.run(*with_test, "--drop-leaks", "--json").stdout)
+    assert dropped["leaks"]["image"] >= 3
+    assert dropped["manifest"]["rows"]["train"] < plain["manifest"]["rows"]["train"]
+    # A build that a run was made from is test data, wherever it lies.
+    run = ("--benchmark", "cmc-bench", "--data", tmp_path / "table-build", "--model", "policy:always-text")
+    rashomon.run("--batch", *run, "--limit", "2")
+    rashomon.run(*arguments, "--out", tmp_path / "used", code=2)
+    rashomon.run(*arguments, "--out", tmp_path / "used", "--drop-leaks", code=2)
