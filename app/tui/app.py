@@ -5,8 +5,8 @@ Imports inside functions keep start-up quick: the help page and everything that 
 
 from __future__ import annotations
 
-import os
 import gc
+import os
 import shutil
 import subprocess
 import sys
