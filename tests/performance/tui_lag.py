@@ -197,5 +197,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["stream"]:
         stream(Path(sys.argv[2]), float(sys.argv[3]))
     else:
-        instances_, seconds_, runs_ = [*map(float, sys.argv[1:]), *(100_000, 30, 5_000)[len(sys.argv) - 1 :]]
-        main(int(instances_), seconds_, int(runs_))
+        values = [*map(float, sys.argv[1:]), *(100_000, 30, 5_000)[len(sys.argv) - 1 :]]
+        main(int(values[0]), values[1], int(values[2]))

@@ -334,15 +334,14 @@ def test_the_likeliest_option_is_offered_where_questions_have_options(
             await pilot.press("space")
         await known(pilot, screen)
         assert not screen._problems
-        assert screen.spec is not None
-        assert screen.spec.score == "likelihood"
+        assert _score(screen) == "likelihood"
         await pilot.press("ctrl+n")
         ways.focus()
         await pilot.pause()
         snapshot(app, "new-likelihood")
         await pilot.press("space")
         await known(pilot, screen)
-        assert screen.spec.score == "generate"
+        assert _score(screen) == "generate"
         await pilot.press("space", "ctrl+b", "ctrl+b", "G", "space")
         await until(pilot, lambda: "cannot score options by likelihood" in screen._problems.get("score", ""))
 
@@ -364,3 +363,9 @@ def test_the_papers_setup_by_one_key(size: tuple[int, int], desk: Stage) -> None
         assert "gpt-5-mini" in screen_text(app), "the judge is said"
 
     drive(desk.app(), script, size)
+
+
+def _score(screen: NewRunScreen) -> str:
+    """Return how the form's run scores answers."""
+    assert screen.spec is not None
+    return screen.spec.score
