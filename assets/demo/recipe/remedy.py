@@ -1,0 +1,152 @@
+"""Fine-tuning of the demo model from one command: training charts, the adapter, and its measurement before and after."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from assets.demo.recipe.chart_rows import QUESTIONS, answer
+from assets.demo.recipe.charts import NAMES, VALUES, Bars, draw, held_out_pairs
+from benchmarks.clash.constants import CONFLICT_OPTION
+
+DEMO = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of charts and questions. ``asked`` are the names that are asked for, ``bars`` the numbers of bars."""
+
+    asked: Sequence[str]
+    names: Sequence[str]
+    values: Sequence[int]
+    questions: Sequence[str]
+    bars: Sequence[int]
+
+
+_NEW_NAMES, _NEW_VALUES = ("kiwi", "date"), range(60, 80)
+
+TRAINED = Kind(
+    asked=[name for name in NAMES if name not in _NEW_NAMES],
+    names=[name for name in NAMES if name not in _NEW_NAMES],
+    values=[value for value in VALUES if value not in _NEW_VALUES],
+    questions=QUESTIONS[:2],
+    bars=(3, 4),
+)
+"""The charts of the fine-tuning. Held-out pairs of a name and a value are in none."""
+NEW = Kind(asked=_NEW_NAMES, names=NAMES, values=_NEW_VALUES, questions=QUESTIONS[2:], bars=(5,))
+"""Charts with another number of bars, other values, other names and another question than any of ``TRAINED``."""
+
+
+def write_charts(folder: Path, kind: Kind, count: int, seed: int = 0) -> None:
+    """Write charts of a kind with a question each, for ``rashomon build cmc-bench --source rows=FOLDER``."""
+    random = Random(f"remedy {seed} {kind.bars}")
+    (folder / "charts").mkdir(parents=True)
+    lines = []
+    for number in range(count):
+        name = kind.asked[number % len(kind.asked)]
+        bars = _bars(random, kind, name)
+        image = f"charts/{number:04d}.png"
+        draw(bars, random).image.save(folder / image, optimize=True)
+        question = random.choice(kind.questions).format(name)
+        row = {"image": image, "question": question, "answer": str(dict(bars)[name]), "group": name}
+        lines.append(json.dumps(row) + "\n")
+    (folder / "rows.jsonl").write_text("".join(lines), "utf-8")
+
+
+def _bars(random: Random, kind: Kind, name: str) -> Bars:
+    others = random.sample([other for other in kind.names if other != name], random.choice(kind.bars) - 1)
+    names = random.sample([name, *others], len(others) + 1)
+    while True:
+        bars = tuple(zip(names, random.sample(kind.values, len(names)), strict=True))
+        if not held_out_pairs().intersection(bars):
+            return bars
+
+
+def in_model_words(training_set: Path) -> None:
+    """Give the answers of a training set the form in which the demo model answers.
+
+    A conflict gets CLASH's sentence with its full stop, and a value its name before it. The model has a token for that sentence,
+    and its head is not trained: other words, which it would have to spell, are not learnt.
+    """
+    for part in ("train", "validation"):
+        file = training_set / f"{part}.jsonl"
+        file.write_text("".join(_line(line) for line in file.read_text("utf-8").splitlines()), "utf-8")
+
+
+def _line(line: str) -> str:
+    row = json.loads(line)
+    content = row["messages"][-1]["content"][0]
+    if row["kind"] == "conflict":
+        content["text"] = CONFLICT_OPTION
+    else:
+        (name,) = [name for name in NAMES if name in row["question"]]
+        content["text"] = answer(((name, int(content["text"])),))
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def commands(folder: Path, steps: int, limit: int | None) -> Iterator[tuple[str, ...]]:
+    """Yield the ``rashomon`` commands between the drawn charts and the verdict, in order."""
+    model, adapter = str(DEMO / "model-4bit"), str(folder / "workspace" / "trainings" / "remedy" / "adapter")
+    options = ("--rank", "32", "--alpha", "64", "--learning-rate", "2e-3", "--batch-size", "8", "--steps", str(steps))
+    yield (
+        "train",
+        "--model",
+        model,
+        "--data",
+        str(folder / "set"),
+        *options,
+        "--no-gradient-checkpointing",
+        "--name",
+        "remedy",
+    )
+    size = () if limit is None else ("--limit", str(limit))
+    for test in ("held-out", "new"):
+        run = ("--batch", "--benchmark", "cmc-bench", "--data", str(folder / test), "--max-tokens", "24", *size)
+        yield *run, "--model", model, "--name", f"{test}-base"
+        yield *run, "--model", model, "--adapter", adapter, "--name", f"{test}-tuned"
+        yield "compare", f"{test}-base", f"{test}-tuned", "--metric", "CDR"
+        yield "compare", f"{test}-base", f"{test}-tuned"
+
+
+def remedy(folder: Path, *, examples: int = 600, new: int = 60, steps: int = 400, limit: int | None = None) -> None:
+    """Train the demo model to name conflicts, and print how it does on held-out and on new charts before and after."""
+    write_charts(folder / "charts", TRAINED, examples)
+    write_charts(folder / "new-charts", NEW, new)
+    sources = {"training": folder / "charts", "held-out": DEMO / "held_out" / "cmc-bench", "new": folder / "new-charts"}
+    for name, source in sources.items():
+        _rashomon(folder, ("build", "cmc-bench", "--source", f"rows={source}", "--out", str(folder / name)))
+    tests = ("--test", str(folder / "held-out"), "--test", str(folder / "new"), "--drop-leaks")
+    form = ("--data", str(folder / "training"), "--target", "abstain", "--out", str(folder / "set"))
+    _rashomon(folder, ("training", "cmc-bench", *form, *tests))
+    in_model_words(folder / "set")
+    for command in commands(folder, steps, limit):
+        _rashomon(folder, command)
+
+
+def _rashomon(folder: Path, command: Sequence[str]) -> None:
+    print(f"\n$ rashomon {' '.join(command)}", flush=True)
+    environment = {**os.environ, "RASHOMON_WORKSPACE": str(folder / "workspace")}
+    subprocess.run([sys.executable, "-m", "app.main", *command], check=True, env=environment)
+
+
+def main() -> None:
+    """Fine-tune the demo model in a new folder."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--examples", type=int, default=600, help="charts to learn from; two rows each")
+    parser.add_argument("--new", type=int, default=60, help="charts of kinds that the training does not have")
+    parser.add_argument("--steps", type=int, default=400, help="updates of eight rows")
+    parser.add_argument("--limit", type=int, help="measure on this many examples of each test set")
+    arguments = vars(parser.parse_args())
+    remedy(arguments.pop("folder").absolute(), **arguments)
+
+
+if __name__ == "__main__":
+    main()
