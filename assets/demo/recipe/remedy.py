@@ -72,8 +72,8 @@ def _bars(random: Random, kind: Kind, name: str) -> Bars:
 def in_model_words(training_set: Path) -> None:
     """Give the answers of a training set the form in which the demo model answers.
 
-    The name comes first, then its value or CLASH's sentence with its full stop. The model has a token for that sentence, and its
-    head is not trained: in 700 updates it did not learn to spell another one.
+    A conflict gets CLASH's sentence with its full stop, which is one token here, and a value its name before it, as the base
+    answers.
     """
     for part in ("train", "validation"):
         file = training_set / f"{part}.jsonl"
@@ -84,7 +84,7 @@ def _line(line: str) -> str:
     row = json.loads(line)
     content = row["messages"][-1]["content"][0]
     (name,) = [name for name in NAMES if name in row["question"]]
-    content["text"] = f"{name}: {CONFLICT_OPTION if row['kind'] == 'conflict' else content['text']}"
+    content["text"] = CONFLICT_OPTION if row["kind"] == "conflict" else f"{name}: {content['text']}"
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
