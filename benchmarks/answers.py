@@ -95,12 +95,14 @@ class Answers:
         kind: The index in ``kinds`` of each record, shape (records,).
         group: The number of each record's example, shape (records,); examples are numbered in order of first occurrence.
         read: Reads the records at these positions again, with their texts.
+        base: The label of the run whose model this run's was fine-tuned from, if that is among the runs; else empty.
     """
 
     kinds: Sequence[AnswerKind]
     kind: NDArray[np.int32]
     group: NDArray[np.int32]
     read: Callable[[Sequence[int]], Iterator[Record]]
+    base: str = ""
 
     @classmethod
     def of(cls, records: Sequence[Record], benchmark: TableReader) -> Answers:

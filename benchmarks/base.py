@@ -67,6 +67,8 @@ class Benchmark(ABC):
     """The conditions under which the sources disagree."""
     without_conflict: tuple[str, ...] = ()
     """The conditions without a conflict; empty: all but those of :attr:`conflicts`."""
+    detection: str = ""
+    """The metric that counts answers which name a conflict instead of resolving it, where accuracy counts only the latter."""
     behaviours: Mapping[str, str] = {}
     """The behaviour that a label shows, as in "follows the text"; for the labels that show one."""
     without_media: str = ""

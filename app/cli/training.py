@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import PATH, as_json, benchmark_name, display, force
+from app.cli.options import PATH, as_json, benchmark_name, display, force, judge, split_commas
 
 
 @click.command()
@@ -125,4 +125,64 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
     list_trainings(workspace, as_json=as_json)
 
 
-COMMANDS = (training, train, trainings)
+@click.command("learning-curve")
+@click.option(
+    "--data", multiple=True, type=PATH, required=True, metavar="FOLDER", help="A training set's folder. Repeatable."
+)
+@click.option(
+    "--sizes",
+    metavar="N,N",
+    help="Numbers of rows; default: an eighth, a quarter and half of the smallest set, and all of each.",
+)
+@click.option("--benchmark", metavar="NAME", shell_complete=completion.benchmarks, help="Default: that of the data.")
+@click.option("--test", type=PATH, metavar="BUILD", help="The build that measures; default: the one in the workspace.")
+@click.option("--limit", type=int, help="Measure on only this many examples, stratified.")
+@judge
+@click.option("--metric", metavar="NAME", help="What training is for; default: the accuracy under conflict.")
+@click.option("--format", "formats", metavar="F,F", help="Also write files: csv, md, png, svg, pdf.")
+@click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./learning-curve.")
+@click.option("--dry-run", is_flag=True, help="Print the trainings and runs, and start nothing.")
+@display
+@force
+@as_json
+@click.pass_obj
+def learning_curve(workspace: Any, /, sizes: str | None, formats: str | None, **options: Any) -> int:
+    """Train on several data sets and sizes, and measure each adapter: data quality against quantity.
+
+    The same command resumes.
+
+    rashomon learning-curve --model ID --data filtered --data unfiltered --sizes 500,1000,2000
+    """
+    from app.commands.learning_curve import CurveArguments, learning_curve_command
+
+    settings = {name: options.pop(name) for name in _SETTINGS}
+    arguments = CurveArguments(
+        sizes=split_commas(sizes),
+        formats=None if formats is None else split_commas(formats),
+        seed=options.pop("seed") or 0,
+        training={name: value for name, value in settings.items() if value is not None},
+        **options,
+    )
+    return learning_curve_command(workspace, arguments)
+
+
+_SETTINGS = (
+    "recipe",
+    "rank",
+    "alpha",
+    "dropout",
+    "batch_size",
+    "learning_rate",
+    "schedule",
+    "warmup",
+    "epochs",
+    "steps",
+    "max_length",
+    "max_pixels",
+    "gradient_checkpointing",
+)
+"""The options of a training that all points of a curve share."""
+
+learning_curve.params[:0] = [option for option in train.params if option.name in ("model", "seed", *_SETTINGS)]
+
+COMMANDS = (training, train, trainings, learning_curve)

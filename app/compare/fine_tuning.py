@@ -13,6 +13,7 @@ from app.compare.pairs import RunPair, run_metrics
 from app.compare.published import normalised_name
 from app.compare.run_view import RunView, RunViews
 from app.report.competence import join_names
+from app.report.fine_tuned import ADAPTER, WEIGHTS, base_places
 from app.report.published import published_rows
 from benchmarks.answers import number_groups
 from benchmarks.base import Benchmark
@@ -20,9 +21,6 @@ from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.stats.paired_tests import Difference, holm, share_difference, sign_flip_test
 from benchmarks.vocabulary import Cell, Estimate, Table
-
-ADAPTER, BASE, WEIGHTS = "adapter digest", "base weights digest", "weights digest"
-"""The keys of a run's identity that tell what was fine-tuned from what."""
 
 MARGIN = 0.03
 
@@ -45,7 +43,7 @@ class Change:
         difference: The difference with its paired 95% interval.
         lost, gained: The numbers of answers whose score fell and rose.
         p: The two-sided p of the exact sign-flip test over examples.
-        bounds: The difference of shares that one-sided bounds are computed from; None without answers.
+        bounds: The difference of shares that bounds are computed from; None where it is no difference of shares.
     """
 
     part: str
@@ -59,19 +57,33 @@ class Change:
 
     def exceeds(self, limit: float) -> bool:
         """Return whether the difference is shown to be above ``limit``, by its one-sided 95% bound."""
-        return self.bounds is not None and self.bounds.lower() > limit
+        low = self.difference.low if self.bounds is None else self.bounds.lower()
+        return low is not None and low > limit
 
     def is_loss(self) -> bool:
         """Return whether a loss is shown, by the two-sided 95% interval."""
-        return self.bounds is not None and self.bounds.interval()[1] < 0
+        return (interval := self.interval()) is not None and interval[1] < 0
+
+    def is_gain(self) -> bool:
+        """Return whether a gain is shown, by the two-sided 95% interval."""
+        return (interval := self.interval()) is not None and interval[0] > 0
+
+    def interval(self) -> tuple[float, float] | None:
+        """Return the interval that decides; None if there is none."""
+        if self.bounds is not None:
+            return self.bounds.interval()
+        low, high = self.difference.low, self.difference.high
+        return None if low is None or high is None else (low, high)
 
     def points(self) -> str:
         """Return the difference with the interval that decides, in percentage points."""
-        if self.bounds is None:
-            return "nothing was answered in both runs"
-        low, high = self.bounds.interval()
-        value, low_text, high_text = (format_points(x, sign=True) for x in (self.bounds.value, low, high))
-        return f"{value} points ({low_text} to {high_text} at 95%)"
+        if self.difference.value is None:
+            return "nothing, as no answer of both runs counts"
+        value = f"{format_points(self.difference.value, sign=True)} points"
+        if (interval := self.interval()) is None:
+            return value
+        low, high = (format_points(x, sign=True) for x in interval)
+        return f"{value} ({low} to {high} at 95%)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +93,9 @@ class FineTuning:
     Attributes:
         base: The run before.
         tuned: The run after.
-        gain: The change that training is for: under conflict, or on all answers of a benchmark that is all conflicts.
+        gain: The change that training is for: the accuracy under conflict (on all answers of a benchmark that is all
+            conflicts), or the metric that was named.
+        detection: The change of the rate at which conflicts are named, if the benchmark measures it apart from accuracy.
         losses: The changes elsewhere, which must stay within the margin.
         details: The changes under the conditions that make up the losses.
     """
@@ -89,6 +103,7 @@ class FineTuning:
     base: RunView
     tuned: RunView
     gain: Change
+    detection: Change | None
     losses: tuple[Change, ...]
     details: tuple[Change, ...]
 
@@ -98,30 +113,25 @@ def tuned_pairs(runs: Sequence[RunView]) -> list[tuple[RunView, RunView]]:
 
     Both have the same prompt set. A run without its base is left out.
     """
-    pairs = []
-    for tuned in runs:
-        if not tuned.identity.get(ADAPTER):
-            continue
-        before = tuned.identity.get(BASE) or tuned.identity.get(WEIGHTS)
-        base = next((run for run in runs if run is not tuned and _is_base(run, tuned, str(before))), None)
-        if base is not None:
-            pairs.append((base, tuned))
-    return pairs
+    bases = base_places([run.identity for run in runs])
+    return [(runs[base], tuned) for tuned, base in zip(runs, bases, strict=True) if base is not None]
 
 
-def _is_base(run: RunView, tuned: RunView, weights: str) -> bool:
-    adapted_now = run.identity.get(ADAPTER) and not run.identity.get(BASE)
-    same_prompts = run.spec.get("prompt_set") == tuned.spec.get("prompt_set")
-    return run.identity.get(WEIGHTS) == weights and same_prompts and not adapted_now
+def fine_tunings(
+    views: RunViews, others: Sequence[RunViews] = (), *, metric: str | None = None, resamples: int
+) -> list[FineTuning]:
+    """Return what changed for each pair of :func:`tuned_pairs` in ``views``; ``others`` are runs of other benchmarks.
 
-
-def fine_tunings(views: RunViews, others: Sequence[RunViews] = (), *, resamples: int) -> list[FineTuning]:
-    """Return what changed for each pair of :func:`tuned_pairs` in ``views``; ``others`` are runs of other benchmarks."""
+    ``metric`` is what training is for, a metric of the benchmark; None is the accuracy under conflict.
+    """
     changes = []
     for base, tuned in tuned_pairs(views.runs):
         conflicts, without = conflict_conditions(views.benchmark)
         measure = _Measure(views.benchmark, base, tuned, resamples, views.seed)
         gain = measure.change("under conflict" if without else "on all answers", conflicts)
+        detection = measure.metric_change(views, views.benchmark.detection) if views.benchmark.detection else None
+        if metric is not None:
+            gain, detection = measure.metric_change(views, metric), None
         losses = [measure.change("without conflict", without)] if without else []
         details = [detail for condition in without if (detail := measure.change(condition, (condition,))).difference.n]
         for other in others:
@@ -134,6 +144,7 @@ def fine_tunings(views: RunViews, others: Sequence[RunViews] = (), *, resamples:
                 base,
                 tuned,
                 gain,
+                detection,
                 tuple(change for change in losses if change.difference.n),
                 tuple(details) if len(details) > 1 else (),
             )
@@ -147,6 +158,18 @@ def conflict_conditions(benchmark: Benchmark) -> tuple[tuple[str, ...], tuple[st
         return benchmark.conditions, ()
     without = benchmark.without_conflict or tuple(c for c in benchmark.conditions if c not in benchmark.conflicts)
     return tuple(c for c in benchmark.conditions if c not in without), without
+
+
+def change_between(
+    views: RunViews, before: RunView, after: RunView, conditions: Sequence[str], *, resamples: int
+) -> Change:
+    """Return the change of accuracy from one run to another under ``conditions``."""
+    return _Measure(views.benchmark, before, after, resamples, views.seed).change("", conditions)
+
+
+def metric_change(views: RunViews, before: RunView, after: RunView, metric: str, *, resamples: int) -> Change:
+    """Return the change of a metric of the benchmark from one run to another."""
+    return _Measure(views.benchmark, before, after, resamples, views.seed).metric_change(views, metric)
 
 
 def check_pairs(views: RunViews) -> None:
@@ -191,19 +214,35 @@ class _Measure:
         names = {group: number for number, group in enumerate(dict.fromkeys(row[0] for row in rows))}
         count, group = number_groups(np.array([names[row[0]] for row in rows], dtype=np.int64))
         before, after = (np.array([row[i] for row in rows], dtype=float) for i in (1, 2))
-        sums, sizes = (np.bincount(group, x, minlength=count) for x in (after - before, np.ones(len(rows))))
+        sums, sizes = (
+            np.bincount(group, x, minlength=count).astype(np.float64) for x in (after - before, np.ones(len(rows)))
+        )
         draws = resample(np.stack([sums, sizes], 1), self.resamples, self.seed)
         n = len(rows)
         bounds = share_difference(sums, sizes) if n else None
         reason = "nothing was answered in both runs"
+        first, second = (
+            Estimate(float(x.mean()), n=n) if n else Estimate(None, reason=reason) for x in (before, after)
+        )
         return Change(
             part,
-            *(Estimate(float(x.mean()), n=n) if n else Estimate(None, reason=reason) for x in (before, after)),
+            first,
+            second,
             estimate(float(sums.sum() / n) if n else float("nan"), _ratio(draws), n, reason=reason),
             int((after < before).sum()),
             int((after > before).sum()),
             sign_flip_test(np.rint(_SCALE * sums).astype(int).tolist()) if n else None,
             bounds,
+        )
+
+    def metric_change(self, views: RunViews, metric: str) -> Change:
+        """Return the change of a metric of the benchmark, over the answers labelled in both runs."""
+        metrics = views.label_metrics
+        paired = RunPair(self.base, self.tuned, metrics, self.resamples, self.seed).compare(metrics.of[metric])
+        before, after = (Estimate(x.value, n=x.n, reason=x.reason) for x in (paired.first, paired.second))
+        part = f"in {metric}"
+        return Change(
+            part, before, after, paired.difference, paired.lost or 0, paired.gained or 0, paired.p, paired.share
         )
 
     def _scores(self, condition: str, before: str, answer: Any) -> tuple[float, float] | None:
@@ -232,8 +271,12 @@ def verdict(tuning: FineTuning, margin: float = MARGIN) -> str:
     gained = f"{gain.part} it changes by {gain.points()}"
     lost = [loss for loss in tuning.losses if loss.is_loss() and not loss.exceeds(-margin)]
     unsure = [loss for loss in tuning.losses if not loss.exceeds(-margin) and not loss.is_loss()]
-    if gain.bounds is None or gain.bounds.interval()[0] <= 0:
-        return f"{name} is not worth shipping: {gained}, so no gain is shown."
+    if not gain.is_gain():
+        hint = ""
+        if tuning.detection is not None and tuning.detection.is_gain():
+            metric = tuning.detection.part.removeprefix("in ")
+            hint = f" It names conflicts more often ({metric} {tuning.detection.points()}); --metric {metric} decides by that."
+        return f"{name} is not worth shipping: {gained}, so no gain is shown.{hint}"
     if lost:
         return f"{name} is not worth shipping: {gained}, but {_list(lost)}, which is not below the margin of {limit}."
     if not tuning.losses:
@@ -260,7 +303,7 @@ def fine_tuning_table(tunings: Sequence[FineTuning]) -> Table:
     changes = [
         (f"{tuning.tuned.label} / {change.part}", change)
         for tuning in tunings
-        for change in (tuning.gain, *tuning.losses, *tuning.details)
+        for change in (tuning.gain, *filter(None, [tuning.detection]), *tuning.losses, *tuning.details)
     ]
     corrected = holm([change.p for _, change in changes])
     rows = tuple((label, _cells(change, p)) for (label, change), p in zip(changes, corrected, strict=True))

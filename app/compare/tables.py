@@ -126,7 +126,7 @@ def compare_views(
         tables += [differences_table(pairs, names), changes_table(pairs, views), flips_table(pairs, views)]
         if instances or cells:
             tables.append(flipped_table(pairs, [_parse_cell(cell, views) for cell in cells]))
-    tunings = fine_tunings(views, others, resamples=resamples)
+    tunings = fine_tunings(views, others, metric=names[0] if len(metrics) == 1 else None, resamples=resamples)
     if tunings:
         tables.append(fine_tuning_table(tunings))
     if (regressions := regressions_table(tunings, others, resamples)) is not None:

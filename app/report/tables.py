@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.annotation.human_sample import drawn_samples, restrict_to_sample
+from app.report.fine_tuned import base_places
 from app.report.judge_selection import (
     caveat,
     count_overrides,
@@ -97,6 +98,11 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
         judges, measures = present_judges(stores), reference_judges(stores)
         by_label = dict(zip(run_labels(stores), stores, strict=True))
         runs = dict(zip(by_label, read_runs(stores, benchmark), strict=True))
+        labels = list(by_label)
+        bases = base_places([store.meta("identity", {}) for store in stores])
+        for label, base in zip(labels, bases, strict=True):
+            if base is not None:
+                runs[label] = replace(runs[label], base=labels[base])
         seed = int(stores[0].meta("spec")["seed"])
         people = [person for person in judges if person.startswith(HUMAN)]
         labelled_samples = {person: drawn_samples(by_label, person) for person in people}

@@ -48,6 +48,7 @@ class CMCBench(Benchmark):
     paper_judge = "gpt-5-mini behind an API (section 4.2)"
     paper_prompts = "paper"
     conflicts = CONFLICT_CONDITIONS
+    detection = "CDR"
     behaviours: Mapping[str, str] = {
         "IMAGE": "follows the image",
         "TEXT": "follows the text",

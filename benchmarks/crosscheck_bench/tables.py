@@ -87,8 +87,12 @@ def tables(runs: Runs, judge: str) -> list[Table]:
             ("A drop is the atomic task's accuracy less the compositional one's.", *notes),
             percent=True,
         ),
-        _strategies(
-            sheet, "interventions", "Prompting strategies on three capabilities (Table 3)", INTERVENTIONS, notes
+        _with_fine_tuned(
+            sheet,
+            runs,
+            _strategies(
+                sheet, "interventions", "Prompting strategies on three capabilities (Table 3)", INTERVENTIONS, notes
+            ),
         ),
         _with_vrc(_strategies(sheet, "shift", "Prompting strategies, overall and on A5-A7 (Figure 7)", SHIFT, notes)),
         _interleaved(runs),
@@ -194,6 +198,36 @@ def _with_vrc(table: Table) -> Table:
     rows = tuple((name, (*cells, vrc)) for name, cells in table.rows)
     columns = (*table.columns, "VRC")
     return replace(table, columns=columns, rows=rows, notes=(_VRC, *table.notes), chart="bars", drawn=tuple(SHIFT))
+
+
+def _with_fine_tuned(sheet: _Sheet, runs: Runs, table: Table) -> Table:
+    """Return Table 3 with a row for each fine-tuned run, as the paper's CSFT, with its gains over its base under vanilla."""
+    rows = []
+    for run, answers in runs.items():
+        if not answers.base or "vanilla" not in sheet.tallies[run].conditions:
+            continue
+        tuned, base = sheet.tallies[run], sheet.tallies[answers.base]
+        cells = [_cell(mean, tuned.present, tuned.counts.sum(0), _VANILLA) for mean in INTERVENTIONS.values()]
+        reason = "the two runs do not have the same samples"
+        gains = [Estimate(None, reason=reason)] * len(cells)
+        if base.counts.shape == tuned.counts.shape and (base.present[:, _VANILLA] == tuned.present[:, _VANILLA]).all():
+            both = np.stack([base.counts[:, _VANILLA], tuned.counts[:, _VANILLA]], axis=1)
+            present = np.stack([base.present[:, _VANILLA], tuned.present[:, _VANILLA]], axis=1)
+            shared = (both[..., 1].sum(-1) > 0).all(-1)
+            gains = [_gain(mean, present[shared], both[shared], 1) for mean in INTERVENTIONS.values()]
+        rows.append((f"{run} / CSFT", (*cells, *gains)))
+    if not rows:
+        return table
+    note = "CSFT: a fine-tuned run under vanilla; its gains are over its base's vanilla, on the samples that both answered."
+    labels = {label.removesuffix("/ CSFT") for label, _ in rows}
+    others = [row for row in table.rows if row[0].removesuffix("/ vanilla") not in labels]
+    for name in dict.fromkeys(answers.base for answers in runs.values() if answers.base):
+        label = f"{name} / vanilla"
+        if label not in [row for row, _ in others]:
+            counts = sheet.tallies[name]
+            cells = [_cell(mean, counts.present, counts.counts.sum(0), _VANILLA) for mean in INTERVENTIONS.values()]
+            others.append((label, (*cells, *[None] * len(cells))))
+    return replace(table, rows=(*others, *rows), notes=(note, *table.notes))
 
 
 def _gain(mean: TaskMean, is_prompted: NDArray[np.bool_], counts: NDArray[np.int64], column: int) -> Estimate:

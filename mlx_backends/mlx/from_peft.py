@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from benchmarks.errors import ModelError
 from mlx_backends.core.isolation import contained
@@ -28,7 +29,7 @@ def convert_from_peft(source: Path, model: ModelInfo, target: Path) -> None:
         f"{name}.weight" for name, layer in loaded.named_modules() if isinstance(layer, nn.Linear | nn.QuantizedLinear)
     )
     with contained():
-        stored = mx.load(str(adapter.weights))
+        stored: Any = mx.load(str(adapter.weights))
     tensors, keys = {}, []
     for plain_name, layer in by_plain_name(f"{layer}.weight" for layer in adapter.pairs).items():
         if plain_name not in modules:

@@ -30,7 +30,7 @@ MAX_RANK = 4096
 
 _DIGEST = re.compile(r"[0-9a-f]{128}")
 _PARTS = {"lora_a": "A", "lora_b": "B", "A": "A", "B": "B"}
-_GENERIC = re.compile(r"(?:adapters?|best|last|final|weights|checkpoint.*|step.*|\d+)", re.IGNORECASE)
+_GENERIC = re.compile(r"(?:best|last|final|weights|checkpoint.*|step.*|\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,10 @@ def join_adapter(model: str, adapter: str) -> str:
 
 
 def adapter_name(folder: str) -> str:
-    """Return the display name of an adapter's folder; of ``clash/best``, which says little by itself, ``clash.best``."""
+    """Return the display name of an adapter's folder: of ``clash/best`` ``clash.best``, of ``clash/adapter`` ``clash``."""
     path = Path(folder)
+    if path.name in ("adapter", "adapters") and path.parent.name:
+        return path.parent.name
     return f"{path.parent.name}.{path.name}" if _GENERIC.fullmatch(path.name) and path.parent.name else path.name
 
 
@@ -279,9 +281,9 @@ def _read_base(path: Path) -> tuple[str, str | None] | None:
             f"{path / TRAINING} cannot be read as JSON; copy the adapter again, or remove the file."
         ) from error
     match training:
-        case {"model": str(model), "weights digest": str(weights)}:
+        case {"base model": str(model), "base weights": str(weights)}:
             return model, weights
-        case {"model": str(model)}:
+        case {"base model": str(model)}:
             return model, None
     return None
 

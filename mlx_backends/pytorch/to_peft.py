@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from benchmarks.errors import ModelError
 from mlx_backends.core.isolation import contained
@@ -30,7 +31,7 @@ def convert_to_peft(adapter: Adapter, model: ModelInfo, name: str, target: Path)
         empty = empty_model(config)
     pairs = lora_pairs(adapter.shapes)
     layers = torch_layers(empty, pairs, adapter, model.name)
-    tensors = {}
+    tensors: dict[str, Any] = {}
     with safe_open(adapter.weights, framework="pt") as stored:
         for module, pair in pairs.items():
             key, layer = layers[module]

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from app.compare.by_condition import ConditionDifference, accuracy_by_condition
+from app.compare.fine_tuning import verdict
 from app.compare.headline import headlines
 from app.compare.instances import Change, InstanceComparison, compare_instance, flips, read_excerpts
 from app.compare.pairs import RunPair
@@ -65,11 +66,21 @@ def pair_overviews(comparison: Comparison, recommendation: Recommendation | str)
         choice = " ".join(recommendation.choice)
         other_advice = [line for line in recommendation.advice if line not in recommendation.choice]
     count = len(comparison.pairs)
+    verdicts = {(tuning.base.name, tuning.tuned.name): verdict(tuning) for tuning in comparison.fine_tunings}
     return tuple(
         PairOverview(
             number,
             pair,
-            tuple(sentence for sentence in (choice, headline, *other_advice) if sentence),
+            tuple(
+                sentence
+                for sentence in (
+                    verdicts.get((pair.first.name, pair.second.name), ""),
+                    choice,
+                    headline,
+                    *other_advice,
+                )
+                if sentence
+            ),
             comparison.warnings,
             accuracy_by_condition(pair, comparison.views),
             tuple(flips(pair)),

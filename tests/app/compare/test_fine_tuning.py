@@ -69,7 +69,7 @@ def test_pairs() -> None:
     assert tuned_pairs([tuned, BEFORE]) == [(BEFORE, tuned)], "in any order"
     assert not tuned_pairs([BEFORE, other])
     assert not tuned_pairs([tuned, fused]), "neither is the other's base"
-    assert not tuned_pairs([replace(BEFORE, spec={**BEFORE.spec, "prompt_set": "official"}), tuned])
+    assert not tuned_pairs([replace(BEFORE, identity={**BEFORE.identity, "prompt set": "official"}), tuned])
     of_fused = run("more", shares(0.9, 0.9), {"weights digest": "c" * 64, "adapter digest": "e" * 64})
     assert tuned_pairs([fused, of_fused]) == [(fused, of_fused)], "an adapter on a fused model"
 
@@ -100,7 +100,11 @@ def test_the_changes_are_those_of_the_answers() -> None:
     # Examples, not answers: all three answers of an example change together here.
     assert gain.difference.high - gain.difference.low == pytest.approx(2 * 1.96 * (0.6 * 0.4 / 200) ** 0.5, rel=0.15)
     table = fine_tuning_table([tuning])
-    assert [label for label, _ in table.rows] == ["tuned / under conflict", "tuned / without conflict"]
+    assert [label for label, _ in table.rows] == [
+        "tuned / under conflict",
+        "tuned / in CDR",
+        "tuned / without conflict",
+    ]
     before = table.rows[0][1][0]
     assert isinstance(before, Estimate)
     assert before.value == pytest.approx(0.3)
@@ -129,7 +133,7 @@ def test_runs_without_common_answers_are_told_apart() -> None:
     assert tuning.gain.difference.value is None
     assert not tuning.losses
     assert "is not worth shipping" in verdict(tuning)
-    assert len(fine_tuning_table([tuning]).rows) == 1
+    assert len(fine_tuning_table([tuning]).rows) == 2
 
 
 # --- the verdict -----------------------------------------------------------------------------
@@ -146,6 +150,24 @@ def test_verdicts() -> None:
     (tuning,) = fine_tunings(sides(*few), resamples=200)
     assert verdict(tuning).startswith("It is not established")
     assert verdict(tuning, margin=0.2).startswith("b is worth shipping")
+
+
+def test_an_adapter_that_names_conflicts_is_judged_by_the_metric_that_is_named() -> None:
+    """CMC-Bench's accuracy does not count a named conflict where one source is right; CDR does."""
+    after = run("tuned", shares(0.3, 0.97), TUNED)
+    naming = {
+        name: answer if answer.condition == "aligned" else answer._replace(outcome="ABSTAIN")
+        for name, answer in after.answers.items()
+    }
+    views = sides(BEFORE, replace(after, answers=naming))
+    (tuning,) = fine_tunings(views, resamples=200)
+    assert verdict(tuning).startswith("tuned is not worth shipping")
+    assert "CDR" in verdict(tuning)
+    assert tuning.detection is not None
+    assert tuning.detection.is_gain()
+    (by_metric,) = compare_views(views, metrics=["cdr"], resamples=200).fine_tunings
+    assert by_metric.gain.part == "in CDR"
+    assert verdict(by_metric).startswith("tuned is worth shipping")
 
 
 def test_without_rows_to_forget_on_nothing_is_established() -> None:

@@ -195,6 +195,29 @@ def test_strategies_are_compared_across_runs_but_not_vanilla_alone() -> None:
     assert cell(both, "b / cot", "A5: Numeric gain").reason == "this run was not asked under vanilla"
 
 
+def test_a_fine_tuned_run_is_the_papers_row_csft() -> None:
+    """Half of all answers are right before; after, those too of every task that needs OCR (A6)."""
+    ocr = {key for key, task in TASKS.items() if "A6" in task.capabilities}
+    before = records(samples(), lambda s, _: answer_of(s, row_number(s) % 2 == 0))
+    after = records(samples(), lambda s, _: answer_of(s, row_number(s) % 2 == 0 or s.task in ocr))
+    runs = {"base": Answers.of(before, BENCHMARK), "tuned": replace(Answers.of(after, BENCHMARK), base="base")}
+    tables_of_both = {t.name: t for t in BENCHMARK.tables(runs, "extracted@2", resamples=50, seed=1)}
+    table = tables_of_both["interventions"]
+    assert [label for label, _ in table.rows] == ["base / vanilla", "tuned / CSFT"]
+    assert values(table, "base / vanilla")["A6: OCR"] == pytest.approx(0.5)
+    assert values(table, "tuned / CSFT")["A6: OCR"] == pytest.approx(1.0)
+    gain = cell(table, "tuned / CSFT", "A6: OCR gain")
+    assert gain.value == pytest.approx(0.5)
+    assert gain.low is not None
+    assert gain.high is not None
+    assert 0 < gain.low < 0.5 < gain.high
+    published = add_published(table, BENCHMARK, runs)
+    assert dict(published.rows)["CSFT (paper)"][table.columns.index("A6: OCR")] == Estimate(0.602)
+    fewer = replace(Answers.of(after[:-1], BENCHMARK), base="base")
+    apart = {t.name: t for t in BENCHMARK.tables({**runs, "tuned": fewer}, "extracted@2", resamples=50, seed=1)}
+    assert cell(apart["interventions"], "tuned / CSFT", "A6: OCR gain").value is None
+
+
 def test_highlighted_boxes_of_mm_cot_are_counted() -> None:
     notes = {0: ("I see the brand logo.", "A"), 1: ("Nothing. [1, 2, 3, 4] [5, 6, 7, 8]", "A"), 2: ("price tag",)}
     cells = tables(

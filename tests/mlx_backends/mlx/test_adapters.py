@@ -132,12 +132,17 @@ def test_a_model_whose_adapter_ignores_images_fails_the_sight_check(
     assert sight_problem(f"{base}+{blind}", requests, pictures)
 
 
+def load_tensors(adapter: Path) -> dict[str, Any]:
+    tensors: Any = mx.load(str(adapter / "adapters.safetensors"))
+    return dict(tensors)
+
+
 def cancel(model: Path, adapter: Path) -> None:
     """Make every adapted layer compute zero: the low-rank product becomes minus its weights."""
-    weights = mx.load(str(model / "model.safetensors"))
-    tensors = {}
+    weights: Any = mx.load(str(model / "model.safetensors"))
+    tensors, stored = {}, load_tensors(adapter)
     scale = json.loads((adapter / "adapter_config.json").read_text())["lora_parameters"]["scale"]
-    for name, value in mx.load(str(adapter / "adapters.safetensors")).items():
+    for name, value in stored.items():
         if name.endswith("lora_a"):
             layer = name.removesuffix(".lora_a").replace("language_model.model.", "model.language_model.")
             tensors[name] = mx.eye(value.shape[0], value.shape[1])
@@ -265,9 +270,9 @@ def test_settings_that_are_not_an_object_are_refused(base: Path, copied: Path) -
 def test_an_adapter_of_another_model_is_refused_by_what_its_training_recorded(base: Path, copied: Path) -> None:
     weights = describe(str(base)).weights
     for record, accepted in (
-        ({"model": "org/other", "weights digest": "0" * 64}, False),
-        ({"model": "org/other", "weights digest": weights}, True),
-        ({"model": "org/model-4bit", "weights digest": "0" * 64}, True),  # another quantisation of it
+        ({"base model": "org/other", "base weights": "0" * 64}, False),
+        ({"base model": "org/other", "base weights": weights}, True),
+        ({"base model": "org/model-4bit", "base weights": "0" * 64}, True),  # another quantisation of it
         ({"unrelated": 1}, True),
     ):
         (copied / "training.json").write_text(json.dumps(record))
@@ -285,7 +290,7 @@ def test_an_adapter_that_does_not_fit_the_layers_is_refused(
 
 
 def test_tensors_of_another_shape_are_refused(base: Path, copied: Path, pictures: Pictures) -> None:
-    tensors = mx.load(str(copied / "adapters.safetensors"))
+    tensors = load_tensors(copied)
     name = next(name for name in tensors if name.endswith("q_proj.lora_b"))
     mx.save_safetensors(str(copied / "adapters.safetensors"), {**tensors, name: tensors[name][:, :-1]})
     refused_at_load(f"{base}+{copied}", pictures)
@@ -300,7 +305,7 @@ def test_tensors_other_than_the_settings_name_are_refused(base: Path, copied: Pa
 
 
 def test_a_diverged_adapter_is_refused(base: Path, copied: Path, pictures: Pictures) -> None:
-    tensors = mx.load(str(copied / "adapters.safetensors"))
+    tensors = load_tensors(copied)
     name = next(iter(tensors))
     mx.save_safetensors(str(copied / "adapters.safetensors"), {**tensors, name: tensors[name] * float("nan")})
     with pytest.raises(ModelError):
@@ -320,3 +325,4 @@ def test_names(tmp_path: Path) -> None:
     assert split_adapter("openai:a+b") == ("openai:a+b", None)
     assert adapter_name("/x/clash") == "clash"
     assert adapter_name("/x/clash/best") == "clash.best"
+    assert adapter_name("/x/clash/adapter") == "clash"

@@ -87,7 +87,8 @@ def test_refusals_write_nothing(tmp_path: Path) -> None:
 
 def test_a_record_that_is_no_record_is_ignored(tmp_path: Path) -> None:
     model = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False)
-    for record in ([], {"adapter digest": 3}, {"adapter digest": "x", "weights digest": "y"}):
+    records: list[object] = [[], {"adapter digest": 3}, {"adapter digest": "x", "weights digest": "y"}]
+    for record in records:
         (model / "fused.json").write_text(json.dumps(record))
         info = describe(str(model))
         assert (info.adapter, info.base_weights) == (None, None)

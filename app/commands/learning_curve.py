@@ -1,0 +1,219 @@
+"""``rashomon learning-curve``: the same training on several data sets and sizes, each measured on the same test data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.commands.batch import ExecutionOptions, batch
+from app.commands.spinner import spinner
+from app.commands.train import train
+from app.compare.learning_curve import LearningCurve, curve_sentences, curve_table, find_metric, learning_curve
+from app.compare.run_view import load_views
+from app.engine.plan import open_build
+from app.engine.training.folder import ADAPTER, find_training
+from app.engine.training.spec import training_spec
+from app.engine.training.test_data import find_test_builds
+from app.exports.export_input import Files
+from app.exports.writer import check_formats, write_files, written_message
+from app.figures.style import FIGURE_FORMATS, inches
+from app.report.render import print_table, to_csv, to_markdown
+from app.report.render import to_json as table_to_json
+from app.report.tables import RESAMPLES
+from app.run_spec import parse_spec
+from app.store.workspace import Workspace
+from app.system.paths import path_exists, typed_path
+from app.text.escape import clean
+from benchmarks.build import Build
+from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
+from benchmarks.training.leaks import LeakIndex, check_leaks
+from benchmarks.training.subset import write_subset
+from benchmarks.training.training_set import PARTS, TrainingSet
+from benchmarks.vocabulary import digest
+from mlx_backends.models.adapters import join_adapter
+
+FORMATS = ("csv", "md", *FIGURE_FORMATS)
+
+_FRACTIONS = (8, 4, 2, 1)
+"""Default sizes: these fractions of the smallest data set, and the whole of each."""
+
+_FOLDER = "learning-curves"
+
+
+@dataclass(frozen=True, slots=True)
+class CurveArguments:
+    """The options of ``rashomon learning-curve``; ``training`` are those of ``rashomon train``."""
+
+    model: str
+    data: Sequence[Path]
+    sizes: Sequence[str] = ()
+    benchmark: str | None = None
+    test: Path | None = None
+    limit: int | None = None
+    seed: int = 0
+    judge: str | None = None
+    metric: str | None = None
+    formats: Sequence[str] | None = None
+    out: Path | None = None
+    as_json: bool = False
+    force: bool = False
+    dry_run: bool = False
+    display: str | None = None
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    data: str
+    rows: int
+    source: TrainingSet
+    folder: Path
+    training: str
+
+
+def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> int:
+    """Train and measure what is not there yet, then print the curve; return the exit code.
+
+    The same command resumes: a training, a run or a part of a data set that is complete is not made again.
+    """
+    if arguments.formats is not None:
+        check_formats(arguments.formats, FORMATS)
+    if not arguments.model:
+        raise SpecError("--model is missing; name the base model.")
+    model = str(typed_path(arguments.model)) if path_exists(arguments.model) else arguments.model
+    points = _points(workspace, model, arguments)
+    benchmark = arguments.benchmark or _benchmark(points)
+    find_metric(get_benchmark(benchmark), arguments.metric or "")
+    values = {"model": [model], "benchmark": benchmark, "limit": arguments.limit, "seed": arguments.seed}
+    values |= {"data": str(typed_path(arguments.test)) if arguments.test else None}
+    values |= {"judge": [arguments.judge] if arguments.judge else None}
+    values = {key: value for key, value in values.items() if value is not None}
+    build = open_build(workspace, parse_spec(values, {}, "the command line").runs()[0])
+    _check_test_data(workspace, points, build)
+    if not arguments.as_json:
+        _print_plan(points, benchmark)
+    if arguments.dry_run:
+        return 0
+    for point in points:
+        code = _train(workspace, model, point, arguments)
+        if code:
+            return code
+    adapters = [find_training(workspace, point.training).path / ADAPTER for point in points]
+    models = [model, *(join_adapter(model, str(folder)) for folder in adapters)]
+    display = arguments.display or ("none" if arguments.as_json else None)
+    options = ExecutionOptions(display=display, force=arguments.force)
+    code = batch(workspace, None, {**values, "model": models}, options)
+    if code not in (0, 1):
+        return code
+    specs = parse_spec({**values, "model": models}, {}, "the command line").runs()
+    folders = [workspace.runs_folder / spec.run_name(build.digest) for spec in specs]
+    with spinner("comparing the runs"):
+        views = load_views(folders, judge=arguments.judge)
+        places = [(point.data, point.rows) for point in points]
+        curve = learning_curve(views, places, metric=arguments.metric or "", resamples=RESAMPLES)
+        sentences = curve_sentences(curve, resamples=RESAMPLES)
+    _print_curve(curve, sentences, folders, arguments)
+    return code
+
+
+def _points(workspace: Workspace, model: str, arguments: CurveArguments) -> list[_Point]:
+    """Return the data sets and sizes to train with. Raises SpecError for sizes that the sets do not have."""
+    sets = {path.name: TrainingSet.open(path) for path in map(typed_path, arguments.data)}
+    if len(sets) < len(arguments.data):
+        raise SpecError("two data sets have the same name; rename one of the folders.")
+    counts = {name: sum(1 for _ in data.rows(PARTS[0])) for name, data in sets.items()}
+    chosen = sorted({_size(text) for text in arguments.sizes})
+    if too_large := [size for size in chosen if size > min(counts.values())]:
+        name = min(counts, key=lambda name: counts[name])
+        raise SpecError(f"{name} has {counts[name]} rows to learn from, fewer than {too_large[0]}; name smaller sizes.")
+    settings = {**arguments.training, "seed": arguments.seed}
+    training_spec({**settings, "model": model, "data": "."})  # wrong settings are reported before anything is written
+    points = []
+    for name, data in sets.items():
+        own = chosen or sorted({max(1, min(counts.values()) // part) for part in _FRACTIONS} | {counts[name]})
+        for size in own:
+            key = digest([model, data.digest, size, settings])[:8]
+            folder = workspace.path / _FOLDER / f"{name}-{size}-{data.digest[:8]}-{arguments.seed}"
+            points.append(_Point(name, size, data, folder, f"{name[:40]}-{size}-{key}"))
+    return points
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise SpecError(f"{text!r} is not a number of rows; write --sizes 500,1000.")
+    return int(text)
+
+
+def _benchmark(points: Sequence[_Point]) -> str:
+    names = {str(point.source.manifest.get("benchmark", "")) for point in points}
+    if len(names) > 1 or names == {""}:
+        raise SpecError("the data sets do not say which benchmark measures the adapters; name it with --benchmark.")
+    return names.pop()
+
+
+def _check_test_data(workspace: Workspace, points: Sequence[_Point], build: Build) -> None:
+    """Raise SpecError where a data set has rows of ``build``, which measures the adapters."""
+    for source in {point.data: point.source for point in points}.values():
+        if build.digest in source.manifest.get("builds", ()):
+            raise SpecError(
+                f"{source.path} was made from {build.path}, which would measure the adapters; name another build with --test."
+            )
+        tests = find_test_builds(workspace, [build.path], set(source.manifest.get("builds", ())))
+        for warning in check_leaks(LeakIndex(tests).compare(source), drop=False):
+            print(f"warning: {clean(warning)}.", file=sys.stderr)
+
+
+def _print_plan(points: Sequence[_Point], benchmark: str) -> None:
+    print(f"{len(points)} trainings, and {len(points) + 1} runs of {benchmark}; the same command resumes them:")
+    for point in points:
+        print(f"  {clean(point.training)}: {point.rows} rows of {clean(point.data)}")
+
+
+def _train(workspace: Workspace, model: str, point: _Point, arguments: CurveArguments) -> int:
+    subset = write_subset(point.source, point.rows, point.folder, seed=arguments.seed)
+    values = {**arguments.training, "seed": arguments.seed, "model": model, "data": str(subset.path)}
+    with redirect_stdout(sys.stderr) if arguments.as_json else nullcontext():
+        return train(
+            workspace,
+            {**values, "name": point.training},
+            resume=None,
+            display=None,
+            force=arguments.force,
+            dry_run=False,
+        )
+
+
+def _print_curve(
+    curve: LearningCurve, sentences: Sequence[str], folders: Sequence[Path], arguments: CurveArguments
+) -> None:
+    table = curve_table(curve)
+    if arguments.as_json:
+        runs = [folder.name for folder in folders]
+        print(json.dumps({"runs": runs, "sentences": sentences, "table": table_to_json(table)}, indent=2))
+        return
+    for sentence in sentences:
+        print(clean(sentence))
+    print()
+    print_table(table)
+    if arguments.formats is None:
+        return
+    from app.figures.learning_curve import draw_learning_curve
+    from app.figures.style import to_bytes
+
+    inches("column")
+    texts = {"csv": to_csv, "md": to_markdown}
+    files: Files = {
+        f"learning-curve.{form}": texts[form](table).encode("utf-8")
+        if form in texts
+        else to_bytes(draw_learning_curve(curve, width="column"), form)
+        for form in dict.fromkeys(arguments.formats)
+    }
+    folder = typed_path(arguments.out or Path("learning-curve"))
+    write_files(folder, files)
+    print(written_message(folder, files))

@@ -1,0 +1,177 @@
+"""Learning curve: what the same training achieves with different data sets and numbers of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from app.compare.fine_tuning import Change, change_between, conflict_conditions, metric_change
+from app.compare.pairs import run_metrics
+from app.compare.run_view import RunView, RunViews, label_metrics_of
+from benchmarks.base import Benchmark
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.stats.intervals import clustered_wilson
+from benchmarks.vocabulary import Cell, Estimate, Table
+
+COLUMNS = ("rows", "under conflict", "gain", "without conflict", "change")
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """A training on ``rows`` rows of the data set ``data``, and the run with its adapter.
+
+    Attributes:
+        conflict: The accuracy under conflict (on all answers of a benchmark that is all conflicts), or the metric that was
+            named, with its 95% interval.
+        gain: Its difference from the base's, with the paired interval.
+        other: The accuracy without conflict; None where the benchmark has no such conditions.
+        change: Its difference from the base's.
+    """
+
+    data: str
+    rows: int
+    run: RunView
+    conflict: Estimate
+    gain: Change
+    other: Estimate | None
+    change: Change | None
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """The points of all data sets, by set and size, and the base's accuracies under conflict and without."""
+
+    views: RunViews
+    points: tuple[CurvePoint, ...]
+    base: Estimate
+    base_other: Estimate | None
+    metric: str = ""
+    """The metric in the place of the accuracy under conflict, if one was named."""
+
+    @property
+    def data(self) -> list[str]:
+        """The names of the data sets."""
+        return list(dict.fromkeys(point.data for point in self.points))
+
+    def of(self, data: str) -> list[CurvePoint]:
+        """Return the points of a data set, by size."""
+        return sorted((point for point in self.points if point.data == data), key=lambda point: point.rows)
+
+    @property
+    def measured(self) -> str:
+        """What training is for, in words."""
+        return self.metric or "under conflict"
+
+    def lead(self, first: RunView, second: RunView, *, resamples: int) -> Change:
+        """Return the second run's lead over the first in what training is for."""
+        if self.metric:
+            return metric_change(self.views, first, second, self.metric, resamples=resamples)
+        conflicts, _ = conflict_conditions(self.views.benchmark)
+        return change_between(self.views, first, second, conflicts, resamples=resamples)
+
+
+def learning_curve(
+    views: RunViews, places: Sequence[tuple[str, int]], *, metric: str = "", resamples: int
+) -> LearningCurve:
+    """Return the curve of runs: the base's, then one for each data set and number of rows in ``places``.
+
+    ``metric`` takes the place of the accuracy under conflict. Raises SpecError if the benchmark has none of that name.
+    """
+    base, *runs = views.runs
+    metric = find_metric(views.benchmark, metric)
+
+    def value(run: RunView) -> Estimate:
+        if not metric:
+            return _accuracy(views, run, conflicts)
+        return run_metrics(run, views.label_metrics, [metric], resamples=resamples, seed=views.seed)[0]
+
+    empty = LearningCurve(views, (), Estimate(None), None, metric)
+    conflicts, without = conflict_conditions(views.benchmark)
+    points = []
+    for (data, rows), run in zip(places, runs, strict=True):
+        change = change_between(views, base, run, without, resamples=resamples) if without else None
+        points.append(
+            CurvePoint(
+                data,
+                rows,
+                run,
+                value(run),
+                empty.lead(base, run, resamples=resamples),
+                _accuracy(views, run, without) if without else None,
+                change,
+            )
+        )
+    other = _accuracy(views, base, without) if without else None
+    return replace(empty, points=tuple(points), base=value(base), base_other=other)
+
+
+def find_metric(benchmark: Benchmark, metric: str) -> str:
+    """Return the benchmark's metric called ``metric``, in any case; empty for empty. Raises SpecError if there is none."""
+    known = {name.casefold(): name for name in label_metrics_of(benchmark).of}
+    if metric and metric.casefold() not in known:
+        raise SpecError(f"{benchmark.name} has no metric {metric!r}; {did_you_mean(metric, known.values())}")
+    return known.get(metric.casefold(), "")
+
+
+def _accuracy(views: RunViews, run: RunView, conditions: Sequence[str]) -> Estimate:
+    """Return a run's accuracy with Wilson's interval; answers with nothing to label are wrong."""
+    benchmark, wanted = views.benchmark, frozenset(conditions)
+    groups: dict[str, list[float]] = {}
+    for answer in run.answers.values():
+        if answer.condition in wanted and (answer.outcome in benchmark.labels or answer.outcome == "unparsed"):
+            score = 0.0 if answer.outcome == "unparsed" else benchmark.score(answer.condition, answer.outcome)
+            groups.setdefault(answer.group, []).append(score)
+    return clustered_wilson([float(np.sum(scores)) for scores in groups.values()], list(map(len, groups.values())))
+
+
+def curve_table(curve: LearningCurve) -> Table:
+    """Return a row for the base, and one for each data set and number of rows."""
+    rows: list[tuple[str, tuple[Cell, ...]]] = [
+        (curve.views.runs[0].label, (0, curve.base, None, curve.base_other, None))
+    ]
+    rows += [
+        (
+            f"{point.data} / {point.rows}",
+            (
+                point.rows,
+                point.conflict,
+                point.gain.difference,
+                point.other,
+                point.change.difference if point.change else None,
+            ),
+        )
+        for data in curve.data
+        for point in curve.of(data)
+    ]
+    notes = (
+        "The same training on each data set and number of rows; smaller sets are parts of larger ones. Accuracies with Wilson's "
+        "95% interval over examples; an answer with nothing to label is wrong.",
+        "gain, change: less the base, with the paired 95% bootstrap interval over examples.",
+    )
+    columns = (COLUMNS[0], curve.measured, *COLUMNS[2:])
+    return Table("learning-curve", "Data quality against quantity", columns, tuple(rows), notes)
+
+
+def curve_sentences(curve: LearningCurve, *, resamples: int) -> list[str]:
+    """Return how the data sets differ in what training is for: at equal size, and all of one against all of a larger one."""
+
+    def lead(first: CurvePoint, second: CurvePoint) -> str:
+        change = curve.lead(second.run, first.run, resamples=resamples)
+        verdict = "" if change.is_gain() or change.is_loss() else ", not significant"
+        return (
+            f"{first.data} with {first.rows} rows against {second.data} with {second.rows}: {change.points()}{verdict}."
+        )
+
+    sentences = []
+    for first, second in combinations(curve.data, 2):
+        mine, theirs = curve.of(first), curve.of(second)
+        equal = [(a, b) for a in mine for b in theirs if a.rows == b.rows]
+        if equal:
+            sentences.append(lead(*equal[-1]))
+        fewest, most = (mine, theirs) if mine[-1].rows < theirs[-1].rows else (theirs, mine)
+        if fewest[-1].rows < most[-1].rows:
+            sentences.append(lead(fewest[-1], most[-1]))
+    return sentences

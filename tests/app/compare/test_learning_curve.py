@@ -1,0 +1,145 @@
+"""The same training on several data sets and sizes, as one resumable command and a curve with intervals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.compare.learning_curve import curve_sentences, curve_table, learning_curve
+from app.figures.learning_curve import draw_learning_curve
+from app.figures.style import to_bytes
+from benchmarks.errors import SourceError, SpecError
+from benchmarks.training.subset import write_subset
+from benchmarks.training.training_set import TrainingSet
+from benchmarks.vocabulary import Estimate
+from tests.app.compare.test_fine_tuning import BASE, run, shares
+from tests.support.charts import draw_sources
+from tests.support.command import Rashomon
+from tests.support.compared_runs import sides
+from tests.support.demo import FOUR_BIT, HeldOutSet
+
+PLACES = [("filtered", 100), ("filtered", 400), ("unfiltered", 100), ("unfiltered", 800)]
+
+
+def test_the_curve_has_every_point_and_compares_quality_with_quantity() -> None:
+    runs = [run("base", shares(0.3, 0.97), BASE)]
+    runs += [
+        run(str(i), shares(c, a), BASE) for i, (c, a) in enumerate([(0.6, 0.96), (0.9, 0.97), (0.4, 0.9), (0.6, 0.8)])
+    ]
+    views = sides(*runs)
+    curve = learning_curve(views, PLACES, resamples=200)
+    table = curve_table(curve)
+    assert [label for label, _ in table.rows] == [
+        "base",
+        "filtered / 100",
+        "filtered / 400",
+        "unfiltered / 100",
+        "unfiltered / 800",
+    ]
+    rows, conflict, gain, other, change = dict(table.rows)["filtered / 400"]
+    assert rows == 400
+    assert isinstance(conflict, Estimate)
+    assert isinstance(gain, Estimate)
+    assert isinstance(other, Estimate)
+    assert isinstance(change, Estimate)
+    assert [conflict.value, gain.value, other.value, change.value] == pytest.approx([0.9, 0.6, 0.97, 0])
+    assert conflict.low is not None
+    assert conflict.low < 0.9
+    equal, against = curve_sentences(curve, resamples=200)
+    assert equal.startswith("filtered with 100 rows against unfiltered with 100: +20 points")
+    assert against.startswith("filtered with 400 rows against unfiltered with 800: +30 points")
+    assert to_bytes(draw_learning_curve(curve, width="column"), "svg").startswith(b"<?xml")
+
+
+def test_a_metric_can_take_the_place_of_accuracy() -> None:
+    runs = [run(name, shares(share, 0.97), BASE) for name, share in (("base", 0.3), ("tuned", 0.9))]
+    curve = learning_curve(sides(*runs), [("set", 10)], metric="cdr", resamples=100)
+    assert curve_table(curve).columns[1] == "CDR"
+    assert curve.points[0].gain.difference.value == pytest.approx(0.2)  # both-wrong is a third of the conflicts
+    assert to_bytes(draw_learning_curve(curve, width="page"), "png")
+    with pytest.raises(SpecError):
+        learning_curve(sides(*runs), [("set", 10)], metric="none", resamples=10)
+
+
+@pytest.fixture(scope="module")
+def training_sets(charts: HeldOutSet, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two training sets of the same drawn charts."""
+    home = tmp_path_factory.mktemp("sets")
+    for name, target in (("named", "name"), ("answered", "answer")):
+        Rashomon(home).run(
+            "training", "cmc-bench", "--data", charts.build.path, "--target", target, "--out", home / name
+        )
+    return [home / "named", home / "answered"]
+
+
+@pytest.fixture(scope="module")
+def other_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build of other charts, to measure on."""
+    home = tmp_path_factory.mktemp("other")
+    draw_sources(home / "sources")
+    Rashomon(home).run("build", "cmc-bench", "--source", home / "sources", "--out", home / "build")
+    return home / "build"
+
+
+def test_smaller_parts_are_in_larger_ones(training_sets: list[Path], tmp_path: Path) -> None:
+    whole = TrainingSet.open(training_sets[0])
+    parts = [write_subset(whole, size, tmp_path / str(size), seed=1) for size in (3, 6)]
+    small, large = ([row.prompt for row in part.rows("train")] for part in parts)
+    assert len(small) == 3
+    assert set(small) < set(large)
+    assert all(image.is_file() for row in parts[0].rows("train") for image in row.images)
+    assert list(parts[0].rows("validation"))
+    again = write_subset(whole, 3, tmp_path / "again", seed=1)
+    assert again.digest == parts[0].digest
+    assert write_subset(whole, 3, tmp_path / "other", seed=2).digest != again.digest
+    for size in (0, 10**6):
+        with pytest.raises(SourceError):
+            write_subset(whole, size, tmp_path / "none", seed=1)
+    assert not (tmp_path / "none").exists()
+
+
+def test_wrong_options_start_nothing(
+    training_sets: list[Path], other_build: Path, charts: HeldOutSet, tmp_path: Path
+) -> None:
+    rashomon, trained_on = Rashomon(tmp_path), charts.build.path
+    command = ("learning-curve", "--model", FOUR_BIT, "--data", training_sets[0], "--test", other_build)
+    for wrong in (
+        ("--sizes", "0"),
+        ("--sizes", "x"),
+        ("--sizes", "100000"),
+        ("--recipe", "none"),
+        ("--metric", "none"),
+        ("--format", "doc"),
+    ):
+        rashomon.run(*command, *wrong, code=2)
+    rashomon.run(*command, "--rank", "0", code=2)
+    rashomon.run("learning-curve", "--data", training_sets[0], "--test", other_build, code=2)
+    rashomon.run(*command, "--data", training_sets[0], code=2)
+    rashomon.run("learning-curve", "--model", tmp_path, "--data", tmp_path, code=2)
+    rashomon.run(*command, "--test", trained_on, "--dry-run", code=2)
+    output = rashomon.run(*command, "--sizes", "2,4", "--dry-run").stdout
+    assert "2 trainings, and 3 runs" in output
+    assert not (rashomon.workspace / "trainings").exists()
+
+
+@pytest.mark.slow
+def test_the_command_trains_measures_and_resumes(training_sets: list[Path], other_build: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    command: tuple[str | Path, ...] = ("learning-curve", "--model", FOUR_BIT, "--sizes", "2,4", "--limit", "3")
+    command += ("--data", training_sets[0], "--data", training_sets[1], "--test", other_build, "--rank", "2")
+    command += ("--steps", "2", "--batch-size", "1", "--max-length", "512", "--display", "none")
+    result = json.loads(rashomon.run(*command, "--json").stdout)
+    assert [row["row"] for row in result["table"]["rows"]][1:] == [
+        "named / 2",
+        "named / 4",
+        "answered / 2",
+        "answered / 4",
+    ]
+    trainings = sorted((rashomon.workspace / "trainings").iterdir())
+    before = {path: (path / "log.jsonl").stat().st_mtime_ns for path in trainings}
+    assert len(trainings) == 4
+    rashomon.run(*command, "--format", "csv,svg", "--out", tmp_path / "out")
+    assert {path: (path / "log.jsonl").stat().st_mtime_ns for path in trainings} == before, "nothing is trained again"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["learning-curve.csv", "learning-curve.svg"]
