@@ -23,6 +23,7 @@ from tests.mlx_backends.mlx.test_batched import tokens, varied
 from tests.support import tiny_models
 from tests.support.adapters import edit_config, linear_names, make_adapter
 from tests.support.benchmark_requests import answers
+from tests.support.demo import FOUR_BIT
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
@@ -287,6 +288,10 @@ def test_an_adapter_that_does_not_fit_the_layers_is_refused(
     other: str, tuned: Path, pictures: Pictures, tmp_path: Path
 ) -> None:
     refused_at_load(f"{getattr(tiny_models, other)(tmp_path / 'other')}+{tuned}", pictures)
+
+
+def test_an_adapter_of_another_size_is_refused_before_anything_is_loaded(tuned: Path) -> None:
+    assert "another base model" in refused(f"{FOUR_BIT}+{tuned}")
 
 
 def test_tensors_of_another_shape_are_refused(base: Path, copied: Path, pictures: Pictures) -> None:
