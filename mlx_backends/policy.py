@@ -24,6 +24,16 @@ _NEEDED_REFERENCES = {
     **dict.fromkeys(("always-yes", "always-no", "chance"), ("answer",)),
 }
 """The references that each policy needs; one of them is enough."""
+_DESCRIPTIONS = {
+    "always-image": "always the image's value",
+    "always-text": "always the text's value",
+    "always-abstain": "always that it cannot be determined",
+    "random": "the image's or the text's value, by chance",
+    "uniform": "one of the five labels, by chance",
+    "always-yes": "always yes",
+    "always-no": "always no",
+    "chance": "one of the options, by chance",
+}
 _NEITHER = ("Ouagadougou", "Tbilisi", "Reykjavik", "Quito")
 
 
@@ -39,6 +49,36 @@ def lacks_references(model: str, references: Iterable[Mapping[str, Sequence[str]
     """
     needed = _NEEDED_REFERENCES.get(model.removeprefix(PREFIX), ()) if model.startswith(PREFIX) else ()
     return bool(needed) and not any(instance.get(source) for instance in references for source in needed)
+
+
+def policy_description(model: str) -> str:
+    """Return what a policy answers, in a few words; empty for an unknown one."""
+    return _DESCRIPTIONS.get(model.removeprefix(PREFIX), "")
+
+
+def suitable_policies(labels: Iterable[str], references: Iterable[Mapping[str, Sequence[str]]]) -> tuple[str, ...]:
+    """Return the policies that mean something for instances with these references, under a judge that gives ``labels``.
+
+    A source's policy needs that source; always-yes and always-no need questions with such an answer, chance those or options.
+    """
+    sources: set[str] = set()
+    has_yes_no = False
+    for instance in references:
+        sources.update(name for name, values in instance.items() if values)
+        has_yes_no = has_yes_no or _is_yes_no(instance.get("answer", ()))
+    has_text = bool(sources & {"text", SHOWN_TEXT})
+    both = "image" in sources and has_text
+    suitable = {
+        "always-image": "image" in sources,
+        "always-text": has_text,
+        "always-abstain": both,
+        "random": both,
+        "uniform": both and set(_LABELS) <= set(labels),
+        "always-yes": has_yes_no,
+        "always-no": has_yes_no,
+        "chance": has_yes_no or {"options", "answer"} <= sources,
+    }
+    return tuple(PREFIX + name for name, is_suitable in suitable.items() if is_suitable)
 
 
 class PolicyEngine(Engine):
@@ -115,7 +155,7 @@ class PolicyBackend(Backend):
 
     def _guess(self, request: Request) -> str:
         options = request.references.get("options", ())
-        is_yes_no = _reference("answer", request.references).strip().casefold() in ("yes", "no")
+        is_yes_no = _is_yes_no(request.references.get("answer", ()))
         choices = ascii_uppercase[: len(options)] or (("Yes", "No") if is_yes_no else (ABSTAIN,))
         return choices[self._draw(request, len(choices))]
 
@@ -123,6 +163,10 @@ class PolicyBackend(Backend):
         """Draw one of ``range(choices)``, evenly over requests; the seed is part of the request's digest."""
         key = f"{self._name}\0{request.decoding.seed}\0{request.id}\0{request.digest}"
         return int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()) % choices
+
+
+def _is_yes_no(answers: Sequence[str]) -> bool:
+    return bool(answers) and answers[0].strip().casefold() in ("yes", "no")
 
 
 def _reference(source: str, references: Mapping[str, tuple[str, ...]]) -> str:

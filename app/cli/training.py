@@ -97,9 +97,12 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option("--name", help="The training's name; default: a name derived from model, data and options.")
 @click.option("--resume", metavar="NAME", help="Take up a training that was stopped; needs no other option.")
 @click.option("--dry-run", is_flag=True, help="Check everything and print the memory, but load no model.")
+@display
 @force
 @click.pass_obj
-def train(workspace: Any, /, resume: str | None, force: bool, dry_run: bool, **options: Any) -> int:
+def train(
+    workspace: Any, /, resume: str | None, display: str | None, force: bool, dry_run: bool, **options: Any
+) -> int:
     """Train a LoRA adapter on this machine. The same command resumes an unfinished training.
 
     rashomon train --model mlx-community/Qwen3-VL-4B-Instruct-4bit --data train
@@ -109,7 +112,7 @@ def train(workspace: Any, /, resume: str | None, force: bool, dry_run: bool, **o
     values = {
         key: str(value) if isinstance(value, Path) else value for key, value in options.items() if value is not None
     }
-    return start_training(workspace, values, resume=resume, force=force, dry_run=dry_run)
+    return start_training(workspace, values, resume=resume, display=display, force=force, dry_run=dry_run)
 
 
 @click.command()

@@ -179,7 +179,14 @@ def _train(workspace: Workspace, model: str, point: _Point, arguments: CurveArgu
     subset = write_subset(point.source, point.rows, point.folder, seed=arguments.seed)
     values = {**arguments.training, "seed": arguments.seed, "model": model, "data": str(subset.path)}
     with redirect_stdout(sys.stderr) if arguments.as_json else nullcontext():
-        return train(workspace, {**values, "name": point.training}, resume=None, force=arguments.force, dry_run=False)
+        return train(
+            workspace,
+            {**values, "name": point.training},
+            resume=None,
+            display=None,
+            force=arguments.force,
+            dry_run=False,
+        )
 
 
 def _print_curve(

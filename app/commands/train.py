@@ -18,16 +18,27 @@ from app.report.throughput import duration
 from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import SpecError, StoreError, did_you_mean
 
 _LINE_SECONDS = 10.0
 """The seconds between two lines of progress where the output is no terminal."""
 
 _WIDTH = 79
+_DISPLAYS = ("full", "plain", "json", "none")
 
 
-def train(workspace: Workspace, values: Mapping[str, Any], *, resume: str | None, force: bool, dry_run: bool) -> int:
+def train(
+    workspace: Workspace,
+    values: Mapping[str, Any],
+    *,
+    resume: str | None,
+    display: str | None,
+    force: bool,
+    dry_run: bool,
+) -> int:
     """Plan a training, or take up the one called ``resume``, and train; return the exit code."""
+    if display not in (None, *_DISPLAYS):
+        raise SpecError(f"there is no display {display!r}; {did_you_mean(str(display), _DISPLAYS)}")
     if resume is not None:
         if values:
             raise SpecError(
@@ -53,11 +64,11 @@ def train(workspace: Workspace, values: Mapping[str, Any], *, resume: str | None
     if training.state()[0] == "done":
         _print_end(training)
         return 0
-    display = _Display(training.steps)
+    progress = _Display(training, display or ("full" if sys.stderr.isatty() else "plain"))
     code = TrainingSupervisor(
-        training, display.show, lambda text: print(f"rashomon: {clean(text)}", file=sys.stderr)
+        training, progress.show, lambda text: print(f"rashomon: {clean(text)}", file=sys.stderr)
     ).run()
-    display.close()
+    progress.close()
     if code == 0:
         _print_end(training)
     elif training.state()[0] in ("stopped", "interrupted"):
@@ -135,32 +146,32 @@ def _print_end(training: Training) -> None:
 
 
 class _Display:
-    """Progress as a line: rewritten in a terminal, else a new one every few seconds."""
+    """Progress as a line that is rewritten ("full"), as a new line every few seconds ("plain", "json"), or not at all."""
 
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._in_place = sys.stderr.isatty()
+    def __init__(self, training: Training, kind: str) -> None:
+        self._training, self._kind = training, kind
         self._shown = ""
         self._next = 0.0
 
     def show(self, state: str, note: str, curve: Curve) -> None:
         """Show the progress if it is time to."""
-        text = progress_line(state, note, curve, self._steps)
+        text = progress_line(state, note, curve, self._training.steps)
         now = time.monotonic()
-        if text == self._shown or (not self._in_place and now < self._next and state == "training"):
+        if self._kind == "none" or text == self._shown:
+            return
+        if self._kind != "full" and now < self._next and state == "training":
             return
         self._shown, self._next = text, now + _LINE_SECONDS
-        line = clean(text)
-        print(
-            f"\r{line[:_WIDTH]:<{_WIDTH}}" if self._in_place else line,
-            end="" if self._in_place else "\n",
-            file=sys.stderr,
-        )
-        sys.stderr.flush()
+        if self._kind == "json":
+            print(json.dumps(training_facts(self._training)), file=sys.stderr, flush=True)
+        elif self._kind == "full":
+            print(f"\r{clean(text)[:_WIDTH]:<{_WIDTH}}", end="", file=sys.stderr, flush=True)
+        else:
+            print(clean(text), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """End the line."""
-        if self._in_place and self._shown:
+        if self._kind == "full" and self._shown:
             print(file=sys.stderr)
 
 

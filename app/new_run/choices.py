@@ -21,7 +21,7 @@ from mlx_backends.models.adapters import join_adapter, read_adapter, split_adapt
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.modalities import ALL_MODALITIES, describe_modalities
-from mlx_backends.policy import PREFIX, policy_names
+from mlx_backends.policy import PREFIX, policy_description, policy_names
 from mlx_backends.pytorch import spec
 from mlx_backends.registry import describe, has_prefix, modalities
 from mlx_backends.remote.model_names import ENGINES, KEYS, is_remote
@@ -75,7 +75,8 @@ def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
 class ModelChoice:
     """A model. ``spec_name`` is its name in a spec, ``name`` its display name; ``fits`` is None if unknown.
 
-    ``problem`` says why it cannot run; ``note`` holds other facts, such as the memory it needs.
+    ``problem`` says why it cannot run; ``note`` holds other facts, such as the memory it needs. ``needed_bytes`` of memory are
+    needed of the ``available_bytes``.
     """
 
     spec_name: str
@@ -87,6 +88,8 @@ class ModelChoice:
     note: str = ""
     problem: str = ""
     takes: tuple[Modality, ...] = ()
+    needed_bytes: int | None = None
+    available_bytes: int | None = None
 
     def facts(self) -> str:
         """Return a one-line description."""
@@ -96,7 +99,11 @@ class ModelChoice:
 
 def policy_choices() -> list[ModelChoice]:
     """Return the baselines that need no model."""
-    return [ModelChoice(name, name, "policy baseline", takes=ALL_MODALITIES) for name in policy_names()]
+    return [_policy(name) for name in policy_names()]
+
+
+def _policy(name: str) -> ModelChoice:
+    return ModelChoice(name, name, "policy baseline", note=policy_description(name), takes=ALL_MODALITIES)
 
 
 def cached_choices() -> list[ModelChoice]:
@@ -126,10 +133,10 @@ def _model_folders(parent: Path) -> Iterator[Path]:
 def model_choice(spec_name: str) -> ModelChoice:
     """Return the model named ``spec_name``: a policy, a remote model, a folder or a Hub id. An unknown one has a problem."""
     if spec_name.startswith(PREFIX):
-        problem = "" if spec_name in policy_names() else f"there is no policy {spec_name!r}"
-        return ModelChoice(
-            spec_name, spec_name, "policy baseline", fits=not problem, problem=problem, takes=ALL_MODALITIES
-        )
+        if spec_name in policy_names():
+            return _policy(spec_name)
+        problem = f"there is no policy {spec_name!r}"
+        return ModelChoice(spec_name, spec_name, "policy baseline", fits=False, problem=problem, takes=ALL_MODALITIES)
     if spec_name.startswith(spec.PREFIX) or has_prefix(spec_name):
         kind, note = ("remote", key_state(spec_name)) if is_remote(spec_name) else (spec_name.partition(":")[0], "")
         try:
@@ -158,7 +165,16 @@ def _model(model: ModelInfo, spec_name: str) -> ModelChoice:
     fit = memory_fit(model.weights_bytes)
     kind = f"{model.architecture} (text only)" if model.engine == "mlx-lm" else model.architecture or "model"
     return ModelChoice(
-        spec_name, model.name, kind, model.quantisation, model.weights_bytes, fit.ok, fit.sentence, takes=model.takes
+        spec_name,
+        model.name,
+        kind,
+        model.quantisation,
+        model.weights_bytes,
+        fit.ok,
+        fit.sentence,
+        takes=model.takes,
+        needed_bytes=fit.need,
+        available_bytes=fit.available,
     )
 
 

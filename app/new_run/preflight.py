@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.plan import check_options, open_build
-from app.new_run.choices import model_choice
+from app.new_run.choices import ModelChoice, model_choice
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, judge_usage, remote_usage
 from app.run_spec import BatchSpec, RunSpec
@@ -35,11 +35,15 @@ class RunPreflight:
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """The runs of a spec with their costs and warnings; ``problems`` explains by field why there are none."""
+    """The runs of a spec with their costs and warnings; ``problems`` explains by field why there are none.
+
+    ``memory`` is what the largest of the local models needs, and what this machine has for it, in bytes.
+    """
 
     runs: tuple[RunPreflight, ...] = ()
     costs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    memory: tuple[int, int] | None = None
     problems: Mapping[str, str] | None = None
 
 
@@ -64,9 +68,10 @@ class PreflightChecker:
 
     def check(self, spec: BatchSpec) -> Preflight:
         """Check the runs of ``spec``. This reads the build the first time, and the image headers of remote requests."""
-        for name in spec.model:
-            if problem := model_choice(name).problem:
-                return Preflight(problems={"model": f"{name}: {problem}"})
+        models = [model_choice(name) for name in spec.model]
+        for model in models:
+            if model.problem:
+                return Preflight(problems={"model": f"{model.spec_name}: {model.problem}"})
         benchmark = get_benchmark(spec.benchmark)
         for name in spec.judge:
             try:
@@ -95,7 +100,9 @@ class PreflightChecker:
             name = run.run_name(contents.build.digest)
             exists = (self._workspace.runs_folder / name / DATABASE).is_file()
             runs.append(RunPreflight(run, name, exists, contents, estimate))
-        return Preflight(tuple(runs), tuple(self._costs(runs)), (*self._excluded(runs), *self._warnings(spec)))
+        needs = [(model.needed_bytes, model.available_bytes or 0) for model in models if model.needed_bytes is not None]
+        warnings = (*self._excluded(runs), *self._warnings(spec, models))
+        return Preflight(tuple(runs), tuple(self._costs(runs)), warnings, max(needs, default=None))
 
     def _costs(self, runs: list[RunPreflight]) -> list[str]:
         costs = []
@@ -114,7 +121,7 @@ class PreflightChecker:
         new = [run for run in runs if not run.exists and run.estimate.excluded.total]
         return [f"{run.run.model}: {run.estimate.excluded.sentence}" for run in new]
 
-    def _warnings(self, spec: BatchSpec) -> list[str]:
+    def _warnings(self, spec: BatchSpec, models: Sequence[ModelChoice]) -> list[str]:
         """Return what would end the runs of a valid spec: a missing API key or library, or too little memory."""
         options = spec.api.remote_options(self._workspace.replies)
         warnings = []
@@ -127,10 +134,7 @@ class PreflightChecker:
                 except RashomonError as error:
                     warnings.append(f"{name}: {error}")
         # Only --force loads a model that does not fit.
-        for name in spec.model:
-            choice = model_choice(name)
-            if choice.fits is False:
-                warnings.append(f"{choice.name}: {choice.note}")
+        warnings += [f"{model.name}: {model.note}" for model in models if model.fits is False]
         return [*warnings, *mac_warnings((name, spec.decoding.max_pixels) for name in spec.model)]
 
 

@@ -28,6 +28,7 @@ from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record, Request
 from judges.rubric import RubricJudge
+from mlx_backends.policy import suitable_policies
 from mlx_backends.registry import modalities
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ class BuildContents:
         return _count_examples(self.instances)
 
     @cached_property
+    def policies(self) -> tuple[str, ...]:
+        """The policies that mean something for these instances."""
+        return suitable_policies(self.benchmark.labels, (instance.references for instance in self.instances))
+
+    @cached_property
     def scorable(self) -> Mapping[str, int]:
         """The number of instances of each condition whose questions all have options, so that they can be scored."""
         unscorable = {instance.condition for instance in self.instances if not self.benchmark.options(instance)}
@@ -78,7 +84,7 @@ class BuildContents:
 
     def precomputed(self) -> BuildContents:
         """Compute all counts and return self; for a thread that passes it to another."""
-        _ = self.conditions, self.strata, self.examples, self.scorable
+        _ = self.conditions, self.strata, self.examples, self.scorable, self.policies
         return self
 
 

@@ -5,6 +5,7 @@ Imports inside functions keep start-up quick: the help page and everything that 
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -64,6 +65,7 @@ STYLES: list[str | PurePath] = [
         "own_rows",
         "settings",
         "doctor",
+        "trainings",
     )
 ]
 """The style sheets in the order of their precedence: of two equally specific rules the later one wins."""
@@ -476,6 +478,7 @@ def open_app(workspace: Workspace, *, images: str | None = None) -> int:
     settings, problems = load_settings()
     mode, widget = best_mode(images or settings.images)
     app = RashomonApp(workspace, images=mode, image_widget=widget, settings=settings, settings_problems=problems)
+    gc.freeze()  # collections then skip what importing has made, which takes half of the time of one
     app.run()
     if not app.return_code:  # after an error, the trash is left to the next session
         app.trash.empty()

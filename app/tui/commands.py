@@ -74,6 +74,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.go.doctor", "9,f3", "Doctor", "Check this machine, and how to fix what does not work."),
     Command("everywhere.go.review", "0,f5", "Review", "Review the rows of a build: accept, reject or fix."),
     Command("everywhere.go.answer", "f7", "Answer", "Answer a benchmark's questions, for a human baseline."),
+    Command("everywhere.go.trainings", "f8", "Trainings", "Trainings of adapters, with their loss curves."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The previous row.", palette=False),
@@ -115,6 +116,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("live.resume", "R", "Resume", "Resume the run; asks first.", footer=True),
     Command("live.log", "L", "Log", "Switch between the worker's log and the newest answer.", footer=True),
     Command("live.samples", "s", "Samples", "Browse the answers of this run."),
+    # trainings
+    Command("trainings.stop", "x", "Stop", "Stop the training at a checkpoint; asks first.", footer=True),
+    Command(
+        "trainings.resume", "R", "Resume", "Resume the training from its last checkpoint; asks first.", footer=True
+    ),
+    Command("trainings.copy", "y", "Copy", "Copy the path of the adapter.", footer=True),
     # samples
     Command(
         "samples.filter", "slash", "Filter", "Filter answers: is:wrong label:TEXT condition:NAME words.", footer=True
@@ -181,12 +188,25 @@ COMMANDS: tuple[Command, ...] = (
     Command("answer.skip", "ctrl+s", "Skip", "Answer the question later.", footer=True, priority=True),
     # new
     Command("everywhere.go.new", "ctrl+n", "New run", "Configure and start a new run.", optional_in="runs"),
-    Command("new.section.1", "ctrl+n", "Next section", "The next section of the form.", footer=True, palette=False),
-    Command("new.section.-1", "ctrl+b", "Previous section", "The previous section of the form.", palette=False),
+    Command(
+        "new.section.1",
+        "ctrl+n,right_square_bracket",
+        "Next section",
+        "The next section of the form.",
+        footer=True,
+        palette=False,
+    ),
+    Command(
+        "new.section.-1",
+        "ctrl+b,left_square_bracket",
+        "Previous section",
+        "The previous section of the form.",
+        palette=False,
+    ),
     Command("new.start", "ctrl+r", "Start", "Start the run, or resume it; asks first.", footer=True),
     Command("new.save", "ctrl+s", "Save", "Save as a spec file for `rashomon --batch`.", footer=True),
     Command("new.paper", "ctrl+t", "Paper", "Fill in the setup of the benchmark's paper.", footer=True),
-    Command("new.copy", "ctrl+y", "Copy command", "Copy the equivalent command line.", footer=True),
+    Command("new.copy", "ctrl+y", "Copy command", "Copy the equivalent command line.", optional_in="new"),
     Command("choice.tick", "space", "Select", "Select or deselect the row.", palette=False),
     Command("choice.tick_group", "a", "All or none", "Select all rows of this kind, or none.", palette=False),
     Command("preview.next", "n,right", "Next instance", "The prompt of the next instance.", palette=False),

@@ -15,7 +15,10 @@ from benchmarks.errors import SpecError, did_you_mean
 from judges.base import newest
 
 _TOKEN = re.compile(r'(?:(?P<key>[^\s":]+):)?(?:"(?P<quoted>[^"]*)"?|(?P<plain>[^\s"]+))')
-FLAGS = ("disagree", "overridden", "cut", "mismatch")
+FLAGS = ("disagree", "overridden", "truncated", "mismatch")
+_FORMER_FLAGS = {"cut": "truncated"}
+"""Flags of earlier versions, and their present names."""
+_HINT_VALUES = 12
 KEYS = ("is", "label", "condition", "judge", "disagree", "order")
 """The keys of a query; every stratum is a further one."""
 
@@ -53,8 +56,9 @@ def parse_query(text: str, known: QueryVocabulary) -> SampleFilter:
             raise SpecError(f"no key {key[:40]!r}; {did_you_mean(key[:40], [*KEYS, *strata])}")
         # In quotes a comma belongs to the value.
         terms.setdefault(key, []).extend([value] if match["quoted"] is not None else value.split(","))
-    flags = [word for word in terms.get("is", []) if word in FLAGS]
-    fates = _checked("is", [word for word in terms.get("is", []) if word not in FLAGS], [*SAMPLE_OUTCOMES, *FLAGS])
+    states = [_FORMER_FLAGS.get(word, word) for word in terms.get("is", [])]
+    flags = [word for word in states if word in FLAGS]
+    fates = _checked("is", [word for word in states if word not in FLAGS], [*SAMPLE_OUTCOMES, *FLAGS])
     order = _checked("order", terms.get("order", ["run"])[-1:], list(ORDERS))[0]
     return SampleFilter(
         judges=tuple(_judge(name, known) for name in terms["judge"]) if "judge" in terms else known.default,
@@ -68,14 +72,14 @@ def parse_query(text: str, known: QueryVocabulary) -> SampleFilter:
         disputing=tuple(_judge(name, known) for name in terms.get("disagree", [])),
         disagree="disagree" in flags or "disagree" in terms,
         overridden="overridden" in flags,
-        truncated="cut" in flags,
+        truncated="truncated" in flags,
         mismatch="mismatch" in flags,
         order=next(name for name in ORDERS if name == order),
     )
 
 
-def query_hint(known: QueryVocabulary) -> str:
-    """Return one line with the keys of a query and their values."""
+def query_hint(known: QueryVocabulary) -> dict[str, Sequence[str]]:
+    """Return the keys of a query, each with its first values."""
     values = {
         "is": [*SAMPLE_OUTCOMES, *FLAGS],
         "label": known.labels,
@@ -84,7 +88,7 @@ def query_hint(known: QueryVocabulary) -> str:
         "judge": known.judges,
         "order": list(ORDERS),
     }
-    return "   ".join(f"{key}: {', '.join(options[:12])}" for key, options in values.items() if options)
+    return {key: options[:_HINT_VALUES] for key, options in values.items() if options}
 
 
 def _checked(key: str, values: Sequence[str], allowed: Sequence[str]) -> tuple[str, ...]:

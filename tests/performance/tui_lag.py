@@ -120,7 +120,7 @@ def report(what: str, delays: list[tuple[float, float]]) -> None:
 
 
 async def watch(workspace: Workspace, seconds: float) -> None:
-    """Open the interface, look at the list and at the run, scroll; print the lags."""
+    """Open the interface, look at the list, at the run and at its answers, scroll; print the lags."""
     began = time.perf_counter()
     app = RashomonApp(workspace)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -141,8 +141,16 @@ async def watch(workspace: Workspace, seconds: float) -> None:
             for key in itertools.cycle("jjjkkk"):
                 await pilot.press(key)
 
+        began = time.perf_counter()
+        await pilot.press("s")
+        while "text says" not in screen_text(app):
+            await pilot.pause(0.01)
+        print(f"the answers: {time.perf_counter() - began:.2f} s")
         pressing: asyncio.Task[Any] = asyncio.create_task(keys())
-        await pilot.press("escape", "escape")
+        report("the answers, with keys pressed all the time", await lags(seconds / 3))
+        pressing.cancel()
+        await pilot.press("escape", "escape", "escape")
+        pressing = asyncio.create_task(keys())
         report("the list, with keys pressed all the time", await lags(seconds / 3))
         pressing.cancel()
         opened = time.perf_counter()
@@ -189,5 +197,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["stream"]:
         stream(Path(sys.argv[2]), float(sys.argv[3]))
     else:
-        instances_, seconds_, runs_ = [*map(float, sys.argv[1:]), *(100_000, 30, 5_000)[len(sys.argv) - 1 :]]
-        main(int(instances_), seconds_, int(runs_))
+        values = [*map(float, sys.argv[1:]), *(100_000, 30, 5_000)[len(sys.argv) - 1 :]]
+        main(int(values[0]), values[1], int(values[2]))

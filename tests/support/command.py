@@ -23,6 +23,9 @@ INJECTED = Path(__file__).resolve().parent / "injected"
 READ_ONCE = ("HF_", "OMP_", "PYTHON")
 """Beginnings of variables that Python or a library reads once, when it starts."""
 
+ORDERS_OF_WORKERS = {"abort", "calls", "capacity", "dies", "says", "seconds"}
+"""Orders that only a worker follows."""
+
 
 @dataclass(frozen=True)
 class Rashomon:
@@ -104,12 +107,13 @@ class Rashomon:
     def run(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run to the end in this process; fails unless the exit code is ``code``, and always on a traceback.
 
-        With orders, which change a process for good, or variables that are read once, it is one of its own, as
-        :meth:`process` always is.
+        Orders change a process for good: workers with orders are real ones. With other orders, or variables that are read
+        once, the command is a process of its own, as :meth:`process` always is.
         """
-        if self.orders or any(name.startswith(READ_ONCE) for name in self.variables):
+        if self.orders.keys() - ORDERS_OF_WORKERS or any(name.startswith(READ_ONCE) for name in self.variables):
             return self.process(*arguments, code=code)
-        done = run_inside([*map(str, arguments)], self.environment, self.home)
+        words = [*map(str, arguments)]
+        done = run_inside(words, self.environment, self.home, real_workers=bool(self.orders))
         return _check_exit(subprocess.CompletedProcess(self.command(*arguments), *done), code)
 
     def process(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:

@@ -20,12 +20,19 @@ from app.main import main
 from benchmarks.errors import RashomonError
 
 
-def run_inside(arguments: Sequence[str], environment: Mapping[str, str], home: Path) -> tuple[int, str, str]:
-    """Run ``rashomon`` with these arguments in ``home``; its exit code and what it wrote. Raises what it does not catch."""
+def run_inside(
+    arguments: Sequence[str], environment: Mapping[str, str], home: Path, *, real_workers: bool = False
+) -> tuple[int, str, str]:
+    """Run ``rashomon`` with these arguments in ``home``; its exit code and what it wrote. Raises what it does not catch.
+
+    ``real_workers`` are processes, as a user's are.
+    """
     written = [io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2)]
     code = 0
     with ExitStack() as inside:
         inside.enter_context(_at_home(environment, home))
+        if not real_workers:
+            inside.enter_context(patch.object(supervise.Supervisor, "_run_worker", work_here))
         inside.enter_context(redirect_stdout(written[0]))
         inside.enter_context(redirect_stderr(written[1]))
         try:
@@ -46,7 +53,6 @@ def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
         patch.dict(os.environ, environment, clear=True),
         patch.object(sys, "argv", ["rashomon"]),
         patch.object(sys, "stdin", nothing),
-        patch.object(supervise.Supervisor, "_run_worker", work_here),
         patch.object(standby, "start", lambda model: None),
     ):
         os.chdir(home)

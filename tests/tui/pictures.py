@@ -26,6 +26,7 @@ from benchmarks.vocabulary import Generation, Instance
 from mlx_backends.base import Backend
 from tests.support.demo import BF16, FOUR_BIT, HeldOutSet
 from tests.support.runs import Answering, says
+from tests.support.trainings import staged_training
 from tests.support.tui_computed import press, until_computed, until_settled
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 
@@ -45,8 +46,8 @@ class Shot(NamedTuple):
     """True for a workspace without runs."""
 
 
-OWN_MODEL = ("G", "k", "k", "space")
-"""The last of the models in the folder; those that come with the project are listed after them, by where it lies."""
+OWN_MODEL = ("j", "space")
+"""The second model of the folder; those that come with the project, and the policies, are listed after them."""
 
 ALL = ("charts-bf16", "charts-4bit", "always-text")
 ONE = ("charts-4bit",)
@@ -62,14 +63,18 @@ SHOTS = (
     Shot("live-failed", "live", ("failed",)),
     Shot("new", "new"),
     Shot("new-models", "new", keys=("ctrl+n", *OWN_MODEL, "k", "space")),
-    Shot("new-what", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+n")),
-    Shot("new-amount", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+n", "ctrl+n", "1", "2")),
+    Shot("new-what", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+n", "1", "2")),
+    Shot("new-amount", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+n", "ctrl+n")),
+    Shot("new-paper", "new", keys=("ctrl+t", "ctrl+n")),
     Shot("new-prompt", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+b", "ctrl+b")),
     Shot("samples", "samples", ONE),
     Shot("samples-one", "samples", ONE, ("n", "enter")),
     Shot("samples-filter", "samples", ONE, ("slash", *"is:wrong")),
     Shot("samples-override", "samples", ONE, ("n", "o")),
+    Shot("zoom", "samples", ONE, ("n", "z")),
     Shot("label", "label", ONE, ("enter",)),
+    Shot("review", "review", keys=("enter", "enter")),
+    Shot("answer", "answer", keys=("enter", "enter", "enter")),
     Shot("tables", "tables", ALL),
     Shot("tables-labels", "tables", ALL, ("p", "t", "t")),
     Shot("compare", "compare", ALL, ("n",)),
@@ -84,6 +89,7 @@ SHOTS = (
     Shot("export-done", "export", ALL[:2], ("w",)),
     Shot("rows", "rows", keys=(*"charts/rows.csv", "enter", "j", "n")),
     Shot("settings", "settings"),
+    Shot("trainings", "trainings"),
     Shot("help", keys=("question_mark",)),
     Shot("doctor", "doctor"),
 )
@@ -138,6 +144,9 @@ def workspace(folder: Path) -> Stage:
         model="demo/model-bf16",
         quantisation="bf16",
     )
+    staged_training(stage.workspace, "conflicts-filtered", created=1.0)
+    growing = staged_training(stage.workspace, "conflicts-unfiltered", state="training", done=130, created=2.0)
+    growing.lock().acquire(f"process {os.getpid()}")
     report_batch([stage.workspace.runs_folder / name for name in ("charts-bf16", "going-on", "failed")])
     return stage
 

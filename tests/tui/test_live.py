@@ -20,6 +20,7 @@ from app.tui.screens.samples import SamplesScreen
 from app.tui.widgets.picture import HalfCells
 from benchmarks.vocabulary import Generation, Instance, Media
 from tests.support.runs import instances, says
+from tests.support.tui_computed import until_settled
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 
@@ -42,6 +43,7 @@ async def to_live(pilot: Pilot[Any], app: RashomonApp) -> None:
     await pilot.press("2")
     await until(pilot, lambda: isinstance(app.screen, LiveScreen))
     await until(pilot, lambda: "Newest answer: " in screen_text(app) or "no answer yet" in screen_text(app))
+    await until_settled(pilot)
 
 
 @pytest.fixture(autouse=True)

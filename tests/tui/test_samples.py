@@ -103,6 +103,7 @@ def test_choosing_samples_by_what_is_typed(stage: Stage) -> None:
             ("is:wrong", None),
             ("is:error", 1),
             ("is:unparsed", 5),
+            ("is:truncated", 6),
             ("is:cut", 6),
             ("is:disagree", 2),
             ("condition:aligned", 4),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Container, Vertical, VerticalScroll
 from textual.content import Content
 from textual.timer import Timer
-from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
+from textual.widgets import ContentSwitcher, Input, Static
 
 from app.new_run.choices import (
     BenchmarkChoice,
@@ -42,16 +42,23 @@ from app.tui.screens.new_run_options import (
     carry_over_selection,
     default_selection,
     judge_options,
+    missing_model,
     missing_selection,
     model_options,
-    selection_options,
+    next_step,
+    sampling_options,
+    scope_options,
     selection_values,
+    setup_sentence,
 )
+from app.tui.theme import DIM, WRONG
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.dialogs import Confirm, TextDialog
-from app.tui.widgets.estimate_line import form_summary
+from app.tui.widgets.estimate_line import field_word, form_summary
 from app.tui.widgets.field import Field
+from app.tui.widgets.panel import panel
 from app.tui.widgets.prompt_view import PromptView
+from app.tui.widgets.tab_line import TabLine
 from app.tui.widgets.virtual_table import Column
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
@@ -60,10 +67,10 @@ from benchmarks.registry import get_benchmark
 SECTIONS = {
     "benchmark": ("Benchmark", ("benchmark", "data")),
     "models": ("Models", ("model",)),
-    "conditions": ("Conditions", ("prompt_set", "conditions", "strata", "score")),
-    "options": (
-        "Options",
-        ("limit", "seed", "name", "max_tokens", "temperature", "top_p", "max_pixels", "kv_bits", "restarts"),
+    "scope": ("Scope", ("limit", "prompt_set", "conditions", "strata")),
+    "sampling": (
+        "Sampling",
+        ("max_tokens", "temperature", "top_p", "seed", "max_pixels", "kv_bits", "score", "name", "restarts"),
     ),
     "judges": ("Judges", ("judge", "cost_ceiling", "token_ceiling", "input_price", "output_price", "concurrency")),
     "preview": ("Prompt", ()),
@@ -73,26 +80,39 @@ SECTIONS = {
 _DELAY_SECONDS = 0.15
 _MAX_NAMED = 6
 """The number of runs that a confirmation names."""
-_OPTIONS = (
-    ("limit", "examples", "stratified, each with all its conditions"),
-    ("seed", "seed", "for examples and sampling"),
-    ("max_tokens", "max tokens", "of an answer"),
+_SAMPLING = (
+    ("max_tokens", "max new tokens", "of an answer"),
     ("temperature", "temperature", "0 is greedy"),
     ("top_p", "top p", "nucleus sampling"),
+    ("seed", "seed", "for examples and sampling"),
     ("max_pixels", "max pixels", "larger images are scaled down"),
     ("kv_bits", "kv bits", "8 or 4: quantises the key-value cache"),
     ("name", "name", "of the run"),
     ("restarts", "restarts", "of a worker that ran out of memory"),
 )
 _API = (
-    ("cost_ceiling", "max cost", "of each run and judge; needs the prices"),
+    ("cost_ceiling", "cost ceiling", "of each run and judge; needs the prices"),
     ("input_price", "input price", "of a million tokens"),
     ("output_price", "output price", "of a million tokens"),
-    ("token_ceiling", "max tokens", "of each run and judge"),
-    ("concurrency", "concurrency", "simultaneous calls of remote engines"),
+    ("token_ceiling", "token ceiling", "of each run and judge"),
+    ("concurrency", "concurrency", "simultaneous calls of remote models"),
 )
 _DEFAULTS = {"limit": "all", "seed": "0", "name": "derived from spec", "restarts": "2", "max_pixels": "none"}
 _DEFAULTS |= {"kv_bits": "none", "cost_ceiling": "none", "token_ceiling": "none", "concurrency": "8"}
+_ANY_MODEL = "policy:random"
+"""Stands in for the model in the estimate until one is selected."""
+
+
+_KEYS_OF_TABLES = {
+    "benchmarks": {"benchmark", "data"},
+    "model-table": {"model"},
+    "scope-table": {"prompt_set", "conditions", "strata"},
+    "sampling-table": {"exact", "score"},
+    "judge-table": {"judge"},
+}
+"""The keys of a spec that each table sets."""
+_READING = "◐ reading …"
+_NO_BENCHMARK = "select a benchmark first"
 
 
 class NewRunScreen(RashomonScreen):
@@ -109,8 +129,16 @@ class NewRunScreen(RashomonScreen):
         """The checks and the estimate of ``spec``; None until they are known."""
         self._problems: dict[str, str] = {}
         """The problems of the form by spec key."""
+        self._touched: set[str] = set()
+        """The keys of a spec that the user has set; a problem of any other is something still missing."""
+        self._estimate: Preflight | None = None
+        """The last estimate, on display until the next is known."""
+        self._assumed = False
+        """True if the estimate is for a model yet to be selected."""
         self._benchmarks: dict[str, BenchmarkChoice] = {}
         self._models: dict[str, ModelChoice] = {}
+        self._not_here: list[str] = []
+        """The models of the paper's setup that are not on this machine."""
         self._judges: list[str] = []
         """The judges added by the user."""
         self._contents: BuildContents | None = None
@@ -126,71 +154,76 @@ class NewRunScreen(RashomonScreen):
     # --- widgets ----------------------------------------------------------------------------------
 
     def heading(self) -> Content:
-        return Content("New run")
+        name = self.benchmark.name if self.is_mounted and self.benchmark else ""
+        return Content("New run  ") + literal(name, "bold")
 
     def unsaved(self) -> str:
         changed = self._changed or self._typed_values() != self._saved
         return "The form of the new run is not saved; ctrl+s saves it as a spec file." if changed else ""
 
     def body(self) -> ComposeResult:
-        yield Tabs(*(Tab(Content(title), id=f"tab-{name}") for name, (title, _) in SECTIONS.items()))
-        with ContentSwitcher(initial="benchmark"):
-            with Vertical(id="benchmark"):
-                yield ChoiceTable(
-                    (Column("benchmark", 17), Column("build", 0)), single=True, empty="reading ...", id="benchmarks"
-                )
-                yield Static(id="needs")
-                yield Field("data", "build folder", example="default: the workspace's build", long=True)
-            with Vertical(id="models"):
-                yield ChoiceTable(
-                    (
+        yield TabLine({name: title for name, (title, _) in SECTIONS.items()})
+        with Container(id="form"):
+            with ContentSwitcher(initial="benchmark"):
+                with Vertical(id="benchmark"):
+                    columns = (Column("benchmark", 17), Column("build", 0))
+                    yield panel(ChoiceTable(columns, single=True, empty=_READING, id="benchmarks"), "Benchmark")
+                    with panel(Vertical(id="build"), "Build"):
+                        with VerticalScroll(can_focus=False):
+                            yield Static(id="needs")
+                        yield Field("data", "build folder", example="default: the workspace's build", long=True)
+                with Vertical(id="models"):
+                    models = (
                         Column("model", 0, min_width=22, tail=0.5),
-                        Column("kind", 20),
+                        Column("quantisation", 0, min_width=20),
                         Column("size", 8, right=True),
-                        Column("memory", 8),
-                    ),
-                    empty="reading ...",
-                    id="model-table",
-                )
-                yield Static(id="model-table-detail", classes="detail")
-                yield Field(
-                    "model", "another model", example="a folder, ORG/NAME, openai:NAME; Enter adds it", long=True
-                )
-            with Vertical(id="conditions"):
-                yield ChoiceTable(
-                    (Column("of", 12), Column("", 24), Column("instances", 9, right=True), Column("about", 0)),
-                    empty="select a benchmark first",
-                    id="condition-table",
-                )
-                yield Static(id="condition-table-detail", classes="detail")
-            with VerticalScroll(id="options", can_focus=False):
-                for key, label, hint in _OPTIONS:
-                    yield Field(key, label, hint, _DEFAULTS.get(key, ""))
-            with Vertical(id="judges"):
-                yield ChoiceTable(
-                    (Column("judge", 30, tail=0.5), Column("about", 0)),
-                    empty="select a benchmark first",
-                    id="judge-table",
-                )
-                yield Static(id="judge-table-detail", classes="detail")
-                with Vertical(id="api"):
-                    yield Field("judge", "another judge", example="a model, openai:NAME; Enter adds it", long=True)
-                    for key, label, hint in _API:
+                        Column("memory", 9),
+                    )
+                    yield panel(ChoiceTable(models, empty=_READING, id="model-table"), "Models")
+                    with panel(Vertical(id="another-model"), "This model"):
+                        yield Static(id="model-table-detail", classes="detail")
+                        yield Field("model", "another", example="folder, ORG/NAME, openai:NAME; Enter adds", long=True)
+                with Vertical(id="scope"):
+                    with panel(Vertical(id="limits"), "Examples"):
+                        yield Field("limit", "limit", "examples; each keeps its conditions", _DEFAULTS["limit"])
+                    scope = (Column("", 14), Column("", 22), Column("instances", 9, right=True), Column("", 0))
+                    yield panel(
+                        ChoiceTable(scope, empty=_NO_BENCHMARK, id="scope-table"), "Prompts, conditions, strata"
+                    )
+                    yield Static(id="scope-table-detail", classes="detail")
+                with panel(VerticalScroll(id="sampling", can_focus=False), "Sampling"):
+                    for key, label, hint in _SAMPLING:
                         yield Field(key, label, hint, _DEFAULTS.get(key, ""))
-            yield PromptView(id="preview")
-        yield Static(id="summary")
+                    ways = (Column("", 12), Column("", 9, right=True), Column("", 0))
+                    yield ChoiceTable(ways, header=False, empty=_NO_BENCHMARK, id="sampling-table")
+                with Vertical(id="judges"):
+                    judges = (Column("judge", 30, tail=0.5), Column("about", 0))
+                    yield panel(ChoiceTable(judges, empty=_NO_BENCHMARK, id="judge-table"), "Judges")
+                    yield Static(id="judge-table-detail", classes="detail")
+                    with panel(VerticalScroll(id="api", can_focus=False), "Another judge, and limits of remote models"):
+                        yield Field("judge", "another judge", example="a model, openai:NAME; Enter adds it", long=True)
+                        for key, label, hint in _API:
+                            yield Field(key, label, hint, _DEFAULTS.get(key, ""))
+                yield panel(PromptView(id="preview"), "Prompt")
+            with panel(VerticalScroll(id="estimate", can_focus=False), "Estimate"):
+                yield Static(id="summary")
 
     def on_mount(self) -> None:
         workspace = self.rashomon.workspace
         self.checker = PreflightChecker(workspace)
+        self.read_choices()
+        self.set_focus(self.query_one("#benchmarks"))
+        self.update_summary()
+
+    def read_choices(self) -> None:
+        """Read the benchmarks and models of this machine."""
+        workspace = self.rashomon.workspace
         self.in_thread(partial(benchmark_choices, workspace), self._offer_benchmarks, group="benchmarks")
         self.in_thread(
-            lambda: [*policy_choices(), *cached_choices(), *nearby_choices(workspace)],
+            lambda: [*cached_choices(), *nearby_choices(workspace)],
             self._offer_models,
             group="models",
         )
-        self.set_focus(self.query_one("#benchmarks"))
-        self.update_summary()
 
     def _table(self, name: str) -> ChoiceTable:
         return self.query_one(f"#{name}", ChoiceTable)
@@ -204,15 +237,32 @@ class NewRunScreen(RashomonScreen):
     # --- choices ----------------------------------------------------------------------------------
 
     def _offer_benchmarks(self, choices: list[BenchmarkChoice]) -> None:
+        first_time = not self._benchmarks
         self._benchmarks = {choice.name: choice for choice in choices}
-        built_name = next((choice.name for choice in choices if choice.build is not None), choices[0].name)
-        self._table("benchmarks").offer(benchmark_options(choices), choose=[built_name])
-        self._table("benchmarks").cursor = list(self._benchmarks).index(built_name)
-        self._benchmark_chosen()
+        table = self._table("benchmarks")
+        data = {choice.name: self.rashomon.workspace.source_folder(choice.name) for choice in choices}
+        if first_time:
+            built_name = next((choice.name for choice in choices if choice.build is not None), choices[0].name)
+            table.offer(benchmark_options(choices, data), choose=[built_name])
+            table.cursor = list(self._benchmarks).index(built_name)
+            self._benchmark_chosen()
+        else:
+            table.offer(benchmark_options(choices, data))
+            self._read_contents()
+        self._show_needs()
 
-    def _offer_models(self, choices: list[ModelChoice]) -> None:
+    def _offer_models(self, choices: Iterable[ModelChoice] = ()) -> None:
+        """List the models of this machine, those of the paper that it lacks, and the benchmark's policies."""
         self._models = {choice.spec_name: choice for choice in choices} | self._models
-        self._table("model-table").offer(model_options(self._models.values()))
+        self._not_here = [name for name in self._not_here if name not in self._models]
+        policies = self._contents.policies if self._contents is not None else ()
+        table = self._table("model-table")
+        rows = [*sorted(self._models.values(), key=lambda model: bool(model.problem))]
+        rows += map(missing_model, self._not_here)
+        rows += [choice for choice in policy_choices() if choice.spec_name in policies]
+        shown = {choice.spec_name for choice in rows}
+        rows += [model_choice(str(name)) for name in table.chosen if str(name) not in shown]
+        table.offer(model_options(rows))
         if self.benchmark is not None:
             self._offer_judges(self.benchmark)
 
@@ -226,23 +276,42 @@ class NewRunScreen(RashomonScreen):
         benchmark = self.benchmark
         if benchmark is None:
             return
-        choice = self._benchmarks[benchmark.name]
-        lines = [benchmark.paper, *(f"data from {line}" for line in choice.needs())]
-        if benchmark.rows_source:
-            lines.insert(1, "8 or f4: check a table of your own rows and build from it")
-        if choice.build is None:
-            lines = [choice.state, f"to build: {choice.command(self.rashomon.workspace)}", *lines]
-        self.query_one("#needs", Static).update(literal("\n".join(lines), newlines=True))
         for key, field in self._fields().items():
             if hasattr(benchmark.decoding, key) and key not in _DEFAULTS:
                 field.example(f"{getattr(benchmark.decoding, key)}")
         self._contents = None
-        options = selection_options(benchmark, None)
-        self._table("condition-table").offer(options, choose=default_selection(benchmark, None))
+        self._not_here = []
+        options = scope_options(benchmark, None)
+        self._table("scope-table").offer(options, choose=default_selection(benchmark, None))
+        self._table("sampling-table").offer(sampling_options(None), choose=())
         self._judges = []
         self._offer_judges(benchmark, choose=benchmark.judges[:1])
         self._read_contents()
+        self.update_title()
         self.form_changed()
+
+    @on(ChoiceTable.Moved, "#benchmarks")
+    def _show_needs(self) -> None:
+        """Show the paper, the setup and the data of the benchmark under the cursor."""
+        option = self._table("benchmarks").option
+        if option is None:
+            return
+        choice = self._benchmarks[str(option.key)]
+        benchmark, workspace = choice.benchmark, self.rashomon.workspace
+        lines = [literal(benchmark.paper, "bold")]
+        if choice.build is not None:
+            lines.append(literal(choice.state))
+        elif choice.folder.exists():
+            lines.append(literal(choice.state, WRONG))
+        else:
+            lines.append(literal(f"not built: {next_step(choice.name, workspace.source_folder(choice.name))}"))
+        if benchmark.rows_source:
+            lines.append(literal("8 checks a table of your own, and builds from it", DIM))
+        if benchmark.name in setup_names():
+            sentence = setup_sentence(find_setup(benchmark.name), self._models)
+            lines.append(literal(f"{sentence}. ctrl+t fills it in.", DIM))
+        lines += [literal(f"data from {line}", DIM) for line in choice.needs()]
+        self.update_static("#needs", Content("\n").join(lines))
 
     def _offer_judges(self, benchmark: Benchmark, choose: tuple[str, ...] | None = None) -> None:
         options = judge_options(judge_choices(benchmark, self._models.values()), self._judges)
@@ -253,7 +322,7 @@ class NewRunScreen(RashomonScreen):
         benchmark = self.benchmark
         if benchmark is None:
             return
-        values = {**self.form(), "model": ["policy:random"]}
+        values = {**self.form(), "model": [_ANY_MODEL]}
         spec, _ = read_form({key: values[key] for key in ("benchmark", "model", "data", "prompt_set")})
         if spec is not None:
             self._contents_latest.submit(partial(_contents_of, self.checker, spec), self._show_contents)
@@ -263,10 +332,12 @@ class NewRunScreen(RashomonScreen):
         if benchmark is None or (contents is not None and contents.benchmark.name != benchmark.name):
             return
         previous, self._contents = self._contents, contents
-        table = self._table("condition-table")
+        table, ways = self._table("scope-table"), self._table("sampling-table")
         same = previous is not None and contents is not None and previous.strata == contents.strata
         selection = table.chosen if same else carry_over_selection(benchmark, contents, table.chosen)
-        table.offer(selection_options(benchmark, contents), choose=selection)
+        table.offer(scope_options(benchmark, contents), choose=selection)
+        ways.offer(sampling_options(contents), choose=ways.chosen)
+        self._offer_models()
         self.form_changed()
 
     # --- input ------------------------------------------------------------------------------------
@@ -279,7 +350,8 @@ class NewRunScreen(RashomonScreen):
         values["model"] = [str(name) for name in self._table("model-table").chosen]
         values["judge"] = [str(name) for name in self._table("judge-table").chosen]
         if benchmark is not None:
-            values |= selection_values(benchmark, self._contents, self._table("condition-table").chosen)
+            chosen = [*self._table("scope-table").chosen, *self._table("sampling-table").chosen]
+            values |= selection_values(benchmark, self._contents, chosen)
             if values["judge"] == list(benchmark.judges[:1]):
                 values["judge"] = []
         return values
@@ -287,19 +359,23 @@ class NewRunScreen(RashomonScreen):
     @on(ChoiceTable.Changed)
     def _chosen(self, event: ChoiceTable.Changed) -> None:
         self._changed = True
-        if event.table.id == "condition-table":
+        self._touched |= _KEYS_OF_TABLES[str(event.table.id)]
+        if event.table.id == "scope-table":
             self._read_contents()
         self.form_changed()
 
     @on(ChoiceTable.Moved)
     def _moved(self, event: ChoiceTable.Moved) -> None:
+        detail = self.query(f"#{event.table.id}-detail").results(Static)
         table = event.table
-        if isinstance(table, ChoiceTable) and table.id != "benchmarks":
-            option = table.option
-            self.query_one(f"#{table.id}-detail", Static).update(literal(option.detail if option else "", limit=400))
+        for widget in detail:
+            option = table.option if isinstance(table, ChoiceTable) else None
+            widget.update(literal(option.detail if option else "", limit=400))
 
     @on(Input.Changed)
     def _changed_text(self, event: Input.Changed) -> None:
+        if event.value:
+            self._touched.add(str(event.input.id).removeprefix("input-"))
         if event.input.id in ("input-model", "input-judge"):
             self._describe(event.input)
             return
@@ -308,16 +384,20 @@ class NewRunScreen(RashomonScreen):
         self.form_changed()
 
     def _describe(self, widget: Input) -> None:
-        """Show the facts of the model whose name is being typed."""
-        field = next(field for field in self.query(Field) if field.key == str(widget.id).removeprefix("input-"))
+        """Show the facts of the model whose name is being typed, in place of those of the row under the cursor."""
+        detail = self.query_one(f"#{'model' if widget.id == 'input-model' else 'judge'}-table-detail", Static)
         name = widget.value.strip()
         if not name:
-            field.show_problem()
+            detail.update("")
             return
 
         def show(choice: ModelChoice) -> None:
             if widget.value.strip() == name:
-                field.show_problem(choice.problem) if choice.problem else field.show_note(choice.facts())
+                detail.update(
+                    literal(f"✗ {choice.problem}", WRONG, limit=400)
+                    if choice.problem
+                    else literal(choice.facts(), limit=400)
+                )
 
         self._describe_latest.submit(partial(model_choice, name), show)
 
@@ -339,53 +419,73 @@ class NewRunScreen(RashomonScreen):
     def _add_model(self, choice: ModelChoice) -> None:
         self._models = {choice.spec_name: choice} | self._models
         table = self._table("model-table")
-        table.offer(model_options(self._models.values()), choose=[*table.chosen, choice.spec_name])
-        table.cursor = 0
+        chosen = [*table.chosen, choice.spec_name]
+        self._offer_models()
+        table.choose(chosen)
+        table.cursor = [option.key for option in table.options].index(choice.spec_name)
         self.form_changed()
 
     def form_changed(self) -> None:
         """Validate the form at once, and check and estimate its runs after a short delay."""
-        self.spec, self._problems = read_form(self.form())
+        form = self.form()
+        self._assumed = not form["model"]
+        spec, self._problems = read_form({**form, "model": form["model"] or [_ANY_MODEL]})
         if self.benchmark is not None:
-            missing = missing_selection(self._contents, self._table("condition-table").chosen)
+            missing = missing_selection(self._contents, self._table("scope-table").chosen)
             self._problems |= missing
-            self.spec = None if missing else self.spec
+            spec = None if missing else spec
+        if self._assumed:
+            self._problems["model"] = "select at least one, with space"
+        self.spec = None if self._assumed else spec
         self.preflight = None
         if self._timer is not None:
             self._timer.stop()
-        if self.spec is not None:
-            self._timer = self.set_timer(_DELAY_SECONDS, partial(self._check, self.spec))
-        self.update_summary()
+        if spec is not None:
+            self._timer = self.set_timer(_DELAY_SECONDS, partial(self._check, spec, self.spec))
+        self.update_summary(checking=spec is not None)
 
-    def _check(self, spec: BatchSpec) -> None:
-        self._check_latest.submit(partial(self.checker.check, spec), partial(self._show_preflight, spec))
+    def _check(self, spec: BatchSpec, wanted: BatchSpec | None) -> None:
+        """Check ``spec``; ``wanted`` is the form's, which is None if a model is yet to be selected."""
+        self._check_latest.submit(partial(self.checker.check, spec), partial(self._show_preflight, wanted))
 
-    def _show_preflight(self, spec: BatchSpec, preflight: Preflight) -> None:
-        if spec is not self.spec:
+    def _show_preflight(self, wanted: BatchSpec | None, preflight: Preflight) -> None:
+        if wanted is not self.spec:
             return
-        self.preflight = preflight
-        self._problems = dict(preflight.problems or {})
+        problems = dict(preflight.problems or {})
+        if self._assumed:
+            problems = {**problems, "model": self._problems.get("model", "")}
+        self.preflight = None if self._assumed else preflight
+        self._problems, self._estimate = problems, preflight
         self.update_summary()
         self._show_prompt()
 
-    def update_summary(self) -> None:
+    def _missing(self) -> dict[str, str]:
+        """Return the problems of what the user has not touched yet."""
+        return {key: problem for key, problem in self._problems.items() if key not in self._touched}
+
+    def update_summary(self, *, checking: bool = False) -> None:
         """Show the problems of the form, or the estimate of its runs, and the command line."""
+        missing = self._missing()
+        problems = {key: problem for key, problem in self._problems.items() if key not in missing}
         for key, field in self._fields().items():
             if key not in ("model", "judge"):
-                field.show_problem(self._problems.get(key, ""))
+                field.show_problem(problems.get(key, ""))
+        titles = {}
         for name, (title, keys) in SECTIONS.items():
-            invalid = any(key in self._problems for key in keys)
-            tab = self.query_one(f"#tab-{name}", Tab)
-            label = f"✗ {title}" if invalid else title
-            if tab.label_text != label:
-                tab.label = Content(label)
+            glyph = (
+                "✗ " if any(key in problems for key in keys) else "○ " if any(key in missing for key in keys) else ""
+            )
+            titles[name] = f"{glyph}{title}"
+        self.query_one(TabLine).retitle(titles)
         line = None
         if self.spec is not None:
             try:
                 line = command_line(self.rashomon.workspace, self.spec)
             except RashomonError as error:
                 line = str(error)
-        self.query_one("#summary", Static).update(form_summary(self._problems, self.preflight, line))
+        summary = form_summary(problems, missing, self._estimate, line, assumed=self._assumed)
+        self.update_static("#summary", summary)
+        self.query_one("#estimate").border_subtitle = Content("◐ checking …" if checking else "")
 
     def _show_prompt(self) -> None:
         if self.query_one(ContentSwitcher).current == "preview" and self.preflight and self.preflight.runs:
@@ -394,28 +494,32 @@ class NewRunScreen(RashomonScreen):
 
     # --- sections ---------------------------------------------------------------------------------
 
-    @on(Tabs.TabActivated)
-    def _section(self, event: Tabs.TabActivated) -> None:
-        name = str(event.tab.id).removeprefix("tab-")
-        self.query_one(ContentSwitcher).current = name
-        self._show_prompt()
+    @on(TabLine.Chosen)
+    def _section_clicked(self, event: TabLine.Chosen) -> None:
+        self.open_section(event.pane)
 
     def action_section(self, step: str) -> None:
         """Go to the next (1) or previous (-1) section and focus its first widget."""
-        tabs, names = self.query_one(Tabs), list(SECTIONS)
-        current = names.index(str(tabs.active).removeprefix("tab-"))
-        name = names[(current + int(step)) % len(names)]
-        tabs.active = f"tab-{name}"
+        names = list(SECTIONS)
+        current = names.index(self.query_one(TabLine).current)
+        self.open_section(names[(current + int(step)) % len(names)])
+
+    def open_section(self, name: str) -> None:
+        """Show a section and focus its first widget."""
+        self.query_one(TabLine).select(name)
         self.query_one(ContentSwitcher).current = name
         section = self.query_one(f"#{name}")
         first = next((widget for widget in (section, *section.query("*")) if widget.can_focus), None)
         if first is not None:
             self.set_focus(first)
+        self.refresh_bindings()
+        self._show_prompt()
 
     # --- actions ----------------------------------------------------------------------------------
 
     def action_paper(self) -> None:
         """Fill in the setup of the benchmark's paper, with those of its models and judges that this machine has."""
+        self._choose_under_cursor()
         benchmark = self.benchmark
         if benchmark is None:
             return
@@ -425,37 +529,47 @@ class NewRunScreen(RashomonScreen):
         setup = find_setup(benchmark.name)
         ready = {choice.spec_name for choice in judge_choices(benchmark, self._models.values()) if choice.ready}
         values, sentence = setup.with_judge({name: name in ready for name in setup.judges})
-        conditions = self._table("condition-table")
-        allowed = {option.key for option in conditions.options if option.allowed}
-        kept = [key for key in conditions.chosen if isinstance(key, tuple) and key[0] == "strata"]
-        asked = [("prompt_set", values["prompt_set"]), *(("conditions", name) for name in values["conditions"])]
-        conditions.choose([*kept, *(key for key in asked if key in allowed)])
+        scope = self._table("scope-table")
+        allowed = {option.key for option in scope.options if option.allowed}
+        strata = [key for key in scope.chosen if isinstance(key, tuple) and key[0] == "strata"]
+        wanted = [("prompt_set", values["prompt_set"]), *(("conditions", name) for name in values["conditions"])]
+        scope.choose([*strata, *(key for key in wanted if key in allowed)])
+        typed = {**values, **values["decoding"]}
         for key, field in self._fields().items():
-            value = {**values, **values["decoding"]}.get(key)
-            if key in ("seed", *values["decoding"]):
-                field.value = str(value)
+            if key in ("limit", "seed", *values["decoding"]):
+                field.value = str(typed.get(key, ""))
         judges = [values["judge"]] if isinstance(values["judge"], str) else values["judge"]
         self._judges = [name for name in judges if name in setup.judges]
         self._offer_judges(benchmark, choose=tuple(judges))
         models = [values["model"]] if isinstance(values["model"], str) else values["model"]
+        self._not_here = [name for name in models if name not in self._models]
         self._table("model-table").choose(name for name in models if name in self._models)
+        self._offer_models()
         self._changed = True
         self._read_contents()
         self.form_changed()
-        missing = [name for name in models if name not in self._models]
         if sentence:
             self.rashomon.toast(sentence)
-        if missing:
-            names = ", ".join(name.rpartition("/")[2] for name in missing)
-            self.rashomon.toast(
-                f"`rashomon models get` fetches the paper's models: {names}", title="Not on this machine"
-            )
+        if self._not_here:
+            names = ", ".join(name.rpartition("/")[2] for name in self._not_here)
+            self.rashomon.toast(f"f in Models fetches them: {names}", title="Not on this machine")
+
+    def _choose_under_cursor(self) -> None:
+        """Select the benchmark under the cursor, if the benchmarks are on display."""
+        table = self._table("benchmarks")
+        option = table.option
+        if self.query_one(TabLine).current == "benchmark" and option is not None and option.key not in table.chosen:
+            table.choose([option.key])
+            self._changed = True
+            self._benchmark_chosen()
 
     def _if_valid(self, then: Callable[[BatchSpec], None]) -> None:
         """Call ``then`` with the spec, or report the form's first problem."""
         if self.spec is None or self._problems:
+            self._touched |= set(self._problems)  # from now on what is missing is wrong
+            self.update_summary()
             key, problem = next(iter(self._problems.items()), ("form", "still being checked; try again"))
-            self.rashomon.toast(f"{key.replace('_', ' ')}: {problem}", severity="warning")
+            self.rashomon.toast(f"{field_word(key)}: {problem}", severity="warning")
             return
         then(self.spec)
 

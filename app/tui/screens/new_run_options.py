@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from app.fetch import manifest
+from app.fetch.recipes import NOT_PUBLISHED, RECIPES
 from app.new_run.choices import BenchmarkChoice, JudgeChoice, ModelChoice
 from app.new_run.run_estimate import BuildContents
+from app.setups import PREFIX, Setup
 from app.tui.theme import DIM, RIGHT, WRONG
 from app.tui.widgets.choice_table import ChoiceOption
+from app.tui.widgets.estimate_line import memory_words
 from app.tui.widgets.virtual_table import Cell
 from benchmarks.base import Benchmark
+from mlx_backends.policy import PREFIX as POLICY
 
 SelectionKey = tuple[str, ...]
 """("prompt_set", word), ("conditions", word) or ("strata", key, value), EXACT or LIKELIHOOD."""
@@ -18,19 +25,75 @@ SelectionKey = tuple[str, ...]
 
 EXACT: SelectionKey = ("exact",)
 LIKELIHOOD: SelectionKey = ("score", "likelihood")
+NOT_HERE = "not on this machine"
+"""What a model of a paper's setup lacks."""
+_STRATUM_WORDS = {
+    "answer": "right answer",
+    "change": "kind of change",
+    "correct": "right source",
+    "form": "form of answer",
+    "instance": "entity",
+    "manual_check": "checked by hand",
+    "size": "scenes",
+    "source": "data source",
+}
+"""The words for the strata whose keys are not words."""
+_CONFLICT = "the sources disagree"
+_NO_CONFLICT = "no conflict"
 
 
-def benchmark_options(choices: Sequence[BenchmarkChoice]) -> list[ChoiceOption]:
-    """Return the rows of the benchmarks, with the state of their builds."""
-    return [ChoiceOption(choice.name, [choice.name, _state(choice)]) for choice in choices]
+def stratum_word(key: str) -> str:
+    """Return the word for a stratum's key."""
+    return _STRATUM_WORDS.get(key, key.replace("_", " "))
 
 
-def _state(choice: BenchmarkChoice) -> Cell:
+# --- benchmarks -----------------------------------------------------------------------------------------
+
+
+def benchmark_options(choices: Sequence[BenchmarkChoice], data: Mapping[str, Path]) -> list[ChoiceOption]:
+    """Return the rows of the benchmarks, with the state of their builds; ``data`` are the folders of their data."""
+    return [ChoiceOption(choice.name, [choice.name, _state(choice, data[choice.name])]) for choice in choices]
+
+
+def _state(choice: BenchmarkChoice, data: Path) -> Cell:
     if choice.build is not None:
-        return [("✓ ", RIGHT), (f"{choice.build.manifest['instances']} instances built", "")]
+        return [("✓ ", RIGHT), (f"{choice.build.manifest['instances']:,} instances", "")]
     if choice.folder.exists():
         return [("✗ ", WRONG), (choice.state, "")]
-    return [("○ not built here yet", DIM)]
+    return [(f"○ not built: {next_step(choice.name, data)}", DIM)]
+
+
+def next_step(benchmark: str, data: Path) -> str:
+    """Return what the build of a benchmark needs next, with its key."""
+    if benchmark in NOT_PUBLISHED:
+        return "its data is not published; 8 checks a table of your own"
+    state = manifest.fetch_state(data) if benchmark in RECIPES else "none"
+    if state == "fetched":
+        return "b builds it"
+    return "f resumes fetching its data" if state == "begun" else "f fetches its data"
+
+
+def setup_sentence(setup: Setup, available: Iterable[str]) -> str:
+    """Return what the setup of a benchmark's paper consists of; ``available`` are the models of this machine."""
+    models, here = _as_list(setup.values["model"]), set(available)
+    judges = " and ".join(_as_list(setup.values["judge"]))
+    limit = f", {setup.values['limit']:,} examples" if "limit" in setup.values else ""
+    return (
+        f"{PREFIX}{setup.name}: {_count(len(models), 'model')}, {sum(name in here for name in models)} of them here; "
+        f"prompts {setup.values['prompt_set']}, {_count(len(setup.values['conditions']), 'condition')}{limit}, "
+        f"judge {judges}"
+    )
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def _as_list(value: str | Sequence[str]) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+# --- models ---------------------------------------------------------------------------------------------
 
 
 def model_options(models: Iterable[ModelChoice]) -> list[ChoiceOption]:
@@ -39,17 +102,38 @@ def model_options(models: Iterable[ModelChoice]) -> list[ChoiceOption]:
         ChoiceOption(
             model.spec_name,
             [model.name, _kind(model), _size(model.weights_bytes), _fits(model)],
+            "policies" if model.spec_name.startswith(POLICY) else "models",
             allowed=not model.problem,
-            detail=f"{model.spec_name}: {model.facts()}",
+            detail=_model_detail(model),
         )
         for model in models
     ]
 
 
+def missing_model(spec_name: str) -> ModelChoice:
+    """Return a model of a paper's setup that is not on this machine."""
+    return ModelChoice(spec_name, spec_name.rpartition("/")[2], "model", fits=None, problem=NOT_HERE)
+
+
 def _kind(model: ModelChoice) -> Cell:
+    if model.problem == NOT_HERE:
+        return [(f"○ {NOT_HERE}", DIM)]
     if model.problem:
         return [("✗ ", WRONG), (model.problem, "")]
+    if model.spec_name.startswith(POLICY):
+        return [(model.note, DIM)]
     return model.quantisation or model.kind
+
+
+def _model_detail(model: ModelChoice) -> str:
+    if model.problem == NOT_HERE:
+        return f"{model.spec_name}: {NOT_HERE}; f fetches it"
+    if model.spec_name.startswith(POLICY):
+        return f"{model.spec_name}: a policy reads no source; it answers {model.note}"
+    if model.needed_bytes is None or model.available_bytes is None:
+        return f"{model.spec_name}: {model.facts()}"
+    facts = replace(model, note="").facts()
+    return f"{model.spec_name}: {facts}; needs {memory_words(model.needed_bytes, model.available_bytes)}"
 
 
 def _size(weights: int | None) -> str:
@@ -62,6 +146,9 @@ def _fits(model: ModelChoice) -> Cell:
     if model.weights_bytes is None:
         return ""
     return [("✓ fits", RIGHT)] if model.fits else [("✗ too big", WRONG)]
+
+
+# --- judges ---------------------------------------------------------------------------------------------
 
 
 def judge_options(choices: Sequence[JudgeChoice], added: Sequence[str]) -> list[ChoiceOption]:
@@ -78,32 +165,53 @@ def judge_options(choices: Sequence[JudgeChoice], added: Sequence[str]) -> list[
     return rows
 
 
-def selection_options(benchmark: Benchmark, contents: BuildContents | None) -> list[ChoiceOption]:
-    """Return the rows of prompt sets, conditions and strata, with their numbers of instances if the build is known."""
-    rows = [
-        ChoiceOption(
-            ("prompt_set", word), ["prompts", word, "", description], "prompts", detail=f"{word}: {description}"
-        )
-        for word, description in benchmark.prompt_sets.items()
-    ]
+# --- scope and sampling ---------------------------------------------------------------------------------
+
+
+def scope_options(benchmark: Benchmark, contents: BuildContents | None) -> list[ChoiceOption]:
+    """Return the rows of prompt sets, conditions and strata, with their numbers of instances if the build is known.
+
+    The first row of each group is headed by the group's name.
+    """
+    rows = [*_prompt_options(benchmark), *_condition_options(benchmark, contents), *_stratum_options(contents)]
+    headed, group = [], ""
+    for row in rows:
+        headed.append(row if row.group != group else row._replace(cells=["", *row.cells[1:]]))
+        group = row.group
+    return headed
+
+
+def _prompt_options(benchmark: Benchmark) -> Iterator[ChoiceOption]:
+    for word, description in benchmark.prompt_sets.items():
+        detail = f"prompts {word}: {description}"
+        yield ChoiceOption(("prompt_set", word), ["prompts", word, "", description], "prompts", detail=detail)
+
+
+def _condition_options(benchmark: Benchmark, contents: BuildContents | None) -> Iterator[ChoiceOption]:
     for word in benchmark.conditions:
         count = None if contents is None else contents.conditions.get(word, 0)
-        note = "the sources disagree" if word in benchmark.conflicts else ""
-        rows.append(
-            ChoiceOption(
-                ("conditions", word),
-                ["condition", word, "" if count is None else f"{count:,}", note],
-                "conditions",
-                allowed=count != 0,
-                detail=f"{word}: none in the build" if count == 0 else f"{word}{note and ': '}{note}",
-            )
+        note = (_CONFLICT if word in benchmark.conflicts else _NO_CONFLICT) if benchmark.conflicts else ""
+        yield ChoiceOption(
+            ("conditions", word),
+            ["conditions", word, "" if count is None else f"{count:,}", note],
+            "conditions",
+            allowed=count != 0,
+            detail=f"condition {word}: {'none in the build' if count == 0 else note}".removesuffix(": "),
         )
+
+
+def _stratum_options(contents: BuildContents | None) -> Iterator[ChoiceOption]:
     for name, values in contents.strata.items() if contents is not None else ():
         for value, count in values.items():
-            cells = [name, value, f"{count:,}"]
-            rows.append(ChoiceOption(("strata", name, value), cells, f"strata {name}", bool(value), f"{name}: {value}"))
-    exact = "one answer at a time: no batching, no caches"
-    rows.append(ChoiceOption(EXACT, ["how", "exact", "", exact], "exact", detail=f"exact: {exact}"))
+            word = stratum_word(name)
+            cells = [word, value, f"{count:,}", ""]
+            yield ChoiceOption(("strata", name, value), cells, f"strata {name}", bool(value), f"{word}: {value}")
+
+
+def sampling_options(contents: BuildContents | None) -> list[ChoiceOption]:
+    """Return the rows of the ways to answer: one at a time, and by likelihood if questions of the build have options."""
+    note = "one answer at a time: no batching, no caches"
+    rows = [ChoiceOption(EXACT, ["exact", "", note], "exact", detail=f"exact: {note}")]
     if contents is not None and contents.scorable:
         rows.append(_likelihood(contents))
     return rows
@@ -114,9 +222,7 @@ def _likelihood(contents: BuildContents) -> ChoiceOption:
     count = f"{sum(contents.scorable.values()):,}"
     all_conditions = len(contents.scorable) == len(contents.conditions)
     limit = "" if all_conditions else f"; only under {', '.join(contents.scorable)}"
-    return ChoiceOption(
-        LIKELIHOOD, ["how", "likelihood", count, note], "likelihood", detail=f"likelihood: {note}{limit}"
-    )
+    return ChoiceOption(LIKELIHOOD, ["likelihood", count, note], "likelihood", detail=f"likelihood: {note}{limit}")
 
 
 def default_selection(benchmark: Benchmark, contents: BuildContents | None) -> list[SelectionKey]:
@@ -150,7 +256,7 @@ def missing_selection(contents: BuildContents | None, chosen: Sequence[Hashable]
         missing["conditions"] = "select at least one"
     for name in contents.strata if contents is not None else ():
         if not any(key[:2] == ("strata", name) for key in keys):
-            missing["strata"] = f"select at least one {name}"
+            missing["strata"] = f"select at least one {stratum_word(name)}"
     return missing
 
 

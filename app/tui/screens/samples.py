@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ from app.tui.open_external import default_annotator, open_in_viewer
 from app.tui.sample_query import QueryVocabulary, parse_query, query_hint
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.zoom import zoom
-from app.tui.theme import OUTCOMES, PARTIAL
+from app.tui.theme import HEADING, OUTCOMES, PARTIAL
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.override import NewLabel, OverrideDialog
 from app.tui.widgets.panel import panel, set_panel_title
@@ -45,6 +45,7 @@ from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Verdict
 from judges.human_labels import override_id
 
+_MAX_KEY = 20
 _MAX_LABEL, _MAX_CONDITION = 16, 20
 _MARKS = 2
 """The cells of a label's mark, which the list has for an override or a disagreement."""
@@ -105,10 +106,11 @@ class SamplesScreen(RashomonScreen):
         return title + (literal(f"  {self.query_text}", PARTIAL, limit=120) if self.query_text else Content(""))
 
     def body(self) -> ComposeResult:
-        yield Input(
-            self.query_text, placeholder='is:wrong condition:NAME label:LABEL "words"', id="filter", compact=True
-        )
-        yield Static(id="hint")
+        with panel(Vertical(id="filter-panel"), "Filter"):
+            yield Input(
+                self.query_text, placeholder='is:wrong condition:NAME label:LABEL "words"', id="filter", compact=True
+            )
+            yield Static(id="hint")
         with Horizontal():
             yield panel(self.table, "Answers")
             with panel(Vertical(id="detail"), "Answer"):
@@ -131,9 +133,9 @@ class SamplesScreen(RashomonScreen):
 
     def workspace_changed(self, snapshot: WorkspaceSnapshot) -> None:
         run = self.current_run(self.folder)
-        progress = None if run is None else run.summary.progress
-        if self._progress is None or progress != self._progress:
-            self._progress = progress or ()
+        progress = () if run is None else run.summary.progress  # a run that is gone is reported once
+        if progress != self._progress:
+            self._progress = progress
             self.reload()
 
     def reload(self, *, at_once: bool = False) -> None:
@@ -241,7 +243,7 @@ class SamplesScreen(RashomonScreen):
             line.update(literal(f"! {error}", limit=300))
             line.add_class("-wrong")
             return False
-        line.update(literal(query_hint(self.listing.vocabulary), limit=600))
+        line.update(_hint(query_hint(self.listing.vocabulary)))
         line.remove_class("-wrong")
         return True
 
@@ -317,7 +319,8 @@ class SamplesScreen(RashomonScreen):
             return
         ordinals = [row.ordinal for row in self.detail.siblings]
         step = 1 if direction == "next" else -1
-        self._to_sibling(ordinals[(ordinals.index(self.detail.row.ordinal) + step) % len(ordinals)])
+        current = self._current if self._current in ordinals else self.detail.row.ordinal  # it may still be being read
+        self._to_sibling(ordinals[(ordinals.index(current) + step) % len(ordinals)])
 
     @on(SiblingStrip.Chosen)
     def _chosen(self, event: SiblingStrip.Chosen) -> None:
@@ -431,6 +434,16 @@ def _listing(folder: Path, query: str) -> _Listing:
         sample_filter = parse_query(query, vocabulary)
         total = sum(p.total for p in progress)
         return _Listing(store.sample_ordinals(sample_filter), total, vocabulary, sample_filter)
+
+
+def _hint(values: Mapping[str, Sequence[str]]) -> Content:
+    """Return a line for each key of a query."""
+    width = min(_MAX_KEY, max(map(len, values), default=0) + 1)
+    lines = (
+        literal(f"{f'{key}:':{width}} ", HEADING, limit=_MAX_KEY) + literal(", ".join(options), limit=300)
+        for key, options in values.items()
+    )
+    return Content("\n").join(lines)
 
 
 def _columns(known: QueryVocabulary, width: int) -> tuple[Column, ...]:

@@ -44,9 +44,15 @@ class ChoiceTable(VirtualTable):
             return self.table
 
     def __init__(
-        self, columns: Sequence[Column], *, single: bool = False, empty: str = "nothing here", id: str | None = None
+        self,
+        columns: Sequence[Column],
+        *,
+        single: bool = False,
+        header: bool = True,
+        empty: str = "nothing here",
+        id: str | None = None,
     ) -> None:
-        super().__init__((Column("", 3), *columns), empty=empty, id=id)
+        super().__init__((Column("", 3), *columns), header=header, empty=empty, id=id)
         self.single = single
         self.options: tuple[ChoiceOption, ...] = ()
         self._chosen: set[Hashable] = set()

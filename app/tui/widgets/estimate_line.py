@@ -1,4 +1,4 @@
-"""Summary under the New run form: problems, or size, time and cost of the runs."""
+"""Estimate of the New run form: size, time, memory, intervals and cost of its runs, or the problems that prevent it."""
 
 from __future__ import annotations
 
@@ -13,38 +13,82 @@ from app.tui.hostile_text import literal
 from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
 
 _MAX_LISTED = 3
+_LABEL_WIDTH = 8
+FIELD_WORDS = {
+    "model": "models",
+    "prompt_set": "prompts",
+    "strata": "scope",
+    "limit": "limit",
+    "max_tokens": "max new tokens",
+    "top_p": "top p",
+    "kv_bits": "key-value cache",
+    "score": "likelihood",
+    "data": "build",
+}
+"""The words for keys of a spec whose fields are not called like them."""
 
 
-def form_summary(problems: Mapping[str, str], preflight: Preflight | None, command: str | None) -> Content:
-    """Return the form's problems or else a summary of its runs, and the equivalent command line."""
-    lines: list[Content] = []
-    for key, problem in list(problems.items())[:_MAX_LISTED]:
-        lines.append(Content.styled("✗ ", WRONG) + literal(f"{key.replace('_', ' ')}: {problem}", limit=300))
-    if not problems and preflight is None and command is not None:
-        lines.append(Content.styled("◐ checking ...", DIM))
-    if not problems and preflight is not None:
-        lines += _runs(preflight)
-        lines += [literal(f"cost: {line}", limit=300) for line in preflight.costs]
+def field_word(key: str) -> str:
+    """Return the word for a spec's key."""
+    return FIELD_WORDS.get(key, key.replace("_", " "))
+
+
+def form_summary(
+    problems: Mapping[str, str],
+    missing: Mapping[str, str],
+    preflight: Preflight | None,
+    command: str | None,
+    *,
+    assumed: bool = False,
+) -> Content:
+    """Return the form's problems, what is still missing, the estimate of its runs, and the equivalent command line.
+
+    The estimate is for one model yet to be selected if it is ``assumed``.
+    """
+    lines = [_problem("✗ ", WRONG, key, text) for key, text in list(problems.items())[:_MAX_LISTED]]
+    lines += [_problem("○ ", PARTIAL, key, text) for key, text in list(missing.items())[:_MAX_LISTED]]
+    if preflight is not None and preflight.runs:
+        lines += _runs(preflight, ready=not problems and not missing, assumed=assumed)
+        lines += [_line("cost", literal(line, limit=300)) for line in preflight.costs]
         lines += [Content.styled("! ", PARTIAL) + literal(line, limit=300) for line in preflight.warnings]
     if command is not None:
         lines.append(Content.styled("$ ", DIM) + literal(command, DIM, limit=2_000))
     return Content("\n").join(lines)
 
 
-def _runs(preflight: Preflight) -> list[Content]:
+def _problem(glyph: str, colour: str, key: str, text: str) -> Content:
+    return Content.styled(glyph, colour) + literal(f"{field_word(key)}: {text}", limit=300)
+
+
+def _line(label: str, content: Content) -> Content:
+    return Content.styled(f"{label:<{_LABEL_WIDTH}}", DIM) + content
+
+
+def _runs(preflight: Preflight, *, ready: bool, assumed: bool) -> list[Content]:
     runs = preflight.runs
     first = runs[0]
     examples, instances = first.estimate.examples, sum(len(run.estimate.instances) for run in runs)
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-    lines = [Content.styled("✓ ", RIGHT) + Content(f"{count}, {examples:,} examples, {instances:,} instances")]
-    lines.append(Content(_precision(first)))
-    lines.append(literal(f"time: {_time(runs)}", limit=300))
+    sign = Content.styled("✓ ", RIGHT) if ready else Content("  ")
+    lines = [sign + Content(f"{count}, {examples:,} examples, {instances:,} instances")]
+    lines.append(_line("time", literal("depends on the model" if assumed else _time(runs), limit=300)))
+    lines.append(_line("memory", literal("depends on the model" if assumed else _memory(preflight))))
+    lines.append(_line("95% CI", literal(_precision(first), limit=300)))
     existing = [run.name for run in runs if run.exists]
-    if existing:
+    if existing and not assumed:
         lines.append(
             Content.styled("○ ", DIM) + literal(f"started before, will resume: {', '.join(existing)}", limit=200)
         )
     return lines
+
+
+def _memory(preflight: Preflight) -> str:
+    return "no model is loaded here" if preflight.memory is None else memory_words(*preflight.memory)
+
+
+def memory_words(needed: int, available: int) -> str:
+    """Return the memory that a model needs, and what there is for it."""
+    return f"{needed / 1e9:.1f} GB of {available / 1e9:.1f} GB, {'fits' if needed <= available else 'does not fit'}"
 
 
 def _precision(run: RunPreflight) -> str:
@@ -54,11 +98,13 @@ def _precision(run: RunPreflight) -> str:
     for name in run.contents.benchmark.conditions:
         if name in counts:
             by_count.setdefault(counts[name], []).append(name)
+    most = max(by_count.values(), key=len)
     groups = []
     for count, names in by_count.items():
-        group = ", ".join(names) if len(names) < _MAX_LISTED else f"each of {len(names)} conditions"
-        groups.append(f"{group} {count:,} ±{half_width(count):.3f}")
-    return f"answers and widest 95% interval: {'; '.join(groups)}"
+        width = f"±{half_width(count):.3f} at n={count:,}".replace("±0.", "±.")
+        named = ", ".join(names) if len(names) < _MAX_LISTED else f"{len(names)} conditions"
+        groups.append(width if names is most else f"{width} ({named})")
+    return "; ".join(groups)
 
 
 def _time(runs: tuple[RunPreflight, ...]) -> str:

@@ -15,6 +15,7 @@ from textual.widgets import Input, Static
 from app.annotation.session import match_label
 from app.tui.hostile_text import literal
 from app.tui.widgets.dialogs import Dialog
+from app.tui.widgets.panel import panel
 from benchmarks.errors import SpecError
 from judges.human_labels import override_id
 
@@ -44,9 +45,9 @@ class OverrideDialog(Dialog[NewLabel | None]):
             yield self.painted
             yield Static(literal(f"now: {self._now}", limit=200))
             yield Static(literal(numbered))
-            yield Input(placeholder="label: its number or first letters", id="label")
-            yield Input(placeholder="reason: what in the answer justifies this label", id="reason")
-            yield Input(self._person, placeholder="your name", id="person")
+            yield panel(Input(placeholder="its number or first letters", id="label", compact=True), "Label")
+            yield panel(Input(placeholder="what in the answer justifies it", id="reason", compact=True), "Reason")
+            yield panel(Input(self._person, placeholder="your name", id="person", compact=True), "Annotator")
             yield Static(Content(_HINT), id="hint")
 
     def on_mount(self) -> None:

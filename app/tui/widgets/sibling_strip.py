@@ -81,10 +81,12 @@ class SiblingStrip(Widget):
         return Content.assemble(*parts)
 
     def on_click(self, event: events.Click) -> None:
-        end = 0
+        place, end = event.get_content_offset(self), 0
+        if place is None:
+            return
         for item in self._items():
             end += item.width
-            if event.x < end:
+            if place.x < end:
                 self.post_message(self.Chosen(item.ordinal))
                 return
 

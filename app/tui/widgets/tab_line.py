@@ -33,6 +33,17 @@ class TabLine(Widget):
         self._current = pane
         self.refresh()
 
+    def retitle(self, titles: Mapping[str, str]) -> None:
+        """Change titles of panes."""
+        if titles != self._titles:
+            self._titles = {**self._titles, **titles}
+            self.refresh()
+
+    @property
+    def current(self) -> str:
+        """The pane on display."""
+        return self._current
+
     def render(self) -> Content:
         return Content("").join(
             Content.styled(f" {title} ", f"bold reverse {HEADING}" if pane == self._current else DIM)

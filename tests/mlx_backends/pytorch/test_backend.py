@@ -272,7 +272,7 @@ def test_gpu_memory_must_hold_the_weights() -> None:
 
 
 def test_four_bit_weights_are_counted_dequantised(tiny_4bit: Path) -> None:
-    _, model_info = spec._described(spec.parse_name(f"cuda:{tiny_4bit}"))
+    _, model_info, _ = spec._described(spec.parse_name(f"cuda:{tiny_4bit}"))
     assert spec._needed(model_info, spec.parse_name(f"cuda:{tiny_4bit}")) == 4 * model_info.weights_bytes
     assert spec._needed(model_info, spec.parse_name(f"cuda:{tiny_4bit}@fp32")) == 8 * model_info.weights_bytes
 

@@ -19,7 +19,7 @@ from tests.support.command import Rashomon, children_of, kill_all
 from tests.support.demo import FOUR_BIT, HeldOutSet
 from tests.support.full_disk import no_room_above
 
-SMALL = ("--rank", "4", "--batch-size", "2", "--learning-rate", "1e-3", "--dropout", "0.1", "--max-length", "512")
+SMALL = ("--rank", "4", "--batch-size", "1", "--learning-rate", "1e-3", "--dropout", "0.1", "--max-length", "512")
 
 
 def losses(folder: Path) -> list[tuple[int, float]]:
@@ -46,7 +46,7 @@ def training_set(charts: HeldOutSet, tmp_path_factory: pytest.TempPathFactory) -
     Rashomon(home).run("training", "cmc-bench", "--data", charts.build.path, "--out", home / "set")
     few = home / "few"
     shutil.copytree(home / "set", few)
-    for name, count in (("train", 8), ("validation", 3)):
+    for name, count in (("train", 8), ("validation", 1)):
         lines = (few / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
         (few / f"{name}.jsonl").write_bytes(b"".join(lines[:count]))
     return few
