@@ -87,6 +87,7 @@ SHOTS = (
     Shot("export", "export", ALL[:2]),
     Shot("export-done", "export", ALL[:2], ("w",)),
     Shot("rows", "rows", keys=(*"charts/rows.csv", "enter", "j", "n")),
+    Shot("fetch", "fetch"),
     Shot("settings", "settings"),
     Shot("trainings", "trainings"),
     Shot("help", keys=("question_mark",)),

@@ -225,6 +225,15 @@ class NewRunScreen(RashomonScreen):
             group="models",
         )
 
+    def action_fetch(self) -> None:
+        """Open Fetch on top of the form."""
+        self.rashomon.open_screen("fetch", on_top=True)
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        if self._benchmarks:
+            self.read_choices()
+
     def _table(self, name: str) -> ChoiceTable:
         return self.query_one(f"#{name}", ChoiceTable)
 
