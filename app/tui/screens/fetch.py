@@ -66,7 +66,9 @@ class FetchScreen(RashomonScreen):
         models = (Column("", 2), Column("model", 0), Column("weights", 9, right=True), Column("", 14))
         yield panel(VirtualTable(models, empty="◐ reading …", id="models"), "Models: Enter fetches")
         benchmarks = (Column("benchmark", 18), Column("data", 18), Column("build", 14), Column("Enter", 0, DIM))
-        yield panel(VirtualTable(benchmarks, empty="◐ reading …", id="benchmarks"), "Benchmarks: Enter takes the next step")
+        yield panel(
+            VirtualTable(benchmarks, empty="◐ reading …", id="benchmarks"), "Benchmarks: Enter takes the next step"
+        )
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one("#models", VirtualTable))

@@ -124,4 +124,3 @@ class CommandDialog(Dialog[bool]):
             self._services.processes.watch(self._job)
             self._services.toast(f"{self._heading}: goes on")
         self.dismiss(self._succeeded)
-
