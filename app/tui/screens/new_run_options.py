@@ -64,13 +64,11 @@ def _state(choice: BenchmarkChoice, data: Path) -> Cell:
 
 
 def next_step(benchmark: str, data: Path) -> str:
-    """Return what the build of a benchmark needs next, with its key."""
+    """Return what the build of a benchmark needs next: the command without the program's name."""
     if benchmark in NOT_PUBLISHED:
-        return "its data is not published; 8 checks a table of your own"
+        return "its data is not published"
     state = manifest.fetch_state(data) if benchmark in RECIPES else "none"
-    if state == "fetched":
-        return "b builds it"
-    return "f resumes fetching its data" if state == "begun" else "f fetches its data"
+    return f"`build {benchmark}`" if state == "fetched" else f"`data get {benchmark}`"
 
 
 def setup_sentence(setup: Setup, available: Iterable[str]) -> str:
@@ -127,7 +125,7 @@ def _kind(model: ModelChoice) -> Cell:
 
 def _model_detail(model: ModelChoice) -> str:
     if model.problem == NOT_HERE:
-        return f"{model.spec_name}: {NOT_HERE}; f fetches it"
+        return f"{model.spec_name}: {NOT_HERE}; `rashomon models get` fetches it"
     if model.spec_name.startswith(POLICY):
         return f"{model.spec_name}: a policy reads no source; it answers {model.note}"
     if model.needed_bytes is None or model.available_bytes is None:
