@@ -45,7 +45,6 @@ from app.tui.screens.new_run_options import (
     missing_model,
     missing_selection,
     model_options,
-    next_step,
     sampling_options,
     scope_options,
     selection_values,
@@ -313,7 +312,7 @@ class NewRunScreen(RashomonScreen):
         elif choice.folder.exists():
             lines.append(literal(choice.state, WRONG))
         else:
-            lines.append(literal(f"not built: {next_step(choice.name, workspace.source_folder(choice.name))}"))
+            lines.append(literal(f"to build: {choice.command(workspace)}"))
         if benchmark.rows_source:
             lines.append(literal("8 checks a table of your own, and builds from it", DIM))
         if benchmark.name in setup_names():
@@ -561,7 +560,9 @@ class NewRunScreen(RashomonScreen):
             self.rashomon.toast(sentence)
         if self._not_here:
             names = ", ".join(name.rpartition("/")[2] for name in self._not_here)
-            self.rashomon.toast(f"f in Models fetches them: {names}", title="Not on this machine")
+            self.rashomon.toast(
+                f"`rashomon models get` fetches the paper's models: {names}", title="Not on this machine"
+            )
 
     def _choose_under_cursor(self) -> None:
         """Select the benchmark under the cursor, if the benchmarks are on display."""
