@@ -88,7 +88,7 @@ class LabelScreen(RashomonScreen):
             with RunStore.open(folder) as store:
                 return LabellingSession(draw_sample(store, judge), store)
 
-        self._text.update(Content("drawing the sample…"))
+        self._view.show_message(Content("◐ drawing the sample …"))
         self.in_thread(start, self._started, group="session")
 
     def _started(self, session: LabellingSession) -> None:
