@@ -15,10 +15,12 @@ import pytest
 from app.engine.training.plan import longest_row
 from benchmarks.errors import ModelError
 from benchmarks.training.training_set import ChatRow, TrainingSet
+from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request
 from mlx_backends.mlx.load import load
 from mlx_backends.mlx.training.loop import TrainingLoop
 from mlx_backends.models.discovery import inspect, read_config
 from mlx_backends.models.training_memory import training_memory
+from mlx_backends.registry import load_backend
 from mlx_backends.training import UNTRAINABLE, StepReport, TrainingSettings
 from tests.support.data.small import picture
 from tests.support.tiny_models import FAMILIES
@@ -97,6 +99,25 @@ def test_loss_falls_and_adapter_loads_again(family: str, rows: list[ChatRow], tm
         saving = trained(tmp_path / "saving", model, rows, gradient_checkpointing=True, dropout=0.0)
         keeping = trained(tmp_path / "keeping", model, rows, dropout=0.0)
         assert [report.loss for report in saving] == pytest.approx([report.loss for report in keeping], rel=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAST)
+def test_the_adapter_answers_what_it_learnt(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
+    model = FAMILIES[family](tmp_path / family)
+    row = rows[0]
+    trained(
+        tmp_path / "training", model, [row], steps=40, batch_size=1, dropout=0.0, learning_rate=2e-2, validate_every=99
+    )
+    image = Media(hashlib.sha256(row.images[0].read_bytes()).hexdigest(), ".png")
+    parts = tuple(image if isinstance(part, Media) else part for part in row.messages[0].parts)
+    backend = load_backend(f"{model}+{tmp_path / 'training' / 'adapter'}", lambda media: row.images[0])
+    backend.submit(Request("row", 0, (Message("user", parts),), Decoding(max_tokens=40)))
+    answers: list[Generation] = []
+    while not answers:
+        answers.extend(backend.step())
+    backend.close()
+    assert (answers[0].text, answers[0].finish_reason) == (row.target, "stop")
 
 
 @pytest.mark.parametrize("family", ["paligemma", "deepseek_vl_v2", "gemma4"])
