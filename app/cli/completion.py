@@ -49,8 +49,22 @@ def _workspace(context: click.Context) -> Path:
 
 
 def _runs(context: click.Context) -> list[str]:
+    return _folders(_workspace(context) / "runs")
+
+
+def _trainings(context: click.Context) -> list[str]:
+    return _folders(_workspace(context) / "trainings")
+
+
+def _recipes(context: click.Context) -> list[str]:
+    from app.engine.training.spec import RECIPES
+
+    return list(RECIPES)
+
+
+def _folders(parent: Path) -> list[str]:
     try:
-        with os.scandir(_workspace(context) / "runs") as entries:
+        with os.scandir(parent) as entries:
             return sorted(
                 entry.name
                 for entry in entries
@@ -120,6 +134,8 @@ def _or_file(complete: Completer) -> Completer:
     return complete_or_file
 
 
+trainings = _completer(_trainings)
+recipes = _completer(_recipes)
 runs = _completer(_runs)
 benchmarks = _completer(_benchmarks)
 builds = _or_file(benchmarks)

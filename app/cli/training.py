@@ -70,7 +70,10 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 )
 @click.option("--data", type=PATH, help="The training set's folder; `rashomon training` writes one.")
 @click.option(
-    "--recipe", metavar="NAME", help="Values of a paper: clash-llava or clash-mplug-owl. Other options override them."
+    "--recipe",
+    metavar="NAME",
+    shell_complete=completion.recipes,
+    help="Values of a paper: clash-llava or clash-mplug-owl. Other options override them.",
 )
 @click.option("--rank", type=int, help="Rank of the adapter; default 16.")
 @click.option("--alpha", type=float, help="Scale of the adapter, divided by its rank; default 32.")
@@ -95,7 +98,12 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option("--save-every", type=int, help="Updates between checkpoints; default: a twentieth of them.")
 @click.option("--seed", type=int, help="Seed of the adapter, the order of the rows and dropout; default 0.")
 @click.option("--name", help="The training's name; default: a name derived from model, data and options.")
-@click.option("--resume", metavar="NAME", help="Take up a training that was stopped; needs no other option.")
+@click.option(
+    "--resume",
+    metavar="NAME",
+    shell_complete=completion.trainings,
+    help="Take up a training that was stopped; needs no other option.",
+)
 @click.option("--dry-run", is_flag=True, help="Check everything and print the memory, but load no model.")
 @display
 @force

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from app.commands.spinner import spinner
 from app.engine.training.folder import ADAPTER, BEST, Training, create_training, find_training, read_trainings
 from app.engine.training.log import Curve, LogReader
 from app.engine.training.plan import TrainingPlan, plan_training
@@ -54,7 +55,8 @@ def train(
         given["model"] = str(typed_path(given["model"]))
     given["data"] = str(typed_path(given["data"]).absolute())
     workspace.make()
-    plan = plan_training(workspace, training_spec(given), force=force)
+    with spinner("checking the data"):
+        plan = plan_training(workspace, training_spec(given), force=force)
     for warning in plan.warnings:
         print(f"warning: {clean(warning)}.", file=sys.stderr)
     _print_plan(plan)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.commands.spinner import spinner
 from app.engine.training.test_data import find_test_builds
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -56,8 +57,9 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
     options = TrainingOptions(arguments.seed, arguments.prompt_set, arguments.target, arguments.filter, arguments.limit)
     staged = write_training_set(benchmark, builds, out, options, arguments.validation_share)
     try:
-        tests = find_test_builds(workspace, map(typed_path, arguments.tests), {build.digest for build in builds})
-        report = LeakIndex(tests).compare(staged)
+        with spinner("comparing with test data"):
+            tests = find_test_builds(workspace, map(typed_path, arguments.tests), {build.digest for build in builds})
+            report = LeakIndex(tests).compare(staged)
         warnings = check_leaks(report, drop=arguments.drop_leaks)
         if report.refused and not drop_rows(staged, report.refused_rows):
             raise SpecError(f"all rows are test data: {'; '.join(report.sentences(REFUSED))}; take other data.")

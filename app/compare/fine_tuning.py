@@ -278,7 +278,7 @@ def verdict(tuning: FineTuning, margin: float = MARGIN) -> str:
             hint = f" It names conflicts more often ({metric} {tuning.detection.points()}); --metric {metric} decides by that."
         return f"{name} is not worth shipping: {gained}, so no gain is shown.{hint}"
     if lost:
-        return f"{name} is not worth shipping: {gained}, but {_list(lost)}, which is not below the margin of {limit}."
+        return f"{name} is not worth shipping: {gained}, but it is shown to lose: {_list(lost)}; the margin is {limit}."
     if not tuning.losses:
         return (
             f"It is not established that {name} is worth shipping: {gained}, but no run shows what it loses elsewhere; add "

@@ -14,7 +14,7 @@ from benchmarks.errors import SpecError
 
 INTERRUPTED = 130
 
-_INTERVAL = 10.0
+_INTERVAL = 3.0
 """Seconds between lines of progress where standard error is not a terminal."""
 
 
@@ -64,7 +64,7 @@ def _failure_text(failures: dict[RemoteFile, str], total: int, command: str) -> 
 
 
 def _progress_printer(plan: FetchPlan) -> Callable[[DownloadProgress], None]:
-    """Return a function that prints progress to standard error: one changing line on a terminal, or a line every ten seconds."""
+    """Return a function that prints progress to standard error: one changing line on a terminal, or a line every few seconds."""
     terminal = sys.stderr.isatty()
     start = last = time.monotonic()
     total = len(plan.missing)

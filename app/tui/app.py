@@ -65,6 +65,7 @@ STYLES: list[str | PurePath] = [
         "own_rows",
         "settings",
         "doctor",
+        "fetch",
         "trainings",
     )
 ]

@@ -73,6 +73,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.go.rows", "8,f4", "Your rows", "Check a table of your own and build CMC-Bench from it."),
     Command("everywhere.go.doctor", "9,f3", "Doctor", "Check this machine, and how to fix what does not work."),
     Command("everywhere.go.review", "0,f5", "Review", "Review the rows of a build: accept, reject or fix."),
+    Command("everywhere.go.fetch", "f6", "Fetch", "Fetch models and data, build benchmarks, adopt runs."),
     Command("everywhere.go.answer", "f7", "Answer", "Answer a benchmark's questions, for a human baseline."),
     Command("everywhere.go.trainings", "f8", "Trainings", "Trainings of adapters, with their loss curves."),
     # table (a widget: every VirtualTable)
@@ -206,6 +207,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("new.start", "ctrl+r", "Start", "Start the run, or resume it; asks first.", footer=True),
     Command("new.save", "ctrl+s", "Save", "Save as a spec file for `rashomon --batch`.", footer=True),
     Command("new.paper", "ctrl+t", "Paper", "Fill in the setup of the benchmark's paper.", footer=True),
+    Command("new.fetch", "f", "Fetch", "Fetch models and data, and build benchmarks.", footer=True),
     Command("new.copy", "ctrl+y", "Copy command", "Copy the equivalent command line.", optional_in="new"),
     Command("choice.tick", "space", "Select", "Select or deselect the row.", palette=False),
     Command("choice.tick_group", "a", "All or none", "Select all rows of this kind, or none.", palette=False),
@@ -217,6 +219,10 @@ COMMANDS: tuple[Command, ...] = (
     Command("rows.wrong", "w", "Next invalid", "The next invalid row.", footer=True),
     Command("rows.next", "n", "Next condition", "The next condition of this row.", footer=True),
     Command("rows.previous", "N", "Previous condition", "The previous condition of this row."),
+    # settings
+    Command("fetch.model", "m", "Other model", "Fetch a model that is not listed.", footer=True),
+    Command("fetch.adopt", "a", "Adopt run", "Adopt a run of another machine.", footer=True),
+    Command("fetch.again", "r", "Refresh", "Read again what is fetched and built.", footer=True),
     # settings
     Command("settings.copy", "y", "Copy", "Copy the path of the settings file.", footer=True),
     # doctor

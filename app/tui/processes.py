@@ -7,10 +7,12 @@ closed terminal and the end of the interface.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +35,27 @@ class FailedProcess:
 
 
 @dataclass(slots=True)
-class _Process:
+class Job:
+    """A process with its log and its `rashomon` command."""
+
     process: subprocess.Popen[bytes]
     log: Path
     command: str
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self.process.poll()
+
+    def output(self) -> str:
+        """Return the end of what it has printed, which may be hostile; of a line that it rewrote, the last version."""
+        lines = _tail(self.log).split("\n")
+        return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines).strip("\n")
+
+    def stop(self) -> None:
+        """Ask it to end, as Ctrl-C does, so that it keeps what is complete."""
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGINT)
 
 
 class RunProcesses:
@@ -44,7 +63,7 @@ class RunProcesses:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self._processes: list[_Process] = []
+        self._processes: list[Job] = []
 
     def start(self, arguments: Sequence[str]) -> Path:
         """Start `rashomon` with ``arguments``, such as ``["batch", "spec.toml"]``, and return the path of its log.
@@ -54,6 +73,12 @@ class RunProcesses:
         Raises:
             StoreError: If the log cannot be written.
         """
+        job = self.start_job([*arguments, "--display", "plain"])
+        self.watch(job)
+        return job.log
+
+    def start_job(self, arguments: Sequence[str]) -> Job:
+        """Start `rashomon` with ``arguments``; whoever starts it reports its end. Raises StoreError."""
         folder = self.workspace.path / "jobs"
         log = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns()}.log"
         command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(self.workspace.path), *arguments]
@@ -62,16 +87,15 @@ class RunProcesses:
             make_folder(self.workspace.path, folder.name)
             with open_write(folder, log.name, new=True) as output:
                 process = subprocess.Popen(
-                    [*command, "--display", "plain"],
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    start_new_session=True,
+                    command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
                 )
         except OSError as error:
             raise StoreError(f"cannot write {folder}: {error.strerror}; make it writable.") from error
-        self._processes.append(_Process(process, log, arguments[0]))
-        return log
+        return Job(process, log, arguments[0])
+
+    def watch(self, job: Job) -> None:
+        """Report the job in :meth:`failures` if it fails, and stop it with the others."""
+        self._processes.append(job)
 
     def resume(self, folder: Path, agreed: Sequence[str] = ()) -> None:
         """Resume a run: unpause it if a process works on it, else start `rashomon resume`.
@@ -123,11 +147,15 @@ def allow_address_options(addresses: Sequence[str]) -> list[str]:
     return [word for address in addresses for word in ("--allow-address", address)]
 
 
-def _last_line(log: Path) -> str:
+def _tail(log: Path) -> str:
+    """Return the end of a log; empty if it cannot be read."""
     try:
         with open_read(log.parent, log.name) as stream:
             stream.seek(-min(_TAIL_BYTES, os.fstat(stream.fileno()).st_size), os.SEEK_END)
-            lines = stream.read().decode("utf-8", "replace").splitlines()
+            return stream.read().decode("utf-8", "replace")
     except (OSError, UnsafeFileError):
         return ""
-    return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def _last_line(log: Path) -> str:
+    return next((line for line in reversed(_tail(log).splitlines()) if line.strip()), "")

@@ -205,7 +205,7 @@ def write_training_set(
                 raise SourceError(
                     f"no training row can be made of {', '.join(str(b.path) for b in builds)} ({reasons})."
                 )
-            counts |= Counter(rows.split(options.seed, validation_share))
+            counts.update(rows.split(options.seed, validation_share))
         manifest = {
             "format": 1,
             "benchmark": benchmark.name,
@@ -358,7 +358,8 @@ class _Rows:
         target = round(validation_share * len(self._ids))
         for places in ranked:
             # A large component, such as all rows of one picture, must not take the training's rows.
-            if len(held_out) + len(places) <= max(target, 1 if validation_share else 0):
+            is_first = target > 0 and not held_out and 2 * len(places) <= len(self._ids)
+            if is_first or len(held_out) + len(places) <= target:
                 held_out.update(places)
         files = [(self._folder / f"{part}.jsonl").open("w", encoding="utf-8") for part in PARTS]
         try:

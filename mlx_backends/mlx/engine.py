@@ -16,6 +16,7 @@ from mlx_backends.models.adapters import (
     Adapter,
     adapted_quantisation,
     check_base,
+    check_outputs,
     fused_digests,
     read_adapter,
     split_adapter,
@@ -24,7 +25,7 @@ from mlx_backends.models.adapters import (
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.request_memory import head_size, kv_group_size
-from mlx_backends.models.weights import weights_digest
+from mlx_backends.models.weights import weight_files, weights_digest
 from mlx_backends.options import LoadOptions
 
 _LIBRARIES = ("mlx", "transformers")  # and the engine itself
@@ -123,6 +124,7 @@ def _describe(model: ModelInfo, adapter: Adapter | None) -> EngineInfo:
         if model.engine != "mlx-vlm":
             raise ModelError(f"{model.name} is a text-only model; adapters are for vision-language models.")
         check_base(adapter, model.name, weights)
+        check_outputs(adapter, model.name, weight_files(model.path))
     fused, base_weights = (None, None) if adapter else fused_digests(model.path)
     return EngineInfo(
         engine=model.engine,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from mlx_backends.models.model_names import unquantised_name
+from mlx_backends.models.plain_names import by_plain_name
 from mlx_backends.models.weights import PICKLES, files_digest, tensor_shapes
 
 WEIGHTS = "adapters.safetensors"
@@ -202,6 +203,31 @@ def check_base(adapter: Adapter, model: str, weights: str) -> None:
         raise ModelError(
             f"the adapter {adapter.name} is of another base model: it was trained on {base}, not on {model}; name that model."
         )
+
+
+def check_outputs(adapter: Adapter, model: str, files: Iterable[Path]) -> None:
+    """Raise ModelError if a layer of the model's weight ``files`` has another number of outputs than its low-rank weights.
+
+    This tells most other models apart before anything is loaded. Layers whose names differ in the files are not compared.
+    """
+    weights = {name: shape for file in files for name, shape in tensor_shapes(file).items() if len(shape) == 2}
+    try:
+        stored = by_plain_name(name for name in weights if name.endswith(".weight"))
+        adapted = by_plain_name(f"{module}.weight" for module in lora_pairs(adapter.shapes))
+    except ModelError:  # names that are no layers' of ours
+        return
+    pairs = lora_pairs(adapter.shapes)
+    for plain_name, name in adapted.items():
+        first, second = (adapter.shapes[pairs[name.removesuffix(".weight")][part]] for part in "AB")
+        if plain_name not in stored or len(second) != 2:
+            continue
+        outputs = weights[stored[plain_name]][0]
+        if outputs not in (second[1], first[0]):  # the first is as long as an embedding's vocabulary
+            raise ModelError(
+                f"the adapter {adapter.name} is of another base model than {model}: it has {second[1]} outputs for "
+                f"{name.removesuffix('.weight')!r}, and the model {outputs}; name the model that it was "
+                "trained on."
+            )
 
 
 def _is_folder(text: str, base: Path) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mlx_backends.models.metal import GIB
@@ -20,9 +21,11 @@ from mlx_backends.models.request_memory import (
 _ADAPTER_NUMBERS = 6
 """32-bit numbers for each of an adapter's: itself, a row's gradient, the batch's, two moments, and one update in progress."""
 _RUNTIME = GIB // 2  # of MLX and its buffers
-_CHARACTERS = 3  # of a token of text, fewer than usual
 _SPECIAL_TOKENS = 64  # of a chat template
-_SCORES = 3  # arrays of scores of attention, which MLX does not fuse when it computes gradients
+_CHARACTERS = 3  # of a token of text, fewer than usual
+_SCORES_KEPT, _SCORES_PASSING = 2, 4
+"""Arrays of scores of attention, which MLX does not fuse when it computes gradients: those kept for each layer, and those of the
+layer whose gradient is computed."""
 _LOGITS = 4  # arrays of an answer's logits, in 32 bits
 
 
@@ -61,11 +64,21 @@ class TrainingMemory:
         return f"{_size(self.total)} ({', '.join(f'{_size(size)} of {name}' for name, size in parts.items())})"
 
 
-def row_tokens(config: Mapping[str, Any], texts: int, answer: int, images: Iterable[tuple[int, int]]) -> RowTokens:
-    """Return the estimated tokens of a row with so many characters of prompt and of answer, and images of these sizes."""
+def text_counter(tokenizer: Path) -> Callable[[str], int]:
+    """Return a function that counts a text's tokens, with the file ``tokenizer.json`` if there is one."""
+    try:
+        from tokenizers import Tokenizer
+
+        loaded = Tokenizer.from_file(str(tokenizer))
+    except Exception:  # none, or one that the library does not read
+        return lambda text: len(text) // _CHARACTERS + 1
+    return lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
+
+
+def row_tokens(config: Mapping[str, Any], prompt: int, answer: int, images: Iterable[tuple[int, int]]) -> RowTokens:
+    """Return the tokens of a row with so many of text in its prompt and in its answer, and images of these sizes."""
     image = sum(image_tokens(config, *size) for size in images)
-    target = answer // _CHARACTERS + 2
-    return RowTokens(texts // _CHARACTERS + _SPECIAL_TOKENS + image + target, image, target)
+    return RowTokens(prompt + _SPECIAL_TOKENS + image + answer + 1, image, answer + 1)
 
 
 def image_tokens(config: Mapping[str, Any], width: int, height: int) -> int:
@@ -94,8 +107,10 @@ def training_memory(
     adapter = rank * (inputs + queries + 2 * keys + 2 * hidden + 2 * inner) * layers * 4 * _ADAPTER_NUMBERS
     # An adapter's input is kept in 32 bits, and with dropout before it too.
     kept = outputs * element + inputs * (4 + (2 * element if dropout else 0)) + 7 * rank * 4
-    layer = row.total * kept + _SCORES * heads * row.total**2 * element
-    activations = layers * row.total * hidden * element + layer if checkpointing else layers * layer
+    scores = heads * row.total**2 * element
+    layer = row.total * kept + _SCORES_KEPT * scores
+    passing = row.total * kept + _SCORES_PASSING * scores
+    activations = passing + (layers * row.total * hidden * element + layer if checkpointing else layers * layer)
     logits = _LOGITS * 4 * row.answer * (number(text, "vocab_size") or number(config, "vocab_size") or 0)
     return TrainingMemory(weights_bytes, adapter, activations, logits, image_bytes(config, row.image))
 

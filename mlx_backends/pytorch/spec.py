@@ -17,6 +17,7 @@ from mlx_backends.core.error_text import one_line
 from mlx_backends.models.adapters import (
     Adapter,
     check_base,
+    check_outputs,
     fused_digests,
     read_adapter,
     split_adapter,
@@ -24,7 +25,7 @@ from mlx_backends.models.adapters import (
 )
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
-from mlx_backends.models.weights import weights_digest
+from mlx_backends.models.weights import weight_files, weights_digest
 
 PREFIX = "cuda:"
 ENGINE = "transformers"
@@ -121,6 +122,7 @@ def _described(parsed: TorchModelName) -> tuple[EngineInfo, ModelInfo, Adapter |
     weights = weights_digest(model_info.path)
     if adapter is not None:
         check_base(adapter, model_info.name, weights)
+        check_outputs(adapter, model_info.name, weight_files(model_info.path))
     fused, base_weights = (None, None) if adapter else fused_digests(model_info.path)
     stored_quantisation = model_info.quantisation
     computed = (

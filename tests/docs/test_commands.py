@@ -25,6 +25,10 @@ DOWNLOAD = "it fetches from the network"
 NOT_RUN = (
     (r"^rashomon serve\b", "it goes on until it is stopped, and is run so below"),
     (r"^rashomon models get sentence-transformers/", DOWNLOAD),
+    (
+        r"adapter FOLDER|ID\+FOLDER|BASE TUNED|training clash --data BUILD|learning-curve",
+        "it needs a trained adapter or large builds",
+    ),
     *(() if find_spec("torch") else ((r" cuda:", "PyTorch is not installed"),)),
 )
 """Commands of Rashomon that are not run with the others but parsed, with all their options, and why."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import SHOWN_TEXT, Decoding, Message, Request, Text
-from mlx_backends.policy import ABSTAIN, PolicyBackend, lacks_references, policy_names
+from mlx_backends.policy import ABSTAIN, PolicyBackend, lacks_references, policy_names, suitable_policies
 
 References = Mapping[str, tuple[str, ...]]
 
@@ -198,3 +198,21 @@ def test_every_policy_is_created_by_its_name() -> None:
 def test_unknown_policy_name_is_an_error(name: str) -> None:
     with pytest.raises(SpecError, match="there is no policy"):
         PolicyBackend(name)
+
+
+@pytest.mark.parametrize(
+    ("references", "names"),
+    [
+        ({"image": ("1",), "text": ("2",)}, {"always-image", "always-text", "always-abstain", "random", "uniform"}),
+        ({"image": ("1",)}, {"always-image"}),
+        ({"answer": ("yes",)}, {"always-yes", "always-no", "chance"}),
+        ({"answer": ("A",), "options": ("one", "two")}, {"chance"}),
+        ({"answer": ("open",)}, set()),
+    ],
+)
+def test_only_policies_that_suit_the_questions_are_offered(
+    references: dict[str, tuple[str, ...]], names: set[str]
+) -> None:
+    labels = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
+    assert set(suitable_policies(labels, [references])) == {f"policy:{name}" for name in names}
+    assert "policy:uniform" not in suitable_policies(("YES", "NO"), [references])

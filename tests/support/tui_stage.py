@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual import _wait
 from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -38,8 +37,6 @@ CREATED = 1_750_000_000.0
 # Notifications stay, so that a screen does not depend on the speed of the machine.
 RashomonApp.NOTIFICATION_TIMEOUT = 3600.0
 share_parsed_styles()
-# A pilot waits at least this long twice a key, to see whether the app works.
-_wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.01, 0.0005
 
 
 class Staged(RashomonApp):

@@ -74,7 +74,6 @@ SHOTS = (
     Shot("zoom", "samples", ONE, ("n", "z")),
     Shot("label", "label", ONE, ("enter",)),
     Shot("review", "review", keys=("enter", "enter")),
-    Shot("answer", "answer", keys=("enter", "enter", "enter")),
     Shot("tables", "tables", ALL),
     Shot("tables-labels", "tables", ALL, ("p", "t", "t")),
     Shot("compare", "compare", ALL, ("n",)),
@@ -88,10 +87,12 @@ SHOTS = (
     Shot("export", "export", ALL[:2]),
     Shot("export-done", "export", ALL[:2], ("w",)),
     Shot("rows", "rows", keys=(*"charts/rows.csv", "enter", "j", "n")),
+    Shot("fetch", "fetch"),
     Shot("settings", "settings"),
     Shot("trainings", "trainings"),
     Shot("help", keys=("question_mark",)),
     Shot("doctor", "doctor"),
+    Shot("answer", "answer", keys=("enter", "enter", "enter")),  # last, as it makes a run
 )
 
 

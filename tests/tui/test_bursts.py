@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ MEANT = (
     "u",
     "dyu",
     "\x13\ry",
+    "\ry",
     "ewy",
     "a",
     "ay",
@@ -142,6 +143,13 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
                 log.act(_name)
 
         monkeypatch.setattr(RunProcesses, name, job)
+
+    def start_job(self: RunProcesses, arguments: Sequence[str]) -> Any:
+        if "--dry-run" not in arguments:  # what says what a command would do needs no question
+            log.act("start a command")
+        raise refused
+
+    monkeypatch.setattr(RunProcesses, "start_job", start_job)
     monkeypatch.setattr(Trash, "delete", note("delete", refused))
     monkeypatch.setattr("app.tui.screens.samples.override", note("override", refused))
     monkeypatch.setattr("app.tui.screens.samples.retract_override", note("take back", refused))

@@ -73,7 +73,9 @@ async def choose_model(pilot: Pilot[Any], screen: NewRunScreen, name: str) -> No
 def test_each_part_of_the_form(size: tuple[int, int], desk: Stage, snapshot: Snapshot) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
-        snapshot(app, "new-benchmark")
+        await until(pilot, lambda: "checking" not in screen_text(app))
+        if size == (80, 24):  # a larger screen shows the folder of the build, which differs from run to run
+            snapshot(app, "new-benchmark")
         await pilot.press("ctrl+n", "j", "j", "space")
         await known(pilot, screen)
         snapshot(app, "new-models")

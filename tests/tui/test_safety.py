@@ -281,6 +281,7 @@ def test_every_key_in_the_documentation_works() -> None:
         "Delete": "delete",
         "/": "slash",
         "?": "question_mark",
+        ":": "colon",
         "[": "left_square_bracket",
         "F1": "f1",
         "F2": "f2",

@@ -21,7 +21,21 @@ from tests.support.tui_stage import Stage, drive
 FAST = (THEME.name, "textual-light", "nord")
 NAMES = [THEME.name, *sorted(name for name, theme in BUILTIN_THEMES.items() if not theme.ansi)]
 """The themes whose colours are known; the others take the terminal's own."""
-SCREENS = ("runs", "live", "samples", "tables", "compare", "label", "export", "new", "rows", "settings", "doctor")
+SCREENS = (
+    "runs",
+    "live",
+    "samples",
+    "tables",
+    "compare",
+    "label",
+    "export",
+    "new",
+    "rows",
+    "settings",
+    "doctor",
+    "fetch",
+    "trainings",
+)
 WORD = re.compile(r"\w{2}")
 
 

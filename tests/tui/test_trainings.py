@@ -128,3 +128,7 @@ def test_plot_keeps_to_its_size(width: int, height: int, count: int) -> None:
     assert len(lines) in (0, height)
     assert all(line.cell_length <= width for line in lines)
     assert bool(lines) == (count > 0 and width >= 21 and height >= 4)
+
+
+def test_plot_bears_steps_of_a_hostile_log() -> None:
+    assert len(loss_plot([(-(10**30), 1.0), (10**30, -1e300), (3, 1e300)], [(0, 2.0)], 1, 80, 12)) == 12

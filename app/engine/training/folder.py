@@ -87,6 +87,8 @@ class Training:
         except (OSError, OutsideJSONError, KeyError, TypeError):
             return "planned", ""
         if state in _BUSY and self.worker() is None:
+            if state != "training":
+                return "stopped", ""  # before it had done anything
             return "interrupted", "its worker ended without a message; it resumes from the last checkpoint"
         return state, note
 

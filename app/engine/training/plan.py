@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,22 @@ from app.engine.training.spec import TrainingSpec
 from app.engine.training.test_data import find_test_builds
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, SourceError
-from benchmarks.media.image import image_size
+from benchmarks.media.image import fit_size, image_size
 from benchmarks.training.leaks import LeakIndex, check_leaks
 from benchmarks.training.training_set import ChatRow, TrainingSet
+from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import digest
 from mlx_backends.models.discovery import inspect, read_config, resolve
 from mlx_backends.models.memory_estimate import memory_fit
-from mlx_backends.models.training_memory import RowTokens, TrainingMemory, row_tokens, training_memory
+from mlx_backends.models.tokenizer_limits import check_tokenizer, panics_as_errors
+from mlx_backends.models.training_memory import RowTokens, TrainingMemory, row_tokens, text_counter, training_memory
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.training import TrainingSettings, training_problem
 
 _HEADER = 1 << 16  # bytes of an image, enough for its size
+_LEAST_PIXELS = 4096
+_CANDIDATES = 16
+"""The rows with most pixels, text and answer whose tokens are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,7 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
         raise ModelError(f"{info.name} reads no images, so it is not trained here; choose a vision-language model.")
     if problem := training_problem(config):
         raise ModelError(f"{info.name} cannot be trained: {problem}; choose another model.")
+    check_tokenizer(path)
     training_set = TrainingSet.open(Path(spec.data))
     rows = split_rows(training_set, spec.validation_share, spec.seed)
     warnings = _check_rows(rows)
@@ -82,7 +88,7 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     memory = training_memory(
         config,
         info.weights_bytes,
-        longest_row(config, [*rows["train"], *rows["validation"]], spec.max_pixels),
+        longest_row(path, [*rows["train"], *rows["validation"]], spec.max_pixels),
         rank=spec.rank,
         dropout=spec.dropout,
         checkpointing=spec.gradient_checkpointing,
@@ -108,22 +114,48 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     return TrainingPlan(spec, name, identity, settings, rows, memory, warnings)
 
 
-def longest_row(config: dict[str, object], rows: Sequence[ChatRow], max_pixels: int | None) -> RowTokens:
-    """Return the estimated size of the longest row."""
+@panics_as_errors()
+def longest_row(path: Path, rows: Sequence[ChatRow], max_pixels: int | None) -> RowTokens:
+    """Return the size of the longest row for the model in folder ``path``, and of the longest answer."""
+    config, count = read_config(path), text_counter(path / "tokenizer.json")
+    limit = min((pixels for pixels in (max_pixels, _processor_pixels(path)) if pixels), default=None)
     sizes: dict[Path, tuple[int, int]] = {}
     for row in rows:
         for image in row.images:
             if image not in sizes:
-                sizes[image] = _scaled(image, max_pixels)
-    return max(
-        (row_tokens(config, len(row.prompt), len(row.target), [sizes[image] for image in row.images]) for row in rows),
-        key=lambda row: (row.total, row.answer),
-    )
+                sizes[image] = _scaled(image, limit)
+
+    def pixels(row: ChatRow) -> int:
+        return sum(width * height for width, height in (sizes[image] for image in row.images))
+
+    candidates = {
+        row.where: row
+        for key in (pixels, lambda row: len(row.prompt) + len(row.target), lambda row: len(row.target))
+        for row in sorted(rows, key=key)[-_CANDIDATES:]
+    }
+    tokens = [
+        row_tokens(config, count(row.prompt), count(row.target), [sizes[image] for image in row.images])
+        for row in candidates.values()
+    ]
+    longest = max(tokens, key=lambda row: row.total)
+    return replace(longest, answer=max(row.answer for row in tokens))
+
+
+def _processor_pixels(path: Path) -> int | None:
+    """Return the pixels to which a model's processor scales larger images, if it says."""
+    try:
+        settings = read_json_file(path / "preprocessor_config.json")
+    except (OSError, OutsideJSONError):
+        return None
+    size = settings.get("size") if isinstance(settings, dict) else None
+    edge = size.get("longest_edge") if isinstance(size, dict) else None
+    limit = settings.get("max_pixels", edge) if isinstance(settings, dict) else None
+    return (
+        limit if isinstance(limit, int) and limit >= _LEAST_PIXELS else None
+    )  # a smaller one is the length of an edge
 
 
 def _scaled(image: Path, max_pixels: int | None) -> tuple[int, int]:
-    from benchmarks.media.image import fit_size
-
     with image.open("rb") as file:
         width, height = image_size(file.read(_HEADER)) or (1024, 1024)
     return fit_size(width, height, max_pixels)

@@ -13,8 +13,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class _Flags:
     """What a signal or the parent's end changes; a plain attribute takes no lock within a signal handler."""
 
     stopped: bool = False
-    loading: bool = True
+    loading: bool = False
 
 
 def train(folder: Path, flags: _Flags) -> int:
@@ -75,9 +75,9 @@ def _train(training: Training, flags: _Flags) -> bool:
     if training_set.digest != training.identity.get("data digest"):
         raise StoreError(f"{training_set.path} was changed since {training.name} began; choose another --name.")
     rows = split_rows(training_set, training.spec.validation_share, training.spec.seed)
-    loop = _load(training, rows)
-    progress = loop.resume()
-    _leave_signals(flags)
+    with _ends_at_once(flags):
+        loop = _load(training, rows)
+        progress = loop.resume()
     log = LogWriter(training.path, progress.log_bytes)
     training.note("training")
     return bool(loop.run(progress, log.write, log.size, lambda: flags.stopped))
@@ -113,11 +113,20 @@ def _load(training: Training, rows: dict[str, list[ChatRow]]) -> Any:
     return TrainingLoop(training.path, str(training.identity["model"]), load(path), rows, settings, provenance)
 
 
-def _leave_signals(flags: _Flags) -> None:
-    """Let a signal stop the training at a checkpoint, instead of ending the process at once as while it loads."""
-    flags.loading = False
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: setattr(flags, "stopped", True))
+@contextmanager
+def _ends_at_once(flags: _Flags) -> Iterator[None]:
+    """Let a signal, or the parent's end, end the process at once while a model is loading.
+
+    Nothing is lost by then, and a library may take long to return to Python, where a handler could run.
+    """
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+    flags.loading = True
+    try:
+        yield
+    finally:
+        flags.loading = False
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -129,6 +138,8 @@ def main(arguments: Sequence[str]) -> None:
     write_single_lines()
     sys.stdout = sys.stderr
     flags = _Flags()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: setattr(flags, "stopped", True))
     threading.Thread(target=_watch_parent, args=(flags,), daemon=True).start()
     code, message = 1, ""
     try:

@@ -144,7 +144,7 @@ class AnswerScreen(RashomonScreen):
                 return error
 
         self._build = build
-        self._view.show_message(Content("reading the build…"))
+        self._view.show_message(Content("◐ reading the build …"))
         self.in_thread(start, self._started, group="session")
 
     def _started(self, result: tuple[Path, AnswerSession, FileLock] | RashomonError) -> None:

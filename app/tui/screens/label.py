@@ -88,7 +88,7 @@ class LabelScreen(RashomonScreen):
             with RunStore.open(folder) as store:
                 return LabellingSession(draw_sample(store, judge), store)
 
-        self._text.update(Content("drawing the sample…"))
+        self._view.show_message(Content("◐ drawing the sample …"))
         self.in_thread(start, self._started, group="session")
 
     def _started(self, session: LabellingSession) -> None:
@@ -112,8 +112,9 @@ class LabelScreen(RashomonScreen):
         set_panel_title(self._view, f"Answer {(session.position or 0) + 1} of {session.total}")
         self.update_static("#advice", Content.styled(session.task.advice, DIM))
         question = literal(item.question, "bold", newlines=True)
-        answer = heading("Answer") + Content("\n") + literal(item.answer, newlines=True)
-        self._view.show(item.id, question, (), references_text(item.references) + Content("\n") + answer)
+        lines = [question, Content(""), references_text(item.references), heading("Answer")]
+        # The answer is a text of its own, so that it counts as displayed only once its first line is.
+        self._view.show(item.id, Content("\n").join(lines), (), literal(item.answer, newlines=True))
 
     def on_resize(self) -> None:
         self._fit_labels()

@@ -45,7 +45,6 @@ from app.tui.screens.new_run_options import (
     missing_model,
     missing_selection,
     model_options,
-    next_step,
     sampling_options,
     scope_options,
     selection_values,
@@ -225,6 +224,15 @@ class NewRunScreen(RashomonScreen):
             group="models",
         )
 
+    def action_fetch(self) -> None:
+        """Open Fetch on top of the form."""
+        self.rashomon.open_screen("fetch", on_top=True)
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        if self._benchmarks:
+            self.read_choices()
+
     def _table(self, name: str) -> ChoiceTable:
         return self.query_one(f"#{name}", ChoiceTable)
 
@@ -304,7 +312,7 @@ class NewRunScreen(RashomonScreen):
         elif choice.folder.exists():
             lines.append(literal(choice.state, WRONG))
         else:
-            lines.append(literal(f"not built: {next_step(choice.name, workspace.source_folder(choice.name))}"))
+            lines.append(literal(f"to build: {choice.command(workspace)}"))
         if benchmark.rows_source:
             lines.append(literal("8 checks a table of your own, and builds from it", DIM))
         if benchmark.name in setup_names():
@@ -552,7 +560,9 @@ class NewRunScreen(RashomonScreen):
             self.rashomon.toast(sentence)
         if self._not_here:
             names = ", ".join(name.rpartition("/")[2] for name in self._not_here)
-            self.rashomon.toast(f"f in Models fetches them: {names}", title="Not on this machine")
+            self.rashomon.toast(
+                f"`rashomon models get` fetches the paper's models: {names}", title="Not on this machine"
+            )
 
     def _choose_under_cursor(self) -> None:
         """Select the benchmark under the cursor, if the benchmarks are on display."""

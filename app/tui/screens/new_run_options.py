@@ -69,7 +69,7 @@ def next_step(benchmark: str, data: Path) -> str:
         return "its data is not published; 8 checks a table of your own"
     state = manifest.fetch_state(data) if benchmark in RECIPES else "none"
     if state == "fetched":
-        return "b builds it"
+        return "f builds it"
     return "f resumes fetching its data" if state == "begun" else "f fetches its data"
 
 

@@ -148,7 +148,7 @@ class ReviewScreen(RashomonScreen):
             except RashomonError as error:
                 return error
 
-        self._view.show_message(Content("reading the build…"))
+        self._view.show_message(Content("◐ reading the build …"))
         self.in_thread(start, self._started, group="session")
 
     def _started(self, result: tuple[Review, ReviewSession, FileLock, str] | RashomonError) -> None:

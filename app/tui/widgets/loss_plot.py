@@ -35,7 +35,7 @@ def loss_plot(losses: Points, validations: Points, steps: int, width: int, heigh
     last = max(steps, losses[-1][0] if losses else 0, validations[-1][0] if validations else 0)
 
     def column(step: int, count: int) -> int:
-        return min(count - 1, (step - 1) * count // max(1, last))
+        return min(count - 1, max(0, (step - 1) * count // max(1, last)))
 
     def row(loss: float, count: int) -> int:
         share = (high - loss) / (high - low)

@@ -127,11 +127,12 @@ def _labels(detail: SampleDetail, expanded: bool, limit: int) -> Iterator[Conten
     if not record.verdicts:
         yield Content.styled("none yet", DIM)
     ranks = {judge: rank for rank, judge in enumerate(judges)}
+    counting = next((judge for judge in judges if judge in record.verdicts), None)
     for judge in sorted(record.verdicts, key=lambda judge: (ranks.get(judge, len(ranks)), judge)):
-        verdict = record.verdicts[judge]
-        appearance = outcome_appearance(
-            detail.benchmark, record.instance.condition, record.outcome(judge), verdict.label
-        )
+        verdict, condition = record.verdicts[judge], record.instance.condition
+        appearance = outcome_appearance(detail.benchmark, condition, record.outcome(judge), verdict.label)
+        if judge == counting:
+            appearance = sample_appearance(detail.row)  # with the marks of the list
         yield from _verdict(verdict, appearance, expanded, limit)
 
 

@@ -65,7 +65,10 @@ class SiblingStrip(Widget):
             for row, name, appearance in zip(self._rows, names, appearances, strict=True)
         ]
         for limit in range(_NAME_LIMIT, _MIN_NAME - 1, -1):
-            fitted = [item._replace(name=_shortened(item.name, limit)) for item in items]
+            fitted = [
+                item if item.ordinal == self._current else item._replace(name=_shortened(item.name, limit))
+                for item in items
+            ]
             if sum(item.width for item in fitted) <= self.size.width:
                 return fitted
         return [item if item.ordinal == self._current else item._replace(name="") for item in items]

@@ -91,6 +91,7 @@ def save_arrays(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, st
 
     new = path.with_name(f".{path.name.removesuffix('.safetensors')}.writing.safetensors")
     try:
+        new.unlink(missing_ok=True)  # which could be a link
         mx.save_safetensors(str(new), dict(arrays), dict(metadata))
         with new.open("rb") as file:
             header = 8 + int.from_bytes(file.read(8), "little")

@@ -74,7 +74,9 @@ class TrainingLoop:
         except Exception as error:  # an architecture unlike any other
             raise ModelError(f"{name} cannot be trained by this version of mlx-vlm: {one_line(error)}") from error
         if settings.gradient_checkpointing:
-            checkpoint_layers(self._model.language_model.model.layers, self._dropout)
+            language_model = self._model.language_model
+            layers = getattr(language_model, "layers", None)
+            checkpoint_layers(language_model.model.layers if layers is None else layers, self._dropout)
         self._optimiser = optim.AdamW(learning_rate=settings.learning_rate, weight_decay=0.0, bias_correction=True)
         self._optimiser.init(self._model.trainable_parameters())
         mx.eval(self._model.trainable_parameters(), self._optimiser.state)

@@ -141,6 +141,13 @@ def test_split_keeps_samples_of_an_image_together_and_repeats(tmp_path: Path) ->
     assert second.digest == first.digest
 
 
+def test_few_rows_are_counted_by_part(charts_build: Build, tmp_path: Path) -> None:
+    none = write(charts_build, tmp_path / "none", 0.0)
+    assert {part: none.manifest["rows"][part] for part in ("train", "validation")} == {"train": 24, "validation": 0}
+    some = write(charts_build, tmp_path / "some", 0.1)
+    assert 0 < some.manifest["rows"]["validation"] <= 12
+
+
 def test_failed_write_is_reported_and_leaves_nothing(charts_build: Build, tmp_path: Path) -> None:
     with pytest.raises(SpecError):
         write(charts_build, tmp_path / "set", 1.0)

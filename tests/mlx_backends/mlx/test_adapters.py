@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,15 @@ from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
 from mlx_backends.models.adapters import adapter_name, split_adapter
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.sight_check import ReplaceableMedia, check_sight, sight_requests
+from mlx_backends.stored_checks import StoredChecks
 from tests.mlx_backends.conftest import Pictures
 from tests.mlx_backends.mlx.test_batched import tokens, varied
 from tests.support import tiny_models
 from tests.support.adapters import edit_config, linear_names, make_adapter
 from tests.support.benchmark_requests import answers
+from tests.support.demo import FOUR_BIT
 from tests.support.tiny_models import TEXTS
-from tests.support.tiny_qwen3 import build_tiny_vlm
+from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
 FAMILIES = (
     "qwen3_vl",
@@ -289,6 +292,10 @@ def test_an_adapter_that_does_not_fit_the_layers_is_refused(
     refused_at_load(f"{getattr(tiny_models, other)(tmp_path / 'other')}+{tuned}", pictures)
 
 
+def test_an_adapter_of_another_size_is_refused_before_anything_is_loaded(tuned: Path) -> None:
+    assert "another base model" in refused(f"{FOUR_BIT}+{tuned}")
+
+
 def test_tensors_of_another_shape_are_refused(base: Path, copied: Path, pictures: Pictures) -> None:
     tensors = load_tensors(copied)
     name = next(name for name in tensors if name.endswith("q_proj.lora_b"))
@@ -310,6 +317,23 @@ def test_a_diverged_adapter_is_refused(base: Path, copied: Path, pictures: Pictu
     mx.save_safetensors(str(copied / "adapters.safetensors"), {**tensors, name: tensors[name] * float("nan")})
     with pytest.raises(ModelError):
         load_backend(f"{base}+{copied}", pictures.path)
+
+
+def test_an_adapter_for_a_text_only_model_is_refused(tuned: Path, tmp_path: Path) -> None:
+    refused(f"{build_tiny_lm(tmp_path / 'text', TEXTS, quantise=False)}+{tuned}")
+
+
+# --- stored checks ---------------------------------------------------------------------------
+
+
+def test_checks_of_the_base_are_not_those_of_the_adapter(base: Path, tuned: Path, cache: Path) -> None:
+    plain, adapted = (StoredChecks(asdict(describe(name))) for name in (str(base), f"{base}+{tuned}"))
+    saved = plain.save("sight", {"width": 4}, {})
+    assert saved is not None
+    assert plain.find("sight", {"width": 4}) is not None
+    assert adapted.find("sight", {"width": 4}) is None
+    assert adapted.save("sight", {"width": 4}, {}) is not None
+    assert plain.find("sight", {"width": 4}) is not None
 
 
 # --- names -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -148,6 +149,28 @@ def test_diverging_training_stops_and_says_what_is_kept(training_set: Path, tmp_
     assert row["state"] == "failed"
     assert "lower --learning-rate" in row["note"]
     assert row["adapter"] is None
+
+
+@pytest.mark.slow
+def test_pickled_checkpoint_is_never_opened(undisturbed: Path, training_set: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    folder = rashomon.workspace / "trainings" / "t"
+    shutil.copytree(undisturbed, folder)
+    (folder / "state.json").unlink()
+    (folder / "checkpoint.safetensors").write_bytes(pickle.dumps(_Opened(tmp_path / "opened")))
+    failed = rashomon.run("train", *command(training_set), code=2)
+    assert "damaged" in failed.stderr
+    assert not (tmp_path / "opened").exists()
+
+
+class _Opened:
+    """An object that leaves a file behind when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.mkdir, (str(self._path),)  # type: ignore[return-value]
 
 
 def rewrite(data: Path, to: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Path:

@@ -1,0 +1,200 @@
+"""The Fetch screen: models and data to fetch, benchmarks to build, and runs of other machines to adopt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+
+from app.fetch import manifest
+from app.fetch.recipes import NOT_PUBLISHED, RECIPES
+from app.store.workspace import Workspace
+from app.text.escape import size
+from app.tui.commands import Command, bindings
+from app.tui.screens.base import RashomonScreen
+from app.tui.theme import DIM, PARTIAL, RIGHT
+from app.tui.widgets.command_dialog import CommandDialog
+from app.tui.widgets.dialogs import TextDialog
+from app.tui.widgets.panel import panel
+from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from benchmarks.registry import benchmark_names
+from mlx_backends.models.catalog import CatalogModel, catalog_models
+from mlx_backends.models.discovery import cached_models
+from mlx_backends.models.memory_estimate import memory_fit
+
+
+@dataclass(frozen=True)
+class _Model:
+    model: CatalogModel
+    fits: bool
+    fetched: bool
+
+
+@dataclass(frozen=True)
+class _Benchmark:
+    name: str
+    data: str
+    """The state of its data: "fetched", "begun", "none" or "not published"."""
+    built: bool
+
+
+@dataclass(frozen=True)
+class _Listing:
+    models: tuple[_Model, ...] = ()
+    benchmarks: tuple[_Benchmark, ...] = ()
+
+
+class FetchScreen(RashomonScreen):
+    """What to fetch and to build. Each command says what it would do, and asks before it begins."""
+
+    name_ = "fetch"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._listing = _Listing()
+
+    def heading(self) -> Content:
+        return Content("Fetch  models, data, builds")
+
+    def body(self) -> ComposeResult:
+        models = (Column("", 2), Column("model", 0), Column("weights", 9, right=True), Column("", 14))
+        yield panel(VirtualTable(models, empty="◐ reading …", id="models"), "Models: Enter fetches")
+        benchmarks = (Column("benchmark", 18), Column("data", 18), Column("build", 14), Column("Enter", 0, DIM))
+        yield panel(
+            VirtualTable(benchmarks, empty="◐ reading …", id="benchmarks"), "Benchmarks: Enter takes the next step"
+        )
+
+    def on_mount(self) -> None:
+        self.set_focus(self.query_one("#models", VirtualTable))
+        self.action_again()
+
+    def action_again(self) -> None:
+        """Read again what is there."""
+        workspace = self.rashomon.workspace
+        self.in_thread(lambda: _read(workspace), self._show, group="list")
+
+    def _show(self, listing: _Listing) -> None:
+        self._listing = listing
+        models, benchmarks = listing.models, listing.benchmarks
+        for selector, rows in (
+            ("#models", [_model_row(item) for item in models]),
+            ("#benchmarks", [_benchmark_row(item) for item in benchmarks]),
+        ):
+            self.query_one(selector, VirtualTable).show(len(rows), _pages(rows))
+        self.refresh_bindings()
+
+    @property
+    def _model(self) -> _Model | None:
+        place = self.query_one("#models", VirtualTable).cursor
+        return self._listing.models[place] if place < len(self._listing.models) else None
+
+    @property
+    def _benchmark(self) -> _Benchmark | None:
+        place = self.query_one("#benchmarks", VirtualTable).cursor
+        return self._listing.benchmarks[place] if place < len(self._listing.benchmarks) else None
+
+    # --- commands --------------------------------------------------------------------------------
+
+    @on(VirtualTable.Selected, "#models")
+    def _fetch_model(self) -> None:
+        if self._model is not None:
+            self._get_model(self._model.model.id)
+
+    @on(VirtualTable.Selected, "#benchmarks")
+    def _next_step(self) -> None:
+        benchmark = self._benchmark
+        if benchmark is None:
+            return
+        if benchmark.data == "not published":
+            self.rashomon.toast(f"{benchmark.name}: {NOT_PUBLISHED[benchmark.name]}")
+        elif benchmark.data == "fetched":
+            self._build(benchmark.name)
+        else:
+            arguments = ["data", "get", benchmark.name]
+            self._run(f"Fetch the data of {benchmark.name}", [*arguments, "--yes"], [*arguments, "--dry-run"])
+
+    def action_model(self) -> None:
+        """Fetch a model that is not listed."""
+
+        def on_answer(name: str | None) -> None:
+            if name:
+                self._get_model(name.strip())
+
+        text = "The model's name on the Hugging Face Hub, such as mlx-community/Qwen3-VL-4B-Instruct-4bit."
+        self.app.push_screen(TextDialog("Fetch a model", text, check=_check_name), on_answer)
+
+    def action_adopt(self) -> None:
+        """Adopt a run of another machine."""
+
+        def on_answer(place: str | None) -> None:
+            if place:
+                self._run("Adopt a run", ["adopt", place, "--yes"], ["adopt", place, "--dry-run"])
+
+        text = "The folder of the run, or the name of a run in this workspace that came from another machine."
+        self.app.push_screen(TextDialog("Adopt a run", text), on_answer)
+
+    def _get_model(self, name: str) -> None:
+        arguments = ["models", "get", name]
+        self._run("Fetch a model", [*arguments, "--yes"], [*arguments, "--dry-run"])
+
+    def _build(self, name: str) -> None:
+        folder = self.rashomon.workspace.build_folder(name)
+        if folder.exists():
+            self.rashomon.toast(f"{name} is built, in {folder}")
+            return
+        text = f"From {self.rashomon.workspace.source_folder(name)}\ninto {folder}"
+        self._run(f"Build {name}", ["build", name], text=text)
+
+    def _run(self, heading: str, arguments: Sequence[str], preview: Sequence[str] = (), *, text: str = "") -> None:
+        dialog = CommandDialog(self.rashomon, heading, arguments, preview=preview, text=text)
+        self.app.push_screen(dialog, lambda _: self.action_again())
+
+    def describe(self, command: Command) -> str | None:
+        return command.title
+
+
+def _read(workspace: Workspace) -> _Listing:
+    """Read what is fetched and built."""
+    fetched = {model.name for model in cached_models()}
+    models = tuple(_Model(model, memory_fit(model.weights_bytes).ok, model.id in fetched) for model in catalog_models())
+    benchmarks = []
+    for name in benchmark_names():
+        published = name in RECIPES
+        state = manifest.fetch_state(workspace.source_folder(name)) if published else "not published"
+        benchmarks.append(_Benchmark(name, state, workspace.build_folder(name).exists()))
+    return _Listing(models, tuple(benchmarks))
+
+
+def _pages(rows: Sequence[Row]) -> Callable[[int, int], Sequence[Row]]:
+    return lambda first, count: rows[first : first + count]
+
+
+def _model_row(item: _Model) -> Row:
+    if item.fetched:
+        state: Cell = [("fetched", RIGHT)]
+    else:
+        state = "" if item.fits else [("too large", PARTIAL)]
+    mark: Cell = [("✓", RIGHT)] if item.fetched else [("○", DIM)]
+    return [mark, item.model.id, size(item.model.weights_bytes), state]
+
+
+def _benchmark_row(item: _Benchmark) -> Row:
+    data: dict[str, Cell] = {
+        "fetched": [("✓ fetched", RIGHT)],
+        "begun": [("◐ partly fetched", PARTIAL)],
+        "none": [("○ not fetched", DIM)],
+        "not published": [("○ not published", DIM)],
+    }
+    build: Cell = [("✓ built", RIGHT)] if item.built else [("○ not built", DIM)]
+    steps = {"fetched": "" if item.built else "builds it", "not published": "says what is known"}
+    return [item.name, data[item.data], build, steps.get(item.data, "fetches its data")]
+
+
+def _check_name(name: str) -> str:
+    return "" if name.strip().count("/") == 1 else "write org/name"

@@ -1,0 +1,146 @@
+"""Every family of models that can be trained: its loss falls, its adapter loads again, and its memory is as predicted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.engine.training.plan import longest_row
+from benchmarks.errors import ModelError
+from benchmarks.training.training_set import ChatRow, TrainingSet
+from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request
+from mlx_backends.mlx.load import load
+from mlx_backends.mlx.training.loop import TrainingLoop
+from mlx_backends.models.discovery import inspect, read_config
+from mlx_backends.models.training_memory import training_memory
+from mlx_backends.registry import load_backend
+from mlx_backends.training import UNTRAINABLE, StepReport, TrainingSettings
+from tests.support.data.small import picture
+from tests.support.tiny_models import FAMILIES
+
+SHRUNK = ("phi3_v", "fastvlm")
+FAST = ("qwen3_vl", "llava")
+TRAINABLE = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name not in FAST)) for name in FAMILIES if name not in UNTRAINABLE
+]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[ChatRow]:
+    """Rows with a picture between two texts."""
+    folder = tmp_path_factory.mktemp("rows")
+    lines = []
+    for number in range(3):
+        data = picture(number)
+        name = f"{hashlib.sha256(data).hexdigest()}.png"
+        (folder / name).write_bytes(data)
+        content = [{"type": "text", "text": "Look: "}, {"type": "image"}, {"type": "text", "text": " What number?"}]
+        messages = [{"role": "user", "content": content}, {"role": "assistant", "content": f"It is {number}."}]
+        lines.append(json.dumps({"images": [name], "messages": messages}))
+    (folder / "train.jsonl").write_text("\n".join(lines))
+    return list(TrainingSet.open(folder).rows("train"))
+
+
+@pytest.fixture
+def untouched_layers() -> Iterator[None]:
+    """Gradient checkpointing changes classes of layers; put them back."""
+    from mlx import nn
+
+    changed: dict[type, Any] = {}
+    original = nn.Module.__init__
+
+    def noting(self: Any) -> None:
+        changed.setdefault(type(self), type(self).__dict__.get("__call__"))
+        original(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nn.Module, "__init__", noting)
+        yield
+    for kind, call in changed.items():
+        if call is not None:
+            kind.__call__ = call  # type: ignore[method-assign]
+
+
+def settings(**options: Any) -> TrainingSettings:
+    defaults: dict[str, Any] = {
+        "rank": 4, "alpha": 8.0, "dropout": 0.1, "batch_size": 2, "learning_rate": 5e-3, "schedule": "constant", "warmup": 0,
+        "steps": 6, "max_length": 4096, "max_pixels": None, "gradient_checkpointing": False, "seed": 0, "validate_every": 3,
+        "save_every": 3,
+    }  # fmt: skip
+    return TrainingSettings(**(defaults | options))
+
+
+def trained(folder: Path, model: Path, rows: list[ChatRow], **options: Any) -> list[StepReport]:
+    reports: list[Any] = []
+    folder.mkdir()
+    loop = TrainingLoop(folder, model.name, load(model), {"train": rows}, settings(**options), {})
+    assert loop.run(loop.resume(), reports.append, lambda: 0, lambda: False)
+    return reports
+
+
+@pytest.mark.parametrize("family", TRAINABLE)
+@pytest.mark.usefixtures("untouched_layers")
+def test_loss_falls_and_adapter_loads_again(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
+    from mlx_vlm import load as load_vlm
+
+    shrunk = import_module(f"tests.support.tiny_models.{family}").shrunk() if family in SHRUNK else nullcontext()
+    with shrunk:
+        model = FAMILIES[family](tmp_path / family)
+        plain = trained(tmp_path / "plain", model, rows)
+        assert sum(report.loss for report in plain[-2:]) < sum(report.loss for report in plain[:2])
+        load_vlm(str(model), adapter_path=str(tmp_path / "plain" / "adapter"))
+        saving = trained(tmp_path / "saving", model, rows, gradient_checkpointing=True, dropout=0.0)
+        keeping = trained(tmp_path / "keeping", model, rows, dropout=0.0)
+        assert [report.loss for report in saving] == pytest.approx([report.loss for report in keeping], rel=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAST)
+def test_the_adapter_answers_what_it_learnt(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
+    model = FAMILIES[family](tmp_path / family)
+    row = rows[0]
+    trained(
+        tmp_path / "training", model, [row], steps=40, batch_size=1, dropout=0.0, learning_rate=2e-2, validate_every=99
+    )
+    image = Media(hashlib.sha256(row.images[0].read_bytes()).hexdigest(), ".png")
+    parts = tuple(image if isinstance(part, Media) else part for part in row.messages[0].parts)
+    backend = load_backend(f"{model}+{tmp_path / 'training' / 'adapter'}", lambda media: row.images[0])
+    backend.submit(Request("row", 0, (Message("user", parts),), Decoding(max_tokens=40)))
+    answers: list[Generation] = []
+    while not answers:
+        answers.extend(backend.step())
+    backend.close()
+    assert (answers[0].text, answers[0].finish_reason) == (row.target, "stop")
+
+
+@pytest.mark.parametrize("family", ["paligemma", "deepseek_vl_v2", "gemma4"])
+@pytest.mark.slow
+def test_families_listed_as_untrainable_are(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
+    model = FAMILIES[family](tmp_path / family)
+    with pytest.raises((ModelError, ValueError)):
+        trained(tmp_path / "training", model, rows)
+
+
+@pytest.mark.parametrize(
+    "family", [pytest.param("qwen3_vl"), *(pytest.param(n, marks=pytest.mark.slow) for n in ("llava", "lfm2_vl"))]
+)
+@pytest.mark.usefixtures("untouched_layers")
+def test_memory_is_at_most_as_predicted(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
+    model = FAMILIES[family](tmp_path / family)
+    info, config = inspect(model), read_config(model)
+    long = [ChatRow(row.where, (row.messages[0], *row.messages[:0]), row.target * 8, row.images) for row in rows]
+    reports = trained(tmp_path / "training", model, long, steps=2, batch_size=1)
+    measured = max(report.peak_memory for report in reports)
+    memory = training_memory(
+        config, info.weights_bytes, longest_row(model, long, None), rank=4, dropout=0.1, checkpointing=False
+    )
+    predicted = memory.total - memory.runtime
+    assert measured <= predicted * 1.1
+    assert predicted <= measured * 4

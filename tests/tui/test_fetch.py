@@ -1,0 +1,169 @@
+"""Fetching models, building and adopting from the interface, with real processes and a Hub on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from app.tui.app import RashomonApp
+from app.tui.screens.fetch import FetchScreen
+from app.tui.screens.runs import RunsScreen
+from app.tui.widgets.command_dialog import CommandDialog
+from app.tui.widgets.command_dialog import Stage as DialogStage
+from mlx_backends.models.discovery import hub_cache
+from tests.app.commands.test_get import tiny_model
+from tests.support.command import ROOT
+from tests.support.fake_hub import FakeHub
+from tests.support.tui_computed import press
+from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
+from tests.tui.conftest import Snapshot
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """Yield a Hub with one tiny model, for the processes that the interface starts."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    with FakeHub().running() as running:
+        for name, value in running.variables.items():
+            monkeypatch.setenv(name, value)
+        tiny_model(running)
+        yield running
+
+
+async def asked_for(pilot: Pilot[Any], app: RashomonApp, name: str = "org/tiny") -> CommandDialog:
+    """Type a model's name on the screen, and return the dialog that says what it would fetch."""
+    await press(pilot, "f6")
+    assert isinstance(app.screen, FetchScreen)
+    await pilot.press("m")
+    await until(pilot, lambda: isinstance(app.focused, Input))
+    await pilot.press(*name, "enter")
+    await until(pilot, lambda: isinstance(app.screen, CommandDialog))
+    dialog = app.screen
+    assert isinstance(dialog, CommandDialog)
+    await until(pilot, lambda: dialog.stage in (DialogStage.ASKING, DialogStage.DONE))
+    return dialog
+
+
+@pytest.mark.parametrize("size", BOTH)
+def test_what_can_be_fetched_and_built(
+    size: tuple[int, int], stage: Stage, snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await press(pilot, "f6")
+        await until(pilot, lambda: "Qwen3-VL-4B" in screen_text(app))
+        snapshot(app, "fetch")
+
+    drive(stage.app(), script, size)
+
+
+@pytest.mark.slow
+def test_a_model_is_fetched_after_its_size_was_read(hub: FakeHub, stage: Stage) -> None:
+    """Beside the model's name: f6, m, Enter and y."""
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        dialog = await asked_for(pilot, app)
+        assert "org/tiny" in screen_text(app)
+        assert not hub.gets("model.safetensors"), "nothing is fetched before it was agreed to"
+        await until(pilot, lambda: dialog.displayed)
+        await pilot.press("y")
+        await until(pilot, lambda: dialog.stage is DialogStage.DONE)
+        assert "fetched org/tiny" in screen_text(app)
+        assert list(hub_cache().glob("models--org--tiny/snapshots/*/model.safetensors"))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, FetchScreen))
+
+    drive(stage.app(), script)
+
+
+@pytest.mark.slow
+def test_a_fetch_is_stopped_and_resumed(hub: FakeHub, stage: Stage) -> None:
+    hub.faults["model.safetensors"] = ["wait 10"]
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        dialog = await asked_for(pilot, app)
+        await until(pilot, lambda: dialog.displayed)
+        await pilot.press("y")
+        await until(pilot, lambda: bool(hub.gets("model.safetensors")) and dialog.displayed)
+        await pilot.press("x")
+        await until(pilot, lambda: dialog.stage is DialogStage.DONE)
+        assert "stopped" in screen_text(app)
+        await pilot.press("escape", "escape")
+        dialog = await asked_for(pilot, app)
+        await until(pilot, lambda: dialog.displayed)
+        await pilot.press("y")
+        await until(pilot, lambda: dialog.stage is DialogStage.DONE)
+        assert "fetched org/tiny" in screen_text(app)
+
+    drive(stage.app(), script)
+
+
+@pytest.mark.slow
+def test_what_cannot_be_fetched_is_said_and_nothing_starts(hub: FakeHub, stage: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        dialog = await asked_for(pilot, app, "org/[b]none")
+        assert dialog.stage is DialogStage.DONE
+        assert "rashomon:" in screen_text(app)
+        await until(pilot, lambda: dialog.displayed)
+        await pilot.press("y")
+        assert dialog.stage is DialogStage.DONE, "there is nothing to agree to"
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+
+    drive(stage.app(), script)
+
+
+@pytest.mark.slow
+def test_a_fetch_goes_on_without_its_dialog(hub: FakeHub, stage: Stage) -> None:
+    hub.faults["model.safetensors"] = ["wait 10"]
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        dialog = await asked_for(pilot, app)
+        await until(pilot, lambda: dialog.displayed)
+        await pilot.press("y")
+        await until(pilot, lambda: bool(hub.gets("model.safetensors")) and dialog.displayed)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, FetchScreen))
+        assert app.processes.running_count() == 1
+        hub.released.set()
+        await until(pilot, lambda: app.processes.running_count() == 0)
+
+    drive(stage.app(), script)
+
+
+def test_a_benchmark_is_built_only_after_a_yes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is started before the question is on the screen; what it starts ends with a message."""
+    started: list[list[str]] = []
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr("app.fetch.manifest.fetch_state", lambda folder: "fetched")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        start = app.processes.start_job
+
+        def counted(arguments: Any) -> Any:
+            started.append(list(arguments))
+            return start(arguments)
+
+        monkeypatch.setattr(app.processes, "start_job", counted)
+        await press(pilot, "f6")
+        await until(pilot, lambda: "builds it" in screen_text(app))
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: isinstance(app.screen, CommandDialog))
+        dialog = app.screen
+        assert isinstance(dialog, CommandDialog)
+        await until(pilot, lambda: dialog.displayed)
+        assert not started
+        await pilot.press("y")
+        await until(pilot, lambda: dialog.stage is DialogStage.DONE)
+        assert started == [["build", "cmc-bench"]]
+        assert "rashomon:" in screen_text(app), "there is no data"
+
+    drive(stage.app(), script)
+    assert not stage.workspace.build_folder("cmc-bench").exists()
