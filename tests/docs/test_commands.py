@@ -37,7 +37,7 @@ ELSEWHERE = (
     (r"^make [\w-]+$", "other tests see that the Makefile has it"),
     (r"^(python3? -m )?pip (un)?install ", DOWNLOAD),
     (r"^(hf|git|brew|uv|pipx) ", DOWNLOAD),
-    (r"^python -m (mlx_vlm|tests)\.", "it is long, or another project's"),
+    (r"^python -m (mlx_vlm|tests|assets\.demo\.recipe)\.", "it is long, or another project's"),
     (r"^(export|touch|df|caffeinate|pmset|sudo|sysctl|cd|eval|keyring|kill|source) ?", "it is the shell's, or macOS's"),
 )
 """Commands that are not Rashomon's."""
