@@ -27,7 +27,7 @@ from app.tui.screens.samples import SamplesScreen
 from app.tui.widgets.dialogs import LeaveDialog
 from app.tui.widgets.override import OverrideDialog
 from tests.support.command import ROOT
-from tests.support.tui_computed import press, three_runs
+from tests.support.tui_computed import press, three_runs, until_settled
 from tests.support.tui_stage import Stage, drive, screen_text, until
 from tests.tui.test_new_run import desk, known, opened
 
@@ -179,10 +179,12 @@ def test_from_the_runs_to_tables_a_comparison_and_files(
         assert isinstance(app.screen, SideBySideScreen)
         await press(pilot, "n", "escape", "escape", "T", "T", "T", "plus")
         assert "Margin: 5 points" in screen_text(app)
-        await press(pilot, "e", "w")
+        await press(pilot, "e")
         screen = app.screen
         assert isinstance(screen, ExportScreen)
-        assert screen.written is not None
+        await until_settled(pilot)  # the screen takes no key from before it was displayed
+        await press(pilot, "w")
+        await until(pilot, lambda: screen.written is not None)
         assert (tmp_path / "export" / runs[0].name / "results.json").is_file()
         await press(pilot, "escape", "1")
         assert isinstance(app.screen, RunsScreen)

@@ -35,8 +35,9 @@ class DoctorScreen(RashomonScreen):
         if self.checking:
             return Content("Doctor  checking ...")
         failed = sum(not result.ok for result in self.results)
-        verdict = f"✗ {failed} of {len(self.results)} checks failed" if failed else "✓ all checks passed"
-        return Content(f"Doctor  {verdict}")
+        to_see = sum(result.ok and bool(result.fix) for result in self.results)
+        counts = [f"✗ {failed} failed"] * bool(failed) + [f"! {to_see} to see"] * bool(to_see)
+        return Content("Doctor  " + ", ".join([*counts, f"✓ {len(self.results) - failed - to_see} ok"]))
 
     def body(self) -> ComposeResult:
         table = VirtualTable(

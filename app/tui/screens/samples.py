@@ -49,7 +49,7 @@ _MAX_KEY = 20
 _MAX_LABEL, _MAX_CONDITION = 16, 20
 _MARKS = 2
 """The cells of a label's mark, which the list has for an override or a disagreement."""
-_ANSWER_COLUMN = 60
+_ANSWER_COLUMN = 50
 """The width of the list from which it has a column for answers."""
 _RELOAD_SECONDS = 1.0
 """The shortest interval at which the list of an active run is read again."""
