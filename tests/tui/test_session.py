@@ -54,7 +54,7 @@ def outlived(desk: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
 def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Path) -> None:
     async def begin(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
-        await pilot.press("ctrl+n", "G", "space", "k", "space", "ctrl+n", "ctrl+n", *"12")
+        await pilot.press("ctrl+n", "space", "j", "space", "ctrl+n", *"12")
         await known(pilot, screen)
         assert screen.spec is not None
         assert [Path(model).name for model in screen.spec.model] == ["model-4bit", "model-bf16"]
@@ -137,7 +137,7 @@ def overrides(run: Path) -> list[str | None]:
 def test_leaving_and_stopping_stops_the_whole_batch_whoever_began_it(outlived: Stage) -> None:
     async def begin(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
-        await pilot.press("ctrl+n", "G", "space", "k", "space")
+        await pilot.press("ctrl+n", "space", "j", "space")
         await known(pilot, screen)
         await pilot.press("ctrl+r", "y")
         await until(pilot, lambda: "Newest answer: " in screen_text(app))

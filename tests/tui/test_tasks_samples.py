@@ -126,7 +126,8 @@ def test_a_sample_is_read_from_question_to_reason(stage: Stage) -> None:
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await open_samples(pilot, app, folder)
-        assert all("line 4?" in line[:60] for line in screen_text(app).splitlines()[3:15]), "the list's column"
+        assert "question" in screen_text(app).splitlines()[2], "the list's column"
+        assert all("4?" in line[:60] for line in screen_text(app).splitlines()[3:15]), "it keeps the question's end"
         await pilot.press("j", "tab")
         await until(pilot, lambda: "▀▀▀" in screen_text(app) and screen.detail and screen.detail.row.ordinal == 1)
         await pilot.pause()
