@@ -23,6 +23,7 @@ from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.field import Field
+from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.build import Build, BuildOptions
@@ -58,8 +59,9 @@ class OwnRowsScreen(RashomonScreen):
         yield Field("table", "table", "", "rows.csv, then Enter: columns image, question, answer", long=True)
         yield Field("out", "build into", "", str(out), long=True)
         columns = (Column("", 2), Column("row", 16), Column("instances, or the problem", 0))
-        yield VirtualTable(columns, empty="enter the path of a CSV, TSV or JSON Lines file above", id="rows")
-        with Horizontal(id="row-detail"):
+        table = VirtualTable(columns, empty="enter the path of a CSV, TSV or JSON Lines file above", id="rows")
+        yield panel(table, "Rows")
+        with panel(Horizontal(id="row-detail"), "This row"):
             with VerticalScroll(id="texts"):
                 yield Static(id="row-text")
             yield Picture()
