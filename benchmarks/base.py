@@ -30,6 +30,23 @@ class DataSource:
     hub_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AbstentionRule:
+    """The labels that abstain, or name the conflict, by condition; and the conditions under which the sources disagree, or agree.
+
+    Without a conflict, an abstention is needless. Conditions of neither kind do not count.
+    """
+
+    conflict: tuple[str, ...]
+    without: tuple[str, ...]
+    labels: Mapping[str, frozenset[str]]
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """All conditions that count."""
+        return (*self.without, *self.conflict)
+
+
 class Benchmark(ABC):
     """One paper's benchmark: its construction, prompts, labels and tables."""
 
@@ -75,6 +92,9 @@ class Benchmark(ABC):
     """A sentence on how to run it with a model that does not take its media, if there is a way."""
     situations: Mapping[str, str] = {}
     """The situation of a condition of ``conflicts``, as in "when the image alone is right"; stands behind a behaviour."""
+
+    abstention: AbstentionRule | None = None
+    """What abstains among its labels, or names the conflict; None if none does."""
 
     tasks: Mapping[str, str] = {}
     """The tasks of its questions by abbreviation, each with its level and capabilities; empty if the paper names none."""

@@ -23,6 +23,7 @@ from app.report.published import published_rows
 from app.store.answers import read_runs
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason
+from benchmarks.abstention import abstention_tables
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
@@ -149,7 +150,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
 
 
 def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
-    """Return the benchmark's tables and those about judges, or the one named ``only``; without notes on their labels."""
+    """Return the benchmark's tables, those of abstention and of judges, or the one named ``only``; without notes on labels."""
     tables = inputs.benchmark.tables(inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if any(counts.total for counts in inputs.excluded.values()):
         tables = [
@@ -157,6 +158,7 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
             for table in tables
         ]
     if only is None or only not in [table.name for table in tables]:
+        tables += abstention_tables(inputs.runs, inputs.judge, inputs.benchmark, resamples=RESAMPLES, seed=inputs.seed)
         tables += _judge_tables(inputs)
     if only is None:
         return tables

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
@@ -61,6 +61,10 @@ class CMCBench(Benchmark):
         "text-correct": "when the text alone is right",
         "both-wrong": "when both are wrong",
     }
+
+    abstention = AbstentionRule(
+        CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys(PAPER_CONDITIONS, frozenset({"ABSTAIN"}))
+    )
 
     @property
     def review_guide(self) -> ReviewGuide:
