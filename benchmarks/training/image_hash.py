@@ -31,6 +31,9 @@ _HOPELESS = 0.65
 _ROUNDING = 0.01
 """The most by which correlations by sums of grey values differ from those of resized pictures, whose values are rounded."""
 
+HASH_VERSION = "1"
+"""To be changed with whatever may change a match."""
+
 SAME, SIMILAR = 0.97, 0.93
 """The correlation of two pictures' grey values from which they count as one picture, or as similar ones."""
 
@@ -52,19 +55,14 @@ class ImageIndex:
     """Pictures that can be found by pictures made from them; every other picture is added whole and by its crops."""
 
     def __init__(self) -> None:
-        self._thumbnails: list[PILImage] = []
+        self._thumbnails: dict[int, PILImage] = {}
         self._hashes: list[int] = []
         self._windows: list[tuple[int, _Window]] = []
         self._array: Array | None = None
 
-    def __len__(self) -> int:
-        return len(self._thumbnails)
-
-    def add(self, image: PILImage) -> None:
-        """Add a picture; its number is the count of those before."""
-        number = len(self._thumbnails)
-        thumbnail = _thumbnail(image)
-        self._thumbnails.append(thumbnail)
+    def add(self, image: PILImage, number: int) -> None:
+        """Add a picture under a number of its own."""
+        self._thumbnails[number] = thumbnail = _thumbnail(image)
         self._array = None
         for window in _windows():
             view = _view(thumbnail, window)
