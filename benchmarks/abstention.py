@@ -95,7 +95,10 @@ class Costs:
         return ", ".join(f"{field.name} {getattr(self, field.name):g}" for field in fields(self))
 
 
-def at_ratio(needless: float, costs: Costs = Costs()) -> Costs:
+EQUAL_COSTS = Costs()
+
+
+def at_ratio(needless: float, costs: Costs = EQUAL_COSTS) -> Costs:
     """Return costs at which a needless abstention costs ``needless`` times a wrong answer."""
     return Costs(costs.wrong, needless * costs.wrong, costs.missed)
 
@@ -340,6 +343,6 @@ def _share_estimate(name: str, counts: NDArray[np.int64], resamples: int, seed: 
     if name not in _PARTS:
         replicates = SHARES[name](resample(counts, resamples, seed))
         return estimate(float(SHARES[name](totals)), replicates, int(totals.sum()), reason=_REASONS[name])
-    hits, answers = (sum(counts[:, i, j] for i, j in cells) for cells in _PARTS[name])
+    hits, answers = (sum((counts[:, i, j] for i, j in cells), start=0 * counts[:, 0, 0]) for cells in _PARTS[name])
     cell = clustered_wilson(hits.tolist(), answers.tolist())
     return cell if cell.value is not None else Estimate(None, reason=_REASONS[name])

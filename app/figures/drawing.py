@@ -217,15 +217,15 @@ def risk_coverage(points: Sequence[tuple[str, Estimate, Estimate]], *, title: st
         figure = _figure(width_inches, 2.1 + 0.12 * -(-len(curves) // (2 if width_inches < 5 else 4)))
         axes = figure.subplots()
         for number, (name, values) in enumerate(curves.items()):
-            values.sort(key=lambda pair: pair[0].value or 0.0)
+            places = sorted((coverage.value or 0.0, risk.value or 0.0) for coverage, risk in values)
             if len(values) == 1:
-                ((coverage, risk),) = values
-                _whisker(axes, coverage.value or 0.0, risk)
+                (coverage, risk), ((x, y),) = values[0], places
+                _whisker(axes, x, risk)
                 if coverage.low is not None and coverage.high is not None:
-                    axes.plot([coverage.low, coverage.high], [risk.value] * 2, color="black", linewidth=0.6)
+                    axes.plot([coverage.low, coverage.high], [y, y], color="black", linewidth=0.6)
             axes.plot(
-                [coverage.value for coverage, _ in values],
-                [risk.value for _, risk in values],
+                [x for x, _ in places],
+                [y for _, y in places],
                 MARKERS[number % len(MARKERS)],
                 color=ink(number).fill,
                 markeredgecolor="black",

@@ -248,6 +248,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("compare.wider", "plus,equals_sign", "Margin +", "Widen the margin of the recommendation."),
     Command("compare.narrower", "minus", "Margin -", "Narrow the margin of the recommendation."),
     Command("compare.margin", "m", "Margin", "Enter the margin of the recommendation.", optional_in="compare"),
+    Command("compare.costs", "u", "Costs", "Enter the costs of mistakes, and limits on memory, time and disk."),
     Command("compare.intervals", "i", "Intervals", "Show or hide confidence intervals."),
     Command("compare.notes", "N", "Notes", "Unfold or fold the notes under the table."),
     Command("compare.judge", "w", "Judge", "Choose the judge whose labels count.", optional_in="compare"),
