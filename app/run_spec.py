@@ -229,7 +229,7 @@ class RunSpec(BaseModel):
         protocol = benchmark.protocol(decoding)
         if self.score == "generate":
             return protocol
-        return LikelihoodProtocol(protocol, benchmark.options, benchmark.abstention)
+        return LikelihoodProtocol(protocol, benchmark.options, benchmark.abstention_phrase)
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that determine the answers, flat. They are stored with a run and compared when it is resumed."""

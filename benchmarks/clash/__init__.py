@@ -49,7 +49,7 @@ class Clash(Benchmark):
     paper_prompts = "official, with which the published predictions were made"
     counts_flags = True
     conflicts = CONFLICTING
-    abstention = CONFLICT_OPTION.rstrip(".")
+    abstention_phrase = CONFLICT_OPTION.rstrip(".")
     behaviours: Mapping[str, str] = {
         "CONFLICT": "sees the conflict",
         "IMAGE": "follows the image",
