@@ -96,6 +96,7 @@ def commands(folder: Path, steps: int, limit: int | None) -> Iterator[tuple[str,
     """Yield the ``rashomon`` commands between the drawn charts and the verdict, in order."""
     model, adapter = str(DEMO / "model-4bit"), str(folder / "workspace" / "trainings" / "remedy" / "adapter")
     options = ("--rank", "32", "--alpha", "64", "--learning-rate", "1e-3", "--batch-size", "16", "--steps", str(steps))
+    options = (*options, "--validate-every", str(max(1, steps // 4)))
     yield (
         "train",
         "--model",
@@ -116,23 +117,24 @@ def commands(folder: Path, steps: int, limit: int | None) -> Iterator[tuple[str,
         yield "compare", f"{test}-base", f"{test}-tuned"
 
 
-def remedy(folder: Path, *, examples: int = 2400, new: int = 60, steps: int = 600, limit: int | None = None) -> None:
+def remedy(folder: Path, *, examples: int = 2400, new: int = 60, steps: int = 500, limit: int | None = None) -> None:
     """Train the demo model to name conflicts, and print how it does on held-out and on new charts before and after."""
     write_charts(folder / "charts", TRAINED, examples)
     write_charts(folder / "new-charts", NEW, new)
     sources = {"training": folder / "charts", "held-out": DEMO / "held_out" / "cmc-bench", "new": folder / "new-charts"}
     for name, source in sources.items():
         form = ("--source", f"rows={source}", "--per-stratum", str(examples), "--out", str(folder / name))
-        _rashomon(folder, ("build", "cmc-bench", *form))
+        run_rashomon(folder, ("build", "cmc-bench", *form))
     tests = ("--test", str(folder / "held-out"), "--test", str(folder / "new"), "--drop-leaks")
     form = ("--data", str(folder / "training"), "--target", "compare", "--out", str(folder / "set"))
-    _rashomon(folder, ("training", "cmc-bench", *form, *tests))
+    run_rashomon(folder, ("training", "cmc-bench", *form, *tests))
     in_model_words(folder / "set")
     for command in commands(folder, steps, limit):
-        _rashomon(folder, command)
+        run_rashomon(folder, command)
 
 
-def _rashomon(folder: Path, command: Sequence[str]) -> None:
+def run_rashomon(folder: Path, command: Sequence[str]) -> None:
+    """Run a command of ``rashomon`` in the workspace of ``folder``. Raises CalledProcessError."""
     print(f"\n$ rashomon {' '.join(command)}", flush=True)
     environment = {**os.environ, "RASHOMON_WORKSPACE": str(folder / "workspace")}
     subprocess.run([sys.executable, "-m", "app.main", *command], check=True, env=environment)
@@ -144,7 +146,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--examples", type=int, default=2400, help="charts to learn from; three rows each")
     parser.add_argument("--new", type=int, default=60, help="charts of kinds that the training does not have")
-    parser.add_argument("--steps", type=int, default=600, help="updates of sixteen rows")
+    parser.add_argument("--steps", type=int, default=500, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many examples of each test set")
     arguments = vars(parser.parse_args())
     remedy(arguments.pop("folder").absolute(), **arguments)
