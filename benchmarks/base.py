@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.errors import SourceError, SpecError, did_you_mean
-from benchmarks.protocols import DirectProtocol, Protocol
+from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
 from benchmarks.vocabulary import Decoding, Instance, Record, Table, Verdict
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class Benchmark(ABC):
     """The metric that counts answers which name a conflict instead of resolving it, where accuracy counts only the latter."""
     behaviours: Mapping[str, str] = {}
     """The behaviour that a label shows, as in "follows the text"; for the labels that show one."""
+    abstention_phrase: str = ABSTENTION
+    """The abstention that is scored beside an answer to an open question: what its prompts ask for on a conflict."""
     without_media: str = ""
     """A sentence on how to run it with a model that does not take its media, if there is a way."""
     situations: Mapping[str, str] = {}

@@ -43,7 +43,7 @@ _DEVICE = "device"
 _SPEC = "spec.toml"
 _LARGEST_SPEC = 1 << 20
 SCORING_ENGINES = ("mlx-vlm", "transformers")
-"""The engines that can score options by their likelihood."""
+"""The engines that compute likelihoods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     instances, excluded = run_instances(chosen_instances(spec, benchmark, build), info.takes, build)
     require_instances(info.model, info.takes, len(instances), excluded, benchmark)
     if spec.score == "likelihood":
-        check_options(spec, info.engine, instances)
+        check_scores(spec, info.engine)
     if lacks_references(spec.model, (instance.references for instance in instances)):
         raise SpecError(
             f"{spec.model} answers nothing in {spec.benchmark}; `rashomon models` lists the other policies."
@@ -114,19 +114,11 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     return CheckedSpec(spec, folder, build, identity, instances, False, excluded)
 
 
-def check_options(spec: RunSpec, engine: str, instances: Iterable[Instance]) -> None:
-    """Raise SpecError if a run by likelihood has no options to score, or an engine that cannot score them."""
+def check_scores(spec: RunSpec, engine: str) -> None:
+    """Raise SpecError if a run by likelihood has an engine that computes none."""
     if engine not in SCORING_ENGINES:
         raise SpecError(
-            f"{spec.model} cannot score options by likelihood; have answers generated, or choose a local vision-language "
-            "model."
-        )
-    benchmark = get_benchmark(spec.benchmark)
-    unscorable = sorted({instance.condition for instance in instances if not benchmark.options(instance)})
-    if unscorable:
-        raise SpecError(
-            f"{spec.benchmark} offers no options under {', '.join(unscorable)}; exclude these conditions, or have answers "
-            "generated."
+            f"{spec.model} cannot score by likelihood; leave --score out, or choose a local vision-language model."
         )
 
 

@@ -225,7 +225,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("rows.wrong", "w", "Next invalid", "The next invalid row.", footer=True),
     Command("rows.next", "n", "Next condition", "The next condition of this row.", footer=True),
     Command("rows.previous", "N", "Previous condition", "The previous condition of this row."),
-    # settings
+    # fetch
     Command("fetch.model", "m", "Other model", "Fetch a model that is not listed.", footer=True),
     Command("fetch.adopt", "a", "Adopt run", "Adopt a run of another machine.", footer=True),
     Command("fetch.again", "r", "Refresh", "Read again what is fetched and built.", footer=True),

@@ -8,7 +8,15 @@ from pathlib import Path
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer, LabelMetrics
 from benchmarks.build import Build, BuildOptions
-from benchmarks.clash.constants import CONDITIONS, CONFLICTING, CORRECT, LABELS, LETTERS, MULTIPLE_CHOICE
+from benchmarks.clash.constants import (
+    CONDITIONS,
+    CONFLICT_OPTION,
+    CONFLICTING,
+    CORRECT,
+    LABELS,
+    LETTERS,
+    MULTIPLE_CHOICE,
+)
 from benchmarks.clash.prompts import PROMPT_SETS
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
@@ -41,6 +49,7 @@ class Clash(Benchmark):
     paper_prompts = "official, with which the published predictions were made"
     counts_flags = True
     conflicts = CONFLICTING
+    abstention_phrase = CONFLICT_OPTION.rstrip(".")
     behaviours: Mapping[str, str] = {
         "CONFLICT": "sees the conflict",
         "IMAGE": "follows the image",

@@ -177,7 +177,7 @@ class CompareScreen(ResultsScreen):
         if isinstance(table, str):
             widget.show_message(table)
         else:
-            widget.show(table, intervals=self.intervals)
+            widget.show(table)
 
     def _show_flips(self, table: Table) -> None:
         assert self.computed is not None
@@ -217,9 +217,9 @@ class CompareScreen(ResultsScreen):
         self._show_pane(event.pane)
 
     @property
-    def displayed_table(self) -> Table | None:
+    def result_table(self) -> ResultTable:
         selector = {"overview": "#metrics", "flips": "#metrics", "recommendation": "#recommendation-table"}
-        return self.query_one(selector.get(self.pane, f"#{self.pane}"), ResultTable).table
+        return self.query_one(selector.get(self.pane, f"#{self.pane}"), ResultTable)
 
     def state(self) -> Content:
         warnings = len(self.computed.comparison.warnings) if self.computed else 0
