@@ -245,7 +245,10 @@ def published(benchmark: str | None, **options: Any) -> None:
 @click.command(epilog=RUN_HELP)
 @run_names
 @click.option(
-    "--rule", "rules", metavar="NAME,NAME", help="The baselines to make: agree, oracle; default: all of them."
+    "--rule",
+    "rules",
+    metavar="NAME,NAME",
+    help="Make only these: agree, confident, oracle; default: all that can be.",
 )
 @display
 @click.pass_obj

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.commands.batch import ExecutionOptions, print_message
 from app.commands.judge import judge as judge_run
-from app.engine.baselines import DESCRIPTIONS, RULES, make_baseline
+from app.engine.baselines import DESCRIPTIONS, available_rules, make_baseline
 from app.run_spec import RunSpec, parse
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -16,11 +16,11 @@ from judges.registry import find_judge
 
 
 def baselines(workspace: Workspace, runs: Sequence[str], rules: Sequence[str], display: str | None) -> int:
-    """Make the baselines ``rules`` (all if empty) of ``runs`` and judge them as these are; return the exit code."""
+    """Make the baselines ``rules`` of ``runs`` (if empty, all possible ones) and judge them; return the exit code."""
     code = 0
     for run in runs:
         source = workspace.run_folder(run)
-        for rule in rules or RULES:
+        for rule in rules or available_rules(source):
             made = make_baseline(workspace, source, rule)
             verb = "exists already" if made.existing else DESCRIPTIONS[rule]
             print_message(f"{made.folder.name}: {made.answers} answers; {verb}.", display)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +20,7 @@ from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_equality import same_value
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Generation, Instance, Record, digest, digest_of_list
+from benchmarks.vocabulary import CANDIDATES, Generation, Instance, Record, digest, digest_of_list
 from judges.base import FunctionJudge
 from judges.registry import find_judge
 from mlx_backends.baseline import BASELINE, ORACLE, baseline_name
@@ -32,6 +33,8 @@ Choose = Callable[[Instance, Alone, "Reader"], str | None]
 """A rule: the source whose answer it takes; None if it abstains."""
 
 AGREE = "agree"
+CONFIDENT = "confident"
+LIKELIHOOD = "likelihood"
 _PAGE = 500
 
 
@@ -73,10 +76,20 @@ def take_the_right_source(instance: Instance, alone: Alone, reader: Reader) -> s
     return next((source for source in sources if reader.is_right(alone[source])), next(iter(sources), None))
 
 
-RULES: Mapping[str, Choose] = {AGREE: take_if_they_agree, ORACLE: take_the_right_source}
+def take_the_more_confident(instance: Instance, alone: Alone, reader: Reader) -> str | None:
+    """Return the source whose answer has the highest mean logprob of a token; of equal ones the first."""
+    return max(alone, key=lambda source: _mean_logprob(alone[source].generations[-1]))
+
+
+RULES: Mapping[str, Choose] = {
+    AGREE: take_if_they_agree,
+    CONFIDENT: take_the_more_confident,
+    ORACLE: take_the_right_source,
+}
 
 DESCRIPTIONS = {
     AGREE: "asks each source alone, and abstains if the answers differ",
+    CONFIDENT: "asks each source alone, and takes the answer that the model is more confident of",
     ORACLE: "asks each source alone, and picks the right source; abstains if none is right",
 }
 
@@ -90,11 +103,17 @@ class MadeBaseline:
     existing: bool = False
 
 
+def available_rules(source: Path) -> list[str]:
+    """Return the rules that a run's answers suffice for: without likelihoods, all but the one that needs them."""
+    with RunStore.read(source) as store:
+        return [rule for rule in RULES if rule != CONFIDENT or store.meta("spec").get("score") == LIKELIHOOD]
+
+
 def make_baseline(workspace: Workspace, source: Path, rule: str) -> MadeBaseline:
     """Make the run of ``rule`` from the answers of the run ``source``; one that exists already is returned as it is.
 
     Raises:
-        SpecError: The rule is unknown, or the run has no answers to each source alone.
+        SpecError: The rule is unknown, or the run lacks answers to each source alone, or their likelihoods.
     """
     if rule not in RULES:
         raise SpecError(f"there is no baseline {rule!r}; {did_you_mean(rule, RULES)}")
@@ -102,6 +121,11 @@ def make_baseline(workspace: Workspace, source: Path, rule: str) -> MadeBaseline
         spec = parse(RunSpec, store.meta("spec"), str(source))
         benchmark = get_benchmark(spec.benchmark)
         _check_source(spec, source)
+        if rule == CONFIDENT and spec.score != LIKELIHOOD:
+            raise SpecError(
+                f"{source.name} has no likelihoods, which tell how confident it is; run it with --score likelihood, or choose "
+                "another --rule."
+            )
         conditions = Counter(instance.condition for _, instance, _ in _with_alone(store, benchmark))
         if not conditions:
             raise SpecError(
@@ -215,6 +239,12 @@ def _generation(instance: Instance, alone: Alone, choose: Choose, reader: Reader
         peak_memory=max(peaks, default=None),
         calls=0,
     )
+
+
+def _mean_logprob(answer: Generation) -> float:
+    """Return the mean logprob of an answer's tokens; that of an answer without a score is the lowest."""
+    score = answer.scores[-1] if len(answer.scores) == len(CANDIDATES) else None
+    return -math.inf if score is None else score / max(1, len(answer.tokens))
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

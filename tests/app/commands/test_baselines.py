@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.baselines import AGREE, make_baseline
+from app.engine.baselines import AGREE, CONFIDENT, available_rules, make_baseline
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
@@ -101,6 +101,27 @@ def test_a_baseline_takes_the_time_of_all_its_answers(tmp_path: Path) -> None:
     assert (answer.decode_s, answer.prompt_tokens, answer.peak_memory, answer.calls) == (2 * 0.5, 2 * 30, 3 * 10**9, 0)
 
 
+def test_the_more_confident_answer_is_the_one_with_the_likelier_tokens(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "workspace")
+
+    def answer(instance: Instance) -> Generation:
+        source = "image" if "image" in instance.references else "text"
+        # The text's answer is less likely in total, and more likely by token.
+        tokens, score = ((1,), -1.0) if source == "image" else ((1, 2, 3, 4), -2.0)
+        text = instance.references[source][0]
+        return Generation(f"{instance.id}#0", text, "stop", tokens, scores=(-1.0, -1.0, -5.0, score))
+
+    run = make_run(workspace, "scored", _instances(), answer, model="org/m")
+    with pytest.raises(SpecError):
+        make_baseline(workspace, run, CONFIDENT)
+    with RunStore.open(run) as store:
+        store.set_meta("spec", {**store.meta("spec"), "score": "likelihood"})
+    assert available_rules(run) == [AGREE, CONFIDENT, ORACLE]
+    with RunStore.read(make_baseline(workspace, run, CONFIDENT).folder) as store:
+        answers = {record.instance.condition: record.generations[-1].text for record in store.records()}
+    assert answers == {condition: text for condition, (_, text) in _VALUES.items()}
+
+
 def test_answers_in_other_words_agree_by_value_and_empty_ones_never(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "workspace")
 
@@ -157,14 +178,14 @@ def test_names_of_baselines_keep_their_model() -> None:
 _VALUES = {
     "aligned": ("12", "12"),
     "image-correct": ("12", "15"),
-    "text-correct": ("15", "12"),
-    "both-wrong": ("15", "18"),
+    "text-correct": ("18", "12"),
+    "both-wrong": ("18", "15"),
 }
-_ALONE = {"image-only/right": "12", "image-only/wrong": "15", "text-only/right": "12"}
+_ALONE = {"image-only/right": "12", "image-only/wrong": "18", "text-only/right": "12", "text-only/wrong": "15"}
 
 
 def _instances() -> list[Instance]:
-    """Examples as CMC-Bench's own rows have them; the passage of both-wrong states 15 in its own instance."""
+    """Examples as a user's own rows have them."""
     items = []
     for number in range(EXAMPLES):
         group = f"factual-{number:04d}"
@@ -172,7 +193,7 @@ def _instances() -> list[Instance]:
         for condition, (image, text) in _VALUES.items():
             references = {"image": (image,), "text": (text,)}
             items.append(Instance(f"{group}/{condition}", group, condition, "How many trams?", (), references, strata))
-        for name, value in {**_ALONE, "text-only/wrong": "18"}.items():
+        for name, value in _ALONE.items():
             source, condition = name.partition("-")[0], name.partition("/")[0]
             items.append(
                 Instance(f"{group}/{name}", group, condition, "How many trams?", (), {source: (value,)}, strata)
