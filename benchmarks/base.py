@@ -205,6 +205,20 @@ class Benchmark(ABC):
         """
         return ""
 
+    value_labels: frozenset[str] = frozenset()
+    """The labels that name a value: two answers to one instance with the same one of them state the same value."""
+
+    def sources_alone(self, instance: Instance) -> Mapping[str, str]:
+        """Return the ids of the siblings that show each of the sources of ``instance`` alone, by source; empty if none do.
+
+        Baselines are made of the answers to them.
+        """
+        return {}
+
+    def right_sources(self, instance: Instance) -> Sequence[str]:
+        """Return those of :meth:`sources_alone` that are right."""
+        return ()
+
     def label_metrics(self) -> LabelMetrics | None:
         """Return the metrics that are functions of label counts, for correcting them by human labels."""
         return None

@@ -242,4 +242,25 @@ def published(benchmark: str | None, **options: Any) -> None:
     show_published(benchmark, **options)
 
 
-COMMANDS = (runs, show, compare, parity, recommend, export, published)
+@click.command(epilog=RUN_HELP)
+@run_names
+@click.option(
+    "--rule",
+    "rules",
+    metavar="NAME,NAME",
+    help="Make only these: agree, confident, oracle; default: all that can be.",
+)
+@display
+@click.pass_obj
+def baselines(workspace: Any, /, run: Sequence[str], rules: str | None, display: str | None) -> int:
+    """Make baselines of a run's answers to each source alone, without any model call.
+
+    They are runs of their own, beside which models appear in every table and figure.
+    """
+    use_one_thread()
+    from app.commands.baselines import baselines as make_baselines
+
+    return make_baselines(workspace, run, split_commas(rules), display)
+
+
+COMMANDS = (runs, show, baselines, compare, parity, recommend, export, published)

@@ -118,7 +118,7 @@ def recommend_views(
     if all_models and not models:
         raise SpecError(f"no model is within {limits}: {' '.join(beyond)} Raise a limit, or add a smaller model's run.")
     target = utility_target(views, user) if user else target_metric(views, metric, lower_is_better=lower_is_better)
-    shares = target_shares(replace(views, runs=models or policies), target)
+    shares = target_shares(replace(views, runs=models or policies or views.runs), target)
     if shares.groups < 2:
         raise SpecError("these runs have one labelled example in common, which decides nothing; run more of them.")
     decision = decide(shares, margin)
@@ -156,10 +156,10 @@ def _cost_ratios(
 
 
 def split_policies(views: RunViews) -> tuple[tuple[RunView, ...], tuple[RunView, ...]]:
-    """Split the runs into models, which can be recommended, and policies, which are floors."""
+    """Split the runs into models, which can be recommended, and policies, which are floors; oracles are neither."""
     return (
-        tuple(run for run in views.runs if not run.is_policy),
-        tuple(run for run in views.runs if run.is_policy),
+        tuple(run for run in views.runs if not run.is_policy and not run.is_oracle),
+        tuple(run for run in views.runs if run.is_policy and not run.is_oracle),
     )
 
 
@@ -540,13 +540,15 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
         )
         rows.append((run.label, (*cells, *cost_cells(run))))
     best = runs[shares.best]
-    for policy in policies:
-        for floor in hardest_floors([best], [policy], views, target):
+    ceilings = [run for run in views.runs if run.is_oracle and not best.is_policy]
+    for other in (*policies, *ceilings):
+        for floor in hardest_floors([best], [other], views, target):
             n, lead = len(floor.basis.group), floor.basis.difference(1, 0)
             share, value, bound = (
                 Estimate(x, n=n) for x in (float(floor.basis.shares[1]), lead.value, lead.lower(1 - ALPHA))
             )
-            rows.append((policy.label, (share, value, bound, "floor", None, *cost_cells(policy))))
+            status = "ceiling" if other.is_oracle else "floor"
+            rows.append((other.label, (share, value, bound, status, None, *cost_cells(other))))
     lower = ", lower is better" if shares.metric.lower_is_better else ""
     margin = format_points(decision.margin)
     notes = (
@@ -555,6 +557,7 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
         f"holds: shown not to be worse than any other run by {margin} points or more, and so not than the best, whichever that "
         "is; p tests against that, corrected for the number of runs (Holm 1979).",
         *(["floor: a policy, which reads no input and is not recommended."] if policies else ()),
+        *(["ceiling: an oracle, which knows the right source; it is no run to choose."] if ceilings else ()),
     )
     columns = (shares.metric.name, "better by", "at least", "holds", "p (Holm)", *COSTS)
     return Table("recommend", f"Within {margin} points of the best", columns, tuple(rows), notes)

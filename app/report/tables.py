@@ -33,6 +33,7 @@ from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
 from judges.panel import member_ids, panel_judge
 from judges.prediction_powered import corrected_table
+from mlx_backends.baseline import split_baseline
 from mlx_backends.imported import IMPORTED
 from mlx_backends.models.adapters import adapter_name, split_adapter
 from mlx_backends.pytorch.spec import split_name
@@ -270,6 +271,9 @@ def model_label(model: str) -> str:
     """Return the name of a model in a table: of a folder the last part, of a server the name of the model it serves."""
     if model.startswith(IMPORTED):
         return f"{model.removeprefix(IMPORTED)} (imported)"
+    rule, of = split_baseline(model)
+    if rule:
+        return f"{rule}: {model_label(of)}"
     if model.startswith("endpoint:"):
         model = model.rpartition("@http")[0]
     prefix, name, options = split_name(model)

@@ -94,6 +94,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("runs.export", "e", "Export", "Write tables and samples of the marked runs, or of this run, to files."),
     Command("runs.samples", "s", "Samples", "Browse the answers of this run."),
     Command("runs.watch", "l", "Watch", "Follow the progress of this run."),
+    Command(
+        "runs.baselines",
+        "B",
+        "Baselines",
+        "Make baselines of this run's answers to each source alone; no model is asked.",
+    ),
     Command("runs.resume", "R", "Resume", "Resume an unfinished or paused run; asks first."),
     Command("runs.pause", "p", "Pause", "Pause a run, or resume a paused one."),
     Command("runs.stop", "x", "Stop", "Stop a run after the next answer, or its batch; asks first."),

@@ -99,6 +99,25 @@ class CMCBench(Benchmark):
         alone = instance.condition.endswith("-only") and instance.strata.get("correct") != "none"
         return instance.condition.removesuffix("-only") if alone else ""
 
+    value_labels = frozenset({"IMAGE", "TEXT", "BOTH"})
+
+    def sources_alone(self, instance: Instance) -> Mapping[str, str]:
+        from benchmarks.cmc_bench.instances import CORRECT_SOURCES
+
+        correct = CORRECT_SOURCES.get(instance.condition)
+        if correct is None:
+            return {}
+        return {
+            source: f"{instance.group}/{source}-only/{'right' if correct in ('both', source) else 'wrong'}"
+            for source in ("image", "text")
+        }
+
+    def right_sources(self, instance: Instance) -> Sequence[str]:
+        from benchmarks.cmc_bench.instances import CORRECT_SOURCES
+
+        correct = CORRECT_SOURCES.get(instance.condition, "none")
+        return [source for source in ("image", "text") if correct in ("both", source)]
+
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.cmc_bench.metrics import MAIN_METRICS
 
