@@ -40,11 +40,11 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 """The hyperparameters of CLASH's Table 4, by column, with the epoch and the gradient checkpointing of its Appendix A.3."""
 
 _VALIDATIONS, _CHECKPOINTS = 20, 20
-"""How often a training is validated and saved, if its spec does not say."""
+"""The numbers of validations and checkpoints of a training whose spec does not say."""
 
 
 class TrainingSpec(BaseModel):
-    """What a training is: the same spec, data and weights give the same adapter on one kind of device.
+    """Definition of a training: the same spec, data and weights give the same adapter on one kind of device.
 
     ``warmup`` below 1 is a share of the updates, else a number of them. ``steps`` take the place of ``epochs``.
     """

@@ -33,7 +33,7 @@ INTERRUPTED = 130
 
 @dataclass
 class _Flags:
-    """What a signal or the parent's end changes; a plain attribute takes no lock within a signal handler."""
+    """State that a signal or the parent's end changes; a plain attribute takes no lock within a signal handler."""
 
     stopped: bool = False
     loading: bool = False
