@@ -26,7 +26,7 @@ SelectionKey = tuple[str, ...]
 EXACT: SelectionKey = ("exact",)
 LIKELIHOOD: SelectionKey = ("score", "likelihood")
 NOT_HERE = "not on this machine"
-"""What a model of a paper's setup lacks."""
+"""The reason why a model of a paper's setup cannot be chosen."""
 _STRATUM_WORDS = {
     "answer": "right answer",
     "change": "kind of change",
