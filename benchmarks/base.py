@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.errors import SourceError, SpecError, did_you_mean
+from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
 from benchmarks.vocabulary import Decoding, Instance, Record, Table, Verdict
 
@@ -57,6 +58,8 @@ class Benchmark(ABC):
     labels: tuple[str, ...]
     prompt_sets: Mapping[str, str]
     """Name to one-line description; the first is the default."""
+    placeholders: tuple[str, ...] = ()
+    """The placeholders that a prompt set from a file must have; empty: it takes none. See ``benchmarks/prompt_template.py``."""
     sources: tuple[DataSource, ...]
     stratum: str
     """The key of ``Instance.strata`` that subsets are stratified by."""
@@ -128,8 +131,11 @@ class Benchmark(ABC):
         """
 
     @abstractmethod
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
-        """Yield the instances of a build, in the build's order, with the parts of ``prompt_set``."""
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        """Yield the instances of a build, in the build's order, with the parts of ``prompt_set``.
+
+        Only a benchmark with :attr:`placeholders` is given a prompt set from a file.
+        """
 
     @property
     def review_guide(self) -> ReviewGuide:
@@ -148,11 +154,13 @@ class Benchmark(ABC):
         """
         raise SpecError(f"{self.name} is not built from a table of rows; see `rashomon benchmarks` for its sources.")
 
-    def check(self, build: Build, prompt_set: str) -> None:
-        """Raise SourceError where ``build`` is another benchmark's, SpecError where there is no such prompt set."""
+    def check(self, build: Build, prompt_set: Prompts) -> None:
+        """Raise SourceError where ``build`` is another benchmark's, SpecError for a prompt set that it cannot use."""
         if build.benchmark != self.name:
             raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {self.name}; name another folder.")
-        if prompt_set not in self.prompt_sets:
+        if isinstance(prompt_set, PromptTemplate):
+            prompt_set.check_fits(self.name, self.placeholders)
+        elif prompt_set not in self.prompt_sets:
             raise SpecError(
                 f"{self.name} has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}"
             )

@@ -212,4 +212,25 @@ def judges(as_json: bool) -> None:
     list_judges(as_json=as_json)
 
 
-COMMANDS = (build, figures, data, models, benchmarks, judges)
+@click.command()
+@click.argument("name", required=False, metavar="[NAME|FILE]")
+@click.option(
+    "--benchmark",
+    metavar="NAME",
+    shell_complete=completion.benchmarks,
+    help="Print the prompts of an example of this benchmark.",
+)
+@click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
+@as_json
+@click.pass_obj
+def prompts(workspace: Any, /, name: str | None, **options: Any) -> None:
+    """List prompt sets for any benchmark, print one as a file, or preview a file of yours.
+
+    `--batch --prompt-set NAME`, or a file's path, runs with it.
+    """
+    from app.commands.prompts import prompts as show_prompts
+
+    show_prompts(workspace, name, **options)
+
+
+COMMANDS = (prompts, build, figures, data, models, benchmarks, judges)

@@ -155,7 +155,7 @@ def _build_size(folder: Path, views: RunViews) -> list[int]:
         data = store.meta("data")
     try:
         build = Build.open(Path(data or ""))
-        instances = views.benchmark.instances(build, str(views.runs[0].spec["prompt_set"]))
+        instances = views.benchmark.instances(build, next(iter(views.benchmark.prompt_sets)))
         return [len({instance.group for instance in instances})]
     except RashomonError:
         return []

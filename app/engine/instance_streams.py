@@ -12,6 +12,7 @@ from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.hashed import DuplicateHashes
+from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Modality
 
 NOTHING_SELECTED = "these conditions, strata and limit select no instance; widen them."
@@ -23,7 +24,7 @@ class BuildInstances:
 
     benchmark: Benchmark
     build: Build
-    prompt_set: str
+    prompt_set: Prompts
 
     def __iter__(self) -> Iterator[Instance]:
         return self.benchmark.instances(self.build, self.prompt_set)

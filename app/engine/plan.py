@@ -233,7 +233,7 @@ def check_identity(
 
 def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Selection:
     """Return the build's instances that the spec selects, in the build's order. Raises SpecError for an unknown name."""
-    return select_instances(spec, benchmark, BuildInstances(benchmark, build, spec.prompt_set))
+    return select_instances(spec, benchmark, BuildInstances(benchmark, build, spec.prompts))
 
 
 def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Iterable[Instance]) -> Selection:

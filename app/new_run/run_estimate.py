@@ -24,6 +24,7 @@ from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.hashed import count_distinct
+from benchmarks.prompt_template import Prompts
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record, Request
@@ -46,7 +47,7 @@ class BuildContents:
     instances: Sequence[Instance]
 
     @classmethod
-    def read(cls, build: Build, prompt_set: str) -> BuildContents:
+    def read(cls, build: Build, prompt_set: Prompts) -> BuildContents:
         """Read the instances of ``build`` under ``prompt_set``. Raises SourceError, and SpecError for an unknown prompt set."""
         benchmark = get_benchmark(build.benchmark)
         benchmark.check(build, prompt_set)

@@ -18,6 +18,7 @@ from benchmarks.clash.constants import (
     MULTIPLE_CHOICE,
 )
 from benchmarks.clash.prompts import PROMPT_SETS
+from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
@@ -35,6 +36,7 @@ class Clash(Benchmark):
     conditions = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "text", "options")
     sources = (
         DataSource("published", "the published samples, with COCO's train2017 images"),
         DataSource("sugar-crepe", "SugarCrepe's replaced objects and attributes, with COCO's val2017 images"),
@@ -86,7 +88,7 @@ class Clash(Benchmark):
 
         return build(sources, out, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.clash.instances import instances
         from benchmarks.clash.sample import ClashSample
 

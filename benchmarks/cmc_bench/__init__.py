@@ -17,6 +17,7 @@ from benchmarks.cmc_bench.constants import (
     PAPER_CONDITIONS,
 )
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
+from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
@@ -35,6 +36,7 @@ class CMCBench(Benchmark):
     conditions = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "text")
     sources = (
         DataSource("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
         DataSource("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
@@ -82,7 +84,7 @@ class CMCBench(Benchmark):
 
         return check_rows(file, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.cmc_bench.instances import instance_from_row
 
         self.check(build, prompt_set)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from benchmarks.prompt_template import Prompts, PromptTemplate
+from benchmarks.protocols import ABSTENTION
 from benchmarks.vocabulary import Media, Part, Text
 
 PROMPT_SETS = {
@@ -20,12 +22,21 @@ _PERMIT = (
 )
 
 
-def parts(prompt_set: str, question: str, image: Media | None, passage: str | None) -> tuple[Part, ...]:
+def parts(prompt_set: Prompts, question: str, image: Media | None, passage: str | None) -> tuple[Part, ...]:
     """Return the prompt's parts, with the image between the texts.
 
     Without an image or without a passage its sentence is left out. Source: section 4.2 for ``paper``; the rest is
     ours.
     """
+    if isinstance(prompt_set, PromptTemplate):
+        return prompt_set.parts(
+            {
+                "question": (Text(question),),
+                "image": () if image is None else (image,),
+                "text": () if passage is None else (Text(passage),),
+                "abstention": (Text(ABSTENTION),),
+            }
+        )
     ask = _ASK
     if prompt_set == "conflict-aware":
         ask = _AWARE["both" if image is not None and passage is not None else "one"] + _PERMIT

@@ -21,6 +21,7 @@ from benchmarks.mmkc_bench.constants import (
     form_of,
 )
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
+from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
@@ -43,6 +44,7 @@ class MMKCBench(Benchmark):
     conditions = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "text")
     sources = (
         DataSource(
             "published", "the published folder: image/, ER.json, IS.json, people_knowledge.json, logo_knowledge.json"
@@ -96,7 +98,7 @@ class MMKCBench(Benchmark):
 
         return build(sources, out, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.mmkc_bench.example import Example
         from benchmarks.mmkc_bench.instances import instances
 
