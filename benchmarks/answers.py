@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from benchmarks.answer_confidence import UNKNOWN, Confidence, Confidences, confidence_of
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import FinishReason, Instance, Outcome, Record, Verdict, outcome_of
 
@@ -95,6 +96,7 @@ class Answers:
         kind: The index in ``kinds`` of each record, shape (records,).
         group: The number of each record's example, shape (records,); examples are numbered in order of first occurrence.
         read: Reads the records at these positions again, with their texts.
+        confidence: The confidences of the records; None for a run without likelihoods.
         base: The label of the run whose model this run's was fine-tuned from, if that is among the runs; else empty.
     """
 
@@ -103,13 +105,23 @@ class Answers:
     group: NDArray[np.int32]
     read: Callable[[Sequence[int]], Iterator[Record]]
     base: str = ""
+    confidence: Confidences | None = None
 
     @classmethod
     def of(cls, records: Sequence[Record], benchmark: TableReader) -> Answers:
         """Return the answers of records that are in memory."""
         columns = AnswerColumns()
         for record in records:
-            columns.add(record.instance.group, *_key_and_kind(record, benchmark))
+            answer, confidence = record.answer, None
+            if answer is not None and answer.scores:
+                confidence = confidence_of(
+                    record.instance,
+                    benchmark.options(record.instance),
+                    answer.scores,
+                    tokens=len(answer.tokens),
+                    finish_reason=answer.finish_reason,
+                )
+            columns.add(record.instance.group, *_key_and_kind(record, benchmark), confidence=confidence)
         return columns.answers(lambda positions: (records[position] for position in positions))
 
     def __len__(self) -> int:
@@ -190,6 +202,7 @@ class TableReader(Protocol):
     def table_strata(self) -> tuple[str, ...] | None: ...
     def single_source(self, instance: Instance) -> str: ...
     def reading(self, record: Record) -> Hashable: ...
+    def options(self, instance: Instance) -> tuple[str, ...]: ...
 
 
 class AnswerColumns:
@@ -200,9 +213,15 @@ class AnswerColumns:
         self._values: list[AnswerKind] = []
         self._groups: dict[str, int] = {}
         self._kind, self._group = array("i"), array("i")
+        self._confidence = array("d")
 
-    def add(self, group: str, key: Hashable, kind: Callable[[], AnswerKind]) -> None:
+    def add(
+        self, group: str, key: Hashable, kind: Callable[[], AnswerKind], confidence: Confidence | None = None
+    ) -> None:
         """Add a record of the example ``group``; ``kind`` returns its kind, and is called for the first one with ``key``."""
+        if confidence is not None:
+            self._fill()
+            self._confidence.extend(confidence)
         number = self._kinds.get(key)
         if number is None:
             self._values.append(kind())
@@ -215,7 +234,16 @@ class AnswerColumns:
         import numpy as np
 
         kind, group = (np.array(column, dtype=np.int32) for column in (self._kind, self._group))
-        return Answers(tuple(self._values), kind, group, read)
+        confidence = None
+        if self._confidence:
+            self._fill()
+            confidence = Confidences(*np.array(self._confidence).reshape(-1, len(UNKNOWN)).T)
+        return Answers(tuple(self._values), kind, group, read, confidence=confidence)
+
+    def _fill(self) -> None:
+        """Add unknown confidences for all records so far that have none."""
+        missing = len(self._kind) - len(self._confidence) // len(UNKNOWN)
+        self._confidence.extend(UNKNOWN * missing)
 
 
 def instance_kind(instance: Instance, benchmark: TableReader) -> InstanceKind:
