@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.figures.curves import draw_curves
 from app.figures.distribution import Panel, count_panels, sunburst
 from app.figures.drawing import Bar, Point, bars, heat, scatter, stacked
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -28,6 +29,8 @@ def draw_table(table: Table, *, width: str) -> Figure | None:
         return count_panels(_panels(table), table.columns, title=table.title, width=width)
     if table.chart == "sunburst":
         return sunburst({name: _count(cells[0]) for name, cells in table.rows}, title=table.title, width=width)
+    if table.chart == "curves":
+        return draw_curves(table, width=width)
     if table.chart == "stacked":
         return stacked(_grouped(table), table.columns, title=table.title, width=width)
     if table.chart == "bars":

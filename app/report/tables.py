@@ -26,6 +26,7 @@ from app.store.run_facts import ExcludedInstances, stop_reason
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.factors.tables import factor_tables, pooling_note
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
@@ -156,6 +157,9 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
             add_excluded(table, inputs.excluded, inputs.benchmark) if table.name == "failures" else table
             for table in tables
         ]
+    if note := pooling_note(inputs.runs):
+        tables = [replace(table, notes=(*table.notes, note)) for table in tables]
+        tables += factor_tables(inputs.benchmark, inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if only is None or only not in [table.name for table in tables]:
         tables += _judge_tables(inputs)
     if only is None:
