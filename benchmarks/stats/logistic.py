@@ -105,5 +105,6 @@ def _loss(a: Array, b: Array, x: Array, hits: Array, n: Array) -> Array:
 
 
 def _sigmoid(logit: Array) -> Array:
-    share: Array = np.exp(-np.logaddexp(0, -logit))
+    with np.errstate(invalid="ignore"):  # there may be no curve
+        share: Array = np.exp(-np.logaddexp(0, -logit))
     return share
