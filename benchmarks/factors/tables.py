@@ -359,7 +359,8 @@ def _equality(runs: Mapping[str, _VariedRun]) -> Table:
             rows.append((series.name, (_equality_cell(series, fit, fits, n), _slope_cell(fit, fits, n))))
     notes = (
         f"PSE: the dose at which the fitted curve of `{FOLLOWS_IMAGE}` is one half, so that image and text are followed equally "
-        "often. It is n/a outside the doses that were tried.",
+        "often. It is n/a outside the doses that were tried. Where the answers change completely between two doses, it is their "
+        "middle, and its interval goes from one to the other.",
         "slope: the change of the log odds of following the image for one unit of the dose; for one doubling of it with "
         "resolution and distance.",
         _PAIRED,
@@ -370,9 +371,11 @@ def _equality(runs: Mapping[str, _VariedRun]) -> Table:
 def _equality_cell(series: _Series, fit: LogisticFit, fits: LogisticFit, n: int) -> Estimate:
     doses = series.scaled_doses
     middle = float(fit.midpoint)
-    if np.isnan(middle) or not doses.min() <= middle <= doses.max():
+    if np.isnan(middle) or not doses.min() < middle < doses.max():
         return Estimate(None, n=n, reason="the curve is nowhere one half between the lowest and the highest dose")
     cell = _estimate(middle, fits.midpoint, n, "")
+    if np.isnan(fit.slope):
+        cell = Estimate(middle, float(doses[doses < middle].max()), float(doses[doses > middle].min()), n)
     if not KINDS[series.factor].is_log:
         return cell
     low, high = (None if edge is None else float(np.exp2(edge)) for edge in (cell.low, cell.high))

@@ -116,6 +116,13 @@ def test_a_reader_that_never_changes_has_no_point_of_equality() -> None:
     assert cell(by_name["factors"], "m / blur: 0 → 8", "follows image").value == 0
 
 
+def test_a_complete_change_is_between_two_doses() -> None:
+    by_name = tables(run(20, 0, lambda blur, source: float(blur < 3)))
+    equal = cell(by_name["pse"], "m / blur", "PSE")
+    assert (equal.value, equal.low, equal.high) == (3, 2, 4)
+    assert cell(by_name["pse"], "m / blur", "slope").value is None
+
+
 def test_a_fraction_says_what_it_cannot_tell() -> None:
     # Blur and source change together, so that neither's effect can be told.
     by_name = tables(run(20, 0, cells=lambda number: number in (0, 3, 5, 7, 9)))
@@ -137,4 +144,6 @@ def test_curves_are_drawn(follows: Callable[[float, str], float]) -> None:
     figure = draw_table(tables(run(12, 0, follows), resamples=50)["curves"], width="column")
     assert figure is not None
     (axes,) = figure.axes
-    assert {line.get_text() for line in axes.get_legend().get_texts()} >= {"m"}
+    legend = axes.get_legend()
+    assert legend is not None
+    assert {line.get_text() for line in legend.get_texts()} >= {"m"}
