@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, Contradiction, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
@@ -63,6 +63,10 @@ class CMCBench(Benchmark):
         "both-wrong": "when both are wrong",
     }
 
+    abstention = AbstentionRule(
+        CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys(PAPER_CONDITIONS, frozenset({"ABSTAIN"}))
+    )
+
     @property
     def review_guide(self) -> ReviewGuide:
         from benchmarks.cmc_bench.review import CMCGuide
@@ -111,6 +115,25 @@ class CMCBench(Benchmark):
         # A wrong image, shown alone, answers another question.
         alone = instance.condition.endswith("-only") and instance.strata.get("correct") != "none"
         return instance.condition.removesuffix("-only") if alone else ""
+
+    value_labels = frozenset({"IMAGE", "TEXT", "BOTH"})
+
+    def sources_alone(self, instance: Instance) -> Mapping[str, str]:
+        from benchmarks.cmc_bench.instances import CORRECT_SOURCES
+
+        correct = CORRECT_SOURCES.get(instance.condition)
+        if correct is None:
+            return {}
+        return {
+            source: f"{instance.group}/{source}-only/{'right' if correct in ('both', source) else 'wrong'}"
+            for source in ("image", "text")
+        }
+
+    def right_sources(self, instance: Instance) -> Sequence[str]:
+        from benchmarks.cmc_bench.instances import CORRECT_SOURCES
+
+        correct = CORRECT_SOURCES.get(instance.condition, "none")
+        return [source for source in ("image", "text") if correct in ("both", source)]
 
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.cmc_bench.metrics import MAIN_METRICS
