@@ -16,6 +16,7 @@ from app.store.run import RunStore
 from benchmarks.base import Benchmark
 from benchmarks.errors import BudgetError, ModelError
 from benchmarks.protocols import Protocol
+from benchmarks.varied import example_of
 from benchmarks.vocabulary import Generation, Record, Request, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
@@ -29,7 +30,9 @@ _REMEMBERED = 1024
 
 @dataclass
 class AnswerLoop:
-    """Answering of the pending instances of a run. Of equal requests with greedy decoding, only the first is submitted.
+    """Answering of the pending instances of a run.
+
+    Of equal greedy requests in a varied build, where a level may leave an input as it is, only the first is submitted.
 
     Attributes:
         conditions: The conditions to answer; all if empty.
@@ -115,8 +118,8 @@ class AnswerLoop:
 
     def _is_asked(self, pending: PendingRequest) -> bool:
         """Return whether an equal request is in flight or was answered; ``pending`` is then answered along with it."""
-        _, request = pending
-        if request.decoding.temperature:
+        about, request = pending
+        if request.decoding.temperature or example_of(about.instance.group) == about.instance.group:
             return False
         digest = request.digest
         if digest in self._equal:
@@ -133,9 +136,8 @@ class AnswerLoop:
         """Finish a request, and those that are equal to it; after an error, these are submitted themselves."""
         _, request = self._submitted[generation.request_id]
         self._finish(generation)
-        if request.decoding.temperature:
+        if not self._equal or (equal := self._equal.pop(request.digest, None)) is None:
             return
-        equal = self._equal.pop(request.digest)
         if generation.finish_reason == "error":
             self._next_steps.extend(equal)
             return

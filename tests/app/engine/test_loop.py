@@ -18,6 +18,7 @@ from app.engine.loop import AnswerLoop
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from benchmarks.protocols import DirectProtocol
+from benchmarks.varied import in_cell
 from benchmarks.vocabulary import Decoding, Generation, Instance, Message, Record, Request, Text, Verdict
 from judges.base import FunctionJudge
 from tests.app.store.test_run import META
@@ -163,10 +164,21 @@ class SameAgain(DirectProtocol):
         return replace(request, messages=(Message("user", (Text(f"number {number // 2}?"),)),))
 
 
-@pytest.mark.parametrize(("temperature", "calls"), [(0.0, 10), (0.7, 20)])
+def repeated(count: int) -> list[Instance]:
+    """Return instances as they stand in a varied build."""
+    return [replace(instance, group=in_cell(instance.group, 1)) for instance in toy_instances(count)]
+
+
+@pytest.mark.parametrize(
+    ("instances", "temperature", "calls"),
+    [(repeated(20), 0.0, 10), (repeated(20), 0.7, 20), (toy_instances(20), 0.0, 20)],
+    ids=["varied", "sampled", "not varied"],
+)
 @pytest.mark.parametrize("capacity", [1, 3, 20])
-def test_equal_greedy_requests_are_asked_once(tmp_path: Path, temperature: float, calls: int, capacity: int) -> None:
-    RunStore.create(tmp_path, META, toy_instances(20)).close()
+def test_equal_greedy_requests_of_a_varied_build_are_asked_once(
+    tmp_path: Path, instances: list[Instance], temperature: float, calls: int, capacity: int
+) -> None:
+    RunStore.create(tmp_path, META, instances).close()
     with RunStore.open(tmp_path) as store:
         store.use_engine({"engine": "scripted"})
         backend = Scripted(capacity)
@@ -179,7 +191,7 @@ def test_equal_greedy_requests_are_asked_once(tmp_path: Path, temperature: float
 
 
 def test_after_an_error_the_equal_requests_are_asked_themselves(tmp_path: Path) -> None:
-    instances = toy_instances(4)
+    instances = repeated(4)
     RunStore.create(tmp_path, META, instances).close()
     with RunStore.open(tmp_path) as store:
         store.use_engine({"engine": "scripted"})
