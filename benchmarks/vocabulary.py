@@ -16,7 +16,9 @@ Modality = Literal["image", "audio", "video", "point_cloud"]
 FinishReason = Literal["stop", "length", "error"]
 VerdictStatus = Literal["labelled", "unparsed", "judge-failed"]
 Outcome = Literal["pending", "error", "unparsed", "judge-failed", "labelled"]
-Chart = Literal["stacked", "turned", "bars", "heat", "counts", "sunburst", "risk-coverage", "reliability", "preference"]
+Chart = Literal[
+    "stacked", "turned", "bars", "heat", "counts", "sunburst", "risk-coverage", "reliability", "preference", "curves"
+]
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -324,7 +326,8 @@ class Table:
     (its columns are the coverage and the risk). Rows of one plot are named ``RUN / WHAT``; for shares as rows ("turned"),
     ``RUN / WHAT / SHARE``, and each column is a bar. Tables of a build's examples have counts: as bars in panels
     (``PANEL / WHAT``), or of phrases as a sunburst of their words. A reliability diagram has a line for each run, from the
-    columns confidence and right; preferences are drawn beside labels."""
+    columns confidence and right; preferences are drawn beside labels. Curves have a row for each dose:
+    ``RUN / FACTOR / DOSE``."""
     drawn: tuple[str, ...] = ()
     """The columns that its figure shows; empty for all."""
 

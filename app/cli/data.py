@@ -14,6 +14,7 @@ from app.cli.options import (
     api_options,
     as_json,
     benchmark_name,
+    conditions,
     fetch_options,
     force,
     pop_api_options,
@@ -101,6 +102,51 @@ def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width
     from app.commands.figures import draw_figures
 
     draw_figures(workspace, build, formats=split_commas(formats), out=out, width=width)
+
+
+@click.command(
+    epilog="BUILD is a build's folder, or the name of a benchmark that is built in the workspace. The factors and their levels "
+    "are in docs/factors.md."
+)
+@click.argument("build", shell_complete=completion.builds)
+@click.option(
+    "--factor",
+    "factors",
+    multiple=True,
+    metavar="NAME=LEVEL,LEVEL",
+    shell_complete=completion.factors,
+    help="A factor with its levels, such as blur=0,2,4; the first level is the reference. Repeatable: factors are crossed.",
+)
+@click.option(
+    "--cells", type=int, metavar="N", help="Use a fraction of N cells of the crossed levels; default: all cells."
+)
+@click.option("--limit", type=int, metavar="N", help="Use N examples, drawn like those of a run; default: all.")
+@conditions
+@click.option("--region", metavar="X0:Y0:X1:Y1", help="The decisive region of every image, in shares from 0 to 1.")
+@click.option(
+    "--regions",
+    "regions_file",
+    type=PATH,
+    metavar="FILE",
+    help="The decisive region of each image, as JSON lines of image and box.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the examples drawn and of a fraction.")
+@click.option("--out", type=PATH, help="The folder to write the build to; default: beside BUILD, as BUILD-varied.")
+@click.option("--replace", is_flag=True, help="Replace a different build in the same folder.")
+@click.option("--dry-run", is_flag=True, help="Print the design's size, and build nothing.")
+@click.option("--force", is_flag=True, help="Build even a design of more than 100,000 calls.")
+@as_json
+@click.pass_obj
+def vary(workspace: Any, /, build: str, **options: Any) -> None:
+    """Repeat a build's examples under crossed levels of factors: blur, stated sources, order, length, distance and others.
+
+    The result is a build: run it with `rashomon --batch --data FOLDER`. Every level is applied to the same examples.
+    """
+    from app.commands.vary import VaryArguments
+    from app.commands.vary import vary as vary_build
+
+    names = split_commas(options.pop("conditions"))
+    vary_build(workspace, build, VaryArguments(conditions=names, **options))
 
 
 @click.group(invoke_without_command=True)
@@ -233,4 +279,4 @@ def prompts(workspace: Any, /, name: str | None, **options: Any) -> None:
     show_prompts(workspace, name, **options)
 
 
-COMMANDS = (prompts, build, figures, data, models, benchmarks, judges)
+COMMANDS = (prompts, build, vary, figures, data, models, benchmarks, judges)

@@ -27,6 +27,7 @@ from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, media_path, staging_folder
 from benchmarks.errors import AnotherBuildError, ModelError, NothingUsableError, SpecError, StoreError, did_you_mean
+from benchmarks.factors.instances import instances_of
 from benchmarks.media.previews import media_pictures
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.files import read_json_lines
@@ -287,7 +288,7 @@ def _runs_text(runs: Sequence[str]) -> str:
 def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: bool) -> None:
     """Print the build's counts, and the rows left out one ``by_row`` or by reason; with ``every`` all of the manifest."""
     rows, media = built.manifest["instances"], built.manifest["media"]
-    instances = sum(1 for _ in benchmark.instances(built, next(iter(benchmark.prompt_sets))))
+    instances = sum(1 for _ in instances_of(benchmark, built, next(iter(benchmark.prompt_sets))))
     row_count = "" if instances == rows else f"{rows} rows, "
     print(f"built {clean(str(built.path))}: {row_count}{instances} instances, {media} media")
     for key in built.manifest if every else [key for key in _COUNTS if key in built.manifest]:

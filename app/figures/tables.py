@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.figures.confidence import draw_preference, draw_reliability
+from app.figures.curves import draw_curves
 from app.figures.distribution import Panel, count_panels, sunburst
 from app.figures.drawing import Bar, Point, bars, heat, risk_coverage, scatter, stacked
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -33,6 +34,8 @@ def draw_table(table: Table, *, width: str) -> Figure | None:
         return draw_reliability(table, width=width)
     if table.chart == "preference":
         return draw_preference(table, width=width)
+    if table.chart == "curves":
+        return draw_curves(table, width=width)
     if table.chart == "stacked":
         return stacked(_grouped(table), table.columns, title=table.title, width=width)
     if table.chart == "bars":

@@ -29,6 +29,7 @@ from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.factors.tables import factor_tables, pooling_note
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
@@ -173,6 +174,9 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
             seed=inputs.seed,
             quantisations=inputs.quantisations,
         )
+    if note := pooling_note(inputs.runs):
+        tables = [replace(table, notes=(*table.notes, note)) for table in tables]
+        tables += factor_tables(inputs.benchmark, inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if only is None or only not in [table.name for table in tables]:
         tables += abstention_tables(inputs.runs, inputs.judge, inputs.benchmark, resamples=RESAMPLES, seed=inputs.seed)
         tables += _judge_tables(inputs)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import AbstentionRule, Benchmark, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
@@ -22,7 +23,7 @@ from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Table
+from benchmarks.vocabulary import Instance, Part, Table
 
 __all__ = ["CMCBench"]
 
@@ -89,6 +90,22 @@ class CMCBench(Benchmark):
 
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        return (row["passage"],) if row["passage"] else ()
+
+    def contradiction(self, siblings: Sequence[Instance]) -> Contradiction | None:
+        stated = {instance.condition: instance.references.get("text", ()) for instance in siblings}
+        truth, value = stated.get("aligned", ()), stated.get("image-correct", ())
+        return Contradiction(truth[0], value[0]) if truth and value else None
+
+    def text_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
+        from benchmarks.cmc_bench.prompts import text_first
+
+        return text_first(parts, passages[0]) if passages else tuple(parts)
+
+    def image_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
+        return tuple(parts)  # as the prompt has them
 
     @property
     def rubric(self) -> Rubric:
