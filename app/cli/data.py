@@ -35,7 +35,7 @@ from app.cli.options import (
     "from_file",
     type=PATH,
     metavar="FILE",
-    help="A table of your own rows: CSV, TSV or JSON lines with image, question and answer (cmc-bench).",
+    help="A table of your own rows: CSV, TSV or JSON lines with image, question and answer; or a retrieval log (retrieval).",
 )
 @click.option(
     "--check",
@@ -56,6 +56,14 @@ from app.cli.options import (
     multiple=True,
     metavar="MODEL",
     help="The model that checks the written text; default: the writer. Repeatable if the construction takes several.",
+)
+@click.option(
+    "--reader",
+    "readers",
+    multiple=True,
+    metavar="MODEL",
+    help="The model that reads the images and the passages of a retrieval log alone, to find its conflicts (retrieval). "
+    "Repeatable: all of them must then read the same.",
 )
 @click.option(
     "--captioner",
@@ -83,7 +91,7 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
     from app.commands.build import BuildArguments, ConstructionModels
     from app.commands.build import build as build_benchmark
 
-    names = ("writer", "checkers", "captioners", "embedder", "force", "allowed")
+    names = ("writer", "checkers", "readers", "captioners", "embedder", "force", "allowed")
     models = ConstructionModels(api=pop_api_options(options), **{name: options.pop(name) for name in names})
     return build_benchmark(workspace, benchmark, BuildArguments(**options), models)
 
