@@ -19,6 +19,7 @@ BUILT_IN = {
     "crosscheck-bench": "benchmarks.crosscheck_bench:CrossCheckBench",
     "contra4": "benchmarks.contra4:Contra4",
     "retrieval": "benchmarks.retrieval:Retrieval",
+    "k-passages": "benchmarks.k_passages:KPassages",
 }
 
 
