@@ -78,7 +78,8 @@ class BuildOptions:
 
     ``writer`` is the model that writes for the construction, ``checker`` the one that checks what it wrote, and ``checkers``
     all models that check. ``captioners`` describe media, by modality. ``embedder`` measures how similar texts are.
-    ``render`` makes pictures of 3D models and videos; None makes no pictures.
+    ``render`` makes pictures of 3D models and videos; None makes no pictures. ``readers`` read the sources of a retrieval log
+    alone.
     """
 
     seed: int = 0
@@ -89,6 +90,7 @@ class BuildOptions:
     checkers: tuple[TextModel, ...] = ()
     captioners: Mapping[str, TextModel] = field(default_factory=dict)
     embedder: Embedder | None = None
+    readers: tuple[TextModel, ...] = ()
     render: Renderer | None = None
 
 

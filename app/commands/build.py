@@ -78,6 +78,7 @@ class ConstructionModels:
 
     writer: str | None = None
     checkers: Sequence[str] = ()
+    readers: Sequence[str] = ()
     captioners: Sequence[str] = ()
     """Models that describe media, each "MODALITY=MODEL"."""
     embedder: str | None = None
@@ -92,7 +93,11 @@ class ConstructionModels:
 
     def names(self) -> list[str]:
         """Return the models that write text, each once."""
-        return list(dict.fromkeys(name for name in (self.writer, *self.checkers, *self.modalities().values()) if name))
+        return list(
+            dict.fromkeys(
+                name for name in (self.writer, *self.checkers, *self.readers, *self.modalities().values()) if name
+            )
+        )
 
 
 def build(workspace: Workspace, name: str, arguments: BuildArguments, models: ConstructionModels) -> int:
@@ -199,6 +204,7 @@ def _build_options(
         writer=text_models[models.writer] if models.writer else None,
         checker=text_models[models.checkers[0]] if models.checkers else None,
         checkers=tuple(text_models[name] for name in dict.fromkeys(models.checkers)),
+        readers=tuple(text_models[name] for name in dict.fromkeys(models.readers)),
         captioners={modality: text_models[name] for modality, name in models.modalities().items()},
         embedder=_embedder(benchmark, models, device),
         render=media_pictures if arguments.rendered else None,
