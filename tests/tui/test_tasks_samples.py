@@ -156,7 +156,9 @@ def test_siblings_are_a_line_of_labels_for_keys_and_mouse(stage: Stage) -> None:
         strip = screen.query_one(SiblingStrip)
         shown = str(strip.render())
         glyphs = {"✓": "right", "✗": "wrong"}
-        assert [glyphs[part] for part in shown.split() if part in glyphs] == outcomes
+        assert [glyphs[cell] for cell in shown if cell in glyphs] == outcomes
+        assert screen.detail is not None
+        assert all(row.condition in shown for row in screen.detail.siblings)
         colours = {str(span.style).partition(" ")[0] for span in strip.render().spans if "$" in str(span.style)}
         assert {"$right", "$wrong"} <= colours
         await pilot.press("right_square_bracket")
@@ -166,6 +168,9 @@ def test_siblings_are_a_line_of_labels_for_keys_and_mouse(stage: Stage) -> None:
         await until(pilot, lambda: screen.detail and screen.detail.row.ordinal == 5)
         await pilot.click(SiblingStrip, offset=(2, 0))
         await until(pilot, lambda: screen.detail and screen.detail.row.ordinal == 0)
+        await pilot.resize_terminal(80, 24)
+        await pilot.press("tab")
+        await until(pilot, lambda: "img-cor" in str(strip.render()))
 
     drive(stage.app(), script)
 

@@ -23,7 +23,7 @@ _LINES = 200
 
 
 class Stage(Enum):
-    """What the dialog is waiting for, with the keys that work."""
+    """Stage of the dialog, with the words for it and the keys that work."""
 
     LOOKING = "◐ reading what it would do …   Esc cancels"
     ASKING = "y starts it, Esc cancels"
@@ -117,10 +117,10 @@ class CommandDialog(Dialog[bool]):
             self._enter(Stage.STOPPING)
 
     def action_leave(self) -> None:
-        """Close the dialog; a command that runs goes on, and its end is reported by the app."""
+        """Close the dialog; a command that runs goes on, and the app reports its failure."""
         if self._job is not None and self.stage is Stage.LOOKING:
             self._job.stop()
         elif self._job is not None:
-            self._services.processes.watch(self._job)
+            self._job.attended = False
             self._services.toast(f"{self._heading}: goes on")
         self.dismiss(self._succeeded)
