@@ -188,7 +188,8 @@ class RunSpec(BaseModel):
     exact: bool = False
     """True to compute each answer separately, without batching and caches."""
     score: Score = "generate"
-    """The source of answers: generated text, or the most likely of an instance's options ("likelihood")."""
+    """The source of answers: generated text, or with "likelihood" the most likely of an instance's options; answers to open
+    questions are generated in both cases, in the latter with likelihoods."""
     kv_bits: KVBits | None = Field(
         default=None, exclude_if=_is_none
     )  # specs from before this key existed stay as they are
@@ -226,7 +227,9 @@ class RunSpec(BaseModel):
 
         benchmark, decoding = get_benchmark(self.benchmark), self.to_decoding()
         protocol = benchmark.protocol(decoding)
-        return LikelihoodProtocol(protocol, benchmark.options) if self.score == "likelihood" else protocol
+        if self.score == "generate":
+            return protocol
+        return LikelihoodProtocol(protocol, benchmark.options, benchmark.abstention_phrase)
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that determine the answers, flat. They are stored with a run and compared when it is resumed."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.errors import SourceError, SpecError, did_you_mean
-from benchmarks.protocols import DirectProtocol, Protocol
+from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
 from benchmarks.vocabulary import Decoding, Instance, Record, Table, Verdict
 
 if TYPE_CHECKING:
@@ -28,6 +28,23 @@ class DataSource:
     name: str
     description: str
     hub_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AbstentionRule:
+    """The labels that abstain, or name the conflict, by condition; and the conditions under which the sources disagree, or agree.
+
+    Without a conflict, an abstention is needless. Conditions of neither kind do not count.
+    """
+
+    conflict: tuple[str, ...]
+    without: tuple[str, ...]
+    labels: Mapping[str, frozenset[str]]
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """All conditions that count."""
+        return (*self.without, *self.conflict)
 
 
 class Benchmark(ABC):
@@ -71,10 +88,15 @@ class Benchmark(ABC):
     """The metric that counts answers which name a conflict instead of resolving it, where accuracy counts only the latter."""
     behaviours: Mapping[str, str] = {}
     """The behaviour that a label shows, as in "follows the text"; for the labels that show one."""
+    abstention_phrase: str = ABSTENTION
+    """The abstention that is scored beside an answer to an open question: what its prompts ask for on a conflict."""
     without_media: str = ""
     """A sentence on how to run it with a model that does not take its media, if there is a way."""
     situations: Mapping[str, str] = {}
     """The situation of a condition of ``conflicts``, as in "when the image alone is right"; stands behind a behaviour."""
+
+    abstention: AbstentionRule | None = None
+    """What abstains among its labels, or names the conflict; None if none does."""
 
     tasks: Mapping[str, str] = {}
     """The tasks of its questions by abbreviation, each with its level and capabilities; empty if the paper names none."""
@@ -182,6 +204,20 @@ class Benchmark(ABC):
         The share of right answers to such instances says whether a model can read the source at all.
         """
         return ""
+
+    value_labels: frozenset[str] = frozenset()
+    """The labels that name a value: two answers to one instance with the same one of them state the same value."""
+
+    def sources_alone(self, instance: Instance) -> Mapping[str, str]:
+        """Return the ids of the siblings that show each of the sources of ``instance`` alone, by source; empty if none do.
+
+        Baselines are made of the answers to them.
+        """
+        return {}
+
+    def right_sources(self, instance: Instance) -> Sequence[str]:
+        """Return those of :meth:`sources_alone` that are right."""
+        return ()
 
     def label_metrics(self) -> LabelMetrics | None:
         """Return the metrics that are functions of label counts, for correcting them by human labels."""

@@ -6,7 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from benchmarks.vocabulary import Decoding, Generation, Instance, Likelihood, Message, Request
+from benchmarks.vocabulary import (
+    SHOWN_TEXT,
+    Candidates,
+    Decoding,
+    Generation,
+    Instance,
+    Likelihood,
+    Message,
+    Request,
+)
+
+ABSTENTION = "The sources disagree, so the answer cannot be determined."
+"""The abstention that is scored beside an open answer, unless a benchmark's prompts ask for another."""
 
 
 class Protocol(ABC):
@@ -35,14 +47,35 @@ class DirectProtocol(Protocol):
 
 
 class LikelihoodProtocol(Protocol):
-    """A benchmark's own protocol, with instances of given options answered by the likeliest of them (Brown et al. 2020, 2.4)."""
+    """A benchmark's own protocol, with likelihoods.
 
-    def __init__(self, protocol: Protocol, options: Callable[[Instance], tuple[str, ...]]) -> None:
+    Instances of given options are answered by the likeliest of them (Brown et al. 2020, 2.4). Answers to open questions are
+    generated as usual, and :func:`candidates` scored beside the last one.
+    """
+
+    def __init__(self, protocol: Protocol, options: Callable[[Instance], tuple[str, ...]], abstention: str) -> None:
         self._protocol = protocol
         self._options = options
+        self._abstention = abstention
         self.name = f"{protocol.name}, the likeliest option"
 
     def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
         request = self._protocol.next(instance, generations)
-        options = self._options(instance)
-        return replace(request, form=Likelihood(options)) if request is not None and options else request
+        if request is None:
+            return None
+        if options := self._options(instance):
+            return replace(request, form=Likelihood(options))
+        if request.form is not None or self._has_next(instance, generations, request):
+            return request
+        return replace(request, form=Candidates(candidates(instance, self._abstention)))
+
+    def _has_next(self, instance: Instance, generations: Sequence[Generation], request: Request) -> bool:
+        """Return whether another step follows ``request``; the answer that is scored is the last one."""
+        return self._protocol.next(instance, (*generations, Generation(request.id, "", "stop"))) is not None
+
+
+def candidates(instance: Instance, abstention: str) -> tuple[str, str, str]:
+    """Return the image's value, the text's value and an abstention; a value is empty where the condition shows no such source."""
+    references = instance.references
+    text = references.get(SHOWN_TEXT) or references.get("text") or ("",)
+    return ((*references.get("image", ()), "")[0], text[0], abstention)

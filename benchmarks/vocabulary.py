@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 Modality = Literal["image", "audio", "video", "point_cloud"]
 FinishReason = Literal["stop", "length", "error"]
 VerdictStatus = Literal["labelled", "unparsed", "judge-failed"]
 Outcome = Literal["pending", "error", "unparsed", "judge-failed", "labelled"]
-Chart = Literal["stacked", "turned", "bars", "heat", "counts", "sunburst"]
+Chart = Literal["stacked", "turned", "bars", "heat", "counts", "sunburst", "risk-coverage"]
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -137,7 +137,21 @@ class Likelihood:
     words: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """An answer form that restricts nothing: the answer is generated, and these words are scored as its beginning beside it.
+
+    An empty word is not scored.
+    """
+
+    words: tuple[str, ...]
+
+
+CANDIDATES = ("image", "text", "abstention", "answer")
+"""The scores of an open question: of the image's value, the text's value, an abstention, and the generated answer."""
+
 Form = Choice | JSONObject
+AnyForm = Form | Likelihood | Candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +166,22 @@ class Request:
     step: int
     messages: tuple[Message, ...]
     decoding: Decoding
-    form: Form | Likelihood | None = None
+    form: AnyForm | None = None
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
         return f"{self.instance_id}#{self.step}"
+
+    @property
+    def unscored(self) -> Request:
+        """The request without the words that are scored beside its answer, and do not change it."""
+        return replace(self, form=None) if isinstance(self.form, Candidates) else self
+
+    @property
+    def sampling_seed(self) -> int:
+        """The seed that an answer is sampled with; ``digest`` covers the run's."""
+        return int(self.unscored.digest[:8], 16)
 
     @property
     def digest(self) -> str:
@@ -168,6 +192,8 @@ class Request:
             content.append({"choice": list(self.form.words)})
         elif isinstance(self.form, Likelihood):
             content.append({"likelihood": list(self.form.words)})
+        elif isinstance(self.form, Candidates):
+            content.append({"candidates": list(self.form.words)})
         elif isinstance(self.form, JSONObject):
             content.append({"object": [[name, list(words)] for name, words in self.form.properties.items()]})
         return digest(content)
@@ -185,7 +211,8 @@ class Generation:
     cached memory after it. Values that a backend cannot know are None. ``calls`` counts the requests that were sent:
     more than 1 if a remote engine was called again, 0 if the reply came from the cache. ``prompt_tokens`` and
     ``completion_tokens`` are the sum over these calls. ``scores`` are the natural logprobs of the
-    words of a :class:`Likelihood`, in its order.
+    words of a :class:`Likelihood`, in its order; or those of :class:`Candidates`, followed by that of the answer without the
+    token that ends it. The score of a word without tokens is None.
     """
 
     request_id: str
@@ -201,7 +228,7 @@ class Generation:
     calls: int = 1
     active_memory: int | None = None
     cache_memory: int | None = None
-    scores: tuple[float, ...] = ()
+    scores: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +320,10 @@ class Table:
     judges: tuple[str, ...] | None = None
     """The judges whose labels it uses, if not those of the requested judge; empty if it uses none."""
     chart: Chart | None = None
-    """The kind of its figure, None for no figure: shares that fill a bar, bars side by side, or a heat map. Rows of one plot are
-    named ``RUN / WHAT``; for shares as rows ("turned"), ``RUN / WHAT / SHARE``, and each column is a bar. Tables of a build's
-    examples have counts: as bars in panels (``PANEL / WHAT``), or of phrases as a sunburst of their words."""
+    """The kind of its figure, None for no figure: shares that fill a bar, bars side by side, a heat map, or risk against coverage
+    (its columns are the coverage and the risk). Rows of one plot are named ``RUN / WHAT``; for shares as rows ("turned"),
+    ``RUN / WHAT / SHARE``, and each column is a bar. Tables of a build's examples have counts: as bars in panels
+    (``PANEL / WHAT``), or of phrases as a sunburst of their words."""
     drawn: tuple[str, ...] = ()
     """The columns that its figure shows; empty for all."""
 

@@ -10,13 +10,14 @@ from itertools import chain, count
 from string import ascii_uppercase
 
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.protocols import ABSTENTION
 from benchmarks.vocabulary import SHOWN_TEXT, Generation, Request
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.models.modalities import ALL_MODALITIES
 from mlx_backends.options import LoadOptions
 
 PREFIX = "policy:"
-ABSTAIN = "The sources disagree, so the answer cannot be determined."
+ABSTAIN = ABSTENTION
 
 _LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 _NEEDED_REFERENCES = {

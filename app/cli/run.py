@@ -75,7 +75,7 @@ _EXECUTION = ("display", "force", "accept_engine", "allowed")
 @click.option(
     "--score",
     type=click.Choice(["generate", "likelihood"]),
-    help="Generate answers, or score a question's options by likelihood; default: generate.",
+    help="Generate answers; or score options by likelihood, and generate with likelihoods where there are none.",
 )
 @click.option(
     "--kv-bits",

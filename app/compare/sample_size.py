@@ -52,7 +52,7 @@ def sample_size_table(
     target = target_metric(views, metric, lower_is_better=lower_is_better)
     rows = [row for run in views.runs for row in _run_rows(run, views, target if metric else None, width)]
     if len(views.runs) > 1:
-        models = tuple(run for run in views.runs if not run.is_policy)
+        models = tuple(run for run in views.runs if not run.is_policy and not run.is_oracle)
         # Policies are floors: a model is compared with one only if it is the only model.
         compared = replace(views, runs=models) if len(models) > 1 else views
         rows += _paired_rows(target_shares(compared, target), width, margin)

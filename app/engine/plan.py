@@ -33,7 +33,7 @@ from benchmarks.sampling import Selection, select
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
-from mlx_backends.imported import IMPORTED
+from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
 from mlx_backends.policy import lacks_references
 from mlx_backends.registry import check_kv_bits, describe
 
@@ -43,7 +43,7 @@ _DEVICE = "device"
 _SPEC = "spec.toml"
 _LARGEST_SPEC = 1 << 20
 SCORING_ENGINES = ("mlx-vlm", "transformers")
-"""The engines that can score options by their likelihood."""
+"""The engines that compute likelihoods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     Raises SpecError with the differences if a run of that name is a different one, and SpecError, StoreError, SourceError or
     ModelError if the build, the model, a condition or a stratum does not exist.
     """
+    if spec.model.startswith(BASELINE):
+        raise SpecError(f"{spec.model} is made of a run's answers; make it with `rashomon baselines RUN`.")
     build = open_build(workspace, spec)
     info = describe(spec.model)
     check_kv_bits(spec.model, spec.kv_bits)
@@ -100,7 +102,7 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     instances, excluded = run_instances(chosen_instances(spec, benchmark, build), info.takes, build)
     require_instances(info.model, info.takes, len(instances), excluded, benchmark)
     if spec.score == "likelihood":
-        check_options(spec, info.engine, instances)
+        check_scores(spec, info.engine)
     if lacks_references(spec.model, (instance.references for instance in instances)):
         raise SpecError(
             f"{spec.model} answers nothing in {spec.benchmark}; `rashomon models` lists the other policies."
@@ -112,19 +114,11 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     return CheckedSpec(spec, folder, build, identity, instances, False, excluded)
 
 
-def check_options(spec: RunSpec, engine: str, instances: Iterable[Instance]) -> None:
-    """Raise SpecError if a run by likelihood has no options to score, or an engine that cannot score them."""
+def check_scores(spec: RunSpec, engine: str) -> None:
+    """Raise SpecError if a run by likelihood has an engine that computes none."""
     if engine not in SCORING_ENGINES:
         raise SpecError(
-            f"{spec.model} cannot score options by likelihood; have answers generated, or choose a local vision-language "
-            "model."
-        )
-    benchmark = get_benchmark(spec.benchmark)
-    unscorable = sorted({instance.condition for instance in instances if not benchmark.options(instance)})
-    if unscorable:
-        raise SpecError(
-            f"{spec.benchmark} offers no options under {', '.join(unscorable)}; exclude these conditions, or have answers "
-            "generated."
+            f"{spec.model} cannot score by likelihood; leave --score out, or choose a local vision-language model."
         )
 
 
@@ -160,7 +154,7 @@ def plan_resume(
                 f"{folder.name}/spec.toml was changed since the run began: {'; '.join(changes)}; "
                 "put it back, or start a new run with `rashomon --batch`."
             )
-        if spec.model.startswith(IMPORTED):  # it has no requests to make
+        if spec.model.startswith(WITHOUT_REQUESTS):  # it has no requests to make
             return PlannedRun(folder, spec, existing=True)
         if data is not None:
             spec = spec.model_copy(update={"data": str(typed_path(data))})

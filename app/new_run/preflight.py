@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.engine.plan import check_options, open_build
+from app.engine.plan import check_scores, open_build
 from app.new_run.choices import ModelChoice, model_choice
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, judge_usage, remote_usage
@@ -90,7 +90,7 @@ class PreflightChecker:
                 return Preflight(problems={"strata": str(error)})
             if run.score == "likelihood":
                 try:
-                    check_options(run, engine_name(run.model), estimate.instances)
+                    check_scores(run, engine_name(run.model))
                 except RashomonError as error:
                     return Preflight(problems={"score": str(error)})
             try:

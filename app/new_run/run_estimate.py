@@ -76,15 +76,9 @@ class BuildContents:
         """The policies that mean something for these instances."""
         return suitable_policies(self.benchmark.labels, (instance.references for instance in self.instances))
 
-    @cached_property
-    def scorable(self) -> Mapping[str, int]:
-        """The number of instances of each condition whose questions all have options, so that they can be scored."""
-        unscorable = {instance.condition for instance in self.instances if not self.benchmark.options(instance)}
-        return {condition: count for condition, count in self.conditions.items() if condition not in unscorable}
-
     def precomputed(self) -> BuildContents:
         """Compute all counts and return self; for a thread that passes it to another."""
-        _ = self.conditions, self.strata, self.examples, self.scorable, self.policies
+        _ = self.conditions, self.strata, self.examples, self.policies
         return self
 
 

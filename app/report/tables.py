@@ -23,6 +23,7 @@ from app.report.published import published_rows
 from app.store.answers import read_runs
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason
+from benchmarks.abstention import abstention_tables
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
@@ -32,6 +33,7 @@ from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
 from judges.panel import member_ids, panel_judge
 from judges.prediction_powered import corrected_table
+from mlx_backends.baseline import split_baseline
 from mlx_backends.imported import IMPORTED
 from mlx_backends.models.adapters import adapter_name, split_adapter
 from mlx_backends.pytorch.spec import split_name
@@ -149,7 +151,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
 
 
 def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
-    """Return the benchmark's tables and those about judges, or the one named ``only``; without notes on their labels."""
+    """Return the benchmark's tables, those of abstention and of judges, or the one named ``only``; without notes on labels."""
     tables = inputs.benchmark.tables(inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if any(counts.total for counts in inputs.excluded.values()):
         tables = [
@@ -157,6 +159,7 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
             for table in tables
         ]
     if only is None or only not in [table.name for table in tables]:
+        tables += abstention_tables(inputs.runs, inputs.judge, inputs.benchmark, resamples=RESAMPLES, seed=inputs.seed)
         tables += _judge_tables(inputs)
     if only is None:
         return tables
@@ -268,6 +271,9 @@ def model_label(model: str) -> str:
     """Return the name of a model in a table: of a folder the last part, of a server the name of the model it serves."""
     if model.startswith(IMPORTED):
         return f"{model.removeprefix(IMPORTED)} (imported)"
+    rule, of = split_baseline(model)
+    if rule:
+        return f"{rule}: {model_label(of)}"
     if model.startswith("endpoint:"):
         model = model.rpartition("@http")[0]
     prefix, name, options = split_name(model)

@@ -6,9 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, DataSource, ImportedAnswer, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer, LabelMetrics
 from benchmarks.build import Build, BuildOptions
-from benchmarks.clash.constants import CONDITIONS, CONFLICTING, CORRECT, LABELS, LETTERS, MULTIPLE_CHOICE
+from benchmarks.clash.constants import (
+    CONDITIONS,
+    CONFLICT_OPTION,
+    CONFLICTING,
+    CORRECT,
+    LABELS,
+    LETTERS,
+    MULTIPLE_CHOICE,
+)
 from benchmarks.clash.prompts import PROMPT_SETS
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
@@ -41,6 +49,7 @@ class Clash(Benchmark):
     paper_prompts = "official, with which the published predictions were made"
     counts_flags = True
     conflicts = CONFLICTING
+    abstention_phrase = CONFLICT_OPTION.rstrip(".")
     behaviours: Mapping[str, str] = {
         "CONFLICT": "sees the conflict",
         "IMAGE": "follows the image",
@@ -52,6 +61,9 @@ class Clash(Benchmark):
         "mc-conflicting": "when the caption is wrong and options are offered",
         "open-conflicting": "when the caption is wrong and it answers freely",
     }
+    abstention = AbstentionRule(
+        CONFLICTING, ("mc-original", "open-original"), dict.fromkeys(CONDITIONS, frozenset({"CONFLICT"}))
+    )
     answer_formats: Mapping[str, str] = {
         "published": "the authors' prediction files, multiple choice, open, and with LLM judges",
         "published-original": "the same, of the control with original captions",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
@@ -62,6 +62,10 @@ class CMCBench(Benchmark):
         "both-wrong": "when both are wrong",
     }
 
+    abstention = AbstentionRule(
+        CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys(PAPER_CONDITIONS, frozenset({"ABSTAIN"}))
+    )
+
     @property
     def review_guide(self) -> ReviewGuide:
         from benchmarks.cmc_bench.review import CMCGuide
@@ -94,6 +98,25 @@ class CMCBench(Benchmark):
         # A wrong image, shown alone, answers another question.
         alone = instance.condition.endswith("-only") and instance.strata.get("correct") != "none"
         return instance.condition.removesuffix("-only") if alone else ""
+
+    value_labels = frozenset({"IMAGE", "TEXT", "BOTH"})
+
+    def sources_alone(self, instance: Instance) -> Mapping[str, str]:
+        from benchmarks.cmc_bench.instances import CORRECT_SOURCES
+
+        correct = CORRECT_SOURCES.get(instance.condition)
+        if correct is None:
+            return {}
+        return {
+            source: f"{instance.group}/{source}-only/{'right' if correct in ('both', source) else 'wrong'}"
+            for source in ("image", "text")
+        }
+
+    def right_sources(self, instance: Instance) -> Sequence[str]:
+        from benchmarks.cmc_bench.instances import CORRECT_SOURCES
+
+        correct = CORRECT_SOURCES.get(instance.condition, "none")
+        return [source for source in ("image", "text") if correct in ("both", source)]
 
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.cmc_bench.metrics import MAIN_METRICS

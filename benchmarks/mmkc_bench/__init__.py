@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, DataSource, ImportedAnswer
+from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
 from benchmarks.build import Build, BuildOptions
 from benchmarks.mmkc_bench.constants import (
     BASIS,
+    COARSE,
     CONDITIONS,
     CONFLICT_CONDITIONS,
     DETECTION_CONDITIONS,
+    FINE,
     LABELS,
     WITHOUT_CONFLICT,
     form_of,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from benchmarks.mmkc_bench.reading import MMKCReading
 
 __all__ = ["MMKCBench"]
+
+_DETECTS, _ALARMS = frozenset({"CORRECT"}), frozenset({"WRONG"})
 
 
 class MMKCBench(Benchmark):
@@ -64,6 +68,12 @@ class MMKCBench(Benchmark):
         "inter-context-mc": "when two pieces of evidence disagree and options are offered",
         "inter-context-open": "when two pieces of evidence disagree and it answers freely",
     }
+    abstention = AbstentionRule(
+        (COARSE[1], FINE[1]),
+        (COARSE[0], FINE[0]),
+        # A document that does not agree with what the model remembers: right under conflict, needless without.
+        {COARSE[1]: _DETECTS, FINE[1]: _DETECTS, COARSE[0]: _ALARMS, FINE[0]: _ALARMS},
+    )
     paper_rows = "its 1,573 instances (757 ER, 669 EK, 147 VS)"
     answer_formats: Mapping[str, str] = {
         "published": "the authors' result files: a folder with original/ and output/, or one file of it",

@@ -276,15 +276,15 @@ class ForcedAnswer:
     """Logits processor that forces an answer through ``tokens`` and records the ``logits`` on the way."""
 
     def __init__(self, tokens: Sequence[int]) -> None:
-        self._tokens = tokens
+        self.tokens = tokens
         self.logits: list[Any] = []
 
     def __call__(self, tokens: Any, logits: Any) -> Any:
         import mlx.core as mx
 
-        if len(self.logits) == len(self._tokens):  # engines compute one token ahead
+        if len(self.logits) == len(self.tokens):  # engines compute one token ahead
             return logits
-        forced = self._tokens[len(self.logits)]
+        forced = self.tokens[len(self.logits)]
         self.logits.append(_to_numpy(logits))
         return mx.where(mx.arange(logits.shape[-1]) == forced, logits, mx.array(-float("inf"), logits.dtype))
 

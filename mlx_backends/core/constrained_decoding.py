@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from benchmarks.errors import ModelError
-from benchmarks.vocabulary import Choice, Form, Likelihood
+from benchmarks.vocabulary import AnyForm, Candidates, Choice, Form, Likelihood
 from mlx_backends.core.isolation import contained
 
 
@@ -23,7 +23,7 @@ class Constrainer:
         self._ends = sorted(ends)
         self._llg_tokenizer: Any = None
 
-    def processors(self, form: Form | Likelihood | None) -> list[Constraint]:
+    def processors(self, form: AnyForm | None) -> list[Constraint]:
         """Return the logits processors for one request: a new one if it has a form and the tokenizer allows it.
 
         llguidance reads fast tokenizers only; with another one the answer is unconstrained. Raises ModelError for a form that no
@@ -31,7 +31,7 @@ class Constrainer:
         """
         if form is None or not hasattr(self._tokenizer, "backend_tokenizer"):
             return []
-        if isinstance(form, Likelihood):
+        if isinstance(form, Likelihood | Candidates):
             raise ModelError("this engine reports no likelihoods; leave --score out.")
         from llguidance import LLMatcher
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks.vocabulary import Decoding, Generation, Request
 from mlx_backends.core.error_text import one_line
+from mlx_backends.core.loglikelihood import CandidateScoring
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
@@ -23,20 +24,41 @@ _SLICE_S = 0.05
 
 @dataclass(eq=False)
 class _Work:
-    """A request whose row is prepared, and its cost so far."""
+    """A request whose row is prepared, and its cost so far.
+
+    ``forced`` are the rows that score its candidates as continuations of the same prompt.
+    """
 
     request: Request
     row: VLMRow
+    scoring: CandidateScoring | None = None
+    forced: Sequence[VLMRow] = ()
     prefill_s: float = 0.0
     decode_s: float = 0.0
     peak_memory: int = 0
+
+    @property
+    def rows(self) -> Sequence[VLMRow]:
+        """The row of its answer, then those of its candidates."""
+        return (self.row, *self.forced)
+
+    @property
+    def is_finished(self) -> bool:
+        """True once all rows are."""
+        return all(row.finished is not None for row in self.rows)
+
+    @property
+    def is_failed(self) -> bool:
+        """True if a row could not be answered in a batch."""
+        return any(row.failed is not None for row in self.rows)
 
 
 class BatchedAnswers:
     """Answers to up to ``width`` requests in a batch, with as many more prepared while the model works.
 
     ``rows`` makes the rows for a width, which is halved where memory runs short. ``prepare`` makes a request's inputs; it is
-    called in a thread. ``processors`` makes the logits processors of its form, and ``text`` decodes tokens. A request that
+    called in a thread. ``processors`` makes the logits processors of its form, ``scoring`` what scores its candidates, if it has
+    any, and ``text`` decodes tokens. A request that
     fails in a batch is not an error yet: it is put into ``sequential``, to be answered alone. After a fault of the GPU, all
     requests in progress are.
     """
@@ -47,6 +69,7 @@ class BatchedAnswers:
         width: int,
         prepare: Callable[[Request], PreparedInputs],
         processors: Callable[[Request], list[Any]],
+        scoring: Callable[[Request], CandidateScoring | None],
         text: Callable[[Sequence[int]], str],
         limits: MemoryLimits,
         recovery: FaultRecovery,
@@ -55,6 +78,7 @@ class BatchedAnswers:
         self._rows = rows(width)
         self._prepare = prepare
         self._processors = processors
+        self._scoring = scoring
         self._text = text
         self._limits = limits
         self._recovery = recovery
@@ -101,7 +125,7 @@ class BatchedAnswers:
             self._preparing.remove((request, prepared))
         for work in [work for work in self._started if work.request.id == request_id]:
             self._started.remove(work)
-            self._rows.drop(work.row)
+            self._drop(work)
 
     def abandon(self, width: int | None = None) -> None:
         """Move all rows to ``sequential``, because what they have computed may be wrong; ``width`` is that of the next ones."""
@@ -126,9 +150,9 @@ class BatchedAnswers:
             try:
                 processors = [
                     *self._processors(request),
-                    *sampling_processors(request.decoding, int(request.digest[:8], 16)),
+                    *sampling_processors(request.decoding, request.sampling_seed),
                 ]
-                row = VLMRow(prepared.result(), request.decoding.max_tokens, processors)
+                work = self._work(request, prepared.result(), processors)
             except Exception as error:  # a request that fails must not end the run
                 if metal_fault(error) is not None:
                     self.sequential.append(request)
@@ -136,8 +160,22 @@ class BatchedAnswers:
                     return
                 yield Generation(request.id, "", "error", error=one_line(error))
             else:
-                self._rows.add(row)
-                self._started.append(_Work(request, row))
+                for row in work.rows:  # next to each other, so that their prompt is read once
+                    self._rows.add(row)
+                self._started.append(work)
+
+    def _work(self, request: Request, inputs: PreparedInputs, processors: Sequence[Any]) -> _Work:
+        """Return the rows of a request: that of its answer, and one for each sequence of tokens that scores its candidates."""
+        scoring, limit = self._scoring(request), request.decoding.max_tokens
+        if scoring is None:
+            return _Work(request, VLMRow(inputs, limit, processors))
+        forced = [VLMRow(inputs, len(row.tokens), [row]) for row in scoring.forced]
+        # The answer is observed before a token is drawn.
+        return _Work(request, VLMRow(inputs, limit, [scoring.answer, *processors]), scoring, forced)
+
+    def _drop(self, work: _Work) -> None:
+        for row in work.rows:
+            self._rows.drop(row)
 
     def _advance(self) -> list[Generation]:
         """Do one step and return the finished answers."""
@@ -147,7 +185,7 @@ class BatchedAnswers:
         started = perf_counter()
         try:
             worked = self._rows.work()
-            if any(work.row.finished is not None for work in self._started):
+            if any(work.is_finished for work in self._started):
                 settle()
         except Exception as error:
             self._recover(root_cause(error))
@@ -155,14 +193,17 @@ class BatchedAnswers:
         seconds, peak = perf_counter() - started, int(mx.get_peak_memory())
         for work in self._started:
             work.peak_memory = max(work.peak_memory, peak)
-            if work.row in worked:
-                if len(work.row.tokens) > 1:
+            for row in work.rows:
+                if row in worked and len(row.tokens) > 1:
                     work.decode_s += seconds / len(worked)
-                else:
+                elif row in worked:
                     work.prefill_s += seconds / len(worked)
-        done = [work for work in self._started if work.row.finished is not None]
-        self.sequential.extend(work.request for work in self._started if work.row.failed is not None)
-        self._started = [work for work in self._started if work.row.finished is None and work.row.failed is None]
+        done = [work for work in self._started if work.is_finished]
+        for work in self._started:
+            if work.is_failed:
+                self._drop(work)
+                self.sequential.append(work.request)
+        self._started = [work for work in self._started if not work.is_finished and not work.is_failed]
         generations = [self._generation(work) for work in done]
         if done:
             self._limits.relieve()
@@ -184,10 +225,11 @@ class BatchedAnswers:
     def _generation(self, work: _Work) -> Generation:
         row = work.row
         stopped = row.finished == "stop"
+        answer = row.tokens[:-1] if stopped else row.tokens
         memory = self._limits.usage()
         return Generation(
             work.request.id,
-            self._text(row.tokens[:-1] if stopped else row.tokens),
+            self._text(answer),
             "stop" if stopped else "length",
             tokens=tuple(row.tokens),
             prompt_tokens=len(row.inputs.content),
@@ -197,6 +239,7 @@ class BatchedAnswers:
             peak_memory=work.peak_memory,
             active_memory=memory.active,
             cache_memory=memory.cache,
+            scores=work.scoring.scores(answer) if work.scoring else (),
         )
 
 

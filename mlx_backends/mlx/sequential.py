@@ -6,7 +6,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.vocabulary import Form, Likelihood, Request
+from benchmarks.vocabulary import AnyForm, Request
+from mlx_backends.core.loglikelihood import CandidateScoring
 from mlx_backends.mlx.metal.fault_recovery import dropping
 from mlx_backends.mlx.preprocess import Preprocessor
 
@@ -21,7 +22,7 @@ class SequentialAnswers:
         model: Any,
         processor: Any,
         preprocessor: Preprocessor,
-        processors: Callable[[Form | Likelihood | None], Iterable[Any]],
+        processors: Callable[[AnyForm | None], Iterable[Any]],
         kv_bits: int | None = None,
     ) -> None:
         self._model = model
@@ -38,7 +39,7 @@ class SequentialAnswers:
         mx.reset_peak_memory()
         text, inputs = self._preprocessor.tensors(request)
         inputs["mask"] = inputs.pop("attention_mask", None)
-        decoding, seed = request.decoding, int(request.digest[:8], 16)
+        decoding, seed = request.decoding, request.sampling_seed
         mx.random.seed(seed)
         stream: Stream = stream_generate(
             self._model,
@@ -50,7 +51,7 @@ class SequentialAnswers:
             top_p=decoding.top_p,
             top_k=0,
             seed=seed,
-            logits_processors=[*self._processors(request.form), *recorders] or None,
+            logits_processors=[*self._processors(request.unscored.form), *recorders] or None,
             **self._cache_options(),
         )
         return stream
@@ -74,6 +75,7 @@ class SequentialRequest:
     request: Request
     stream: Stream | None = None
     tokens: list[int] = field(default_factory=list)
+    scoring: CandidateScoring | None = None
     prefill_s: float = 0.0
     decode_s: float = 0.0
     faults: int = 0

@@ -12,7 +12,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.vocabulary import Generation, Likelihood, Media, Request
+from benchmarks.vocabulary import Candidates, Generation, Likelihood, Media, Request
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.core.batch_invariance import (
     BATCHED,
@@ -27,7 +27,7 @@ from mlx_backends.core.batch_invariance import (
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.loglikelihood import score_options
+from mlx_backends.core.loglikelihood import CandidateScoring, score_options
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.core.reuse import Reuse
@@ -101,6 +101,7 @@ class VLMBackend(Backend):
         self._processor = processor
         self._tokenizer = getattr(processor, "tokenizer", processor)
         own_tokenizer = copy.deepcopy(self._tokenizer)  # a tokenizer is not thread-safe, and a thread prepares requests
+        self._own_tokenizer = own_tokenizer
         self._detokenizer = Detokenizer(own_tokenizer)
         self._constrainer = Constrainer(own_tokenizer, _ends(self._tokenizer, model.config))
         processor.detokenizer = _NoText()
@@ -208,6 +209,7 @@ class VLMBackend(Backend):
         self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
     ) -> BatchInvariance | None:
         self.use_sequential_mode()
+        requests = [request.unscored for request in requests]
         repeating, forcing = self._recovery.repeating, self._teacher_forcing
         with redirect_stdout(sys.stderr):
             selected, longest = select_prepared(requests, repeating(self._prompt_tokens))
@@ -277,7 +279,7 @@ class VLMBackend(Backend):
             self.cancel(self._work.request.id)
         if self._batched is not None:
             self._batched.close()
-        self._model = self._processor = self._tokenizer = self._batched = None
+        self._model = self._processor = self._tokenizer = self._own_tokenizer = self._batched = None
         del self._preprocessor, self._detokenizer, self._constrainer, self._sequential, self._teacher_forcing
         del self._recovery
         gc.collect()
@@ -306,7 +308,8 @@ class VLMBackend(Backend):
     def _advance(self, work: SequentialRequest) -> Any | None:
         """Read the prompt, or decode for a few tens of milliseconds; return mlx-vlm's closing response, if any."""
         if work.stream is None:
-            work.stream = self._sequential.stream(work.request)
+            work.scoring = self._scoring(work.request)
+            work.stream = self._sequential.stream(work.request, [work.scoring.answer] if work.scoring else [])
             started = perf_counter()
             last = work.next_token()
             work.prefill_s = perf_counter() - started
@@ -325,7 +328,8 @@ class VLMBackend(Backend):
             lambda width: self._rows(width, share=share, reuse=reuse),
             width,
             self._preprocessor.inputs,
-            lambda request: list(self._constrainer.processors(request.form)),
+            lambda request: list(self._constrainer.processors(request.unscored.form)),
+            self._scoring,
             self._detokenizer.text,
             self._limits,
             self._recovery,
@@ -402,14 +406,28 @@ class VLMBackend(Backend):
                 )
             return [self._teacher_forcing.forced(request, tokens) for tokens in sequences]
 
-        scored = score_options(form, self._tokenizer, forced_logits)
+        scored = score_options(form, self._own_tokenizer, forced_logits)
         tokens = int(self._preprocessor.tensors(request)[1]["input_ids"].size)
         return scored.generation(request, tokens, perf_counter() - started, self._limits.usage().peak)
 
+    def _scoring(self, request: Request) -> CandidateScoring | None:
+        """Return what scores the candidates of a request; None if it has none."""
+        return CandidateScoring(request.form, self._own_tokenizer) if isinstance(request.form, Candidates) else None
+
+    def _scores(self, work: SequentialRequest, answer: Sequence[int]) -> tuple[float | None, ...]:
+        """Return the scores of a request's candidates, each forced sequentially, and of its answer."""
+        if work.scoring is None:
+            return ()
+        started, prompt = perf_counter(), work.request.unscored
+        logits = [self._teacher_forcing.forced(prompt, tokens) for tokens in work.scoring.sequences]
+        work.prefill_s += perf_counter() - started
+        return work.scoring.scores(answer, logits)
+
     def _generation(self, work: SequentialRequest, last: Any) -> Generation:
         stopped = last.finish_reason == "stop"
-        memory = self._limits.usage()
         tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))
+        scores = self._scores(work, tokens[:-1] if stopped else tokens)
+        memory = self._limits.usage()
         return Generation(
             work.request.id,
             self._detokenizer.text(tokens[:-1] if stopped else tokens),
@@ -422,6 +440,7 @@ class VLMBackend(Backend):
             peak_memory=memory.peak,
             active_memory=memory.active,
             cache_memory=memory.cache,
+            scores=scores,
         )
 
 

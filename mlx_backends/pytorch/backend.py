@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
-from benchmarks.vocabulary import Generation, Likelihood, Message, Request, Text
+from benchmarks.vocabulary import Candidates, Generation, Likelihood, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.core.batch_invariance import (
     BATCHED,
@@ -28,11 +28,12 @@ from mlx_backends.core.batch_invariance import (
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.loglikelihood import score_options
+from mlx_backends.core.loglikelihood import CandidateScoring, score_options
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.models import memory_estimate
 from mlx_backends.pytorch.batch import TorchBatch, TorchRow, make_sampler, peak_memory
+from mlx_backends.pytorch.continuations import agree, continuation_logits
 from mlx_backends.pytorch.preprocess import TorchInputs, TorchPreprocessor
 
 WIDTH = 8
@@ -84,6 +85,10 @@ class TorchBackend(Backend):
         self._waiting: deque[Request] = deque()
         self._retries: deque[Request] = deque()
         """Requests to answer alone, because a batch that they were part of failed."""
+        self._unscored: deque[tuple[TorchRow, Generation]] = deque()
+        """Answers whose requests have candidates to score, once no batch uses the model."""
+        self._continues: bool | None = None
+        """Flag for a model whose prompts can be continued from a cache; None until the first candidates are scored."""
         self._batch: TorchBatch | None = None
 
     @property
@@ -103,12 +108,19 @@ class TorchBackend(Backend):
 
     @property
     def _in_flight(self) -> int:
-        return len(self._waiting) + len(self._retries) + (len(self._batch.live) if self._batch else 0)
+        waiting = len(self._waiting) + len(self._retries) + len(self._unscored)
+        return waiting + (len(self._batch.live) if self._batch else 0)
 
     def step(self) -> Sequence[Generation]:
         if self._batch is None:
-            return list(self._start_waiting())
-        done = [self._generation(row) for row in self._batch.take_finished(_SLICE_S)]
+            return [self._scored(*self._unscored.popleft())] if self._unscored else list(self._start_waiting())
+        done = []
+        for row in self._batch.take_finished(_SLICE_S):
+            generation = self._generation(row)
+            if row.scoring is None:
+                done.append(generation)
+            else:
+                self._unscored.append((row, generation))
         if not self._batch.live:  # the thread is about to end; nothing else may use the model before it has
             self._batch.join()
             self._batch = None
@@ -120,6 +132,7 @@ class TorchBackend(Backend):
     def cancel(self, request_id: str) -> None:
         self._waiting = deque(request for request in self._waiting if request.id != request_id)
         self._retries = deque(request for request in self._retries if request.id != request_id)
+        self._unscored = deque(pair for pair in self._unscored if pair[1].request_id != request_id)
         for row in self._batch.live if self._batch else ():
             row.dropped = row.dropped or row.request.id == request_id
 
@@ -133,6 +146,7 @@ class TorchBackend(Backend):
         self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
     ) -> BatchInvariance | None:
         self.use_sequential_mode()
+        requests = [request.unscored for request in requests]
         selected, longest = select_prepared(requests, lambda request: len(self._preprocessor.inputs(request).ids))
         if not selected:
             return None
@@ -158,6 +172,7 @@ class TorchBackend(Backend):
     def close(self) -> None:
         self._waiting.clear()
         self._retries.clear()
+        self._unscored.clear()
         if self._batch is not None:
             for row in self._batch.live:
                 row.dropped = True
@@ -189,9 +204,42 @@ class TorchBackend(Backend):
             self._batch = TorchBatch(self._model, rows, self._ends, self._pad)
 
     def _row(self, request: Request, inputs: TorchInputs) -> TorchRow:
-        constraints = self._constrainer.processors(request.form)
-        draw = make_sampler(request.decoding, int(request.digest[:8], 16))
-        return TorchRow(request, inputs, request.decoding.max_tokens, next(iter(constraints), None), draw)
+        constraints = self._constrainer.processors(request.unscored.form)
+        draw = make_sampler(request.decoding, request.sampling_seed)
+        scoring = CandidateScoring(request.form, self._tokenizer) if isinstance(request.form, Candidates) else None
+        limit = request.decoding.max_tokens
+        return TorchRow(request, inputs, limit, next(iter(constraints), None), draw, scoring=scoring)
+
+    def _scored(self, row: TorchRow, generation: Generation) -> Generation:
+        """Return an answer with the scores of its request's candidates, or the error of scoring them."""
+        assert row.scoring is not None
+        started = perf_counter()
+        try:
+            logits = self._continuations(row.request.unscored, row.inputs, row.scoring.sequences)
+            tokens = generation.tokens[:-1] if generation.finish_reason == "stop" else generation.tokens
+            scores = row.scoring.scores(tokens, logits)
+        except Exception as error:  # a request that fails must not end the run
+            return Generation(generation.request_id, "", "error", error=one_line(error))
+        seconds = (generation.prefill_s or 0.0) + perf_counter() - started
+        return replace(generation, scores=scores, prefill_s=seconds)
+
+    def _continuations(self, request: Request, inputs: TorchInputs, sequences: Sequence[Sequence[int]]) -> list[Any]:
+        """Return the logits of ``sequences`` after a prompt, which is computed once if this gives the same as forcing.
+
+        The first ones of a model are computed in both ways.
+        """
+        if not sequences:
+            return []
+        if self._continues is None and len(sequences[0]) > 1:  # the longest
+            (reference,) = self._forced([(request, inputs, sequences[0])])
+            try:
+                (logits,) = continuation_logits(self._model, inputs, sequences[:1], self._pad)
+                self._continues = agree(logits, reference)
+            except Exception:  # a model that cannot be called in this way
+                self._continues = False
+        if self._continues is not False:
+            return continuation_logits(self._model, inputs, sequences, self._pad)
+        return [logits for tokens in sequences for logits in self._forced([(request, inputs, tokens)])]
 
     def _likeliest(self, request: Request, form: Likelihood, inputs: TorchInputs) -> Generation:
         """Return the likeliest of the options, forced in a batch where that is proven."""

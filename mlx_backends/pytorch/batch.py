@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.vocabulary import Decoding, FinishReason, Request
 from mlx_backends.core.constrained_decoding import Constraint
+from mlx_backends.core.loglikelihood import CandidateScoring
 from mlx_backends.pytorch.preprocess import TorchInputs, collate
 
 _MIN_TEMPERATURE = 0.01  # mlx-vlm's; below it the scaled logits overflow
@@ -22,6 +23,7 @@ class TorchRow:
     """An answer in progress: its request, how its tokens are chosen, and the tokens so far.
 
     ``forced`` are tokens for teacher forcing instead; ``logits`` collects what tokens are chosen from, unless it is None.
+    ``scoring`` observes the answer of a request with candidates.
     """
 
     request: Request
@@ -34,6 +36,7 @@ class TorchRow:
     tokens: list[int] = field(default_factory=list)
     finished: FinishReason | None = None
     dropped: bool = False
+    scoring: CandidateScoring | None = None
     prefill_s: float = 0.0
     decode_s: float = 0.0
     peak_memory: int | None = None
@@ -42,6 +45,8 @@ class TorchRow:
         """Return the next token; None where it is simply the most likely one."""
         if self.logits is not None:
             self.logits.append(logits.float().cpu().numpy().copy())
+        if self.scoring is not None:
+            self.scoring.answer.see(logits.float().cpu().numpy().copy())
         if self.forced is not None:
             return self.forced[len(self.tokens)]
         if self.constraint is None and self.draw is None:
@@ -56,6 +61,8 @@ class TorchRow:
     def append(self, token: int, ends: frozenset[int]) -> None:
         """Add a generated token."""
         self.tokens.append(token)
+        if self.scoring is not None:
+            self.scoring.answer.add(token)
         if self.forced is None and token in ends:
             self.finished = "stop"
         elif len(self.tokens) >= self.max_tokens:

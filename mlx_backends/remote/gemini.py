@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.vocabulary import Choice, Form, JSONObject, Likelihood, Request
+from benchmarks.vocabulary import AnyForm, Choice, JSONObject, Request
 from mlx_backends.remote.api_keys import find_key
 from mlx_backends.remote.media import EncodedMedia, EncodedMedium
 from mlx_backends.remote.model_names import KEYS, RemoteModelName
@@ -108,7 +108,7 @@ class GeminiProvider(Provider):
         return Reply(text, "stop", *used_tokens)
 
 
-def _form(form: Form | Likelihood | None) -> dict[str, Any]:
+def _form(form: AnyForm | None) -> dict[str, Any]:
     match form:
         case Choice(words):
             schema: dict[str, Any] = {"type": "STRING", "enum": list(words)}

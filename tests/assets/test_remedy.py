@@ -29,17 +29,25 @@ def test_training_rows_get_answers_that_the_model_can_write(tmp_path: Path) -> N
     write_charts(tmp_path / "charts", TRAINED, 20)
     rashomon = Rashomon(tmp_path)
     rashomon.run("build", "cmc-bench", "--source", f"rows={tmp_path / 'charts'}", "--out", tmp_path / "build")
-    data = ("--data", tmp_path / "build", "--target", "abstain")
+    data = ("--data", tmp_path / "build", "--target", "compare")
     rashomon.run("training", "cmc-bench", *data, "--out", tmp_path / "set")
     in_model_words(tmp_path / "set")
     rows = [json.loads(line) for line in (tmp_path / "set" / "train.jsonl").read_text("utf-8").splitlines()]
-    answers = {(row["kind"], row["messages"][-1]["content"][0]["text"]) for row in rows}
-    assert {kind for kind, _ in answers} == {"conflict", "no conflict"}
-    for kind, text in answers:
-        name, _, value = text.partition(": ")
-        assert (
-            text == CONFLICT_OPTION if kind == "conflict" else (name in TRAINED.names and int(value) in TRAINED.values)
-        )
+    conditions = set()
+    for row in rows:
+        *readings, last = row["messages"][-1]["content"][0]["text"].splitlines()
+        if row["kind"] == "conflict":
+            assert last == CONFLICT_OPTION
+        else:
+            readings.append(last)
+        names, values = zip(*(reading.split(": ") for reading in readings), strict=True)
+        assert set(names) <= set(TRAINED.names)
+        assert len(set(names)) == 1
+        assert {int(value) for value in values} <= set(TRAINED.values)
+        expected = {"image-only": (1, 1), "text-only": (1, 1), "aligned": (2, 1)}
+        assert (len(values), len(set(values))) == expected.get(row["condition"], (2, 2))
+        conditions.add(row["condition"])
+    assert conditions >= {"aligned", "image-only", "text-only"}
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,8 @@ def _train(training: Training, flags: _Flags) -> bool:
 def _load(training: Training, rows: dict[str, list[ChatRow]]) -> Any:
     from benchmarks.media.decoder import start_decoder
     from mlx_backends.core.prompts.template_process import start_renderer
+    from mlx_backends.mlx.engine import MLXEngine
+    from mlx_backends.mlx.feature_store import FeatureStore
     from mlx_backends.mlx.load import check_supported, load
     from mlx_backends.mlx.metal.memory_limits import MemoryLimits
     from mlx_backends.models.discovery import resolve
@@ -100,6 +103,7 @@ def _load(training: Training, rows: dict[str, list[ChatRow]]) -> Any:
         raise StoreError(f"{training.spec.model} was changed since {training.name} began; choose another --name.")
     MemoryLimits.here().set()
     from mlx_backends.mlx.training.loop import TrainingLoop
+    from mlx_backends.mlx.vision_cache import encoder_identity
 
     provenance = {
         "base model": training.identity["model"],
@@ -110,7 +114,12 @@ def _load(training: Training, rows: dict[str, list[ChatRow]]) -> Any:
         "training": training.name,
     }
     settings = training.spec.settings(len(rows["train"]))
-    return TrainingLoop(training.path, str(training.identity["model"]), load(path), rows, settings, provenance)
+    loaded = load(path)
+    info = MLXEngine().describe(training.spec.model)
+    features = FeatureStore(partial(encoder_identity, info, loaded[0]))
+    return TrainingLoop(
+        training.path, str(training.identity["model"]), loaded, rows, settings, provenance, features=features
+    )
 
 
 @contextmanager

@@ -48,7 +48,7 @@ from benchmarks.build import Build
 from benchmarks.errors import ModelError, RashomonError, StoreError
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Request
+from benchmarks.vocabulary import Candidates, Request
 from judges.base import FunctionJudge, Judge
 from judges.registry import find_judge, judge_names
 from judges.rubric import RubricJudge
@@ -67,7 +67,7 @@ INTERRUPTED = 130
 PROBE_REQUESTS = 32
 """The number of a run's first requests from which the batch-invariance probe picks some."""
 MIN_PROBE_REQUESTS = 24
-"""The number of requests below which the probe costs more than batching gains (``docs/performance.md``)."""
+"""The number of rows below which the probe costs more than batching gains (``docs/performance.md``)."""
 
 
 class StopFlag:
@@ -234,7 +234,7 @@ class Worker:
                         picked = {request.id for request in select_requests([request for _, request in requests])}
                         in_flight.note([(pending, request) for pending, request in requests if request.id in picked])
                         invariance = self._choose_mode(store, backend, [request for _, request in requests])
-                    probed = len(requests) >= MIN_PROBE_REQUESTS
+                    probed = _rows([request for _, request in requests]) >= MIN_PROBE_REQUESTS
                     self._note(store, "running", invariance.lacks if invariance else "")
                 answer(part, width)
         finally:
@@ -268,7 +268,7 @@ class Worker:
 
         Return None if there are too few requests to find out.
         """
-        if len(requests) < MIN_PROBE_REQUESTS or not backend.info.needs_device:
+        if _rows(requests) < MIN_PROBE_REQUESTS or not backend.info.needs_device:
             return None
         self._note(store, "loading", "checking that batched answers equal sequential ones")
         if invariance := backend.choose_mode(requests, self.stopped.is_set):
@@ -448,6 +448,11 @@ def _watch_parent(worker: Worker) -> None:
     worker.stopped.set()
     if worker.loading:
         os._exit(INTERRUPTED)
+
+
+def _rows(requests: Sequence[Request]) -> int:
+    """Return the number of rows that requests take: one for each answer, and one for each candidate to score."""
+    return sum(1 + (len(request.form.words) if isinstance(request.form, Candidates) else 0) for request in requests)
 
 
 if __name__ == "__main__":

@@ -378,12 +378,12 @@ def check_generation(row: Sequence[Any]) -> None:
         raise ValueError("finish_reason: it is none there is")
 
 
-def _scores(text: str) -> tuple[float, ...]:
+def _scores(text: str) -> tuple[float | None, ...]:
     try:
         scores = _list("scores", json.loads(text))
     except (ValueError, RecursionError):
         raise ValueError("scores: they are no list of numbers") from None
-    if not all(type(score) in (int, float) and score == score for score in scores):
+    if not all(score is None or (type(score) in (int, float) and score == score) for score in scores):
         raise ValueError("scores: they are no list of numbers")
     return tuple(scores)
 

@@ -1,4 +1,4 @@
-"""The Compare screen: an overview, then metrics, flips, agreement, the paper's rows, memory and speed, the recommendation."""
+"""The Compare screen: an overview, then metrics, flips, agreement, the paper's rows, resources, costs, the recommendation."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from app.compare.headline import headlines
 from app.compare.recommend import Recommendation, format_points
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import Comparison
+from app.compare.utility import parse_requirements
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.flips import FlippedScreen, SideBySideScreen
@@ -40,7 +41,8 @@ PANES = {
     "flips": "Flips",
     "agreement": "Agreement",
     "paper": "Paper",
-    "cost": "Memory, speed",
+    "cost": "Resources",
+    "ratios": "Costs",
     "recommendation": "Recommendation",
 }
 """The titles of the panes by id."""
@@ -66,6 +68,8 @@ class CompareScreen(ResultsScreen):
     def __init__(self, folders: tuple[Path, ...]) -> None:
         super().__init__(folders)
         self.margin = 0.03
+        self.requirements = ""
+        """The user's costs and limits, as typed."""
         self.rows: tuple[str, ...] | None = None
         """The paper's rows on display; None for the first one."""
         self.pair: int | None = None
@@ -94,6 +98,7 @@ class CompareScreen(ResultsScreen):
                 yield ResultTable(id="agreement")
                 yield ResultTable(id="paper")
                 yield ResultTable(id="cost")
+                yield ResultTable(id="ratios")
                 with Vertical(id="recommendation"):
                     with panel(VerticalScroll(id="recommendation-scroll"), "Recommendation"):
                         yield Static(id="recommendation-text")
@@ -101,10 +106,11 @@ class CompareScreen(ResultsScreen):
 
     def compute(self) -> None:
         results, folders, judge, margin = self.rashomon.results, self.folders, self.judge, self.margin
+        requirements = self.requirements
 
         def work() -> _Results:
             comparison = results.comparison(folders, judge)
-            recommendation = _recommended(lambda: results.recommendation(folders, judge, margin))
+            recommendation = _recommended(lambda: results.recommendation(folders, judge, margin, requirements))
             return _Results(
                 comparison,
                 pair_overviews(comparison, recommendation),
@@ -157,6 +163,7 @@ class CompareScreen(ResultsScreen):
             "#agreement": tables["changes"],
             "#paper": self.paper,
             "#cost": tables["cost"],
+            "#ratios": _cost_ratios(recommendation),
             "#recommendation-table": recommendation if isinstance(recommendation, str) else recommendation.table,
         }
         for selector, table in contents.items():
@@ -329,6 +336,24 @@ class CompareScreen(ResultsScreen):
             self.margin = margin
             self.compute()
 
+    def action_costs(self) -> None:
+        """Enter the costs of mistakes, and limits on memory, time and disk."""
+
+        def on_input(text: str | None) -> None:
+            if text is not None and text != self.requirements:
+                self.requirements = text
+                self._show_pane("recommendation")
+                self.compute()
+
+        dialog = TextDialog(
+            "Costs and limits",
+            "Costs of mistakes: wrong=1,needless=0.2,missed=3. conflict=0.1: the share of your questions with one. Limits: "
+            "memory=8,disk=5 (GB), seconds=2. Empty: accuracy decides, without limits.",
+            value=self.requirements,
+            check=_requirements_problem,
+        )
+        self.app.push_screen(dialog, on_input)
+
     @on(Matrix.Selected)
     def _open_cell(self, event: Matrix.Selected) -> None:
         if not event.count:
@@ -366,6 +391,20 @@ def _margin_problem(text: str) -> str:
         return "Enter a number, such as 3 or 0.5."
 
 
+def _requirements_problem(text: str) -> str:
+    try:
+        parse_requirements(text)
+    except RashomonError as error:
+        return str(error)
+    return ""
+
+
+def _cost_ratios(recommendation: Recommendation | str) -> Table | str:
+    if isinstance(recommendation, str):
+        return recommendation
+    return recommendation.cost_ratios or "Costs need a model's run, of a benchmark whose labels tell abstentions."
+
+
 def _recommendation_text(recommendation: Recommendation | str, tuning_verdict: str) -> Content:
     """Return the recommendation with its reasons, the behaviour of the runs, and what is not established."""
     verdict = [literal(tuning_verdict, "bold")] if tuning_verdict else []
@@ -375,7 +414,7 @@ def _recommendation_text(recommendation: Recommendation | str, tuning_verdict: s
     text = [
         *verdict,
         literal(recommendation.summary, "bold"),
-        Content.styled(f"Margin: {margin} points; + and - change it, m enters it.", DIM),
+        Content.styled(f"Margin: {margin} points; + and - change it, m enters it. u enters costs and limits.", DIM),
     ]
     sections = {
         "Reasons": recommendation.advice if recommendation.advice != (recommendation.summary,) else (),

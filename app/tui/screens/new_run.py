@@ -208,7 +208,7 @@ class NewRunScreen(RashomonScreen):
         self._not_here = []
         options = scope_options(benchmark, None)
         self._table("scope-table").offer(options, choose=default_selection(benchmark, None))
-        self._table("sampling-table").offer(sampling_options(None), choose=())
+        self._table("sampling-table").offer(sampling_options(), choose=())
         self._judges = []
         self._offer_judges(benchmark, choose=benchmark.judges[:1])
         self._read_contents()
@@ -257,11 +257,10 @@ class NewRunScreen(RashomonScreen):
         if benchmark is None or (contents is not None and contents.benchmark.name != benchmark.name):
             return
         previous, self._contents = self._contents, contents
-        table, ways = self._table("scope-table"), self._table("sampling-table")
+        table = self._table("scope-table")
         same = previous is not None and contents is not None and previous.strata == contents.strata
         selection = table.chosen if same else carry_over_selection(benchmark, contents, table.chosen)
         table.offer(scope_options(benchmark, contents), choose=selection)
-        ways.offer(sampling_options(contents), choose=ways.chosen)
         self._offer_models()
         self.form_changed()
 

@@ -208,21 +208,16 @@ def _stratum_options(contents: BuildContents | None) -> Iterator[ChoiceOption]:
             yield ChoiceOption(("strata", name, value), cells, f"strata {name}", bool(value), f"{word}: {value}")
 
 
-def sampling_options(contents: BuildContents | None) -> list[ChoiceOption]:
-    """Return the rows of the ways to answer: one at a time, and by likelihood if questions of the build have options."""
-    note = "one answer at a time: no batching, no caches"
-    rows = [ChoiceOption(EXACT, ["exact", "", note], "exact", detail=f"exact: {note}")]
-    if contents is not None and contents.scorable:
-        rows.append(_likelihood(contents))
-    return rows
-
-
-def _likelihood(contents: BuildContents) -> ChoiceOption:
-    note = "the most likely of a question's options; nothing is generated"
-    count = f"{sum(contents.scorable.values()):,}"
-    all_conditions = len(contents.scorable) == len(contents.conditions)
-    limit = "" if all_conditions else f"; only under {', '.join(contents.scorable)}"
-    return ChoiceOption(LIKELIHOOD, ["likelihood", count, note], "likelihood", detail=f"likelihood: {note}{limit}")
+def sampling_options() -> list[ChoiceOption]:
+    """Return the rows of the ways to answer: one at a time, and with likelihoods."""
+    exact = "one answer at a time: no batching, no caches"
+    scored = (
+        "how likely the image's value, the text's, an abstention and the answer are; options are scored, not generated"
+    )
+    return [
+        ChoiceOption(EXACT, ["exact", "", exact], "exact", detail=f"exact: {exact}"),
+        ChoiceOption(LIKELIHOOD, ["likelihood", "", scored], "likelihood", detail=f"likelihood: {scored}"),
+    ]
 
 
 def default_selection(benchmark: Benchmark, contents: BuildContents | None) -> list[SelectionKey]:

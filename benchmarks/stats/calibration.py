@@ -1,0 +1,203 @@
+"""Calibration: how well confidences say whether an answer is right, with intervals for answers that come in groups.
+
+Arrays have shape (answers,): ``confidence`` between 0 and 1, ``right`` 0 or 1, ``group`` the number of each answer's example.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from benchmarks.stats.intervals import clustered_wilson, estimate, resample
+from benchmarks.vocabulary import Estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+    Codes = NDArray[np.int64]
+
+MIN_EXAMPLES = 30
+"""The fewest examples of a calibration curve."""
+
+BINS = 10
+"""The most bins of a calibration curve."""
+
+_PER_BIN = 10
+"""The fewest examples for each bin of a calibration curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """A bin of a reliability diagram: the mean confidence of its ``n`` answers, and their share of right ones."""
+
+    confidence: float
+    accuracy: Estimate
+    n: int
+
+
+def bin_count(examples: int) -> int:
+    """Return the number of bins for so many examples: ten in each, at most ten bins."""
+    return max(1, min(BINS, examples // _PER_BIN))
+
+
+def bin_numbers(confidence: Array, bins: int) -> Codes:
+    """Return the bin of each answer, by its place among all: equal-mass bins (Nguyen and O'Connor 2015, section 3).
+
+    Equal confidences share a bin, that of their middle place, so that bins can be uneven, or empty. Edges at quantiles, as
+    scikit-learn has them, would put all answers of a model that is often certain into one bin.
+    """
+    import numpy as np
+
+    _, value, count = np.unique(confidence, return_inverse=True, return_counts=True)
+    places = (np.cumsum(count) - count / 2)[value] / max(1, len(confidence))
+    numbers: Codes = np.minimum((places * bins).astype(np.int64), bins - 1)
+    return numbers
+
+
+def calibration_error(confidence: Array, right: Array, bins: int) -> float:
+    """Return the expected calibration error: the mean of |share right - mean confidence| over bins, weighted by their answers.
+
+    Source: Naeini, Cooper and Hauskrecht (2015), equation 2, with equal-mass bins.
+    """
+    import numpy as np
+
+    gaps = np.bincount(bin_numbers(confidence, bins), right - confidence, bins)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def brier_score(confidence: Array, right: Array) -> float:
+    """Return the mean squared difference of confidence and rightness (Brier 1950); 0.25 for a coin that claims one half."""
+    return float(((confidence - right) ** 2).mean())
+
+
+def auroc(score: Array, positive: Array) -> float:
+    """Return the probability that a positive has a higher score than a negative, ties counting half (Hanley and McNeil 1982).
+
+    nan without positives or without negatives.
+    """
+    above, below = _placements(score, positive)
+    return float(above.mean()) if len(above) and len(below) else math.nan
+
+
+def reliability(confidence: Array, right: Array, group: Codes, bins: int) -> list[Bin]:
+    """Return the bins of the reliability diagram that hold answers, in rising order (Murphy and Winkler 1977)."""
+    import numpy as np
+
+    numbers = bin_numbers(confidence, bins)
+    curve = []
+    for number in range(bins):
+        chosen = numbers == number
+        if not chosen.any():
+            continue
+        _, of = np.unique(group[chosen], return_inverse=True)
+        accuracy = clustered_wilson(np.bincount(of, right[chosen]).tolist(), np.bincount(of).tolist())
+        curve.append(Bin(float(confidence[chosen].mean()), accuracy, int(chosen.sum())))
+    return curve
+
+
+# --- intervals -----------------------------------------------------------------------------------
+
+
+def mean_estimate(values: Array, group: Codes, *, resamples: int, seed: int, reason: str = "no answers") -> Estimate:
+    """Return the mean with its bootstrap interval over groups; n/a without values."""
+    import numpy as np
+
+    if not len(values):
+        return Estimate(None, reason=reason)
+    sums = _group_sums(group, np.stack([values, np.ones(len(values))], axis=1))
+    totals = resample(sums, resamples, seed)
+    return estimate(float(values.mean()), totals[:, 0] / totals[:, 1], len(values))
+
+
+def calibration_error_estimate(
+    confidence: Array, right: Array, group: Codes, bins: int, *, resamples: int, seed: int
+) -> tuple[Estimate, float]:
+    """Return the calibration error with an interval, and the mean error that chance gives a calibrated model.
+
+    Shares of finitely many answers vary, which makes every error too high, and that of a resample too high once more. So the
+    lower limit is the basic bootstrap's (2 times the value less the upper quantile, Davison and Hinkley 1997, section 5.2), or 0
+    if the value is within the errors of chance; the upper limit is the higher of the basic and the percentile bootstrap's. The
+    errors of chance are those of the resampled gaps less the observed ones. All resamples are of groups.
+    """
+    import numpy as np
+
+    n = len(confidence)
+    cells = np.zeros((n, bins + 1))
+    cells[np.arange(n), bin_numbers(confidence, bins)] = right - confidence
+    cells[:, -1] = 1
+    sums = _group_sums(group, cells)
+    gaps, totals = sums.sum(0)[:-1], resample(sums, resamples, seed)
+    value = float(np.abs(gaps).sum() / n)
+    if not len(totals):
+        return Estimate(value, n=n), 0.0
+    low, high = np.quantile(np.abs(totals[:, :-1]).sum(1) / totals[:, -1], [0.025, 0.975])
+    by_chance = np.abs(totals[:, :-1] - gaps).sum(1) / n
+    lowest = 0.0 if value <= np.quantile(by_chance, 0.975) else max(0.0, 2 * value - high)
+    limits = float(lowest), float(max(high, 2 * value - low))
+    return Estimate(value, *limits, n), float(by_chance.mean())
+
+
+def brier_estimate(confidence: Array, right: Array, group: Codes, *, resamples: int, seed: int) -> Estimate:
+    """Return the Brier score with its bootstrap interval over groups."""
+    return mean_estimate((confidence - right) ** 2, group, resamples=resamples, seed=seed)
+
+
+def auroc_estimate(score: Array, positive: Array, group: Codes, confidence: float = 0.95) -> Estimate:
+    """Return the AUROC with an interval for answers that are correlated within groups, of one class or of both.
+
+    The variance is Obuchowski's (1997), DeLong's for groups; the interval is symmetric for the log-odds (Pepe 2003, section
+    5.2.4). At 0 and 1, where the variance is 0, the other limit is Wilson's for as many answers as the rarer class has groups.
+    """
+    import numpy as np
+
+    n = len(score)
+    chosen = positive > 0
+    above, below = _placements(score, positive)
+    if not len(above) or not len(below):
+        return Estimate(None, n=n, reason="all answers are of one kind")
+    area = float(above.mean())
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    if area in (0.0, 1.0):
+        rarer = min(len(np.unique(group[chosen])), len(np.unique(group[~chosen])))
+        margin = z * z / (rarer + z * z)
+        return Estimate(area, max(0.0, area - margin), min(1.0, area + margin), n)
+    influence = np.empty(n)
+    influence[chosen] = (above - area) / len(above)
+    influence[~chosen] = (below - area) / len(below)
+    sums = _group_sums(group, influence[:, None])[:, 0]
+    if len(sums) < 2:
+        return Estimate(area, n=n)
+    error = math.sqrt(float((sums**2).sum()) * len(sums) / (len(sums) - 1))
+    half_width, centre = z * error / (area * (1 - area)), math.log(area / (1 - area))
+    return Estimate(area, _logistic(centre - half_width), _logistic(centre + half_width), n)
+
+
+def _placements(score: Array, positive: Array) -> tuple[Array, Array]:
+    """Return the share of negatives below each positive, and of positives above each negative; ties count half."""
+    import numpy as np
+
+    high, low = score[positive > 0], score[positive <= 0]
+    if not len(high) or not len(low):
+        return high[:0] if not len(high) else high * np.nan, low * np.nan
+    high_order, low_order = np.sort(high), np.sort(low)
+    below = (np.searchsorted(low_order, high) + np.searchsorted(low_order, high, side="right")) / (2 * len(low))
+    under = (np.searchsorted(high_order, low) + np.searchsorted(high_order, low, side="right")) / (2 * len(high))
+    return below, 1 - under
+
+
+def _group_sums(group: Codes, values: Array) -> Array:
+    """Return the sums over each group's answers; ``values`` of shape (answers, columns) give (groups, columns)."""
+    import numpy as np
+
+    _, numbers = np.unique(group, return_inverse=True)
+    sums = np.zeros((int(numbers.max(initial=-1)) + 1, values.shape[1]))
+    np.add.at(sums, numbers, values)
+    return sums
+
+
+def _logistic(value: float) -> float:
+    return 1 / (1 + math.exp(-value)) if value > -700 else 0.0

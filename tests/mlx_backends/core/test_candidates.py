@@ -1,0 +1,134 @@
+"""Candidates beside an open answer: scored as continuations of one prompt, equal in every mode and in both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.vocabulary import Candidates, Decoding, Generation, Request, Text
+from mlx_backends.base import no_media
+from mlx_backends.mlx.lm import LMBackend
+from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
+from mlx_backends.registry import load_backend
+from tests.mlx_backends.conftest import Pictures, answer, request_of
+from tests.support.fp32 import in_fp32
+from tests.support.in_torch import in_torch, needs_torch
+from tests.support.tiny_models import TEXTS
+from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
+
+WORDS = ("forty-three", "the image says", "The sources disagree.")
+FORM = Candidates(WORDS)
+TOLERANCE = 1e-3
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return in_fp32(build_tiny_vlm(tmp_path_factory.mktemp("fp32") / "model", TEXTS, quantise=False))
+
+
+def questions(pictures: Pictures, form: Candidates | None = FORM, count: int = 6) -> list[Request]:
+    images = [pictures.noise(1), pictures.noise(2)]
+    prompts = [(Text("Which?"),), (images[0], Text("Which?")), (images[1], Text("or"), images[0], Text("which?"))]
+    return [
+        replace(request_of(*prompts[n % 3]), instance_id=str(n), form=form, decoding=Decoding(max_tokens=5))
+        for n in range(count)
+    ]
+
+
+def generations(backend: VLMBackend, requests: Sequence[Request]) -> dict[str, Generation]:
+    """Answer requests, as many at a time as the backend takes."""
+    waiting, done = list(requests), dict[str, Generation]()
+    while len(done) < len(requests):
+        while waiting and backend._in_flight < backend.capacity:
+            backend.submit(waiting.pop(0))
+        done |= {generation.request_id: generation for generation in backend.step()}
+    assert {generation.error for generation in done.values()} == {None}
+    return done
+
+
+def expect_same(first: dict[str, Generation], second: dict[str, Generation]) -> None:
+    assert first.keys() == second.keys()
+    for name, generation in first.items():
+        assert (generation.text, generation.tokens) == (second[name].text, second[name].tokens)
+        assert generation.finish_reason == second[name].finish_reason
+        assert np.allclose(generation.scores, second[name].scores, atol=TOLERANCE)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def scored(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pictures, dict[str, Generation]]:
+    pictures = Pictures(tmp_path_factory.mktemp("pictures"))
+    backend = load_backend(str(model), pictures.path)
+    assert isinstance(backend, VLMBackend)
+    result = generations(backend, questions(pictures))
+    backend.close()
+    return pictures, result
+
+
+def test_scores_are_those_of_forcing_and_change_no_answer(
+    model: Path, scored: tuple[Pictures, dict[str, Generation]]
+) -> None:
+    pictures, result = scored
+    backend = load_backend(str(model), pictures.path)
+    assert isinstance(backend, VLMBackend)
+    plain = generations(backend, questions(pictures, None))
+    for request in questions(pictures)[:3]:
+        generation = result[request.id]
+        assert (generation.text, generation.tokens) == (plain[request.id].text, plain[request.id].tokens)
+        stopped = generation.finish_reason == "stop"
+        own = generation.tokens[:-1] if stopped else generation.tokens
+        sequences = [backend._tokenizer.encode(word, add_special_tokens=False) for word in WORDS]
+        by_probe = [sum(backend.probe(request.unscored, tokens).logprobs) for tokens in (*sequences, own)]
+        assert np.allclose(generation.scores, by_probe, atol=TOLERANCE)  # type: ignore[arg-type]
+    backend.close()
+
+
+@pytest.mark.parametrize("width", [1, 8])
+def test_one_prompt_and_its_images_are_computed_once(
+    width: int, model: Path, scored: tuple[Pictures, dict[str, Generation]]
+) -> None:
+    pictures, result = scored
+    backend = load_backend(str(model), pictures.path)
+    assert isinstance(backend, VLMBackend)
+    backend.width = width
+    requests = questions(pictures)
+    proof = backend.choose_mode(requests)
+    assert proof is not None
+    assert proof.way == (SEQUENTIAL_SHARED if width == 1 else BATCHED_SHARED)
+    expect_same(result, generations(backend, requests))
+    reuse = backend.reuse
+    assert reuse.prompts == len(requests) * (1 + len(WORDS))
+    # Each row computes the last token of its prompt again; nothing else is computed twice.
+    assert reuse.distinct_tokens <= reuse.computed_tokens <= reuse.distinct_tokens + reuse.prompts
+    assert reuse.computed_tokens < reuse.prompt_tokens / 3
+    assert reuse.encoded + reuse.from_disk == reuse.distinct_images == 2
+    backend.close()
+
+
+def test_a_value_without_tokens_has_no_score(model: Path, pictures: Pictures) -> None:
+    backend = load_backend(str(model), pictures.path)
+    form = Candidates(("", "same", "same"))
+    generation = answer(backend, replace(questions(pictures)[0], form=form))
+    assert generation.error is None
+    assert generation.scores[0] is None
+    assert generation.scores[1] == generation.scores[2] is not None
+    backend.close()
+
+
+def test_an_engine_without_scores_refuses(tmp_path: Path) -> None:
+    backend = load_backend(str(build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)), no_media)
+    assert isinstance(backend, LMBackend)
+    generation = answer(backend, replace(request_of(Text("Which?")), form=FORM))
+    assert generation.finish_reason == "error"
+    assert "--score" in (generation.error or "")
+    backend.close()
+
+
+@needs_torch
+@pytest.mark.parametrize("prove", [False, True])
+def test_pytorch_scores_match(prove: bool, model: Path, scored: tuple[Pictures, dict[str, Generation]]) -> None:
+    pictures, result = scored
+    expect_same(result, in_torch(model, questions(pictures), pictures.path, prove=prove).answers)
