@@ -158,7 +158,6 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr("app.tui.screens.new_run.prepare_job", note("begin", refused))
     monkeypatch.setattr("app.tui.screens.new_run.save_spec", lambda spec, path, replace=False: log.act("save"))
     monkeypatch.setattr("app.tui.screens.settings.save_settings", lambda settings: None)
-    monkeypatch.setattr("benchmarks.cmc_bench.CMCBench.build", note("build", refused))
 
     def export(*arguments: Any, out: Path, **named: Any) -> Any:
         if out.exists():

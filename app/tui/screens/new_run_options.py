@@ -67,7 +67,7 @@ def _state(choice: BenchmarkChoice, data: Path) -> Cell:
 def next_step(benchmark: str, data: Path) -> str:
     """Return what the build of a benchmark needs next, with its key."""
     if benchmark in NOT_PUBLISHED:
-        return "its data is not published; 8 checks a table of your own"
+        return "data not published; 8 checks your rows"
     state = manifest.fetch_state(data) if benchmark in RECIPES else "none"
     if state == "fetched":
         return "f builds it"
