@@ -20,8 +20,9 @@ from tests.support.in_torch import in_torch, needs_torch
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
-WORDS = ("forty-three", "the image says", "The sources disagree.")
-FORM = Candidates(WORDS)
+VALUES = ("forty-three", "the image says")
+FORM = Candidates(VALUES, "The sources disagree.")
+WORDS = (*VALUES, FORM.abstention)
 TOLERANCE = 1e-3
 
 
@@ -110,7 +111,7 @@ def test_one_prompt_and_its_images_are_computed_once(
 
 def test_a_value_without_tokens_has_no_score(model: Path, pictures: Pictures) -> None:
     backend = load_backend(str(model), pictures.path)
-    form = Candidates(("", "same", "same"))
+    form = Candidates(("", "same"), "same")
     generation = answer(backend, replace(questions(pictures)[0], form=form))
     assert generation.error is None
     assert generation.scores[0] is None
