@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.errors import SourceError, SpecError, did_you_mean
+from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
-from benchmarks.vocabulary import Decoding, Instance, Record, Table, Verdict
+from benchmarks.vocabulary import Decoding, Instance, Media, Part, Record, Table, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
@@ -30,6 +31,23 @@ class DataSource:
     hub_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AbstentionRule:
+    """The labels that abstain, or name the conflict, by condition; and the conditions under which the sources disagree, or agree.
+
+    Without a conflict, an abstention is needless. Conditions of neither kind do not count.
+    """
+
+    conflict: tuple[str, ...]
+    without: tuple[str, ...]
+    labels: Mapping[str, frozenset[str]]
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """All conditions that count."""
+        return (*self.without, *self.conflict)
+
+
 class Benchmark(ABC):
     """One paper's benchmark: its construction, prompts, labels and tables."""
 
@@ -40,6 +58,8 @@ class Benchmark(ABC):
     labels: tuple[str, ...]
     prompt_sets: Mapping[str, str]
     """Name to one-line description; the first is the default."""
+    placeholders: tuple[str, ...] = ()
+    """The placeholders that a prompt set from a file must have; empty: it takes none. See ``benchmarks/prompt_template.py``."""
     sources: tuple[DataSource, ...]
     stratum: str
     """The key of ``Instance.strata`` that subsets are stratified by."""
@@ -71,12 +91,15 @@ class Benchmark(ABC):
     """The metric that counts answers which name a conflict instead of resolving it, where accuracy counts only the latter."""
     behaviours: Mapping[str, str] = {}
     """The behaviour that a label shows, as in "follows the text"; for the labels that show one."""
-    abstention: str = ABSTENTION
+    abstention_phrase: str = ABSTENTION
     """The abstention that is scored beside an answer to an open question: what its prompts ask for on a conflict."""
     without_media: str = ""
     """A sentence on how to run it with a model that does not take its media, if there is a way."""
     situations: Mapping[str, str] = {}
     """The situation of a condition of ``conflicts``, as in "when the image alone is right"; stands behind a behaviour."""
+
+    abstention: AbstentionRule | None = None
+    """What abstains among its labels, or names the conflict; None if none does."""
 
     tasks: Mapping[str, str] = {}
     """The tasks of its questions by abbreviation, each with its level and capabilities; empty if the paper names none."""
@@ -108,8 +131,11 @@ class Benchmark(ABC):
         """
 
     @abstractmethod
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
-        """Yield the instances of a build, in the build's order, with the parts of ``prompt_set``."""
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        """Yield the instances of a build, in the build's order, with the parts of ``prompt_set``.
+
+        Only a benchmark with :attr:`placeholders` is given a prompt set from a file.
+        """
 
     @property
     def review_guide(self) -> ReviewGuide:
@@ -128,11 +154,13 @@ class Benchmark(ABC):
         """
         raise SpecError(f"{self.name} is not built from a table of rows; see `rashomon benchmarks` for its sources.")
 
-    def check(self, build: Build, prompt_set: str) -> None:
-        """Raise SourceError where ``build`` is another benchmark's, SpecError where there is no such prompt set."""
+    def check(self, build: Build, prompt_set: Prompts) -> None:
+        """Raise SourceError where ``build`` is another benchmark's, SpecError for a prompt set that it cannot use."""
         if build.benchmark != self.name:
             raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {self.name}; name another folder.")
-        if prompt_set not in self.prompt_sets:
+        if isinstance(prompt_set, PromptTemplate):
+            prompt_set.check_fits(self.name, self.placeholders)
+        elif prompt_set not in self.prompt_sets:
             raise SpecError(
                 f"{self.name} has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}"
             )
@@ -185,6 +213,20 @@ class Benchmark(ABC):
         """
         return ""
 
+    value_labels: frozenset[str] = frozenset()
+    """The labels that name a value: two answers to one instance with the same one of them state the same value."""
+
+    def sources_alone(self, instance: Instance) -> Mapping[str, str]:
+        """Return the ids of the siblings that show each of the sources of ``instance`` alone, by source; empty if none do.
+
+        Baselines are made of the answers to them.
+        """
+        return {}
+
+    def right_sources(self, instance: Instance) -> Sequence[str]:
+        """Return those of :meth:`sources_alone` that are right."""
+        return ()
+
     def label_metrics(self) -> LabelMetrics | None:
         """Return the metrics that are functions of label counts, for correcting them by human labels."""
         return None
@@ -210,6 +252,25 @@ class Benchmark(ABC):
     training_filters: tuple[str, ...] = ()
     """The filters by which :meth:`training_rows` can select examples; the first is the default."""
 
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        """Return the texts of a build's row that compete with its images under a condition; none unless overridden.
+
+        They are spelled as in the prompt.
+        """
+        return ()
+
+    def contradiction(self, siblings: Sequence[Instance]) -> Contradiction | None:
+        """Return the right and the wrong value of an example's texts, given its instances; None if it has no such pair."""
+        return None
+
+    def text_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
+        """Return a prompt of one image and texts with the image after the texts; ``passages`` are those displayed."""
+        return tuple(sorted(parts, key=lambda part: isinstance(part, Media)))
+
+    def image_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
+        """Return a prompt of one image and texts with the image before the texts; ``passages`` are those displayed."""
+        return tuple(sorted(parts, key=lambda part: not isinstance(part, Media)))
+
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         """Yield the rows that a build gives for fine-tuning; ``options`` have one of its prompt sets and filters."""
         raise SpecError(f"{self.name} has no training data.")
@@ -228,6 +289,14 @@ class LabelMetrics:
     of: Mapping[str, Callable[[Any], Any]]
     unparsed: str | None = None
     """The label that an answer with nothing to label counts as, where the benchmark's tables count such answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """The right answer to an example's question, and the value that its contradicting text states."""
+
+    truth: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True)

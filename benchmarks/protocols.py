@@ -15,6 +15,7 @@ from benchmarks.vocabulary import (
     Likelihood,
     Message,
     Request,
+    Text,
 )
 
 ABSTENTION = "The sources disagree, so the answer cannot be determined."
@@ -44,6 +45,19 @@ class DirectProtocol(Protocol):
             return None
         message = Message("user", instance.parts)
         return Request(instance.id, 0, (message,), self.decoding, references=instance.references)
+
+
+class SystemProtocol(Protocol):
+    """A benchmark's own protocol, with a system text before every conversation."""
+
+    def __init__(self, protocol: Protocol, system: str) -> None:
+        self._protocol = protocol
+        self._message = Message("system", (Text(system),))
+        self.name = protocol.name
+
+    def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
+        request = self._protocol.next(instance, generations)
+        return None if request is None else replace(request, messages=(self._message, *request.messages))
 
 
 class LikelihoodProtocol(Protocol):

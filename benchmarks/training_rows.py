@@ -12,10 +12,11 @@ from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.vocabulary import Instance, Media, Text, digest
 
 Kind = Literal["conflict", "no conflict"]
-Target = Literal["name", "answer", "abstain"]
+Target = Literal["name", "compare", "answer", "abstain"]
 
 TARGETS: dict[Target, str] = {
     "name": "name the conflict: what the image says and what the text says",
+    "compare": "write what each source says, with and without a conflict, and then the answer or the conflict",
     "answer": "the answer of the source that is right",
     "abstain": "say that the sources conflict and that there is no answer",
 }

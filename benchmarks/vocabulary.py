@@ -16,7 +16,19 @@ Modality = Literal["image", "audio", "video", "point_cloud"]
 FinishReason = Literal["stop", "length", "error"]
 VerdictStatus = Literal["labelled", "unparsed", "judge-failed"]
 Outcome = Literal["pending", "error", "unparsed", "judge-failed", "labelled"]
-Chart = Literal["stacked", "turned", "bars", "heat", "counts", "sunburst", "reliability", "preference"]
+Chart = Literal[
+    "stacked",
+    "turned",
+    "bars",
+    "heat",
+    "counts",
+    "sunburst",
+    "risk-coverage",
+    "reliability",
+    "preference",
+    "curves",
+    "lines",
+]
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -322,10 +334,12 @@ class Table:
     judges: tuple[str, ...] | None = None
     """The judges whose labels it uses, if not those of the requested judge; empty if it uses none."""
     chart: Chart | None = None
-    """The kind of its figure, None for no figure: shares that fill a bar, bars side by side, or a heat map. Rows of one plot are
-    named ``RUN / WHAT``; for shares as rows ("turned"), ``RUN / WHAT / SHARE``, and each column is a bar. Tables of a build's
-    examples have counts: as bars in panels (``PANEL / WHAT``), or of phrases as a sunburst of their words. A reliability
-    diagram has a line for each run, from the columns confidence and right; preferences are drawn beside labels."""
+    """The kind of its figure, None for no figure. ``stacked`` has shares that fill a bar; ``bars``, ``lines`` and ``heat`` take
+    any columns; ``risk-coverage`` takes the coverage and the risk, ``reliability`` the confidence and the share that is right.
+
+    Rows of one plot are named ``RUN / WHAT``; for shares as rows (``turned``), ``RUN / WHAT / SHARE``, and each column is a bar;
+    of ``curves``, ``RUN / FACTOR / DOSE``. Tables of a build's examples have ``counts``: as bars in panels (``PANEL / WHAT``), or
+    of phrases as a ``sunburst`` of their words."""
     drawn: tuple[str, ...] = ()
     """The columns that its figure shows; empty for all."""
 

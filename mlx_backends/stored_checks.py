@@ -88,10 +88,11 @@ class StoredChecks:
         if not self._has_weights:
             return None
         new = self._new(check, conditions, result)
-        others = [stored for stored in read_checks() if stored.key != new.key]
-        text = json.dumps({"format": _FORMAT, "checks": [asdict(stored) for stored in (new, *others)][:_MAX_CHECKS]})
         try:
-            user_state.write(CHECKS_FILE, text)
+            with user_state.lock():
+                others = [stored for stored in read_checks() if stored.key != new.key]
+                checks = [asdict(stored) for stored in (new, *others)][:_MAX_CHECKS]
+                user_state.write(CHECKS_FILE, json.dumps({"format": _FORMAT, "checks": checks}))
         except StoreError as error:
             _log.warning("the check cannot be stored, so the next run repeats it: %s", error)
             return None
@@ -131,8 +132,9 @@ def read_checks() -> list[StoredCheck]:
 
 def forget_checks() -> int:
     """Forget all stored checks; return how many there were. Raises StoreError."""
-    count = len(read_checks())
-    user_state.remove(CHECKS_FILE)
+    with user_state.lock():
+        count = len(read_checks())
+        user_state.remove(CHECKS_FILE)
     return count
 
 

@@ -6,10 +6,12 @@ A received folder can hold anything but these: they record what this machine has
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.errors import StoreError
@@ -75,6 +77,24 @@ def write(name: str, text: str, *, replace: bool = True) -> None:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
+
+
+@contextmanager
+def lock() -> Iterator[None]:
+    """Keep other processes from changing private files, while one of them is read and written again.
+
+    A folder that cannot be locked is left to the writing, which reports why; a disk without locks goes without.
+    """
+    folder, descriptor = state_folder(), None
+    try:
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def remove(name: str) -> None:

@@ -175,6 +175,15 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
     "--metric", metavar="NAME", help="The metric that decides; default: accuracy, the share of correct labels."
 )
 @click.option("--lower-is-better", is_flag=True, help="Lower values are better, as with HR.")
+@click.option(
+    "--costs",
+    metavar="KIND=COST,...",
+    help="Decide by the utility under these costs of mistakes: wrong=1,needless=0.2,missed=3; those left out are 1.",
+)
+@click.option("--conflict-share", type=float, metavar="SHARE", help="The share of your questions that have a conflict.")
+@click.option("--max-memory", type=float, metavar="GB", help="Recommend only runs with at most this peak memory.")
+@click.option("--max-seconds", type=float, metavar="S", help="Recommend only runs with at most this time per answer.")
+@click.option("--max-disk", type=float, metavar="GB", help="Recommend only models of at most this size on disk.")
 @click.option("--plan", is_flag=True, help="Show instead how many examples and hours a narrow interval needs.")
 @click.option("--width", type=float, default=0.05, show_default=True, help="With --plan: the width of the interval.")
 @judge
@@ -233,4 +242,25 @@ def published(benchmark: str | None, **options: Any) -> None:
     show_published(benchmark, **options)
 
 
-COMMANDS = (runs, show, compare, parity, recommend, export, published)
+@click.command(epilog=RUN_HELP)
+@run_names
+@click.option(
+    "--rule",
+    "rules",
+    metavar="NAME,NAME",
+    help="Make only these: agree, confident, oracle; default: all that can be.",
+)
+@display
+@click.pass_obj
+def baselines(workspace: Any, /, run: Sequence[str], rules: str | None, display: str | None) -> int:
+    """Make baselines of a run's answers to each source alone, without any model call.
+
+    They are runs of their own, beside which models appear in every table and figure.
+    """
+    use_one_thread()
+    from app.commands.baselines import baselines as make_baselines
+
+    return make_baselines(workspace, run, split_commas(rules), display)
+
+
+COMMANDS = (runs, show, baselines, compare, parity, recommend, export, published)

@@ -246,7 +246,6 @@ def import_command(workspace: Any, /, file: Path, **options: Any) -> int:
     "--data", type=PATH, help="The built benchmark's folder; default: the workspace's build, if its digest matches."
 )
 @click.option("--yes", is_flag=True, help="Adopt without asking for confirmation.")
-@click.option("--dry-run", is_flag=True, help="Show what the run would use; adopt nothing.")
 @click.pass_obj
 def adopt(workspace: Any, /, run: str, **options: Any) -> int:
     """Adopt a run from another machine.

@@ -30,7 +30,7 @@ from app.cli.options import PATH, as_json, benchmark_name, display, force, judge
     default="name",
     show_default=True,
     metavar="FORM",
-    help="The answer to learn where sources conflict, if the benchmark leaves it open: name, answer or abstain.",
+    help="The answer to learn where sources conflict, if the benchmark leaves it open: name, compare, answer or abstain.",
 )
 @click.option(
     "--filter",

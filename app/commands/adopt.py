@@ -15,7 +15,7 @@ _MAX_LISTED = 10
 """The number of left-out items that are listed."""
 
 
-def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | None, yes: bool, dry_run: bool) -> int:
+def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | None, yes: bool) -> int:
     """Show what a received run would use, ask, and copy it to a new run; return 1 if anything was left out."""
     received = read_received_run(workspace, workspace.run_folder(run))
     origin = "was created on this machine" if received.own else "was not created on this machine"
@@ -23,8 +23,6 @@ def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | 
     for line in received.lines():
         print(clean(f"  {line}"))
     build = None if data is None else matching_build(received, data)
-    if dry_run:
-        return 0
     if not yes:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise SpecError("adopting needs confirmation; check the list above, then add --yes.")

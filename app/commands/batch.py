@@ -33,6 +33,7 @@ from benchmarks.registry import get_benchmark
 from judges.base import newest
 from judges.registry import find_judge
 from judges.rubric import RubricJudge
+from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
 from mlx_backends.imported import IMPORTED
 from mlx_backends.person import PERSON
 from mlx_backends.remote import check_all_ready, is_remote, readiness_problem
@@ -214,6 +215,8 @@ def _cost_sentences(workspace: Workspace, run: CheckedSpec, count: int) -> Itera
 
 def _discard_answers(run: PlannedRun, conditions: Sequence[str], *, errors_only: bool) -> int:
     """Set aside answers of a run so that they are generated again; return their number. Raises SpecError, StoreError."""
+    if run.spec.model.startswith(BASELINE):
+        raise SpecError(f"{run.name} is a baseline, so nothing can be generated again; make it of another run.")
     if run.spec.model.startswith(IMPORTED):
         raise SpecError(f"{run.name} was imported, so its answers cannot be generated again; import them as a new run.")
     with FileLock(run.folder / "lock") as lock:
@@ -304,7 +307,7 @@ def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[
     return Job(
         tuple(run.folder for run in runs),
         tuple(spec.judge),
-        None if spec.model.startswith(IMPORTED) else open_build(workspace, spec).path,
+        None if spec.model.startswith(WITHOUT_REQUESTS) else open_build(workspace, spec).path,
         tuple(conditions),
         spec.api.remote_options(workspace.replies),
         options.force,

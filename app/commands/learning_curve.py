@@ -18,7 +18,7 @@ from app.compare.run_view import load_views
 from app.engine.plan import open_build
 from app.engine.training.folder import ADAPTER, find_training
 from app.engine.training.spec import training_spec
-from app.engine.training.test_data import find_test_builds
+from app.engine.training.test_data import find_leaks, find_test_builds
 from app.exports.export_input import Files
 from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches
@@ -32,7 +32,7 @@ from app.text.escape import clean
 from benchmarks.build import Build
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
-from benchmarks.training.leaks import LeakIndex, check_leaks
+from benchmarks.training.leaks import check_leaks
 from benchmarks.training.subset import write_subset
 from benchmarks.training.training_set import PARTS, TrainingSet
 from benchmarks.vocabulary import digest
@@ -165,7 +165,7 @@ def _check_test_data(workspace: Workspace, points: Sequence[_Point], build: Buil
                 f"{source.path} was made from {build.path}, which would measure the adapters; name another build with --test."
             )
         tests = find_test_builds(workspace, [build.path], set(source.manifest.get("builds", ())))
-        for warning in check_leaks(LeakIndex(tests).compare(source), drop=False):
+        for warning in check_leaks(find_leaks(tests, source), drop=False):
             print(f"warning: {clean(warning)}.", file=sys.stderr)
 
 

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.commands.spinner import spinner
+from app.compare.limits import NO_LIMITS, Limits
 from app.compare.recommend import recommend as decide
 from app.compare.sample_size import sample_size_table as plan_runs
+from app.compare.utility import UserCosts
 from app.report.render import print_table, to_json
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from benchmarks.abstention import Costs
+from benchmarks.errors import SpecError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +26,35 @@ class RecommendArguments:
     margin: float = 0.03
     metric: str | None = None
     lower_is_better: bool = False
+    costs: str | None = None
+    conflict_share: float | None = None
+    max_memory: float | None = None
+    max_seconds: float | None = None
+    max_disk: float | None = None
     plan: bool = False
     width: float = 0.05
     as_json: bool = False
 
+    @property
+    def user(self) -> UserCosts | None:
+        """The user's costs; None if none are given."""
+        if self.costs is None and self.conflict_share is None:
+            return None
+        return UserCosts(Costs.parse(self.costs or ""), self.conflict_share)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on a recommended run."""
+        return Limits(self.max_memory, self.max_seconds, self.max_disk)
+
 
 def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArguments) -> None:
     """Print the recommended run; with ``plan``, print instead the sample size that an interval of ``width`` needs."""
+    user, limits = arguments.user, arguments.limits
     folders = [workspace.run_folder(run) for run in runs]
     if arguments.plan:
+        if user is not None or limits != NO_LIMITS:
+            raise SpecError("a plan takes no costs and no limits; give --plan alone, with --metric if you like.")
         with spinner(f"reading {len(folders)} runs"):
             table = plan_runs(
                 folders,
@@ -52,6 +76,8 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
             margin=arguments.margin,
             metric=arguments.metric,
             lower_is_better=arguments.lower_is_better,
+            user=user,
+            limits=limits,
         )
     if arguments.as_json:
         decision = recommendation.decision
@@ -67,7 +93,9 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
         single_source = (
             {} if recommendation.single_sources is None else {"alone": to_json(recommendation.single_sources)}
         )
-        print(json.dumps({**values, **sentences, "table": to_json(recommendation.table), **single_source}, indent=2))
+        ratios = {} if recommendation.cost_ratios is None else {"cost_ratios": to_json(recommendation.cost_ratios)}
+        tables = {"table": to_json(recommendation.table), **single_source, **ratios}
+        print(json.dumps({**values, **sentences, **tables}, indent=2))
         return
     print("\n".join(clean(line) for line in recommendation.advice))
     if recommendation.more_examples_help:
@@ -76,6 +104,8 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
     print_table(recommendation.table)
     if recommendation.single_sources is not None:
         print_table(recommendation.single_sources)
+    if recommendation.cost_ratios is not None:
+        print_table(recommendation.cost_ratios)
     for title, lines in (
         ("How they differ", recommendation.behaviour),
         ("What remains unknown", recommendation.caveats),

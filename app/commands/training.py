@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
-from app.engine.training.test_data import find_test_builds
+from app.engine.training.test_data import find_leaks, find_test_builds
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean
 from benchmarks.build import REJECTED_SUFFIX, Build
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
-from benchmarks.training.leaks import REFUSED, LeakIndex, check_leaks, leak_counts
+from benchmarks.training.leaks import REFUSED, check_leaks, leak_counts
 from benchmarks.training.training_set import PARTS, discard, drop_rows, put_in_place, write_training_set
 from benchmarks.training_rows import TrainingOptions
 
@@ -59,7 +59,7 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
     try:
         with spinner("comparing with test data"):
             tests = find_test_builds(workspace, map(typed_path, arguments.tests), {build.digest for build in builds})
-            report = LeakIndex(tests).compare(staged)
+            report = find_leaks(tests, staged)
         warnings = check_leaks(report, drop=arguments.drop_leaks)
         if report.refused and not drop_rows(staged, report.refused_rows):
             raise SpecError(f"all rows are test data: {'; '.join(report.sentences(REFUSED))}; take other data.")

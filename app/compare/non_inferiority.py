@@ -22,15 +22,46 @@ ACCURACY = "accuracy"
 
 
 @dataclass(frozen=True, slots=True)
-class TargetMetric:
-    """The metric that decides: the share of the labels ``hits`` among all answers of their conditions.
+class ConditionShares:
+    """The share of the answers under some conditions, a mask of shape (conditions,), that a metric is to rest on."""
 
-    ``hits`` is a mask of shape (conditions, labels).
+    conditions: NDArray[np.bool_]
+    share: float
+
+    def weights(self, condition: NDArray[np.int64]) -> Array:
+        """Return weights of answers under these conditions that give the share; their mean is 1. Shape (answers,).
+
+        Raises:
+            SpecError: There is no answer of a kind that the share needs.
+        """
+        inside = self.conditions[condition]
+        present = float(inside.mean())
+        if (self.share and not present) or (self.share < 1 and present == 1):
+            raise SpecError(
+                "these runs share no labelled answers under conflict, or none without it; run both, or leave the share of "
+                "conflicts out."
+            )
+        weights: Array = np.where(
+            inside, self.share / (present or 1.0), (1 - self.share) / (1 - present if present < 1 else 1.0)
+        )
+        return weights
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMetric:
+    """The metric that decides: the mean score of all answers under the conditions that have a score.
+
+    Attributes:
+        hits: The score of each label, from 0 to 1, shape (conditions, labels); for a share of labels, a mask.
+        mix: The share of answers that some conditions are to have; None takes the answers as they are.
+        note: Its definition, if the tables have none.
     """
 
     name: str
-    hits: LabelMask
+    hits: LabelMask | Array
     lower_is_better: bool = False
+    mix: ConditionShares | None = None
+    note: str = ""
 
 
 def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = False) -> TargetMetric:
@@ -71,10 +102,22 @@ class TargetShares:
     label: NDArray[np.int64]
 
     @cached_property
-    def hit(self) -> NDArray[np.bool_]:
-        """The mask of answers that count in favour of their run, of shape (answers, runs)."""
-        hit_cells: NDArray[np.bool_] = self.metric.hits[self.condition[:, None], self.label]
-        return hit_cells ^ self.metric.lower_is_better
+    def hit(self) -> Array:
+        """How far each answer counts in favour of its run, from 0 to 1, of shape (answers, runs)."""
+        scores: Array = self.metric.hits[self.condition[:, None], self.label].astype(float)
+        return 1 - scores if self.metric.lower_is_better else scores
+
+    @cached_property
+    def weight(self) -> Array:
+        """The weight of each answer, of shape (answers,)."""
+        mix = self.metric.mix
+        return np.ones(len(self.condition)) if mix is None else mix.weights(self.condition)
+
+    @cached_property
+    def _means(self) -> Array:
+        """The weighted mean of ``hit`` of each run, of shape (runs,)."""
+        means: Array = (self.hit * self.weight[:, None]).mean(0)
+        return means
 
     @property
     def groups(self) -> int:
@@ -82,24 +125,24 @@ class TargetShares:
 
     @cached_property
     def sizes(self) -> Array:
-        """The number of answers of each group, of shape (groups,)."""
-        return np.bincount(self.group, minlength=self.groups).astype(float)
+        """The weight of the answers of each group, of shape (groups,)."""
+        return np.bincount(self.group, self.weight, minlength=self.groups).astype(float)
 
     @cached_property
     def shares(self) -> Array:
         """The metric of each run, not inverted where lower is better; shape (runs,)."""
-        shares: Array = self.hit.mean(0)
-        return 1 - shares if self.metric.lower_is_better else shares
+        return 1 - self._means if self.metric.lower_is_better else self._means
 
     @cached_property
     def best(self) -> int:
         """The index of the best run; of equals, the first."""
-        return int(np.argmax(self.hit.mean(0)))
+        return int(np.argmax(self._means))
 
     def difference(self, run: int, other: int, mask: NDArray[np.bool_] | None = None) -> Difference:
         """Return the lead of ``run`` over ``other``, or the difference in what ``mask``, of the shape of ``hit``, marks."""
         marks = (self.hit if mask is None else mask).astype(float)
-        sums = np.bincount(self.group, marks[:, run] - marks[:, other], minlength=self.groups).astype(np.float64)
+        lead = self.weight * (marks[:, run] - marks[:, other])
+        sums = np.bincount(self.group, lead, minlength=self.groups).astype(np.float64)
         difference = share_difference(sums, self.sizes)
         assert difference is not None
         return difference

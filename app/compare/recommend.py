@@ -11,6 +11,7 @@ import numpy as np
 
 from app.compare.cost import COSTS, cost_cells
 from app.compare.floor import Floor, floor_sentence, hardest_floors, none_beats_sentence
+from app.compare.limits import NO_LIMITS, Limits, within_limits
 from app.compare.non_inferiority import (
     ACCURACY,
     ALPHA,
@@ -25,6 +26,7 @@ from app.compare.non_inferiority import (
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates
 from app.compare.spec_diff import difference_warnings
 from app.compare.tables import coverage_warnings
+from app.compare.utility import UserCosts, cost_ratios_table, utility_target
 from app.report.competence import SourceAccuracy, join_names, source_accuracies, unread_sentence, unread_sources
 from app.report.judge_selection import caveat
 from benchmarks.errors import SpecError
@@ -37,6 +39,10 @@ FEW_EXAMPLES = 30
 
 _MOST_BEHAVIOURS = 3
 
+_NO_MODEL = (
+    "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
+    "Add a model's run."
+)
 _SAME_TIME = 0.05
 """The relative difference below which speeds count as equal: other load on the machine explains it."""
 
@@ -57,8 +63,10 @@ class Recommendation:
     caveats: tuple[str, ...]
     more_examples_help: bool
     single_sources: Table | None = None
-    choice: tuple[str, ...] = ()
-    """The part of the advice that names the recommended run, or says that there is none yet."""
+    cost_ratios: Table | None = None
+    """The best run at each cost ratio, for benchmarks whose labels tell abstentions."""
+    summary: str = ""
+    """The advice in one to three short sentences, without intervals."""
 
 
 def recommend(
@@ -68,8 +76,12 @@ def recommend(
     margin: float = 0.03,
     metric: str | None = None,
     lower_is_better: bool = False,
+    user: UserCosts | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> Recommendation:
     """Recommend one of the runs in ``folders``, at a loss of at most ``margin`` in ``metric`` (None: the accuracy).
+
+    With the costs of a ``user``, the utility under them decides. Runs beyond ``limits`` are not recommended.
 
     Raises:
         SpecError: Nothing can be compared, or the metric is no share of all answers.
@@ -78,19 +90,35 @@ def recommend(
     if len(folders) < 2:
         raise SpecError("one run is not a choice; name two or more.")
     return recommend_views(
-        load_views(folders, judge=judge), margin=margin, metric=metric, lower_is_better=lower_is_better
+        load_views(folders, judge=judge),
+        margin=margin,
+        metric=metric,
+        lower_is_better=lower_is_better,
+        user=user,
+        limits=limits,
     )
 
 
 def recommend_views(
-    views: RunViews, *, margin: float = 0.03, metric: str | None = None, lower_is_better: bool = False
+    views: RunViews,
+    *,
+    margin: float = 0.03,
+    metric: str | None = None,
+    lower_is_better: bool = False,
+    user: UserCosts | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> Recommendation:
     """Recommend one of the loaded runs as :func:`recommend` does."""
     if not 0 < margin < 1:
         raise SpecError(f"a margin of {margin} is not between 0 and 1; 0.03 is three percentage points.")
-    models, policies = split_policies(views)
-    target = target_metric(views, metric, lower_is_better=lower_is_better)
-    shares = target_shares(replace(views, runs=models or policies), target)
+    if user is not None and (metric is not None or lower_is_better):
+        raise SpecError("costs decide by the utility; leave --metric and --lower-is-better out, or the costs.")
+    all_models, policies = split_policies(views)
+    models, beyond = within_limits(all_models, limits)
+    if all_models and not models:
+        raise SpecError(f"no model is within {limits}: {' '.join(beyond)} Raise a limit, or add a smaller model's run.")
+    target = utility_target(views, user) if user else target_metric(views, metric, lower_is_better=lower_is_better)
+    shares = target_shares(replace(views, runs=models or policies or views.runs), target)
     if shares.groups < 2:
         raise SpecError("these runs have one labelled example in common, which decides nothing; run more of them.")
     decision = decide(shares, margin)
@@ -101,25 +129,37 @@ def recommend_views(
         tuple(hardest_floors(models, policies, views, target)),
         {run.label: _source_accuracies(run, views) for run in models},
         bool(models),
+        tuple(beyond),
     )
-    advice, choice = _advice(evidence)
     return Recommendation(
         decision,
         _table(decision, policies if models else (), views, target),
-        tuple(advice),
+        tuple(_advice(evidence)),
         tuple(_behaviour(decision)),
         tuple(_caveats(evidence, views)),
         evidence.more_examples_help,
         _single_sources_table(evidence.readings),
-        tuple(choice),
+        _cost_ratios(models, policies, views, user),
+        _summary(evidence) or " ".join(_advice(evidence)[:1]),
     )
 
 
+def _cost_ratios(
+    models: Sequence[RunView], policies: Sequence[RunView], views: RunViews, user: UserCosts | None
+) -> Table | None:
+    if not models or views.benchmark.abstention is None:
+        return None
+    try:
+        return cost_ratios_table(models, policies, views, user or UserCosts())
+    except SpecError:  # no answer that counts for the utility is labelled in all runs
+        return None
+
+
 def split_policies(views: RunViews) -> tuple[tuple[RunView, ...], tuple[RunView, ...]]:
-    """Split the runs into models, which can be recommended, and policies, which are floors."""
+    """Split the runs into models, which can be recommended, and policies, which are floors; oracles are neither."""
     return (
-        tuple(run for run in views.runs if not run.is_policy),
-        tuple(run for run in views.runs if run.is_policy),
+        tuple(run for run in views.runs if not run.is_policy and not run.is_oracle),
+        tuple(run for run in views.runs if run.is_policy and not run.is_oracle),
     )
 
 
@@ -131,6 +171,8 @@ class _Evidence:
     floors: Sequence[Floor]
     readings: Mapping[str, Mapping[str, SourceAccuracy]]
     models: bool
+    beyond: tuple[str, ...] = ()
+    """A sentence on each model that exceeds a limit."""
 
     def floor(self, index: int) -> Floor | None:
         label = self.decision.basis.views.runs[index].label
@@ -175,17 +217,13 @@ def _source_accuracies(run: RunView, views: RunViews) -> dict[str, SourceAccurac
 # --- advice ----------------------------------------------------------------------------------------
 
 
-def _advice(evidence: _Evidence) -> tuple[list[str], list[str]]:
-    """Return the advice, and the part of it that names the recommended run.
+def _advice(evidence: _Evidence) -> list[str]:
+    """Return the advice.
 
     The objections to all runs come first, then the recommendation, then the objections to the recommended run.
     """
     if not evidence.models:
-        no_model = [
-            "There is no model among these runs. Policies read no input: they are the floor that a model must beat. Add a "
-            "model's run."
-        ]
-        return no_model, no_model
+        return [_NO_MODEL]
     first: list[str] = []
     last: list[str] = []
     for source, failing in evidence.unread.items():
@@ -206,7 +244,41 @@ def _advice(evidence: _Evidence) -> tuple[list[str], list[str]]:
     choice = _choice(evidence)
     if first and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
-    return [*first, *choice, *last], choice
+    return [*first, *choice, *last]
+
+
+def _summary(evidence: _Evidence) -> str:
+    """Return the advice in short: the recommended run, and the objections to all runs."""
+    if not evidence.models:
+        return _NO_MODEL
+    decision, shares = evidence.decision, evidence.decision.basis
+    labels = [run.label for run in shares.views.runs]
+    within = f"shown to be within {format_points(decision.margin)} points of the best in {shares.metric.name}"
+    sentences = []
+    if len(labels) > 1 and not decision.holds:
+        more = "" if evidence.hopeless else " More examples would tell."
+        sentences.append(f"No run can be recommended yet: none is {within}, {_named(shares, shares.best)}.{more}")
+    elif len(decision.holds) == 1 and len(labels) > 1:
+        sentences.append(f"Recommended: {_named(shares, decision.holds[0])}, the only run that is {within}.")
+    elif len(labels) > 1:
+        smallest, fastest = decision.smallest, decision.fastest
+        least = "needs the least memory" if decision.least_memory is not None else "is the smallest on disk"
+        count = f"{len(decision.holds)} are {within}"
+        if smallest is not None and fastest is not None and _as_fast(shares, smallest, fastest):
+            speed = "is the fastest" if smallest == fastest else f"is within {_SAME_TIME:.0%} of the fastest"
+            sentences.append(f"Recommended: {_named(shares, smallest)}. {count}; it {least} and {speed}.")
+        elif smallest is not None and fastest is not None:
+            sentences.append(f"{count}: {labels[smallest]} {least}, {labels[fastest]} is the fastest.")
+        else:
+            sentences.append(f"{count}; choose between them by their behaviour.")
+    sentences += [
+        f"No model reads the {source}s." for source, failing in evidence.unread.items() if len(failing) == len(labels)
+    ]
+    if evidence.floors and not any(floor.beats for floor in evidence.floors):
+        policies = join_names(list(dict.fromkeys(floor.policy.label for floor in evidence.floors)))
+        subject = "No model significantly beats" if len(labels) > 1 else f"{labels[0]} does not significantly beat"
+        sentences.append(f"{subject} {policies}.")
+    return " ".join(sentences)
 
 
 def _choice(evidence: _Evidence) -> list[str]:
@@ -354,7 +426,8 @@ def _under_condition(shares: TargetShares, condition: int) -> TargetShares | Non
     if not selected.any():
         return None
     group = np.unique(shares.group[selected], return_inverse=True)[1]
-    return TargetShares(shares.views, shares.metric, group, shares.condition[selected], shares.label[selected])
+    metric = replace(shares.metric, mix=None)
+    return TargetShares(shares.views, metric, group, shares.condition[selected], shares.label[selected])
 
 
 # --- caveats ---------------------------------------------------------------------------------------
@@ -362,7 +435,7 @@ def _under_condition(shares: TargetShares, condition: int) -> TargetShares | Non
 
 def _caveats(evidence: _Evidence, views: RunViews) -> list[str]:
     shares = evidence.decision.basis
-    lines = [*_not_holding(evidence), *_unmeasured(evidence.decision)]
+    lines = [*evidence.beyond, *_not_holding(evidence), *_unmeasured(evidence.decision)]
     if shares.groups < FEW_EXAMPLES:
         lines.append(f"{shares.groups} examples are few: their bounds are wide and approximate.")
     _, policies = split_policies(views)
@@ -456,7 +529,7 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
             lead = shares.difference(index, shares.best)
             bound, difference = Estimate(lead.lower(1 - ALPHA), n=n), Estimate(lead.value, n=n)
         holds = "floor" if run.is_policy else "yes" if index in decision.holds else "no"
-        status = f"{holds}, the best figure" if index == shares.best else holds
+        status = f"{holds}, the best value" if index == shares.best else holds
         status = "the only model" if len(runs) == 1 else status
         cells = (
             Estimate(float(shares.shares[index]), n=n),
@@ -467,13 +540,15 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
         )
         rows.append((run.label, (*cells, *cost_cells(run))))
     best = runs[shares.best]
-    for policy in policies:
-        for floor in hardest_floors([best], [policy], views, target):
+    ceilings = [run for run in views.runs if run.is_oracle and not best.is_policy]
+    for other in (*policies, *ceilings):
+        for floor in hardest_floors([best], [other], views, target):
             n, lead = len(floor.basis.group), floor.basis.difference(1, 0)
             share, value, bound = (
                 Estimate(x, n=n) for x in (float(floor.basis.shares[1]), lead.value, lead.lower(1 - ALPHA))
             )
-            rows.append((policy.label, (share, value, bound, "floor", None, *cost_cells(policy))))
+            status = "ceiling" if other.is_oracle else "floor"
+            rows.append((other.label, (share, value, bound, status, None, *cost_cells(other))))
     lower = ", lower is better" if shares.metric.lower_is_better else ""
     margin = format_points(decision.margin)
     notes = (
@@ -482,6 +557,7 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
         f"holds: shown not to be worse than any other run by {margin} points or more, and so not than the best, whichever that "
         "is; p tests against that, corrected for the number of runs (Holm 1979).",
         *(["floor: a policy, which reads no input and is not recommended."] if policies else ()),
+        *(["ceiling: an oracle, which knows the right source; it is no run to choose."] if ceilings else ()),
     )
     columns = (shares.metric.name, "better by", "at least", "holds", "p (Holm)", *COSTS)
     return Table("recommend", f"Within {margin} points of the best", columns, tuple(rows), notes)
@@ -489,6 +565,8 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
 
 def _metric_note(shares: TargetShares) -> str:
     """Return the metric's name with its definition."""
+    if shares.metric.note:
+        return shares.metric.note
     if shares.metric.name != ACCURACY:
         return f"{shares.metric.name}: as in the tables"
     condition_indexes = sorted(set(shares.condition.tolist()))

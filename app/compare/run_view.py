@@ -24,6 +24,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Instance, Record, digest, part_to_json
 from judges.panel import Panel, panel_judge
+from mlx_backends.baseline import is_oracle, split_baseline
 from mlx_backends.policy import PREFIX
 
 if TYPE_CHECKING:
@@ -152,8 +153,13 @@ class RunView:
 
     @property
     def is_policy(self) -> bool:
-        """True for a policy, which reads no input."""
-        return str(self.spec.get("model")).startswith(PREFIX)
+        """True for a policy, which reads no input, and for a baseline made of its answers."""
+        return split_baseline(str(self.spec.get("model")))[1].startswith(PREFIX)
+
+    @property
+    def is_oracle(self) -> bool:
+        """True for a baseline that knows which source is right, which nobody can use."""
+        return is_oracle(str(self.spec.get("model")))
 
     @property
     def quantisation(self) -> str | None:

@@ -17,6 +17,7 @@ from app.compare.run_view import RunView, RunViews, load_views
 from app.store.run import RunStore
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
+from benchmarks.factors.instances import instances_of
 from benchmarks.stats.intervals import resample
 from benchmarks.stats.paired_tests import share_labels
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -52,7 +53,7 @@ def sample_size_table(
     target = target_metric(views, metric, lower_is_better=lower_is_better)
     rows = [row for run in views.runs for row in _run_rows(run, views, target if metric else None, width)]
     if len(views.runs) > 1:
-        models = tuple(run for run in views.runs if not run.is_policy)
+        models = tuple(run for run in views.runs if not run.is_policy and not run.is_oracle)
         # Policies are floors: a model is compared with one only if it is the only model.
         compared = replace(views, runs=models) if len(models) > 1 else views
         rows += _paired_rows(target_shares(compared, target), width, margin)
@@ -155,7 +156,7 @@ def _build_size(folder: Path, views: RunViews) -> list[int]:
         data = store.meta("data")
     try:
         build = Build.open(Path(data or ""))
-        instances = views.benchmark.instances(build, str(views.runs[0].spec["prompt_set"]))
+        instances = instances_of(views.benchmark, build, next(iter(views.benchmark.prompt_sets)))
         return [len({instance.group for instance in instances})]
     except RashomonError:
         return []

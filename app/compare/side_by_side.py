@@ -10,6 +10,7 @@ def side_by_side_table(comparison: Comparison) -> Table:
     """Return the tables ``values`` and ``differences`` in one: the baseline's value, then each run's value, difference and p.
 
     Values are over all the answers labelled in a run; differences over those labelled in both, p corrected by Holm's method.
+    Rows on abstention follow; their values, too, are over the answers labelled in both.
     """
     tables = {table.name: table for table in comparison.tables}
     values = tables["values"]
@@ -25,5 +26,12 @@ def side_by_side_table(comparison: Comparison) -> Table:
             difference = differences[number * metrics + i]
             cells += [values_of_run[pair.second.label][i], difference[2], difference[7]]
         rows.append((metric, tuple(cells)))
+    if abstention := tables.get("abstention-differences"):
+        by_metric: dict[str, list[tuple[Cell, ...]]] = {}
+        for label, entry in abstention.rows:
+            by_metric.setdefault(label.rpartition(" / ")[2], []).append(entry)
+        for metric, entries in by_metric.items():
+            beside = [cell for entry in entries for cell in (entry[1], entry[2], entry[7])]
+            rows.append((metric, (entries[0][0], *beside)))
     notes = (*values.notes, *(tables["differences"].notes if comparison.pairs else ()))
     return Table("beside", "Side by side", tuple(columns), tuple(rows), notes)

@@ -18,6 +18,8 @@ from app.compare.spec_diff import difference_warnings, unquantised_model
 from app.report.judge_selection import caveat
 from app.report.tables import RESAMPLES, tables_of
 from app.store.run import RunStore
+from benchmarks.abstention import abstention_metrics
+from benchmarks.base import LabelMetrics
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.vocabulary import Table
@@ -126,6 +128,8 @@ def compare_views(
         tables += [differences_table(pairs, names), changes_table(pairs, views), flips_table(pairs, views)]
         if instances or cells:
             tables.append(flipped_table(pairs, [_parse_cell(cell, views) for cell in cells]))
+        if not metrics and (abstention := abstention_metrics(views.benchmark)) is not None:
+            tables.append(_abstention_table(pairs, abstention))
     tunings = fine_tunings(views, others, metric=names[0] if len(metrics) == 1 else None, resamples=resamples)
     if tunings:
         tables.append(fine_tuning_table(tunings))
@@ -140,6 +144,12 @@ def compare_views(
         tuple(names) if metrics else (),
         fine_tunings=tuple(tunings),
     )
+
+
+def _abstention_table(pairs: Sequence[RunPair], metrics: LabelMetrics) -> Table:
+    """Return the differences of the abstention metrics."""
+    table = differences_table([replace(pair, label_metrics=metrics) for pair in pairs], list(metrics.of))
+    return replace(table, name="abstention-differences", title="Differences in abstention")
 
 
 def _by_benchmark(folders: Sequence[Path]) -> tuple[list[Path], list[list[Path]]]:

@@ -13,6 +13,7 @@ _EXTRAS = {
     "keychain": ("keyring",),
     "video": ("av",),
     "shapes": ("trimesh",),
+    "pdf": ("pypdfium2",),
     "serve": ("textual-serve",),
 }
 

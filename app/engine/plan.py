@@ -33,7 +33,7 @@ from benchmarks.sampling import Selection, select
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
-from mlx_backends.imported import IMPORTED
+from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
 from mlx_backends.policy import lacks_references
 from mlx_backends.registry import check_kv_bits, describe
 
@@ -86,6 +86,8 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     Raises SpecError with the differences if a run of that name is a different one, and SpecError, StoreError, SourceError or
     ModelError if the build, the model, a condition or a stratum does not exist.
     """
+    if spec.model.startswith(BASELINE):
+        raise SpecError(f"{spec.model} is made of a run's answers; make it with `rashomon baselines RUN`.")
     build = open_build(workspace, spec)
     info = describe(spec.model)
     check_kv_bits(spec.model, spec.kv_bits)
@@ -152,7 +154,7 @@ def plan_resume(
                 f"{folder.name}/spec.toml was changed since the run began: {'; '.join(changes)}; "
                 "put it back, or start a new run with `rashomon --batch`."
             )
-        if spec.model.startswith(IMPORTED):  # it has no requests to make
+        if spec.model.startswith(WITHOUT_REQUESTS):  # it has no requests to make
             return PlannedRun(folder, spec, existing=True)
         if data is not None:
             spec = spec.model_copy(update={"data": str(typed_path(data))})
@@ -231,7 +233,7 @@ def check_identity(
 
 def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Selection:
     """Return the build's instances that the spec selects, in the build's order. Raises SpecError for an unknown name."""
-    return select_instances(spec, benchmark, BuildInstances(benchmark, build, spec.prompt_set))
+    return select_instances(spec, benchmark, BuildInstances(benchmark, build, spec.prompts))
 
 
 def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Iterable[Instance]) -> Selection:

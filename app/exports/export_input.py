@@ -93,7 +93,7 @@ class ExportedRun:
     @property
     def file_name(self) -> str:
         """Its name, in a form that is safe in a file name."""
-        return re.sub(r"[^A-Za-z0-9._ ()-]+", "_", self.name)
+        return safe_file_name(self.name)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -186,6 +186,11 @@ class Export:
                 differing += [(f"{label} / {key}", (facts.get(key, "none"),)) for label, facts in facts_by_run.items()]
         differing.sort(key=lambda row: list(facts_by_run).index(row[0].rpartition(" / ")[0]))
         return Table("runs", "What was run", ("value",), (*rows, *differing), judges=())
+
+
+def safe_file_name(name: str) -> str:
+    """Return a run's name in a form that is safe in a file name."""
+    return re.sub(r"[^A-Za-z0-9._ ()-]+", "_", name)
 
 
 def load_runs(

@@ -28,7 +28,7 @@ _WRITERS = {
 }
 FORMATS = tuple(_WRITERS)
 FORMAT_DESCRIPTIONS = {
-    "csv": "a file a table; samples",
+    "csv": "a table per file; samples",
     "md": "tables for GitHub",
     "latex": "tables as a document",
     "json": "tables; samples as stored",

@@ -109,6 +109,44 @@ def bars(
     return figure
 
 
+def lines(
+    series: Sequence[tuple[str, Sequence[Estimate]]], categories: Sequence[str], *, title: str, width: str
+) -> Figure:
+    """Draw each series as a line over the categories with its intervals; numbers stand where they are on a scale."""
+    width_inches = inches(width)
+    is_scale = all(name.isdigit() for name in categories)
+    places = [float(name) for name in categories] if is_scale else [float(i) for i in range(len(categories))]
+    with styled():
+        figure = _figure(width_inches, 2.1 + 0.12 * -(-len(series) // (2 if width_inches < 5 else 4)))
+        axes = figure.subplots()
+        span = (max(places, default=1) - min(places, default=0)) or 1.0
+        for number, (name, values) in enumerate(series):
+            shift = (number - (len(series) - 1) / 2) * 0.012 * span  # so that intervals do not hide each other
+            known = [(x + shift, value) for x, value in zip(places, values, strict=True) if value.value is not None]
+            for x, value in known:
+                _whisker(axes, x, value)
+            axes.plot(
+                [x for x, _ in known],
+                [value.value or 0.0 for _, value in known],
+                marker=MARKERS[number % len(MARKERS)],
+                color=ink(number % 4).fill,
+                markeredgecolor="black",
+                markeredgewidth=0.5,
+                markersize=4,
+                linewidth=0.9,
+                zorder=4,
+                label=label(name, 26),
+            )
+        axes.set_xticks(places, list(categories))
+        axes.set_ylim(-0.02, 1.02)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.4)
+        axes.set_axisbelow(True)
+        _percent(axes.yaxis)
+        _legend(figure, axes.get_legend_handles_labels()[0], width_inches)
+        figure.suptitle(_title(title, width_inches))
+    return figure
+
+
 def heat(
     rows: Sequence[tuple[str, Sequence[Value]]],
     columns: Sequence[str],
@@ -197,6 +235,51 @@ def scatter(points: Sequence[Point], *, x: str, y: str, title: str, width: str) 
         axes.set_axisbelow(True)
         axes.set_xlabel(label(x, 50))
         axes.set_ylabel(label(y, 40))
+        _percent(axes.yaxis)
+        _legend(figure, axes.get_legend_handles_labels()[0], width_inches)
+        figure.suptitle(_title(title, width_inches))
+    return figure
+
+
+def risk_coverage(points: Sequence[tuple[str, Estimate, Estimate]], *, title: str, width: str) -> Figure:
+    """Draw each run at its coverage and risk with both intervals; a run that answers nothing has no risk and is skipped.
+
+    Rows named ``RUN / WHAT`` are one run at several thresholds, and joined by a line.
+    """
+    width_inches = inches(width)
+    curves: dict[str, list[tuple[Estimate, Estimate]]] = {}
+    for name, coverage, risk in points:
+        if coverage.value is not None and risk.value is not None:
+            curves.setdefault(name.partition(" / ")[0], []).append((coverage, risk))
+    with styled():
+        figure = _figure(width_inches, 2.1 + 0.12 * -(-len(curves) // (2 if width_inches < 5 else 4)))
+        axes = figure.subplots()
+        for number, (name, values) in enumerate(curves.items()):
+            places = sorted((coverage.value or 0.0, risk.value or 0.0) for coverage, risk in values)
+            if len(values) == 1:
+                (coverage, risk), ((x, y),) = values[0], places
+                _whisker(axes, x, risk)
+                if coverage.low is not None and coverage.high is not None:
+                    axes.plot([coverage.low, coverage.high], [y, y], color="black", linewidth=0.6)
+            axes.plot(
+                [x for x, _ in places],
+                [y for _, y in places],
+                MARKERS[number % len(MARKERS)],
+                color=ink(number).fill,
+                markeredgecolor="black",
+                markeredgewidth=0.5,
+                markersize=5 if len(values) == 1 else 3,
+                linestyle="none" if len(values) == 1 else "-",
+                linewidth=0.8,
+                label=label(name, 26),
+            )
+        axes.set_xlim(0, 1.03)
+        axes.set_ylim(-0.03, 1.03)
+        axes.grid(color="#dddddd", linewidth=0.4)
+        axes.set_axisbelow(True)
+        axes.set_xlabel("coverage: answers that do not abstain")
+        axes.set_ylabel("risk: wrong ones among them")
+        _percent(axes.xaxis)
         _percent(axes.yaxis)
         _legend(figure, axes.get_legend_handles_labels()[0], width_inches)
         figure.suptitle(_title(title, width_inches))

@@ -15,7 +15,7 @@ from app.new_run.run_estimate import longest_requests
 from app.run_spec import RunSpec
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Instance, Media, Request, part_to_json
-from mlx_backends.imported import IMPORTED
+from mlx_backends.baseline import WITHOUT_REQUESTS
 from mlx_backends.policy import PREFIX
 from mlx_backends.registry import has_prefix
 
@@ -66,7 +66,7 @@ class PromptRenderer:
 
     def render(self, request: Request) -> RenderedPrompt:
         """Return the prompt of ``request``."""
-        if self.model.startswith((PREFIX, IMPORTED)):
+        if self.model.startswith((PREFIX, *WITHOUT_REQUESTS)):
             return RenderedPrompt(None, "a policy reads no prompt; it answers from the references")
         if has_prefix(self.model):
             return RenderedPrompt(None, "the engine applies its own template to the messages")

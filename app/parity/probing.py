@@ -17,7 +17,7 @@ from app.parity.worker import ENDPOINT, ProbeOrder
 from app.system.logs import Log
 from benchmarks.errors import RashomonError, StoreError
 from mlx_backends import remote
-from mlx_backends.imported import IMPORTED
+from mlx_backends.baseline import WITHOUT_REQUESTS
 from mlx_backends.mlx.metal.switches import with_full_fp32
 from mlx_backends.policy import PREFIX
 from mlx_backends.registry import describe
@@ -106,7 +106,7 @@ def probe_run(known: RunWithProbes, answers: ForcedAnswers, options: ProbeOption
 def unavailable_reason(run: RunOutputs) -> str:
     """Return why the model of a run cannot be probed here, a sentence; empty where it can."""
     model = run.spec.model
-    if model.startswith((PREFIX, IMPORTED)):
+    if model.startswith((PREFIX, *WITHOUT_REQUESTS)):
         return f"{model} has no model to probe."
     try:
         info = describe(model)

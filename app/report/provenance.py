@@ -15,6 +15,7 @@ from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY, ExcludedInstances
 from app.text.escape import clean
 from benchmarks.vocabulary import digest, part_to_json
+from mlx_backends.baseline import BASELINE
 
 
 def read_provenance(folder: Path) -> dict[str, Any]:
@@ -63,6 +64,8 @@ def spec_toml(folder: Path) -> str:
             f"What {folder.name} is. Its answers were imported: `rashomon import` of their file makes it again.",
             f"{', '.join(DECODING_KEYS)}: {UNKNOWN}",
         ]
+    elif str(spec["model"]).startswith(BASELINE):
+        head = [f"What {folder.name} is. It was made of another run's answers by `rashomon baselines`."]
     lines = [*head, "", *_lines(provenance)]
     return "".join(f"# {clean(line)}".rstrip() + "\n" for line in lines) + "\n" + _harmless(tomli_w.dumps(spec))
 

@@ -24,16 +24,19 @@ from app.report.quantisation_pairs import quantisation_pairs
 from app.store.answers import read_runs
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason
+from benchmarks.abstention import abstention_tables
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.factors.tables import factor_tables, pooling_note
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
 from judges.panel import member_ids, panel_judge
 from judges.prediction_powered import corrected_table
+from mlx_backends.baseline import split_baseline
 from mlx_backends.imported import IMPORTED
 from mlx_backends.models.adapters import adapter_name, split_adapter
 from mlx_backends.pytorch.spec import split_name
@@ -155,7 +158,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
 
 
 def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
-    """Return the benchmark's tables and those about judges, or the one named ``only``; without notes on their labels."""
+    """Return the benchmark's tables, those of abstention and of judges, or the one named ``only``; without notes on labels."""
     tables = inputs.benchmark.tables(inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if any(counts.total for counts in inputs.excluded.values()):
         tables = [
@@ -171,7 +174,11 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
             seed=inputs.seed,
             quantisations=inputs.quantisations,
         )
+    if note := pooling_note(inputs.runs):
+        tables = [replace(table, notes=(*table.notes, note)) for table in tables]
+        tables += factor_tables(inputs.benchmark, inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if only is None or only not in [table.name for table in tables]:
+        tables += abstention_tables(inputs.runs, inputs.judge, inputs.benchmark, resamples=RESAMPLES, seed=inputs.seed)
         tables += _judge_tables(inputs)
     if only is None:
         return tables
@@ -296,6 +303,9 @@ def model_label(model: str) -> str:
     """Return the name of a model in a table: of a folder the last part, of a server the name of the model it serves."""
     if model.startswith(IMPORTED):
         return f"{model.removeprefix(IMPORTED)} (imported)"
+    rule, of = split_baseline(model)
+    if rule:
+        return f"{rule}: {model_label(of)}"
     if model.startswith("endpoint:"):
         model = model.rpartition("@http")[0]
     prefix, name, options = split_name(model)

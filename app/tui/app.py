@@ -58,7 +58,6 @@ STYLES: list[str | PurePath] = [
         "samples",
         "label",
         "review",
-        "tables",
         "compare",
         "export",
         "new_run",

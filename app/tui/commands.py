@@ -94,6 +94,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("runs.export", "e", "Export", "Write tables and samples of the marked runs, or of this run, to files."),
     Command("runs.samples", "s", "Samples", "Browse the answers of this run."),
     Command("runs.watch", "l", "Watch", "Follow the progress of this run."),
+    Command(
+        "runs.baselines",
+        "B",
+        "Baselines",
+        "Make baselines of this run's answers to each source alone; no model is asked.",
+    ),
     Command("runs.resume", "R", "Resume", "Resume an unfinished or paused run; asks first."),
     Command("runs.pause", "p", "Pause", "Pause a run, or resume a paused one."),
     Command("runs.stop", "x", "Stop", "Stop a run after the next answer, or its batch; asks first."),
@@ -219,7 +225,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("rows.wrong", "w", "Next invalid", "The next invalid row.", footer=True),
     Command("rows.next", "n", "Next condition", "The next condition of this row.", footer=True),
     Command("rows.previous", "N", "Previous condition", "The previous condition of this row."),
-    # settings
+    # fetch
     Command("fetch.model", "m", "Other model", "Fetch a model that is not listed.", footer=True),
     Command("fetch.adopt", "a", "Adopt run", "Adopt a run of another machine.", footer=True),
     Command("fetch.again", "r", "Refresh", "Read again what is fetched and built.", footer=True),
@@ -248,6 +254,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("compare.wider", "plus,equals_sign", "Margin +", "Widen the margin of the recommendation."),
     Command("compare.narrower", "minus", "Margin -", "Narrow the margin of the recommendation."),
     Command("compare.margin", "m", "Margin", "Enter the margin of the recommendation.", optional_in="compare"),
+    Command("compare.costs", "u", "Costs", "Enter the costs of mistakes, and limits on memory, time and disk."),
     Command("compare.intervals", "i", "Intervals", "Show or hide confidence intervals."),
     Command("compare.notes", "N", "Notes", "Unfold or fold the notes under the table."),
     Command("compare.judge", "w", "Judge", "Choose the judge whose labels count.", optional_in="compare"),

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.run_control import pause, stop_batch, stop_run, unpause
+from app.fetch.execute import PROGRESS_LINE
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
@@ -41,6 +42,8 @@ class Job:
     process: subprocess.Popen[bytes]
     log: Path
     command: str
+    attended: bool = True
+    """True while a dialog reports its end."""
 
     @property
     def code(self) -> int | None:
@@ -74,11 +77,11 @@ class RunProcesses:
             StoreError: If the log cannot be written.
         """
         job = self.start_job([*arguments, "--display", "plain"])
-        self.watch(job)
+        job.attended = False
         return job.log
 
     def start_job(self, arguments: Sequence[str]) -> Job:
-        """Start `rashomon` with ``arguments``; whoever starts it reports its end. Raises StoreError."""
+        """Start `rashomon` with ``arguments``; the caller reports its end while it is attended. Raises StoreError."""
         folder = self.workspace.path / "jobs"
         log = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns()}.log"
         command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(self.workspace.path), *arguments]
@@ -87,15 +90,18 @@ class RunProcesses:
             make_folder(self.workspace.path, folder.name)
             with open_write(folder, log.name, new=True) as output:
                 process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                    env=os.environ | {PROGRESS_LINE: "1"},
                 )
         except OSError as error:
             raise StoreError(f"cannot write {folder}: {error.strerror}; make it writable.") from error
-        return Job(process, log, arguments[0])
-
-    def watch(self, job: Job) -> None:
-        """Report the job in :meth:`failures` if it fails, and stop it with the others."""
+        job = Job(process, log, arguments[0])
         self._processes.append(job)
+        return job
 
     def resume(self, folder: Path, agreed: Sequence[str] = ()) -> None:
         """Resume a run: unpause it if a process works on it, else start `rashomon resume`.
@@ -133,7 +139,7 @@ class RunProcesses:
             code = started.process.poll()
             if code is not None:
                 self._processes.remove(started)
-                if code not in (0, 130):
+                if code not in (0, 130) and not started.attended:
                     failed.append(FailedProcess(started.command, code, _last_line(started.log)))
         return failed
 

@@ -12,6 +12,7 @@ from app.compare.published import paper_columns, paper_models
 from app.compare.recommend import Recommendation, recommend_views
 from app.compare.run_view import RunViews, load_views
 from app.compare.tables import Comparison, compare_views
+from app.compare.utility import parse_requirements
 from app.report.judge_selection import present_judges
 from app.report.tables import tables_of, without_published
 from app.store.run import RunStore
@@ -61,13 +62,16 @@ class ResultCache:
             "texts", folders, (judge, pair), lambda: text_changes(self.comparison(folders, judge).pairs[pair])
         )
 
-    def recommendation(self, folders: Sequence[Path], judge: str | None = None, margin: float = 0.03) -> Recommendation:
-        """Return the recommended run, at most ``margin`` below the best one in the share of right labels."""
+    def recommendation(
+        self, folders: Sequence[Path], judge: str | None = None, margin: float = 0.03, requirements: str = ""
+    ) -> Recommendation:
+        """Return the recommended run, at most ``margin`` below the best one; ``requirements`` are costs and limits as typed."""
+        user, limits = parse_requirements(requirements)
         return self._cached(
             "recommendation",
             folders,
-            (judge, margin),
-            lambda: recommend_views(self._views(folders, judge), margin=margin),
+            (judge, margin, requirements),
+            lambda: recommend_views(self._views(folders, judge), margin=margin, user=user, limits=limits),
         )
 
     def paper_models(self, folders: Sequence[Path], judge: str | None = None) -> list[str]:

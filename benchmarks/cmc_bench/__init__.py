@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
@@ -17,11 +18,12 @@ from benchmarks.cmc_bench.constants import (
     PAPER_CONDITIONS,
 )
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
+from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Table
+from benchmarks.vocabulary import Instance, Part, Table
 
 __all__ = ["CMCBench"]
 
@@ -35,6 +37,7 @@ class CMCBench(Benchmark):
     conditions = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "text")
     sources = (
         DataSource("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
         DataSource("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
@@ -62,6 +65,10 @@ class CMCBench(Benchmark):
         "both-wrong": "when both are wrong",
     }
 
+    abstention = AbstentionRule(
+        CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys(PAPER_CONDITIONS, frozenset({"ABSTAIN"}))
+    )
+
     @property
     def review_guide(self) -> ReviewGuide:
         from benchmarks.cmc_bench.review import CMCGuide
@@ -78,11 +85,27 @@ class CMCBench(Benchmark):
 
         return check_rows(file, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.cmc_bench.instances import instance_from_row
 
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        return (row["passage"],) if row["passage"] else ()
+
+    def contradiction(self, siblings: Sequence[Instance]) -> Contradiction | None:
+        stated = {instance.condition: instance.references.get("text", ()) for instance in siblings}
+        truth, value = stated.get("aligned", ()), stated.get("image-correct", ())
+        return Contradiction(truth[0], value[0]) if truth and value else None
+
+    def text_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
+        from benchmarks.cmc_bench.prompts import text_first
+
+        return text_first(parts, passages[0]) if passages else tuple(parts)
+
+    def image_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
+        return tuple(parts)  # as the prompt has them
 
     @property
     def rubric(self) -> Rubric:
@@ -94,6 +117,25 @@ class CMCBench(Benchmark):
         # A wrong image, shown alone, answers another question.
         alone = instance.condition.endswith("-only") and instance.strata.get("correct") != "none"
         return instance.condition.removesuffix("-only") if alone else ""
+
+    value_labels = frozenset({"IMAGE", "TEXT", "BOTH"})
+
+    def sources_alone(self, instance: Instance) -> Mapping[str, str]:
+        from benchmarks.cmc_bench.instances import CORRECT_SOURCES
+
+        correct = CORRECT_SOURCES.get(instance.condition)
+        if correct is None:
+            return {}
+        return {
+            source: f"{instance.group}/{source}-only/{'right' if correct in ('both', source) else 'wrong'}"
+            for source in ("image", "text")
+        }
+
+    def right_sources(self, instance: Instance) -> Sequence[str]:
+        from benchmarks.cmc_bench.instances import CORRECT_SOURCES
+
+        correct = CORRECT_SOURCES.get(instance.condition, "none")
+        return [source for source in ("image", "text") if correct in ("both", source)]
 
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.cmc_bench.metrics import MAIN_METRICS

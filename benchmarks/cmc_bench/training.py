@@ -11,27 +11,49 @@ from benchmarks.vocabulary import Instance
 NAMED_CONFLICT = "The image and the text disagree: the image says {image}, the text says {text}."
 """The target that names a conflict. Ours; no paper gives one."""
 
+READ_BOTH = "Image: {image}\nText: {text}\n"
+"""The beginning of the target ``compare``, with and without a conflict. Ours.
+
+A model that must begin with its verdict has to compare inside its head what it has not yet read; one that writes both values
+first compares words that stand before it.
+"""
+DISAGREE, AGREE = "The image and the text disagree.", "Answer: {}"
+
+_SINGLE = ("image-only", "text-only")
+
 
 def training_rows(instances: Iterable[Instance], options: TrainingOptions) -> Iterator[TrainingRow]:
-    """Yield two rows per example: the aligned one, and one of its conflicts, drawn by the seed and the example alone.
+    """Yield three rows per example: the aligned one, one of its conflicts, and one of its sources by itself.
 
-    So half of the rows conflict, as in CLASH's training. The answer to a conflict of which neither source is right is always
-    named or refused, since there is no right answer to learn.
+    The last two are drawn by the seed and the example alone. Without rows of a single source, a model unlearns to answer where
+    it has nothing to compare. The answer to a conflict of which neither source is right is always named or refused, since there
+    is no right answer to learn.
     """
     for example in by_group(instances):
         aligned = example.get("aligned")
         conflicts = [example[condition] for condition in CONFLICT_CONDITIONS if condition in example]
         if aligned is None or not conflicts:
             continue
-        yield TrainingRow(aligned, aligned.references["image"][0], "no conflict")
+        yield TrainingRow(aligned, _agreed(aligned, options.target), "no conflict")
         conflict = draw(options, "conflict", aligned.group).choice(conflicts)
         yield TrainingRow(conflict, _target(conflict, options.target), "conflict")
+        if singles := [condition for condition in _SINGLE if condition in example]:
+            single = example[draw(options, "single", aligned.group).choice(singles)]
+            (references,) = single.references.values()
+            yield TrainingRow(single, references[0], "no conflict")
+
+
+def _agreed(instance: Instance, target: Target) -> str:
+    answer, text = (instance.references[source][0] for source in ("image", "text"))
+    return READ_BOTH.format(image=answer, text=text) + AGREE.format(answer) if target == "compare" else answer
 
 
 def _target(instance: Instance, target: Target) -> str:
     image, text = (instance.references[source][0] for source in ("image", "text"))
     if target == "abstain":
         return ABSTENTION
+    if target == "compare":
+        return READ_BOTH.format(image=image, text=text) + DISAGREE
     if target == "answer" and instance.condition != "both-wrong":
         return image if instance.condition == "image-correct" else text
     return NAMED_CONFLICT.format(image=image, text=text)

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from benchmarks.errors import MediaError
 from benchmarks.untrusted.bounded_process import serve
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PILImage
 
 Messages = Iterator[tuple[dict[str, Any], bytes]]
 
 _LIBRARIES = {
     "image": ("PIL.Image", "benchmarks.media.image"),
+    "pdf": ("pypdfium2", "PIL.Image", "benchmarks.media.pdf"),
     "sound": ("soundfile", "soxr", "benchmarks.media.audio"),
     "clip": ("av", "PIL.Image", "benchmarks.media.video"),
     "shape": (
@@ -47,9 +51,21 @@ def _image(file: IO[bytes], request: dict[str, Any]) -> Messages:
 
     decoded, full_size = image.decode(file, request["max_pixels"])
     yield {"size": decoded.size, "full_size": full_size}, b""
-    rows = max(1, _STRIP // (3 * decoded.width))
-    for top in range(0, decoded.height, rows):
-        yield {}, decoded.crop((0, top, decoded.width, min(top + rows, decoded.height))).tobytes()
+    yield from _strips(decoded)
+
+
+def _pdf(file: IO[bytes], request: dict[str, Any]) -> Messages:
+    from benchmarks.media import pdf
+
+    page = pdf.decode_page(file, request["page"])
+    yield {"size": page.size}, b""
+    yield from _strips(page)
+
+
+def _strips(image: PILImage) -> Messages:
+    rows = max(1, _STRIP // (3 * image.width))
+    for top in range(0, image.height, rows):
+        yield {}, image.crop((0, top, image.width, min(top + rows, image.height))).tobytes()
 
 
 def _sound_header(file: IO[bytes], request: dict[str, Any]) -> Messages:
@@ -111,6 +127,7 @@ def _shape_views(file: IO[bytes], request: dict[str, Any]) -> Messages:
 
 _TASKS: dict[str, Callable[[IO[bytes], dict[str, Any]], Messages]] = {
     "image": _image,
+    "pdf": _pdf,
     "sound": _sound,
     "sound-header": _sound_header,
     "clip": _clip,

@@ -11,6 +11,12 @@ LARGEST_SHAPE = 128 * 1024 * 1024
 LARGEST_IMAGE = 64_000_000
 """The maximum number of an image's pixels, checked in its header."""
 
+LARGEST_PAGE = 4_000_000
+"""The maximum number of pixels of a rendered page; a larger page is rendered at a lower resolution."""
+
+DOTS_PER_INCH = 150
+"""The resolution of rendered pages."""
+
 LONGEST_SOUND = 20 * 60
 """The maximum length of a sound, in seconds."""
 

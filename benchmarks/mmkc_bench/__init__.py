@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, DataSource, ImportedAnswer
+from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
 from benchmarks.build import Build, BuildOptions
 from benchmarks.mmkc_bench.constants import (
     BASIS,
+    COARSE,
     CONDITIONS,
     CONFLICT_CONDITIONS,
+    CONTEXT_MEMORY,
     DETECTION_CONDITIONS,
+    FINE,
     LABELS,
+    ORIGINAL_CONDITIONS,
     WITHOUT_CONFLICT,
     form_of,
 )
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
+from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
     from benchmarks.mmkc_bench.reading import MMKCReading
 
 __all__ = ["MMKCBench"]
+
+_DETECTS, _ALARMS = frozenset({"CORRECT"}), frozenset({"WRONG"})
 
 
 class MMKCBench(Benchmark):
@@ -39,6 +46,7 @@ class MMKCBench(Benchmark):
     conditions = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "text")
     sources = (
         DataSource(
             "published", "the published folder: image/, ER.json, IS.json, people_knowledge.json, logo_knowledge.json"
@@ -64,6 +72,12 @@ class MMKCBench(Benchmark):
         "inter-context-mc": "when two pieces of evidence disagree and options are offered",
         "inter-context-open": "when two pieces of evidence disagree and it answers freely",
     }
+    abstention = AbstentionRule(
+        (COARSE[1], FINE[1]),
+        (COARSE[0], FINE[0]),
+        # A document that does not agree with what the model remembers: right under conflict, needless without.
+        {COARSE[1]: _DETECTS, FINE[1]: _DETECTS, COARSE[0]: _ALARMS, FINE[0]: _ALARMS},
+    )
     paper_rows = "its 1,573 instances (757 ER, 669 EK, 147 VS)"
     answer_formats: Mapping[str, str] = {
         "published": "the authors' result files: a folder with original/ and output/, or one file of it",
@@ -86,12 +100,17 @@ class MMKCBench(Benchmark):
 
         return build(sources, out, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.mmkc_bench.example import Example
         from benchmarks.mmkc_bench.instances import instances
 
         self.check(build, prompt_set)
         return (instance for row in build.rows() for instance in instances(Example.from_row(row), prompt_set))
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        if condition in DETECTION_CONDITIONS or condition in ORIGINAL_CONDITIONS:
+            return ()
+        return tuple(row["wrong"][: 1 if condition in CONTEXT_MEMORY else 2])
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         if instance.condition in DETECTION_CONDITIONS:

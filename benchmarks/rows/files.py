@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.errors import SourceError
 from benchmarks.media import MISSING, read_image
+from benchmarks.media.pdf import PdfPage, parse_page
 from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem, open_source
 from benchmarks.untrusted.finder_files import folder_entries
 
@@ -41,6 +42,7 @@ MISSING_IMAGE = f"the image {MISSING}"
 FOLDER = "the image is a folder; name a file in it"
 ADDRESS = "the image is an address of the network; save it as a file and name that"
 NO_IMAGE = "the row has no image"
+NO_PAGE_NAMED = "the PDF's page is missing; write it behind the file, as in report.pdf#page=3"
 NOT_JSON = "the line is not a JSON object"
 
 NOT_UNICODE = "the text is not valid Unicode"
@@ -171,6 +173,10 @@ def _file_loader(path: str, places: Iterable[Path]) -> Loader:
         try:
             if not file.resolve().is_relative_to(place.resolve()):
                 raise RowProblem(OUTSIDE)
+            if (page := _page_in(place, path)) is not None:
+                if not page.path.resolve().is_relative_to(place.resolve()):
+                    raise RowProblem(OUTSIDE)
+                return page
             if file.is_file():
                 return ImageFile(file)
         except (OSError, RuntimeError, ValueError):  # a name that is too long, circular links, a lone surrogate
@@ -188,12 +194,30 @@ def _any_loader(path: str, places: Iterable[Path]) -> Loader:
             first = first or str(place / spelling)
             try:
                 file = place / Path(spelling).expanduser()
+                if (page := _page_in(place, spelling)) is not None:
+                    return page
                 if file.is_file():
                     return ImageFile(file)
                 folder = folder or (str(file) if file.is_dir() else "")
             except (OSError, RuntimeError, ValueError):  # a name that is too long, an unknown home folder, NUL
                 continue
     raise RowProblem(FOLDER, folder) if folder else RowProblem(MISSING_IMAGE, first)
+
+
+def _page_in(folder: Path, text: str) -> PdfPage | None:
+    """Return the loader of the page of an existing PDF file that ``text`` names; None for other files.
+
+    Raises RowProblem for an existing PDF without a page number.
+    """
+    named = parse_page(text)
+    if named is None:
+        return None
+    file = folder / Path(named[0]).expanduser()
+    if not file.is_file():
+        return None
+    if named[1] is None:
+        raise RowProblem(NO_PAGE_NAMED, text)
+    return PdfPage(file, named[1])
 
 
 def read_json_lines(file: Path) -> Iterator[tuple[int, Any]]:

@@ -24,6 +24,15 @@ _CANDIDATE_BITS = 14
 _MOST_CANDIDATES = 8
 _STEPS = (0.02, 0.006)
 """The steps in which the edges of a crop are searched, as shares of the whole picture's sides."""
+_BLOCKS = 16
+"""The blocks in a row of a small picture, by which most windows are left out before they are compared closely."""
+_HOPELESS = 0.65
+"""The correlation after the first step from which no second step leads to a similar picture; the least that did was 0.70."""
+_ROUNDING = 0.01
+"""The most by which correlations by sums of grey values differ from those of resized pictures, whose values are rounded."""
+
+HASH_VERSION = "1"
+"""To be changed with whatever may change a match."""
 
 SAME, SIMILAR = 0.97, 0.93
 """The correlation of two pictures' grey values from which they count as one picture, or as similar ones."""
@@ -46,19 +55,14 @@ class ImageIndex:
     """Pictures that can be found by pictures made from them; every other picture is added whole and by its crops."""
 
     def __init__(self) -> None:
-        self._thumbnails: list[PILImage] = []
+        self._thumbnails: dict[int, PILImage] = {}
         self._hashes: list[int] = []
         self._windows: list[tuple[int, _Window]] = []
         self._array: Array | None = None
 
-    def __len__(self) -> int:
-        return len(self._thumbnails)
-
-    def add(self, image: PILImage) -> None:
-        """Add a picture; its number is the count of those before."""
-        number = len(self._thumbnails)
-        thumbnail = _thumbnail(image)
-        self._thumbnails.append(thumbnail)
+    def add(self, image: PILImage, number: int) -> None:
+        """Add a picture under a number of its own."""
+        self._thumbnails[number] = thumbnail = _thumbnail(image)
         self._array = None
         for window in _windows():
             view = _view(thumbnail, window)
@@ -84,11 +88,28 @@ class ImageIndex:
         return best if best is not None and best.correlation >= SIMILAR else None
 
     def _compared(self, small: Array, number: int, window: _Window) -> Match:
-        """Return how well a picture fits the best window near ``window`` of the picture ``number``."""
+        """Return how well a picture fits the best window near ``window`` of the picture ``number``.
+
+        Windows that cannot be the best one are left out by their blocks, and the others by sums of grey values; what remains is
+        resized and compared. A picture without a similar window after the first step is not searched further.
+        """
         thumbnail = self._thumbnails[number]
         best = _correlation(small, _view(thumbnail, window)), window
-        for step in _STEPS if best[0] < SAME else ():
-            best = max(best, *((_correlation(small, _view(thumbnail, near)), near) for near in _near(best[1], step)))
+        if best[0] >= SAME:
+            return Match(number, best[0], best[1][2])
+        sums, blocks = _sums(thumbnail), _blocks(small)
+        detail = 1 - _energy(blocks) * (_SMALL // _BLOCKS) ** 2 / _energy(small)
+        for step, least in zip(_STEPS, (_HOPELESS, SIMILAR), strict=True):
+            near = _near(best[1], step)
+            by_blocks = _correlations(blocks, sums, near)
+            if max(best[0], by_blocks.max(initial=0)) < least:
+                break
+            bounds = np.sqrt(np.maximum(by_blocks, 0) ** 2 * (1 - detail) + detail)
+            near = near[bounds >= max(best[0], least) - _ROUNDING]
+            correlations = _correlations(small, sums, near)
+            close = near[correlations >= max(best[0], correlations.max(initial=0)) - _ROUNDING]
+            windows: list[_Window] = list(map(tuple, close.tolist()))
+            best = max([best, *((_correlation(small, _view(thumbnail, near_by)), near_by) for near_by in windows)])
         return Match(number, best[0], best[1][2])
 
 
@@ -96,6 +117,9 @@ _Window = tuple[float, float, float]
 """Left and top edge and the sides of a crop, as shares of the picture's sides."""
 
 _WHOLE: _Window = (0.0, 0.0, 1.0)
+
+_MOVES = np.array([(x, y, growth) for growth in range(-2, 3) for x, y in product(range(-3, 4), repeat=2)])
+"""The moves of a window's middle and the growths of its sides that are tried, in steps."""
 
 
 def _windows() -> Iterator[_Window]:
@@ -106,15 +130,14 @@ def _windows() -> Iterator[_Window]:
             yield left, top, scale
 
 
-def _near(window: _Window, step: float) -> Iterator[_Window]:
-    """Yield the windows whose edges lie up to three steps from those of ``window``."""
-    left, top, side = window
-    moves = [n * step for n in range(-3, 4)]
-    for scale in (side - 2 * step, side - step, side, side + step, side + 2 * step):
-        for x, y in product(moves, moves):
-            near_left, near_top = left + x + (side - scale) / 2, top + y + (side - scale) / 2
-            if scale <= 1 and min(near_left, near_top) >= 0 and max(near_left, near_top) + scale <= 1:
-                yield near_left, near_top, scale
+def _near(window: _Window, step: float) -> Array:
+    """Return the windows whose edges lie up to three steps from those of ``window``, each a row of three numbers."""
+    moves = step * _MOVES
+    sides = window[2] + moves[:, 2:]
+    edges = np.array(window[:2]) + moves[:, :2] + (window[2] - sides) / 2
+    inside = (sides[:, 0] <= 1) & (edges.min(axis=1) >= 0) & (edges.max(axis=1) + sides[:, 0] <= 1)
+    near: Array = np.hstack([edges, sides])[inside]
+    return near
 
 
 def _thumbnail(image: PILImage) -> PILImage:
@@ -130,6 +153,42 @@ def _view(thumbnail: PILImage, window: _Window) -> Array:
     left, top, side = (share * _THUMBNAIL for share in window)
     box = (left, top, left + side, top + side)
     return np.asarray(thumbnail.resize((_SMALL, _SMALL), Image.Resampling.BOX, box=box), dtype=np.float32)
+
+
+def _sums(thumbnail: PILImage) -> Array:
+    """Return the sums of the grey values above and to the left of each corner of a pixel."""
+    sums = np.zeros((_THUMBNAIL + 1, _THUMBNAIL + 1), dtype=np.float32)  # whole numbers below 2^24, so without rounding
+    np.asarray(thumbnail, dtype=np.float32).cumsum(axis=0).cumsum(axis=1, out=sums[1:, 1:])
+    return sums
+
+
+def _correlations(small: Array, sums: Array, windows: Array) -> Array:
+    """Return the correlation of a picture, or of its blocks, with the same pixels of each window of a thumbnail."""
+    shares = np.linspace(0, 1, len(small) + 1)
+    x, y = (
+        np.rint(_THUMBNAIL * (windows[:, axis, None] + windows[:, 2, None] * shares)).astype(np.intp) for axis in (0, 1)
+    )
+    corners = sums.take(y[:, :, None] * len(sums) + x[:, None, :])
+    strips = corners[:, 1:] - corners[:, :-1]
+    views = strips[:, :, 1:] - strips[:, :, :-1]
+    views /= np.diff(y)[:, :, None] * np.diff(x)[:, None, :]
+    flat = views.reshape(len(windows), small.size)
+    flat -= flat.mean(axis=1, keepdims=True)
+    centred = (small - small.mean()).ravel()
+    norms = np.sqrt(np.einsum("ij,ij->i", flat, flat) * (centred @ centred))
+    correlations: Array = np.divide(flat @ centred, norms, out=np.zeros_like(norms), where=norms > 0)
+    return correlations
+
+
+def _blocks(small: Array) -> Array:
+    """Return the mean of each block of a small picture."""
+    blocks: Array = small.reshape(_BLOCKS, _SMALL // _BLOCKS, _BLOCKS, -1).mean(axis=(1, 3))
+    return blocks
+
+
+def _energy(small: Array) -> float:
+    """Return the sum of squares about the mean."""
+    return float(((small - small.mean()) ** 2).sum())
 
 
 def _cosines() -> Array:

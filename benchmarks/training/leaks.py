@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import MediaError, SpecError
+from benchmarks.factors.instances import instances_of
 from benchmarks.media import load_image, read_media
 from benchmarks.text.answer_equality import normalise
-from benchmarks.training.image_hash import ImageIndex
+from benchmarks.training.image_hash import HASH_VERSION, ImageIndex
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
-from benchmarks.vocabulary import Instance, Media, Text
+from benchmarks.vocabulary import Instance, Media, Text, digest
 
 Means = Literal["image", "picture", "example", "prompt", "similar picture", "question"]
 
@@ -77,27 +81,37 @@ class LeakReport:
         ]
 
 
+ImageResult = tuple[int, bool] | None
+"""The test image that an image resembles, by its number, and whether the two are one picture; None if there is none."""
+
+
 class LeakIndex:
     """Test data by image, example and text, with which the rows of training sets are compared."""
 
     def __init__(self, tests: Sequence[tuple[Benchmark, Build]]) -> None:
         self.tests = [build.digest for _, build in tests]
-        self._pictures = ImageIndex()
+        self.image_results: dict[str, ImageResult] = {}
+        """The results of images by the sha256 of their bytes; those that are known need not be compared again."""
         self._images: dict[str, str] = {}
+        self._media: list[tuple[Path, Media]] = []
         self._names: list[str] = []
         self._groups: dict[str, str] = {}
         self._prompts = _Prompts()
         self._questions: dict[str, str] = {}
-        self._compared: dict[str, tuple[Means, str] | None] = {}
         for benchmark, build in tests:
             self._add(benchmark, build)
+
+    @property
+    def images_digest(self) -> str:
+        """The digest of the test images and of what compares them: image results hold for another index with the same one."""
+        return digest([HASH_VERSION, [[medium.sha256, path.is_file()] for path, medium in self._media]])
 
     def compare(self, training_set: TrainingSet) -> LeakReport:
         """Compare every row of a training set with every test instance.
 
-        An image that cannot be read is compared by its digest alone.
+        An image that cannot be read is compared by its digest alone, and one that is known by its earlier result.
         """
-        report = LeakReport(tests=self.tests, images=len(self._pictures))
+        report = LeakReport(tests=self.tests, images=len(self._images))
         if not self.tests:
             return report
         templates = _Prompts()
@@ -111,7 +125,7 @@ class LeakIndex:
 
     def _add(self, benchmark: Benchmark, build: Build) -> None:
         for prompt_set in benchmark.prompt_sets:
-            for instance in benchmark.instances(build, prompt_set):
+            for instance in instances_of(benchmark, build, prompt_set):
                 self._groups.setdefault(_key(instance.group), instance.id)
                 self._questions.setdefault(_key(instance.question), instance.id)
                 self._prompts.add(_texts(instance), instance.group)
@@ -119,15 +133,19 @@ class LeakIndex:
                     self._add_image(build, medium, instance.id)
 
     def _add_image(self, build: Build, medium: Media, name: str) -> None:
-        if medium.sha256 in self._images:
-            return
-        self._images[medium.sha256] = name
-        try:
-            picture = load_image(read_media(build.media_path(medium), medium))
-        except MediaError:
-            return
-        self._pictures.add(picture)
-        self._names.append(name)
+        if medium.sha256 not in self._images:
+            self._images[medium.sha256] = name
+            self._media.append((build.media_path(medium), medium))
+            self._names.append(name)
+
+    @cached_property
+    def _pictures(self) -> ImageIndex:
+        """The pictures of all test images; one that cannot be read is compared by its digest alone."""
+        pictures = ImageIndex()
+        for number, (path, medium) in enumerate(self._media):
+            with suppress(MediaError):
+                pictures.add(load_image(read_media(path, medium)), number)
+        return pictures
 
     def _find(self, row: ChatRow, templates: _Prompts) -> Iterator[Leak]:
         """Yield the leaks of a row, each by the surest means; ``templates`` are the prompts of all rows."""
@@ -148,16 +166,19 @@ class LeakIndex:
         for value in (*known, own):
             if value in self._images:
                 return "image", self._images[value]
-        if own not in self._compared:
-            self._compared[own] = self._similar(data)
-        return self._compared[own]
+        if own not in self.image_results:
+            self.image_results[own] = self._similar(data)
+        match self.image_results[own]:
+            case (number, same) if number < len(self._names):
+                return "picture" if same else "similar picture", self._names[number]
+        return None
 
-    def _similar(self, data: bytes) -> tuple[Means, str] | None:
+    def _similar(self, data: bytes) -> ImageResult:
         try:
             match = self._pictures.find(load_image(data))
         except MediaError:
             return None
-        return None if match is None else ("picture" if match.same else "similar picture", self._names[match.number])
+        return None if match is None else (match.number, match.same)
 
 
 class _Prompts:

@@ -23,9 +23,13 @@ def parse_address(text: str) -> str:
 
 def allow(addresses: Iterable[str]) -> None:
     """Record addresses as allowed. Raise StoreError where they cannot be stored."""
-    recorded = _recorded()
-    if missing := [address for address in dict.fromkeys(addresses) if address not in recorded]:
-        user_state.write(ADDRESSES_FILE, "".join(f"{address}\n" for address in [*recorded, *missing]))
+    wanted = list(dict.fromkeys(addresses))
+    if not wanted:
+        return
+    with user_state.lock():
+        recorded = _recorded()
+        if missing := [address for address in wanted if address not in recorded]:
+            user_state.write(ADDRESSES_FILE, "".join(f"{address}\n" for address in [*recorded, *missing]))
 
 
 def new_addresses(models: Iterable[str]) -> list[str]:

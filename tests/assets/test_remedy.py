@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from assets.demo.recipe import remedy_scenes
 from assets.demo.recipe.remedy import NEW, TRAINED, in_model_words, remedy, write_charts
 from benchmarks.clash.constants import CONFLICT_OPTION
 from tests.support.command import Rashomon
@@ -29,17 +31,55 @@ def test_training_rows_get_answers_that_the_model_can_write(tmp_path: Path) -> N
     write_charts(tmp_path / "charts", TRAINED, 20)
     rashomon = Rashomon(tmp_path)
     rashomon.run("build", "cmc-bench", "--source", f"rows={tmp_path / 'charts'}", "--out", tmp_path / "build")
-    data = ("--data", tmp_path / "build", "--target", "abstain")
+    data = ("--data", tmp_path / "build", "--target", "compare")
     rashomon.run("training", "cmc-bench", *data, "--out", tmp_path / "set")
     in_model_words(tmp_path / "set")
     rows = [json.loads(line) for line in (tmp_path / "set" / "train.jsonl").read_text("utf-8").splitlines()]
-    answers = {(row["kind"], row["messages"][-1]["content"][0]["text"]) for row in rows}
-    assert {kind for kind, _ in answers} == {"conflict", "no conflict"}
-    for kind, text in answers:
-        name, _, value = text.partition(": ")
-        assert (
-            text == CONFLICT_OPTION if kind == "conflict" else (name in TRAINED.names and int(value) in TRAINED.values)
-        )
+    conditions = set()
+    for row in rows:
+        *readings, last = row["messages"][-1]["content"][0]["text"].splitlines()
+        if row["kind"] == "conflict":
+            assert last == CONFLICT_OPTION
+        else:
+            readings.append(last)
+        names, values = zip(*(reading.split(": ") for reading in readings), strict=True)
+        assert set(names) <= set(TRAINED.names)
+        assert len(set(names)) == 1
+        assert {int(value) for value in values} <= set(TRAINED.values)
+        expected = {"image-only": (1, 1), "text-only": (1, 1), "aligned": (2, 1)}
+        assert (len(values), len(set(values))) == expected.get(row["condition"], (2, 2))
+        conditions.add(row["condition"])
+    assert conditions >= {"aligned", "image-only", "text-only"}
+
+
+def test_rejected_scenes_have_captions_that_are_both_true_and_new_ones_words_of_their_own(tmp_path: Path) -> None:
+    remedy_scenes.write_scenes(tmp_path / "rejected", remedy_scenes.TRAINED, 8, conflicting=False)
+    remedy_scenes.write_scenes(tmp_path / "kept", remedy_scenes.TRAINED, 8)
+    remedy_scenes.write_scenes(tmp_path / "new", remedy_scenes.NEW, 8)
+    rejected, kept, new = (
+        [json.loads(line) for line in (tmp_path / name / "rows.jsonl").read_text().splitlines()]
+        for name in ("rejected", "kept", "new")
+    )
+    turned = {"above": "below", "below": "above"}
+    for row in rejected:
+        first, relation, second = re.split(" (above|below) a ", row["original_caption"].rstrip("."))
+        assert row["conflicting_caption"] == f"A {second} {turned[relation]} a {first.removeprefix('A ')}."
+    for row in (*rejected, *kept):
+        del row["distractor"]  # of multiple choice, which is not learnt
+    shown = " ".join(str(value) for row in (*rejected, *kept) for value in row.values()).lower()
+    words = set(re.findall("[a-z]+", shown))
+    assert not words & {"purple", "cross", "left", "right"}
+    for row in new:
+        assert re.search("purple|cross", f"{row['question']} {row['image_only']}".lower())
+        assert re.search("left|right", row["original_caption"])
+
+
+@pytest.mark.slow
+def test_scenes_are_learnt_filtered_and_unfiltered(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    remedy_scenes.remedy(tmp_path, examples=20, new=4, steps=2, limit=2)
+    printed = capfd.readouterr().out
+    assert printed.count("model-4bit+filtered") >= 2
+    assert printed.count("model-4bit+unfiltered") >= 2
 
 
 @pytest.mark.slow

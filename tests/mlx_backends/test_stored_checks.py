@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -299,12 +299,13 @@ def test_two_runs_store_at_the_same_time() -> None:
         for width in range(20):
             Model().checked(replace(INFO, weights=str(number)), width=width)
 
-    threads = [threading.Thread(target=store, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        assert json.loads(user_state.read(checks_path().name) or "{}") is not None
-    assert len(read_checks()) >= 20
+    with ThreadPoolExecutor(2) as pool:
+        stores = [pool.submit(store, number) for number in range(2)]
+        while not all(future.done() for future in stores):
+            assert json.loads(user_state.read(checks_path().name) or "{}") is not None
+    for future in stores:
+        future.result()
+    assert len(read_checks()) == 2 * 20
 
 
 def test_old_checks_make_room_for_new_ones(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:

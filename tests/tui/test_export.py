@@ -14,7 +14,7 @@ from app.tui.app import RashomonApp
 from app.tui.screens.export import ExportScreen
 from tests.support.runs import instances
 from tests.support.tui_computed import FIRST, mixed, press, until_settled, visit
-from tests.support.tui_stage import BOTH, Stage, drive, screen_text
+from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 
 
@@ -50,13 +50,18 @@ def test_selected_formats_are_written_and_listed_with_their_sizes(
         assert screen.written is not None
         assert screen.written.folder == out
         assert [path.name for path in out.iterdir()] == ["tables.md"]
-        assert "✓ 1 files" in screen_text(app)
+        assert "✓ 1 file, " in screen_text(app)
         field.value = "/dev/null/nowhere"
         await press(pilot, "w")
         assert "Not a directory" in str(screen.query_one("#report", Static).content)
         await until_settled(pilot)
         snapshot(app, "export-failed")
         assert [path.name for path in out.iterdir()] == ["tables.md"]
+        field.value = "out"
+        await press(pilot, "down", "down")
+        await until(pilot, lambda: "1 file, replaces 1:" in screen_text(app))
+        assert "tables.md  exists" in screen_text(app)
+        await press(pilot, "up", "up")
         await press(pilot, "space", "w")
         assert "select a format first" in screen_text(app)
 

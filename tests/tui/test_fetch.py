@@ -15,10 +15,12 @@ from app.tui.screens.fetch import FetchScreen
 from app.tui.screens.runs import RunsScreen
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.command_dialog import Stage as DialogStage
+from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from mlx_backends.models.discovery import hub_cache
 from tests.app.commands.test_get import tiny_model
 from tests.support.command import ROOT
 from tests.support.fake_hub import FakeHub
+from tests.support.trust import receive
 from tests.support.tui_computed import press
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
@@ -47,6 +49,15 @@ async def asked_for(pilot: Pilot[Any], app: RashomonApp, name: str = "org/tiny")
     dialog = app.screen
     assert isinstance(dialog, CommandDialog)
     await until(pilot, lambda: dialog.stage in (DialogStage.ASKING, DialogStage.DONE))
+    return dialog
+
+
+async def fetching(pilot: Pilot[Any], app: RashomonApp, hub: FakeHub) -> CommandDialog:
+    """Agree to a fetch, and return its dialog once the weights have been asked for."""
+    dialog = await asked_for(pilot, app)
+    await until(pilot, lambda: dialog.displayed)
+    await pilot.press("y")
+    await until(pilot, lambda: bool(hub.gets("model.safetensors")) and dialog.displayed)
     return dialog
 
 
@@ -88,10 +99,8 @@ def test_a_fetch_is_stopped_and_resumed(hub: FakeHub, stage: Stage) -> None:
     hub.faults["model.safetensors"] = ["wait 10"]
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        dialog = await asked_for(pilot, app)
-        await until(pilot, lambda: dialog.displayed)
-        await pilot.press("y")
-        await until(pilot, lambda: bool(hub.gets("model.safetensors")) and dialog.displayed)
+        dialog = await fetching(pilot, app, hub)
+        await until(pilot, lambda: "files, " in screen_text(app) and "/s" in screen_text(app))  # of the file that waits
         await pilot.press("x")
         await until(pilot, lambda: dialog.stage is DialogStage.DONE)
         assert "stopped" in screen_text(app)
@@ -125,10 +134,8 @@ def test_a_fetch_goes_on_without_its_dialog(hub: FakeHub, stage: Stage) -> None:
     hub.faults["model.safetensors"] = ["wait 10"]
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        dialog = await asked_for(pilot, app)
-        await until(pilot, lambda: dialog.displayed)
-        await pilot.press("y")
-        await until(pilot, lambda: bool(hub.gets("model.safetensors")) and dialog.displayed)
+        await fetching(pilot, app, hub)
+        assert app.processes.running_count() == 1, "quitting asks about it"
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, FetchScreen))
         assert app.processes.running_count() == 1
@@ -167,3 +174,30 @@ def test_a_benchmark_is_built_only_after_a_yes(stage: Stage, monkeypatch: pytest
 
     drive(stage.app(), script)
     assert not stage.workspace.build_folder("cmc-bench").exists()
+
+
+def test_a_run_from_elsewhere_is_adopted_after_a_yes(stage: Stage, tmp_path: Path) -> None:
+    folder = Stage(tmp_path / "other").run("theirs", done=6)
+    receive(folder)
+
+    async def place(pilot: Pilot[Any], app: RashomonApp, text: str) -> None:
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        app.screen.query_one(Input).value = text
+        await pilot.press("enter")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await press(pilot, "f6")
+        await until(pilot, lambda: isinstance(app.screen, FetchScreen))
+        await place(pilot, app, str(tmp_path / "nowhere"))
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, FetchScreen))
+        await place(pilot, app, str(folder))
+        await until(pilot, lambda: isinstance(app.screen, Confirm) and "theirs" in screen_text(app))
+        assert not stage.workspace.run_names()
+        await pilot.press("y")
+        await until(pilot, lambda: bool(stage.workspace.run_names()))
+
+    drive(stage.app(), script)
+    assert [run.own for run in stage.workspace.summaries()] == [True]

@@ -31,13 +31,15 @@ def test_tables_of_finished_and_unfinished_runs(size: tuple[int, int], stage: St
         await until_settled(pilot)
         snapshot(app, "tables")
         assert "running 20/72 so far" in screen_text(app)
+        assert "[." not in screen_text(app)  # the table does not fit with its intervals
+        assert "i shows intervals" in screen_text(app)
         await press(pilot, "p", "i")
         text = screen_text(app)
         assert "(paper)" not in text
-        assert "[." not in text
+        assert "[." in text
         await until_settled(pilot)
         snapshot(app, "tables-own")
-        await press(pilot, "t", "t")
+        await press(pilot, "i", "t", "t")
         await until_settled(pilot)
         snapshot(app, "tables-labels")
         await press(pilot, "right", "right", "right")
@@ -112,6 +114,40 @@ def test_a_table_alone_is_copied_or_written_in_few_keys(
     drive(stage.app(), script)
 
 
+def test_intervals_are_shown_as_soon_as_the_table_fits_with_them(stage: Stage) -> None:
+    runs = three_runs(stage)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "tables", runs)
+        assert "[." not in screen_text(app)
+        await pilot.resize_terminal(260, 40)
+        await until(pilot, lambda: "[." in screen_text(app) and "i Hide intervals" in screen_text(app))
+        await press(pilot, "i")
+        assert "[." not in screen_text(app)
+        await pilot.resize_terminal(80, 24)
+        await press(pilot, "i")
+        await until(pilot, lambda: "[." in screen_text(app) and "i Hide intervals" in screen_text(app))
+
+    drive(stage.app(), script)
+
+
+def test_a_click_on_a_name_shows_its_table(stage: Stage) -> None:
+    runs = three_runs(stage)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "tables", runs)
+        await pilot.click(offset=(screen_text(app).splitlines()[1].index("gap"), 1))
+        await until(pilot, lambda: " 4 of " in screen_text(app))
+        await pilot.resize_terminal(40, 10)
+        await press(pilot, "T", "T", "T", "T")
+        screen = app.screen
+        assert isinstance(screen, TablesScreen)
+        last = screen.tables[-1].name
+        await until(pilot, lambda: last in screen_text(app).splitlines()[1])  # the names scroll
+
+    drive(stage.app(), script)
+
+
 def test_rows_of_one_run_come_below_its_name(stage: Stage) -> None:
     runs = three_runs(stage)[:2]
 
@@ -121,7 +157,7 @@ def test_rows_of_one_run_come_below_its_name(stage: Stage) -> None:
         screen = app.screen
         assert isinstance(screen, TablesScreen)
         assert screen.tables[2].rows[0][0] == "policy:always-image / aligned"
-        lines = [line.partition("││ ")[2] for line in screen_text(app).splitlines()]
+        lines = [line.partition("│ ")[2] for line in screen_text(app).splitlines()]
         place = next(number for number, line in enumerate(lines) if line.startswith("policy:always-image "))
         assert lines[place + 1].startswith("  aligned ")
 

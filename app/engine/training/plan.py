@@ -11,11 +11,11 @@ from typing import Any
 
 from app.engine.training.folder import has_training
 from app.engine.training.spec import TrainingSpec
-from app.engine.training.test_data import find_test_builds
+from app.engine.training.test_data import find_leaks, find_test_builds
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, SourceError
 from benchmarks.media.image import fit_size, image_size
-from benchmarks.training.leaks import LeakIndex, check_leaks
+from benchmarks.training.leaks import check_leaks
 from benchmarks.training.training_set import ChatRow, TrainingSet
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import digest
@@ -110,7 +110,7 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     name = spec.name or f"{slug}-{digest(identity)[:8]}"
     if not has_training(workspace, name):  # one that was begun was compared then
         tests = find_test_builds(workspace, (), training_set.manifest.get("builds", ()))
-        warnings += check_leaks(LeakIndex(tests).compare(training_set), drop=False)
+        warnings += check_leaks(find_leaks(tests, training_set), drop=False)
     return TrainingPlan(spec, name, identity, settings, rows, memory, warnings)
 
 

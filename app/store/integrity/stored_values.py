@@ -56,6 +56,7 @@ class _Spec(TypedDict, total=False):
     benchmark: str
     model: str
     prompt_set: str
+    prompt: dict[str, str]
     data: str | None
     judge: list[str]
     conditions: list[str]

@@ -1,9 +1,9 @@
-"""The Compare screen: an overview, then metrics, flips, agreement, the paper's rows, memory and speed, the recommendation."""
+"""The Compare screen: an overview, then metrics, flips, agreement, the paper's rows, resources, costs, the recommendation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,16 +14,18 @@ from textual.containers import ScrollableContainer, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import ContentSwitcher, Static
 
+from app.compare.headline import headlines
 from app.compare.recommend import Recommendation, format_points
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import Comparison
+from app.compare.utility import parse_requirements
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.flips import FlippedScreen, SideBySideScreen
 from app.tui.screens.overview import FLIPS, TEXTS, Overview, PairOverview, pair_overviews
 from app.tui.screens.results import ResultsScreen
 from app.tui.screens.zoom import zoom
-from app.tui.theme import DIM, PARTIAL
+from app.tui.theme import DIM, HEADING, PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog, MultipleChoiceDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.matrix import Matrix
@@ -39,7 +41,8 @@ PANES = {
     "flips": "Flips",
     "agreement": "Agreement",
     "paper": "Paper",
-    "cost": "Memory, speed",
+    "cost": "Resources",
+    "ratios": "Costs",
     "recommendation": "Recommendation",
 }
 """The titles of the panes by id."""
@@ -65,10 +68,12 @@ class CompareScreen(ResultsScreen):
     def __init__(self, folders: tuple[Path, ...]) -> None:
         super().__init__(folders)
         self.margin = 0.03
+        self.requirements = ""
+        """The user's costs and limits, as typed."""
         self.rows: tuple[str, ...] | None = None
         """The paper's rows on display; None for the first one."""
-        self.pair = 0
-        """The index of the run whose flips are on display."""
+        self.pair: int | None = None
+        """The index of the run that is compared with the baseline; None for the first model, else the first policy."""
         self.computed: _Results | None = None
         self.paper: Table | str = "computing …"
         """The table with the paper's rows, or a message."""
@@ -93,6 +98,7 @@ class CompareScreen(ResultsScreen):
                 yield ResultTable(id="agreement")
                 yield ResultTable(id="paper")
                 yield ResultTable(id="cost")
+                yield ResultTable(id="ratios")
                 with Vertical(id="recommendation"):
                     with panel(VerticalScroll(id="recommendation-scroll"), "Recommendation"):
                         yield Static(id="recommendation-text")
@@ -100,14 +106,15 @@ class CompareScreen(ResultsScreen):
 
     def compute(self) -> None:
         results, folders, judge, margin = self.rashomon.results, self.folders, self.judge, self.margin
+        requirements = self.requirements
 
         def work() -> _Results:
             comparison = results.comparison(folders, judge)
-            recommendation = _recommended(lambda: results.recommendation(folders, judge, margin))
+            recommendation = _recommended(lambda: results.recommendation(folders, judge, margin, requirements))
             return _Results(
                 comparison,
                 pair_overviews(comparison, recommendation),
-                side_by_side_table(comparison),
+                _metrics_table(comparison),
                 recommendation,
             )
 
@@ -147,8 +154,7 @@ class CompareScreen(ResultsScreen):
         computed = self.computed
         if computed is None:
             return
-        self.pair %= len(computed.comparison.pairs)
-        overview = computed.overviews[self.pair]
+        overview = self._overview(computed)
         self.query_one(Overview).show(computed.comparison.views, overview, self.folders, self.judge)
         tables = {table.name: table for table in computed.comparison.tables}
         recommendation = computed.recommendation
@@ -157,12 +163,23 @@ class CompareScreen(ResultsScreen):
             "#agreement": tables["changes"],
             "#paper": self.paper,
             "#cost": tables["cost"],
+            "#ratios": _cost_ratios(recommendation),
             "#recommendation-table": recommendation if isinstance(recommendation, str) else recommendation.table,
         }
         for selector, table in contents.items():
             self._fill(selector, table)
-        self.query_one("#recommendation-text", Static).update(_recommendation_text(recommendation))
-        self._show_flips(tables["flips"])
+        self.query_one("#recommendation-text", Static).update(
+            _recommendation_text(recommendation, overview.tuning_verdict)
+        )
+        self._show_flips(tables["flips"], computed)
+
+    def _overview(self, computed: _Results) -> PairOverview:
+        """Return the overview of the pair on display."""
+        pairs = computed.comparison.pairs
+        if self.pair is None:
+            self.pair = next((number for number, pair in enumerate(pairs) if not pair.second.is_policy), 0)
+        self.pair %= len(pairs)
+        return computed.overviews[self.pair]
 
     def _fill(self, selector: str, table: Table | str) -> None:
         """Show a table, or a message, in the pane of ``selector``."""
@@ -170,18 +187,15 @@ class CompareScreen(ResultsScreen):
         if isinstance(table, str):
             widget.show_message(table)
         else:
-            widget.show(table, intervals=self.intervals)
+            widget.show(table)
 
-    def _show_flips(self, table: Table) -> None:
-        assert self.computed is not None
-        pairs, overview = self.computed.comparison.pairs, self.computed.overviews[self.pair]
+    def _show_flips(self, table: Table, computed: _Results) -> None:
+        overview = self._overview(computed)
         pair, flips = overview.pair, overview.label_counts
         change_count = sum(n for (was, now), n in flips.items() if was != now)
-        position = f"   (run {self.pair + 1} of {len(pairs)}; n shows the next)" if len(pairs) > 1 else ""
         names = literal(pair.first.label, "bold") + Content(" → ") + literal(pair.second.label, "bold")
-        count = (
-            f": labels differ on {change_count} of {len(pair.shared)} shared instances. Enter lists a cell.{position}"
-        )
+        count = f": labels differ on {change_count} of {len(pair.shared)} shared instances."
+        self.query_one("#flips").border_subtitle = Content(f"Enter lists a cell   {overview.position}".rstrip())
         self.query_one("#pair", Static).update(names + Content(count))
         labels = [label for label in table.columns[:-1] if any(label in cell for cell in flips)]
         self.query_one(Matrix).show(labels, flips)
@@ -210,9 +224,9 @@ class CompareScreen(ResultsScreen):
         self._show_pane(event.pane)
 
     @property
-    def displayed_table(self) -> Table | None:
+    def result_table(self) -> ResultTable:
         selector = {"overview": "#metrics", "flips": "#metrics", "recommendation": "#recommendation-table"}
-        return self.query_one(selector.get(self.pane, f"#{self.pane}"), ResultTable).table
+        return self.query_one(selector.get(self.pane, f"#{self.pane}"), ResultTable)
 
     def state(self) -> Content:
         warnings = len(self.computed.comparison.warnings) if self.computed else 0
@@ -241,7 +255,7 @@ class CompareScreen(ResultsScreen):
     def action_pair(self) -> None:
         """Compare the next run with the baseline."""
         if self.computed is not None:
-            self.pair += 1
+            self.pair = self._overview(self.computed).number + 1
             self.redraw()
 
     def action_baseline(self) -> None:
@@ -255,7 +269,7 @@ class CompareScreen(ResultsScreen):
     def _set_baseline(self, name: str | None) -> None:
         if name is not None and name != self.folders[0].name:
             self.folders = tuple(sorted(self.folders, key=lambda folder: folder.name != name))
-            self.pair = 0
+            self.pair = None
             self.update_title()
             self.compute()
 
@@ -322,13 +336,31 @@ class CompareScreen(ResultsScreen):
             self.margin = margin
             self.compute()
 
+    def action_costs(self) -> None:
+        """Enter the costs of mistakes, and limits on memory, time and disk."""
+
+        def on_input(text: str | None) -> None:
+            if text is not None and text != self.requirements:
+                self.requirements = text
+                self._show_pane("recommendation")
+                self.compute()
+
+        dialog = TextDialog(
+            "Costs and limits",
+            "Costs of mistakes: wrong=1,needless=0.2,missed=3. conflict=0.1: the share of your questions with one. Limits: "
+            "memory=8,disk=5 (GB), seconds=2. Empty: accuracy decides, without limits.",
+            value=self.requirements,
+            check=_requirements_problem,
+        )
+        self.app.push_screen(dialog, on_input)
+
     @on(Matrix.Selected)
     def _open_cell(self, event: Matrix.Selected) -> None:
         if not event.count:
             self.rashomon.toast("this cell has no instances")
         elif self.computed is not None:
             comparison = self.computed.comparison
-            pair = comparison.pairs[self.pair]
+            pair = self._overview(self.computed).pair
             screen = FlippedScreen(self.folders, comparison, pair, event.was, event.now, self.judge)
             self.app.push_screen(screen)
 
@@ -346,6 +378,12 @@ def _recommended(compute: Callable[[], Recommendation]) -> Recommendation | str:
         return str(error)
 
 
+def _metrics_table(comparison: Comparison) -> Table:
+    """Return the metrics side by side; the first notes say which of them differ."""
+    table = side_by_side_table(comparison)
+    return replace(table, notes=(*headlines(comparison), *table.notes))
+
+
 def _margin_problem(text: str) -> str:
     try:
         return "" if 0 < float(text) < 100 else "Enter more than 0 and less than 100, such as 3."
@@ -353,13 +391,37 @@ def _margin_problem(text: str) -> str:
         return "Enter a number, such as 3 or 0.5."
 
 
-def _recommendation_text(recommendation: Recommendation | str) -> Content:
+def _requirements_problem(text: str) -> str:
+    try:
+        parse_requirements(text)
+    except RashomonError as error:
+        return str(error)
+    return ""
+
+
+def _cost_ratios(recommendation: Recommendation | str) -> Table | str:
     if isinstance(recommendation, str):
-        return Content("")
-    text = [literal(line, "bold") for line in recommendation.advice]
+        return recommendation
+    return recommendation.cost_ratios or "Costs need a model's run, of a benchmark whose labels tell abstentions."
+
+
+def _recommendation_text(recommendation: Recommendation | str, tuning_verdict: str) -> Content:
+    """Return the recommendation with its reasons, the behaviour of the runs, and what is not established."""
+    verdict = [literal(tuning_verdict, "bold")] if tuning_verdict else []
+    if isinstance(recommendation, str):
+        return Content("\n").join(verdict)
     margin = format_points(recommendation.decision.margin)
-    text.append(Content(f"Margin: {margin} points; + and - change it, m enters it.").stylize(DIM))
-    for title, lines in (("Differences", recommendation.behaviour), ("Not established", recommendation.caveats)):
+    text = [
+        *verdict,
+        literal(recommendation.summary, "bold"),
+        Content.styled(f"Margin: {margin} points; + and - change it, m enters it. u enters costs and limits.", DIM),
+    ]
+    sections = {
+        "Reasons": recommendation.advice if recommendation.advice != (recommendation.summary,) else (),
+        "Differences": recommendation.behaviour,
+        "Not established": recommendation.caveats,
+    }
+    for title, lines in sections.items():
         if lines:
-            text += [Content.styled(title, f"bold {PARTIAL}"), *(literal(f"- {line}") for line in lines)]
+            text += [Content(""), Content.styled(title, f"bold {HEADING}"), *(literal(f"- {line}") for line in lines)]
     return Content("\n").join(text)

@@ -12,6 +12,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
+from app.exports.expected_files import expected_files
 from app.exports.export_input import ExportOptions
 from app.exports.formats import (
     DEFAULT_FORMATS,
@@ -25,18 +26,22 @@ from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import DIM, RIGHT, WRONG
+from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
 from app.tui.widgets.check_list import CheckList
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.displayed_text import DisplayedText
 from app.tui.widgets.panel import panel
 from benchmarks.errors import RashomonError
+from benchmarks.vocabulary import Table
 
 _OPTIONS = (("canonical", "no times, memory, paths"), ("page", "figures as wide as a page"))
 
 
 class ExportScreen(RashomonScreen):
-    """Select formats and options, choose a folder, and write. The files and their sizes are listed when it is done."""
+    """Select formats and options, choose a folder, and write.
+
+    The files that would be written are listed, and those that exist are marked; afterwards, the files with their sizes.
+    """
 
     name_ = "export"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
@@ -45,6 +50,9 @@ class ExportScreen(RashomonScreen):
         super().__init__()
         self.folders, self.judge = folders, judge
         self.written: WrittenExport | None = None
+        self._tables: list[Table] | None = None
+        """The tables of the runs; None until they have been computed."""
+        self._writing = False
         self.painted = DisplayedText(Content("Created if it does not exist."), classes="label")
 
     def displayed_runs(self) -> tuple[Path, ...]:
@@ -70,6 +78,56 @@ class ExportScreen(RashomonScreen):
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one("#formats"))
+        self._report("◐ reading the tables …", "")
+        results, folders, judge = self.rashomon.results, self.folders, self.judge
+
+        def work() -> list[Table] | str:
+            try:
+                return results.tables(folders, judge)
+            except RashomonError as error:
+                return str(error)
+
+        self.in_thread(work, self._show_tables, group="tables")
+
+    def _show_tables(self, tables: list[Table] | str) -> None:
+        if isinstance(tables, str):
+            self._report(f"! {tables}", WRONG)
+            return
+        self._tables = tables
+        self._list_files()
+
+    @on(CheckList.Changed)
+    @on(Input.Changed, "#folder")
+    def _list_files(self) -> None:
+        """List the files that would be written, and mark those that exist."""
+        if self._tables is None or self._writing:
+            return
+        formats = self.query_one("#formats", CheckList).checked
+        canonical = "canonical" in self.query_one("#options", CheckList).checked
+        names = expected_files(formats, self._tables, self.folders, canonical=canonical)
+        typed = self.query_one("#folder", Input).value
+
+        def work() -> set[str] | str:
+            try:
+                out = typed_path(typed)
+            except RashomonError as error:
+                return str(error)
+            return {name for name in names if path_exists(out / name)}
+
+        def show(existing: set[str] | str) -> None:
+            if isinstance(existing, str):
+                self._report(f"! {existing}", WRONG)
+                return
+            replaced = f", replaces {len(existing)}" if existing else ""
+            lines = [
+                Content(f"w writes {_count(len(names))}{replaced}:") if names else Content("No format is selected.")
+            ]
+            lines += [
+                literal(name, DIM) if name not in existing else literal(f"{name}  exists", PARTIAL) for name in names
+            ]
+            self.query_one("#report", Static).update(Content("\n").join(lines))
+
+        self.in_thread(work, show, group="export")
 
     @on(Button.Pressed, "#write")
     @on(Input.Submitted, "#folder")
@@ -100,7 +158,7 @@ class ExportScreen(RashomonScreen):
         folders, workspace, judge = self.folders, self.rashomon.workspace, self.judge
         options = self.query_one("#options", CheckList).checked
         canonical, width = "canonical" in options, "page" if "page" in options else "column"
-        self.query_one("#write", Button).disabled = True
+        self.query_one("#write", Button).disabled = self._writing = True
 
         def step(part: str, done: int, total: int) -> None:
             self.call_on_loop(self._report, f"◐ {part} …  {done} of {total}", "")
@@ -122,19 +180,26 @@ class ExportScreen(RashomonScreen):
         self.in_thread(work, self._finish, group="export")
 
     def _finish(self, export: WrittenExport | str) -> None:
-        self.query_one("#write", Button).disabled = False
+        self.query_one("#write", Button).disabled = self._writing = False
         if isinstance(export, str):
             self._report(f"! {export}", WRONG)
             return
         self.written = export
         lines = [
-            literal(f"✓ {len(export.files)} files, {_size(export.size)}, in {export.folder}", RIGHT),
+            literal(
+                f"✓ {len(export.files)} file{'s' * (len(export.files) != 1)}, {_size(export.size)}, in {export.folder}",
+                RIGHT,
+            ),
             *(literal(f"{_size(size):>9}  {name}") for name, size in export.files),
         ]
         self.query_one("#report", Static).update(Content("\n").join(lines))
 
     def _report(self, message: str, colour: str) -> None:
         self.query_one("#report", Static).update(literal(message, colour))
+
+
+def _count(files: int) -> str:
+    return "1 file" if files == 1 else f"{files} files"
 
 
 def _size(count: int) -> str:

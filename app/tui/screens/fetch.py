@@ -15,13 +15,15 @@ from app.fetch import manifest
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES
 from app.store.workspace import Workspace
 from app.text.escape import size
-from app.tui.commands import Command, bindings
+from app.tui.commands import bindings
+from app.tui.confirmations import confirm_adoption
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, PARTIAL, RIGHT
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.panel import panel
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from benchmarks.errors import RashomonError
 from benchmarks.registry import benchmark_names
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.discovery import cached_models
@@ -50,7 +52,7 @@ class _Listing:
 
 
 class FetchScreen(RashomonScreen):
-    """What to fetch and to build. Each command says what it would do, and asks before it begins."""
+    """Models and data to fetch, and benchmarks to build. A command says what it would do, and asks before it begins."""
 
     name_ = "fetch"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
@@ -87,7 +89,6 @@ class FetchScreen(RashomonScreen):
             ("#benchmarks", [_benchmark_row(item) for item in benchmarks]),
         ):
             self.query_one(selector, VirtualTable).show(len(rows), _pages(rows))
-        self.refresh_bindings()
 
     @property
     def _model(self) -> _Model | None:
@@ -112,7 +113,8 @@ class FetchScreen(RashomonScreen):
         if benchmark is None:
             return
         if benchmark.data == "not published":
-            self.rashomon.toast(f"{benchmark.name}: {NOT_PUBLISHED[benchmark.name]}")
+            reason = NOT_PUBLISHED.get(benchmark.name, "Rashomon does not know where its data is")
+            self.rashomon.toast(f"{benchmark.name}: {reason}")
         elif benchmark.data == "fetched":
             self._build(benchmark.name)
         else:
@@ -133,8 +135,12 @@ class FetchScreen(RashomonScreen):
         """Adopt a run of another machine."""
 
         def on_answer(place: str | None) -> None:
-            if place:
-                self._run("Adopt a run", ["adopt", place, "--yes"], ["adopt", place, "--dry-run"])
+            if not place:
+                return
+            try:
+                confirm_adoption(self, self.rashomon.workspace.run_folder(place))
+            except RashomonError as error:
+                self.rashomon.show_error(error)
 
         text = "The folder of the run, or the name of a run in this workspace that came from another machine."
         self.app.push_screen(TextDialog("Adopt a run", text), on_answer)
@@ -154,9 +160,6 @@ class FetchScreen(RashomonScreen):
     def _run(self, heading: str, arguments: Sequence[str], preview: Sequence[str] = (), *, text: str = "") -> None:
         dialog = CommandDialog(self.rashomon, heading, arguments, preview=preview, text=text)
         self.app.push_screen(dialog, lambda _: self.action_again())
-
-    def describe(self, command: Command) -> str | None:
-        return command.title
 
 
 def _read(workspace: Workspace) -> _Listing:

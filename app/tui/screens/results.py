@@ -15,6 +15,7 @@ from app.exports.writer import write_files
 from app.report.latex import to_latex
 from app.report.render import to_csv, to_markdown
 from app.system.paths import path_exists, typed_path
+from app.tui.commands import Command
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.export import ExportScreen
@@ -39,7 +40,7 @@ _TABLE_FORMATS: dict[str, tuple[str, Callable[[Table], str]]] = {
 class ResultsScreen(RashomonScreen):
     """A screen of results computed from ``folders``.
 
-    A subclass defines :meth:`compute`, :meth:`redraw` and :attr:`displayed_table`. The borders of its tables name the judge,
+    A subclass defines :meth:`compute` and :attr:`result_table`. The borders of its tables name the judge,
     and say whether the results are up to date.
     """
 
@@ -47,7 +48,6 @@ class ResultsScreen(RashomonScreen):
         super().__init__()
         self.folders = folders
         self.judge: str | None = None
-        self.intervals = True
         self._progress_computed: dict[str, tuple[int, int]] = {}
         """The progress of the runs when the results were computed."""
         self._started: float | None = None
@@ -134,9 +134,14 @@ class ResultsScreen(RashomonScreen):
         return by
 
     @property
-    def displayed_table(self) -> Table | None:
-        """The table on display; None if there is none."""
+    def result_table(self) -> ResultTable:
+        """The table that the keys for intervals and copying apply to."""
         raise NotImplementedError
+
+    def describe(self, command: Command) -> str | None:
+        if command.id != f"{self.name_}.intervals":
+            return command.title
+        return f"{'Hide' if self.ready and self.result_table.intervals_displayed else 'Show'} intervals"
 
     # --- keys ------------------------------------------------------------------------------------
 
@@ -146,21 +151,16 @@ class ResultsScreen(RashomonScreen):
 
     def action_intervals(self) -> None:
         """Show or hide confidence intervals."""
-        self.intervals = not self.intervals
-        self.redraw()
+        self.result_table.toggle_intervals()
 
     def action_notes(self) -> None:
         """Unfold or fold the notes under the tables."""
         for table in self.query(ResultTable):
             table.toggle_notes()
 
-    def redraw(self) -> None:
-        """Display the computed results again."""
-        raise NotImplementedError
-
     def action_copy(self) -> None:
         """Copy the table on display alone, or write it to a file, in a chosen format."""
-        table = self.displayed_table
+        table = self.result_table.table
         if table is None:
             self.rashomon.toast("no table on display")
             return

@@ -280,6 +280,16 @@ class RunsScreen(RashomonScreen):
     def action_watch(self) -> None:
         self._open_screen("live", self.under_cursor())
 
+    def action_baselines(self) -> None:
+        """Make the baselines of a run; they appear in the list."""
+        for run in self.under_cursor():
+            try:
+                self.rashomon.processes.start(["baselines", run.name])
+            except StoreError as error:
+                self.rashomon.show_error(error)
+            else:
+                self.rashomon.toast(f"making the baselines of {run.name}; they appear in this list")
+
     def action_pause(self) -> None:
         for run in self.under_cursor():
             self.rashomon.pause_or_resume(run)

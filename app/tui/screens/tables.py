@@ -8,19 +8,17 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import OptionList
-from textual.widgets.option_list import Option
 
 from app.report.tables import without_published
 from app.tui.commands import bindings
-from app.tui.hostile_text import literal
+from app.tui.hostile_text import literal, sanitize
 from app.tui.screens.results import ResultsScreen
 from app.tui.theme import DIM
 from app.tui.widgets.choice_dialogs import ChoiceDialog
-from app.tui.widgets.panel import panel
 from app.tui.widgets.result_table import ResultTable
+from app.tui.widgets.tab_line import TabLine
 from benchmarks.vocabulary import Table
 
 
@@ -38,8 +36,8 @@ class TablesScreen(ResultsScreen):
         """The index of the table on display."""
 
     def body(self) -> ComposeResult:
-        with Horizontal(id="body"):
-            yield panel(OptionList(id="names"), "Tables")
+        with Vertical(id="body"):
+            yield TabLine({})
             yield ResultTable(id="table")
 
     def compute(self) -> None:
@@ -48,53 +46,44 @@ class TablesScreen(ResultsScreen):
     def _show_tables(self, tables: list[Table] | str) -> None:
         if isinstance(tables, str):
             self.tables = []
-            self.query_one("#names", OptionList).clear_options()
-            self.query_one(ResultTable).show_message(tables)
+            self.query_one(TabLine).replace({}, "")
+            self.result_table.show_message(tables)
             return
         previous = self.tables[self.place].name if self.tables else ""
         self.tables = tables
         names = [table.name for table in tables]
         self.place = names.index(previous) if previous in names else 0
-        options = self.query_one("#names", OptionList)
-        options.clear_options()
-        options.add_options([Option(_entry(table)) for table in tables])
-        first = not self.query_one(ResultTable).table
-        self.redraw()
-        if first:
-            self.set_focus(self.query_one(ResultTable).rows)
+        is_first = not self.result_table.table
+        self._redraw()
+        if is_first:
+            self.set_focus(self.result_table.rows)
 
-    def redraw(self) -> None:
+    def _redraw(self) -> None:
+        """Display the current table."""
         if not self.tables:
             return
         table = self.tables[self.place]
         benchmark = self._benchmark()
         displayed = table if self.published or benchmark is None else without_published(table, benchmark)
-        position = f"{self.place + 1} of {len(self.tables)}"
-        self.query_one(ResultTable).show(displayed, intervals=self.intervals, position=position)
-        self.query_one("#names", OptionList).highlighted = self.place
+        self.result_table.show(displayed, position=f"{self.place + 1} of {len(self.tables)}")
+        self.query_one(TabLine).replace({other.name: sanitize(other.name) for other in self.tables}, table.name)
 
     def _benchmark(self) -> str | None:
         run = self.current_run(self.folders[0])
         return None if run is None else str(run.summary.spec.get("benchmark"))
 
     @property
-    def displayed_table(self) -> Table | None:
-        return self.query_one(ResultTable).table
+    def result_table(self) -> ResultTable:
+        return self.query_one(ResultTable)
 
-    @on(OptionList.OptionHighlighted, "#names")
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        if event.option_index != self.place and event.option_list.has_focus:
-            self.place = event.option_index
-            self.redraw()
-
-    @on(OptionList.OptionSelected, "#names")
-    def _selected(self) -> None:
-        self.set_focus(self.query_one(ResultTable).rows)
+    @on(TabLine.Chosen)
+    def _chosen(self, event: TabLine.Chosen) -> None:
+        self._show_table([table.name for table in self.tables].index(event.pane))
 
     def _show_table(self, place: int) -> None:
         if self.tables:
             self.place = place % len(self.tables)
-            self.redraw()
+            self._redraw()
 
     def action_next(self) -> None:
         self._show_table(self.place + 1)
@@ -120,7 +109,7 @@ class TablesScreen(ResultsScreen):
     def action_published(self) -> None:
         """Show or hide the paper's rows."""
         self.published = not self.published
-        self.redraw()
+        self._redraw()
 
 
 def _entry(table: Table) -> Content:

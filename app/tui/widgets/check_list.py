@@ -15,10 +15,10 @@ from app.tui.hostile_text import literal
 
 
 class CheckList(OptionList):
-    """Check boxes, toggled with space or Enter. ``items`` are pairs of key and text; the text may be hostile."""
+    """Check boxes, selected with space or Enter. ``items`` are pairs of key and text; the text may be hostile."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "select", "Tick", show=False),
+        Binding("space", "select", "Select"),
         Binding("j", "cursor_down", "Down", show=False),
         Binding("k", "cursor_up", "Up", show=False),
     ]

@@ -23,7 +23,7 @@ _LINES = 200
 
 
 class Stage(Enum):
-    """What the dialog is waiting for, with the keys that work."""
+    """Stage of the dialog, with the words for it and the keys that work."""
 
     LOOKING = "◐ reading what it would do …   Esc cancels"
     ASKING = "y starts it, Esc cancels"
@@ -35,6 +35,7 @@ class Stage(Enum):
 class CommandDialog(Dialog[bool]):
     """A command, run after a confirmation; returns True once it has succeeded.
 
+    With ``closes`` the dialog closes itself then; otherwise it shows what the command printed until a key closes it.
     ``preview`` are the arguments of the command that prints what ``arguments`` would do; without it, ``text`` says so.
     ``heading`` must be ours; everything that a command prints may be hostile.
     """
@@ -46,10 +47,17 @@ class CommandDialog(Dialog[bool]):
     ]
 
     def __init__(
-        self, services: Services, heading: str, arguments: Sequence[str], *, preview: Sequence[str] = (), text: str = ""
+        self,
+        services: Services,
+        heading: str,
+        arguments: Sequence[str],
+        *,
+        preview: Sequence[str] = (),
+        text: str = "",
+        closes: bool = False,
     ) -> None:
         super().__init__(Content(heading))
-        self._services, self._heading = services, heading
+        self._services, self._heading, self._closes = services, heading, closes
         self._arguments, self._preview, self._text = list(arguments), list(preview), text
         self._job: Job | None = None
         self._succeeded = False
@@ -103,6 +111,9 @@ class CommandDialog(Dialog[bool]):
             self._enter(Stage.ASKING)
             return
         self._succeeded = code == 0
+        if self._succeeded and self._closes:
+            self.dismiss(True)
+            return
         self._heading += " ✓ done" if code == 0 else " ✗ stopped" if code == 130 else " ✗ failed"
         self._enter(Stage.DONE)
 
@@ -117,10 +128,10 @@ class CommandDialog(Dialog[bool]):
             self._enter(Stage.STOPPING)
 
     def action_leave(self) -> None:
-        """Close the dialog; a command that runs goes on, and its end is reported by the app."""
+        """Close the dialog; a command that runs goes on, and the app reports its failure."""
         if self._job is not None and self.stage is Stage.LOOKING:
             self._job.stop()
         elif self._job is not None:
-            self._services.processes.watch(self._job)
+            self._job.attended = False
             self._services.toast(f"{self._heading}: goes on")
         self.dismiss(self._succeeded)

@@ -31,13 +31,21 @@ _MIN_WIDTH = 5
 class ResultTable(Vertical):
     """A table with its notes, set by :meth:`show`; the first column stays in place when the others scroll sideways.
 
-    The notes are folded to one line until :meth:`toggle_notes` unfolds them.
+    Confidence intervals are shown if the table fits with them, until :meth:`toggle_intervals` chooses. The notes are folded
+    to one line until :meth:`toggle_notes` unfolds them.
     """
 
     def __init__(self, *, empty: str = "computing …", id: str | None = None) -> None:
         super().__init__(id=id)
         self._empty = empty
         self._folded = True
+        self._state = Content("")
+        self._position = ""
+        self._intervals: bool | None = None
+        """True to show intervals, False to hide them; None to show them if the table fits with them."""
+        self.has_intervals = False
+        """True if cells of the table on display have intervals."""
+        self.intervals_displayed = False
         self.table: Table | None = None
         """The table on display; None if a message is."""
 
@@ -52,29 +60,35 @@ class ResultTable(Vertical):
         """The widget with the rows, for cursor and focus."""
         return self.query_one(VirtualTable)
 
-    def show(self, table: Table, *, intervals: bool = True, position: str = "") -> None:
-        """Show ``table``, with or without confidence intervals; ``position``, which must be ours, follows its title.
+    def show(self, table: Table, *, position: str = "") -> None:
+        """Show ``table``; ``position``, which must be ours, follows its title.
 
         The paper's rows come last, below a rule.
         """
-        self.table = table
-        shapes = [_shape(table, number, intervals) for number in range(len(table.columns))]
-        ours, papers = (
-            _lines([row for row in table.rows if row[0].endswith(PAPER_SUFFIX) == is_paper], table, shapes)
-            for is_paper in (False, True)
-        )
-        widest = max((cell_len(clean(label)) for label, _ in (*ours, *papers)), default=1)
-        columns = [Column("", max(_MIN_WIDTH, min(_MAX_LABEL_WIDTH, widest)), tail=0.5), *map(_column, shapes)]
-        lines = list(ours)
-        if ours and papers:
-            lines.append(("", [[("─" * column.width, DIM)] for column in columns]))
-        lines += papers
-        rows, keys = [row for _, row in lines], [(number, label) for number, (label, _) in enumerate(lines)]
+        self.table, self._position = table, position
         self.query_one(".message").add_class("-empty")
         set_panel_title(self.rows, Content.assemble(literal(table.title), (f"  {position}" if position else "", DIM)))
-        self.rows.empty = "no rows"
-        self.rows.show(len(rows), lambda first, count: rows[first : first + count], keys=keys, columns=columns)
+        self._show_rows(table)
         self._show_notes()
+
+    def _show_rows(self, table: Table) -> None:
+        with_intervals = _layout(table, intervals=True)
+        self.has_intervals = any(shape.interval_width for shape in with_intervals.shapes)
+        room = self.rows.scrollable_content_region.width
+        if self._intervals is None:
+            self.intervals_displayed = self.has_intervals and (with_intervals.width <= room or not room)
+        else:
+            self.intervals_displayed = self.has_intervals and self._intervals
+        layout = with_intervals if self.intervals_displayed else _layout(table, intervals=False)
+        rows, keys = layout.rows, [(number, label) for number, label in enumerate(layout.labels)]
+        self.rows.empty = "no rows"
+        self.rows.show(len(rows), lambda first, count: rows[first : first + count], keys=keys, columns=layout.columns)
+        self._show_state()
+        self.screen.refresh_bindings()  # the footer names what the key for intervals does
+
+    def on_resize(self) -> None:
+        if self.table is not None and self._intervals is None:
+            self._show_rows(self.table)
 
     def show_message(self, message: str) -> None:
         """Show a message, which may be hostile, in place of a table."""
@@ -89,7 +103,19 @@ class ResultTable(Vertical):
 
     def set_state(self, state: Content) -> None:
         """Show ``state`` in the lower border."""
-        self.rows.set_subtitle(state)
+        self._state = state
+        self._show_state()
+
+    def _show_state(self) -> None:
+        are_hidden = self.table is not None and self.has_intervals and not self.intervals_displayed
+        hint = Content.styled("i shows intervals   " if are_hidden else "", DIM)
+        self.rows.set_subtitle(hint + self._state)
+
+    def toggle_intervals(self) -> None:
+        """Show or hide confidence intervals, whether or not the table fits."""
+        self._intervals = not self.intervals_displayed
+        if self.table is not None:
+            self._show_rows(self.table)
 
     def toggle_notes(self) -> None:
         """Fold or unfold the notes."""
@@ -105,6 +131,36 @@ class ResultTable(Vertical):
                 lines = [Content.styled(f"N unfolds {count}: ", DIM) + lines[0]]
             self.query_one(".notes Static", Static).update(Content("\n").join(lines))
         self.set_class(self._folded, "-folded")
+
+
+class _Layout(NamedTuple):
+    """The columns of a table on screen, its rows, and their labels."""
+
+    shapes: Sequence[_Shape]
+    columns: Sequence[Column]
+    labels: Sequence[str]
+    rows: Sequence[Sequence[ScreenCell]]
+
+    @property
+    def width(self) -> int:
+        """The number of cells across."""
+        return sum(column.width + 1 for column in self.columns)
+
+
+def _layout(table: Table, *, intervals: bool) -> _Layout:
+    """Lay out ``table`` with or without the intervals of its cells; the paper's rows come last, below a rule."""
+    shapes = [_shape(table, number, intervals) for number in range(len(table.columns))]
+    ours, papers = (
+        _lines([row for row in table.rows if row[0].endswith(PAPER_SUFFIX) == is_paper], table, shapes)
+        for is_paper in (False, True)
+    )
+    widest = max((cell_len(clean(label)) for label, _ in (*ours, *papers)), default=1)
+    columns = [Column("", max(_MIN_WIDTH, min(_MAX_LABEL_WIDTH, widest)), tail=0.5), *map(_column, shapes)]
+    lines = list(ours)
+    if ours and papers:
+        lines.append(("", [[("─" * column.width, DIM)] for column in columns]))
+    lines += papers
+    return _Layout(shapes, columns, [label for label, _ in lines], [row for _, row in lines])
 
 
 class _Shape(NamedTuple):

@@ -6,6 +6,7 @@ It sanitizes every string in a cell, so rows may hold hostile text.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -344,12 +345,18 @@ class VirtualTable(ScrollView, can_focus=True):
         return parsed
 
     def _across(self, line: Strip, width: int, base: Style) -> Strip:
-        """Return the visible part of a line: the frozen columns, and the others from the scroll offset on."""
+        """Return the visible part of a line: the frozen columns, and the others from the scroll offset on.
+
+        Beside frozen columns, a column that the right edge would cut is left out, as part of a number is another number.
+        """
         offset = self.scroll_offset.x
-        if not offset:
-            return line.crop_extend(0, width, base)
-        frozen = 1 + sum(column_width + 1 for column_width in self._widths()[: self.frozen]) if self.frozen else 0
-        scrolled = line.crop(frozen + offset, offset + width)
+        if not self.frozen:
+            return line.crop_extend(offset, offset + width, base)
+        widths = self._widths()
+        frozen = 1 + sum(column_width + 1 for column_width in widths[: self.frozen])
+        ends = [frozen + end for end in accumulate(column_width + 1 for column_width in widths[self.frozen :])]
+        whole = [end for end in ends if offset + frozen < end <= offset + width + 1]
+        scrolled = line.crop(frozen + offset, max(whole, default=offset + width))
         return Strip.join([line.crop(0, frozen), scrolled]).adjust_cell_length(width, base)
 
     # --- moving ----------------------------------------------------------------------------------
@@ -439,7 +446,9 @@ class VirtualTable(ScrollView, can_focus=True):
         left = sum(start < first for start in starts)
         right = sum(end > first + self._width - frozen_width for end in ends)
         hints = [f"← {left} more"] * bool(left) + [f"{right} more →"] * bool(right)
-        self.border_subtitle = Content("  ").join([part for part in (self._subtitle, *map(Content, hints)) if part])
+        room = self.size.width - 4 - sum(len(hint) + 2 for hint in hints)
+        subtitle = self._subtitle.truncate(max(0, room), ellipsis=True)
+        self.border_subtitle = Content("  ").join([part for part in (subtitle, *map(Content, hints)) if part])
 
     def action_select(self) -> None:
         if self._count:

@@ -26,16 +26,17 @@ _DROPPED = ("image_token_index",)
 class PreparedRow:
     """A row as its model reads it: ``tensors`` are mlx-vlm's, of a batch of one, and ``ids`` include the answer's tokens.
 
-    ``answer`` is the number of those.
+    ``answer`` is the number of those, ``images`` the digests of the processed images.
     """
 
     ids: Any
     tensors: Mapping[str, Any]
     answer: int
+    images: tuple[str, ...] = ()
 
 
 class TrainingInputs:
-    """Rows of a training set for one model; nothing of them is kept in memory but their texts."""
+    """Rows of a training set for one model; nothing of them is kept in memory but their texts and the last images."""
 
     def __init__(
         self, rows: Sequence[ChatRow], processor: Any, config: Any, *, max_length: int, max_pixels: int | None
@@ -58,9 +59,10 @@ class TrainingInputs:
         row = self.rows[index]
         request = Request(row.where, 0, tuple(self._messages(row)), self._decoding)
         try:
-            _, tensors = self._preprocessor.tensors(request)
+            prepared = self._preprocessor.inputs(request)
         except RashomonError as error:
             raise ModelError(f"{row.where} cannot be trained on: {error}") from error
+        tensors = dict(prepared.tensors)
         ids = mx.array(tensors.pop("input_ids")).reshape(1, -1).astype(mx.int32)
         answer = self._answer(row.target)
         length = ids.shape[1] + answer.shape[1]
@@ -75,7 +77,7 @@ class TrainingInputs:
             if name in inputs:
                 types = inputs[name].reshape(1, -1)
                 inputs[name] = mx.concatenate([types, mx.zeros_like(answer).astype(types.dtype)], axis=1)
-        return PreparedRow(mx.concatenate([ids, answer], axis=1), inputs, answer.shape[1])
+        return PreparedRow(mx.concatenate([ids, answer], axis=1), inputs, answer.shape[1], prepared.images)
 
     def _messages(self, row: ChatRow) -> Iterator[Message]:
         """Yield a row's messages with their images named by content, as the preprocessor verifies them."""

@@ -15,10 +15,13 @@ from typing import Any
 from benchmarks.errors import ModelError, RashomonError
 from benchmarks.training.training_set import ChatRow
 from mlx_backends.core.error_text import one_line
+from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.training.checkpoint import Progress, load_checkpoint, save_adapter, save_checkpoint
 from mlx_backends.mlx.training.checkpointing import Dropout, checkpoint_layers
+from mlx_backends.mlx.training.dense import multiply_densely
 from mlx_backends.mlx.training.inputs import PreparedRow, TrainingInputs
 from mlx_backends.mlx.training.objective import answer_loss, check_causal, embedded
+from mlx_backends.mlx.vision_cache import CachedVisionTower
 from mlx_backends.training import Report, StepReport, TrainingSettings, ValidationReport
 
 ADAPTER, BEST = "adapter", "best"
@@ -26,6 +29,9 @@ ADAPTER, BEST = "adapter", "best"
 
 _GREATEST_NORM = 1.0  # of a gradient, as in the trainer of transformers
 _GREATEST_LOSS = 200.0  # guessing among 150,000 tokens costs 12
+
+
+_FEATURE_BYTES = 256 << 20
 
 
 class DivergedError(RashomonError):
@@ -45,8 +51,12 @@ class TrainingLoop:
         rows: Mapping[str, Sequence[ChatRow]],
         settings: TrainingSettings,
         provenance: Mapping[str, Any],
+        features: FeatureStore | None = None,
     ) -> None:
-        """Attach a new adapter to a loaded model and its processor. Raises ModelError where the model cannot be trained."""
+        """Attach a new adapter to a loaded model and its processor. Raises ModelError where the model cannot be trained.
+
+        ``features`` keeps what the encoder made of an image on disk, for other trainings and for runs.
+        """
         import mlx.core as mx
         import mlx.optimizers as optim
         from mlx_vlm.trainer.common.model import prepare_model_for_training
@@ -60,7 +70,7 @@ class TrainingLoop:
         )
         self._dropout = Dropout()
         try:
-            check_causal(self._model, self._inputs[0], name)
+            check_causal(self._model, self._inputs[_with_image(self._inputs)], name)
             mx.random.seed(settings.seed)
             prepare_model_for_training(
                 self._model,
@@ -73,6 +83,10 @@ class TrainingLoop:
             raise
         except Exception as error:  # an architecture unlike any other
             raise ModelError(f"{name} cannot be trained by this version of mlx-vlm: {one_line(error)}") from error
+        if mx.default_device() == mx.cpu:
+            multiply_densely(self._model)
+        # The adapter leaves the encoder as it is, so an image has the same features in every epoch.
+        self._tower = CachedVisionTower(self._model, _FEATURE_BYTES, features)
         if settings.gradient_checkpointing:
             language_model = self._model.language_model
             layers = getattr(language_model, "layers", None)
@@ -128,7 +142,7 @@ class TrainingLoop:
             if stop():
                 return None
             row = self._inputs[index]
-            features = embedded(self._model, row)
+            features = embedded(self._model, row, self._tower)
             self._dropout.seed((self._settings.seed * 1_000_003 + step) * 4_096 + place)
             value, row_gradients = value_and_grad(self._model, features, row)
             if gradients is not None:
@@ -167,7 +181,7 @@ class TrainingLoop:
         loss, count = 0.0, 0
         for index in range(len(self._validation)):
             row: PreparedRow = self._validation[index]
-            loss += float(answer_loss(self._model, embedded(self._model, row), row))
+            loss += float(answer_loss(self._model, embedded(self._model, row, self._tower), row))
             count += row.answer
         mean = loss / count
         is_best = math.isfinite(mean) and (best is None or mean < best)
@@ -193,3 +207,8 @@ class TrainingLoop:
             f"the training diverged: {what} at step {step}, with a learning rate of {self._settings.learning_rate:g}; {kept}. "
             "Train again with a lower --learning-rate."
         )
+
+
+def _with_image(inputs: TrainingInputs) -> int:
+    """Return the place of the first row with an image: attention may differ where there is none."""
+    return next((place for place, row in enumerate(inputs.rows) if row.images), 0)

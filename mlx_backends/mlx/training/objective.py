@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from benchmarks.errors import ModelError
 from mlx_backends.mlx.training.inputs import PreparedRow
+from mlx_backends.mlx.vision_cache import CachedVisionTower
 
 _CHANGE = 1e-3
 """The greatest change of logits, as a share of their range, that is no sign of attention to later tokens."""
 
 
-def embedded(model: Any, row: PreparedRow) -> dict[str, Any]:
-    """Return the language model's inputs for a row, evaluated: the encoder of images is frozen and has no gradient."""
+def embedded(model: Any, row: PreparedRow, tower: CachedVisionTower | None = None) -> dict[str, Any]:
+    """Return the language model's inputs for a row, evaluated: the encoder of images is frozen and has no gradient.
+
+    With ``tower``, an image that was encoded before is not encoded again.
+    """
     import mlx.core as mx
 
     tensors = dict(row.tensors)
@@ -22,7 +27,8 @@ def embedded(model: Any, row: PreparedRow) -> dict[str, Any]:
     for name, value in tensors.items():
         if isinstance(value, mx.array) and value.ndim == 2 and value.shape == row.ids.shape:
             tensors[name] = value[:, :-1]
-    output = model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
+    with nullcontext() if tower is None else tower.showing(row.images):
+        output = model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
     features = {name: value for name, value in output.to_dict().items() if value is not None}
     inputs = {**tensors, **features, "ids": ids}
     mx.eval([value for value in inputs.values() if isinstance(value, mx.array | list)])

@@ -42,7 +42,7 @@ def test_show_says_what_a_run_comes_to_before_its_main_table(own: Rashomon) -> N
     assert "Right with the image alone 0 of 12, with the text alone 12 of 12. It does not read the images" in result[1]
     assert result[3].rstrip() == "Main results"
     assert result[-1].startswith(
-        "More tables: by-type, labels, gap, arbitration, failures, both-audit (--table NAME); --all "
+        "More tables: by-type, labels, gap, arbitration, failures, both-audit, abstention, risk-coverage, utility (--table "
     )
     assert len(result) < 25
     every = "\n".join(lines(own, "show", "always-text", "--all"))
@@ -100,13 +100,18 @@ def test_json_and_exports_keep_what_they_had(own: Rashomon) -> None:
         "arbitration",
         "failures",
         "both-audit",
+        "abstention",
+        "risk-coverage",
+        "utility",
     ]
     assert tables[0]["title"] == "Main results (Table 3)"
     assert any(row["row"].endswith("(paper)") for row in tables[0]["rows"])
     own.run("export", "always-text", "--format", "md", "--out", "files")
     assert r"\(paper\)" in (own.home / "files" / "tables.md").read_text("utf-8")
     compared = json.loads(own.run("compare", "always-text", "always-image", "--json").stdout)
-    assert [table["name"] for table in compared["tables"]] == ["values", "differences", "changes", "flips", "cost"]
+    assert [table["name"] for table in compared["tables"]] == [
+        *("values", "differences", "changes", "flips", "abstention-differences", "cost")
+    ]
 
 
 def test_compare_says_whether_runs_differ_before_the_table(own: Rashomon) -> None:
@@ -117,7 +122,7 @@ def test_compare_says_whether_runs_differ_before_the_table(own: Rashomon) -> Non
     assert "metrics 4 differ significantly (Holm): " in result[0]
     assert [line for line in result if line.startswith("Differences")]
     assert not [line for line in result if "Which label became which" in line]
-    assert result[-1].startswith("More tables: values, changes, flips, cost (--table NAME)")
+    assert result[-1].startswith("More tables: values, changes, flips, abstention-differences, cost (--table NAME)")
     assert any(
         "Which label became which" in line for line in lines(own, "compare", "always-text", "always-image", "--all")
     )

@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from mlx_backends.remote.model_names import address_of
 from mlx_backends.user_state import state_folder
 from tests.support.command import Rashomon
 from tests.support.fault_server import FaultServer
-from tests.support.trust import elsewhere, receive
+from tests.support.trust import agree_to, elsewhere, receive
 
 KEY = "endpoint-key-0123456789abcdef"
 OTHER = "another-key-fedcba9876543210"
@@ -85,6 +87,14 @@ def test_a_received_run_sends_nothing_before_its_address_is_agreed_to(
     assert unknown.requests > 0, process
     assert keys_of(unknown) == {f"Bearer {KEY}"}
     assert KEY not in process.stdout + process.stderr
+
+
+def test_agreements_at_the_same_time_are_all_recorded() -> None:
+    urls = [[f"http://127.0.0.1:{port}" for port in range(start, start + 20)] for start in (1000, 2000)]
+    with elsewhere():
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda own: [agree_to(url) for url in own], urls))
+        assert sorted((state_folder() / ADDRESSES_FILE).read_text().split()) == sorted(chain(*urls))
 
 
 COMMANDS: tuple[tuple[str, ...], ...] = (

@@ -546,7 +546,9 @@ def test_the_command_tells_it_in_words_and_as_json(demo_runs: Path) -> None:
     ):
         assert word in output
     parsed = json.loads(rashomon.run("compare", "always-image", "random", "--json").stdout)
-    assert [table["name"] for table in parsed["tables"]] == ["values", "differences", "changes", "flips", "cost"]
+    assert [table["name"] for table in parsed["tables"]] == [
+        *("values", "differences", "changes", "flips", "abstention-differences", "cost")
+    ]
     assert parsed["flips"][0]["cells"]
     assert "did you mean" in rashomon.run("compare", "always-image", "randon", code=2).stderr
     assert "one run cannot be compared" in rashomon.run("compare", "random", code=2).stderr

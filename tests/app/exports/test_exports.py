@@ -15,8 +15,11 @@ import pytest
 from pyarrow import parquet
 
 from app.commands.export import ExportArguments, export
+from app.exports.expected_files import expected_files
 from app.exports.formats import FORMATS
+from app.figures.style import FIGURE_FORMATS
 from app.report.latex import document
+from app.report.tables import tables_of
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Generation, Instance, Table
@@ -58,6 +61,19 @@ def mixed(instance: Instance) -> Generation:
 def failing(workspace: Workspace) -> str:
     make_run(workspace, "mixed", instances(6), mixed, failing=lambda instance: instance.group.endswith("4"))
     return "mixed"
+
+
+def test_the_files_are_known_before_they_are_written(workspace: Workspace, failing: str, tmp_path: Path) -> None:
+    other = make_run(workspace, "another", instances(6), mixed, model="policy:always-text").name
+    for runs in ((failing,), (failing, other)):
+        folders = [workspace.runs_folder / run for run in runs]
+        out = write(workspace, tmp_path / f"{len(runs)}", *runs, form=",".join(FORMATS))
+        written = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+        expected = set(expected_files(FORMATS, tables_of(folders), folders))
+        assert {name for name in written if not name.startswith("lm-eval/")} <= expected
+        figures = {name for name in expected if name.endswith(tuple(FIGURE_FORMATS))}
+        assert expected - figures <= written | {"lm-eval/"}
+        assert written & figures
 
 
 def test_each_export_says_what_was_run_and_how_much_of_it_failed(

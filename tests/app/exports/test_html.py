@@ -152,7 +152,13 @@ def test_the_tables_and_the_figure_are_there(report: str) -> None:
     assert "Main results (Table 3)" in page.texts["h2"]
     assert "What was run" in page.texts["h2"]
     pictures = [a["alt"] for tag, a in page.elements if tag == "img"]
-    assert pictures == ["Label proportions by condition (Figure 3)", "Aligned against peak memory"]
+    assert pictures == [
+        "Label proportions by condition (Figure 3)",
+        "Abstentions under conflict, and needless ones",
+        "Risk against coverage",
+        "Utility by cost ratio",
+        "Aligned against peak memory",
+    ]
     assert "Qwen3-VL-4B (paper)" in page.texts["th"]
 
 

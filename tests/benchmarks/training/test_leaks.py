@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
+from app.engine.training.test_data import find_leaks
 from benchmarks.build import Build
 from benchmarks.registry import get_benchmark
-from benchmarks.training.image_hash import ImageIndex
-from benchmarks.training.leaks import REFUSED, WARNED, LeakIndex
+from benchmarks.training import leaks
+from benchmarks.training.image_hash import ImageIndex, Match
+from benchmarks.training.leaks import REFUSED, WARNED, LeakIndex, Means
 from benchmarks.training.training_set import TrainingSet
 from benchmarks.vocabulary import Media, Text
 from tests.support.command import Rashomon
@@ -79,12 +82,45 @@ def test_test_texts_are_found_with_another_picture(scenes: HeldOutSet, tmp_path:
     assert "question" in WARNED
 
 
+def test_images_are_compared_once_with_the_same_test_images(
+    scenes: HeldOutSet, tmp_path: Path, other: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    compared: list[Image.Image] = []
+    find = ImageIndex.find
+
+    def counted(index: ImageIndex, image: Image.Image) -> Match | None:
+        compared.append(image)
+        return find(index, image)
+
+    monkeypatch.setattr(ImageIndex, "find", counted)
+    test = next(part for part in scenes.instances[0].parts if isinstance(part, Media))
+    leaked = encoded(Image.open(scenes.path(test)).convert("RGB"), "JPEG", quality=60)
+    sets = [planted(tmp_path / "other", other), planted(tmp_path / "leaked", leaked, ".jpg")]
+    tests = [(get_benchmark(scenes.build.benchmark), scenes.build)]
+
+    def results() -> tuple[int, list[list[Means]]]:
+        compared.clear()
+        means = [[leak.means for leak in find_leaks(tests, training_set).leaks] for training_set in sets]
+        return len(compared), means
+
+    expected: list[list[Means]] = [[], ["picture"]]
+    assert results() == (2, expected)
+    assert results() == (0, expected)
+    (stored,) = (tmp_path / "cache").rglob("training-images.json")
+    for damaged in ("{", '{"tests": 1, "images": []}', re.sub(r"\d+, true", '99999, "x"', stored.read_text())):
+        stored.write_text(damaged)
+        assert results()[1] == expected
+    monkeypatch.setattr(leaks, "HASH_VERSION", "another")
+    assert results() == (2, expected)
+
+
 @pytest.mark.skipif(not CHARTS.is_dir(), reason="ChartQA's pictures are not beside the project")
 def test_different_charts_are_not_taken_for_each_other() -> None:
     images = [Image.open(file).convert("RGB") for file in sorted(CHARTS.glob("*.png"))[:40]]
     index = ImageIndex()
-    for image in images[:20]:
-        index.add(image)
+    for number, image in enumerate(images[:20]):
+        index.add(image, number)
     assert sum(match is not None and match.same for match in map(index.find, images[20:])) == 0
     for number, image in enumerate(images[:20]):
         match = index.find(Image.open(io.BytesIO(encoded(image, "JPEG", quality=40))))

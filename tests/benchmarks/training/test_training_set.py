@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from benchmarks.build import Build, BuildOptions
+from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS
 from benchmarks.cmc_bench.training import NAMED_CONFLICT
 from benchmarks.contra4.constants import FILTERS
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.training.training_set import TrainingSet, put_in_place, write_training_set
 from benchmarks.training_rows import ABSTENTION, TrainingOptions
+from benchmarks.vocabulary import Generation, Record
+from judges.registry import get_judge
 from tests.support.contra4_writer import writes
 from tests.support.data import crosscheck_bench, mmkc_bench
 from tests.support.data.clash import own_folder, own_sample
@@ -53,12 +56,12 @@ def charts_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 def test_own_table_teaches_to_name_the_conflict_or_to_answer(charts_build: Build, tmp_path: Path) -> None:
     named = list(rows(write(charts_build, tmp_path / "named")))
-    assert Counter(row["kind"] for row in named) == {"conflict": 12, "no conflict": 12}
+    assert Counter(row["kind"] for row in named) == {"conflict": 12, "no conflict": 24}
     references = {i.id: i.references for i in get_benchmark("cmc-bench").instances(charts_build, "paper")}
     for row in named:
-        image, text = (references[row["id"]][source][0] for source in ("image", "text"))
-        conflict = NAMED_CONFLICT.format(image=image, text=text)
-        assert target(row) == (conflict if row["kind"] == "conflict" else image)
+        values = {source: answers[0] for source, answers in references[row["id"]].items()}
+        answer = NAMED_CONFLICT.format(**values) if row["kind"] == "conflict" else next(iter(values.values()))
+        assert target(row) == answer
     answers = list(rows(write(charts_build, tmp_path / "answers", target="answer")))
     right = {"image-correct": "image", "text-correct": "text"}
     assert [row["id"] for row in answers] == [row["id"] for row in named]
@@ -69,6 +72,32 @@ def test_own_table_teaches_to_name_the_conflict_or_to_answer(charts_build: Build
     assert {target(row) for row in abstaining if row["kind"] == "conflict"} == {ABSTENTION}
 
 
+def test_each_example_of_an_own_table_has_a_row_with_a_single_source(charts_build: Build, tmp_path: Path) -> None:
+    every = list(rows(write(charts_build, tmp_path / "set")))
+    conditions = Counter(row["condition"] for row in every)
+    assert conditions["image-only"] + conditions["text-only"] == conditions["aligned"] == 12
+    assert conditions["image-only"]
+    assert conditions["text-only"]
+    for row in every:
+        types = [part["type"] for part in row["messages"][0]["content"]]
+        assert types.count("image") == len(row["images"]) == (row["condition"] != "text-only")
+
+
+def test_target_that_compares_writes_both_readings_and_is_labelled_as_meant(
+    charts_build: Build, tmp_path: Path
+) -> None:
+    labels: dict[str, set[str | None]] = {}
+    instances = {i.id: i for i in get_benchmark("cmc-bench").instances(charts_build, "paper")}
+    for row in rows(write(charts_build, tmp_path / "set", target="compare")):
+        instance = instances[row["id"]]
+        for answers in instance.references.values():
+            assert answers[0] in target(row)
+        record = Record(instance, (Generation(instance.id, target(row), "stop"),))
+        labels.setdefault(row["condition"], set()).add(get_judge("match").judge(record).label)
+    conflicts = {condition: {"ABSTAIN"} for condition in CONFLICT_CONDITIONS if condition in labels}
+    assert labels == {"aligned": {"BOTH"}, "image-only": {"IMAGE"}, "text-only": {"TEXT"}, **conflicts}
+
+
 def test_rows_state_group_image_question_and_build_and_keep_the_place_of_the_image(
     charts_build: Build, tmp_path: Path
 ) -> None:
@@ -77,12 +106,13 @@ def test_rows_state_group_image_question_and_build_and_keep_the_place_of_the_ima
     for row in rows(training_set):
         instance = instances[row["id"]]
         assert (row["group"], row["question"], row["build"]) == (instance.group, instance.question, charts_build.digest)
-        (image,) = row["image_digests"]
-        assert row["images"] == [f"images/{image}.png"]
-        assert (training_set.path / row["images"][0]).read_bytes()
-        assert [part["type"] for part in row["messages"][0]["content"]] == ["text", "image", "text"]
+        assert row["images"] == [f"images/{image}.png" for image in row["image_digests"]]
+        assert all((training_set.path / image).read_bytes() for image in row["images"])
+        if row["images"]:
+            assert [part["type"] for part in row["messages"][0]["content"]] == ["text", "image", "text"]
     for chat in training_set.rows("train"):
-        assert [type(part).__name__ for part in chat.messages[0].parts] == ["Text", "Media", "Text"]
+        parts = [type(part).__name__ for part in chat.messages[0].parts]
+        assert parts == (["Text", "Media", "Text"] if chat.images else ["Text"])
 
 
 def test_crosscheck_takes_500_pairs_of_its_capabilities_spread_over_tasks(tmp_path: Path) -> None:
@@ -143,9 +173,9 @@ def test_split_keeps_samples_of_an_image_together_and_repeats(tmp_path: Path) ->
 
 def test_few_rows_are_counted_by_part(charts_build: Build, tmp_path: Path) -> None:
     none = write(charts_build, tmp_path / "none", 0.0)
-    assert {part: none.manifest["rows"][part] for part in ("train", "validation")} == {"train": 24, "validation": 0}
+    assert {part: none.manifest["rows"][part] for part in ("train", "validation")} == {"train": 36, "validation": 0}
     some = write(charts_build, tmp_path / "some", 0.1)
-    assert 0 < some.manifest["rows"]["validation"] <= 12
+    assert 0 < some.manifest["rows"]["validation"] <= 18
 
 
 def test_failed_write_is_reported_and_leaves_nothing(charts_build: Build, tmp_path: Path) -> None:

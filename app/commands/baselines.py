@@ -1,0 +1,34 @@
+"""``rashomon baselines``: runs made of a run's own answers to each source alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.commands.batch import ExecutionOptions, print_message
+from app.commands.judge import judge as judge_run
+from app.engine.baselines import DESCRIPTIONS, available_rules, make_baseline
+from app.run_spec import RunSpec, parse
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from benchmarks.registry import get_benchmark
+from judges.base import FunctionJudge
+from judges.registry import find_judge
+
+
+def baselines(workspace: Workspace, runs: Sequence[str], rules: Sequence[str], display: str | None) -> int:
+    """Make the baselines ``rules`` of ``runs`` (if empty, all possible ones) and judge them; return the exit code."""
+    code = 0
+    for run in runs:
+        source = workspace.run_folder(run)
+        for rule in rules or available_rules(source):
+            made = make_baseline(workspace, source, rule)
+            verb = "exists already" if made.existing else DESCRIPTIONS[rule]
+            print_message(f"{made.folder.name}: {made.answers} answers; {verb}.", display)
+            with RunStore.read(made.folder) as store:
+                spec = parse(RunSpec, store.meta("spec"), str(made.folder))
+            judges = [find_judge(name, get_benchmark(spec.benchmark)) for name in spec.judge]
+            by_rule = all(isinstance(judge, FunctionJudge) for judge in judges)
+            # Rules take seconds, and their progress would hide the lines above.
+            options = ExecutionOptions(display="none" if by_rule else display)
+            code = code or judge_run(workspace, made.folder.name, spec.judge, options)
+    return code
