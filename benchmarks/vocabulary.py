@@ -151,12 +151,14 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """An answer form that restricts nothing: the answer is generated, and these words are scored as its beginning beside it.
+    """An answer form that restricts nothing: the answer is generated, and candidates are scored beside it.
 
-    An empty word is not scored.
+    Where the answer states one of ``values``, each of them is scored in its place, after the words before it; otherwise as the
+    beginning of an answer, as the ``abstention`` always is. An empty value is not scored.
     """
 
-    words: tuple[str, ...]
+    values: tuple[str, ...]
+    abstention: str
 
 
 CANDIDATES = ("image", "text", "abstention", "answer")
@@ -205,7 +207,7 @@ class Request:
         elif isinstance(self.form, Likelihood):
             content.append({"likelihood": list(self.form.words)})
         elif isinstance(self.form, Candidates):
-            content.append({"candidates": list(self.form.words)})
+            content.append({"candidates": [list(self.form.values), self.form.abstention]})
         elif isinstance(self.form, JSONObject):
             content.append({"object": [[name, list(words)] for name, words in self.form.properties.items()]})
         return digest(content)
@@ -223,8 +225,8 @@ class Generation:
     cached memory after it. Values that a backend cannot know are None. ``calls`` counts the requests that were sent:
     more than 1 if a remote engine was called again, 0 if the reply came from the cache. ``prompt_tokens`` and
     ``completion_tokens`` are the sum over these calls. ``scores`` are the natural logprobs of the
-    words of a :class:`Likelihood`, in its order; or those of :class:`Candidates`, followed by that of the answer without the
-    token that ends it. The score of a word without tokens is None.
+    words of a :class:`Likelihood`, in its order; or those of the values and the abstention of :class:`Candidates`, followed
+    by that of the answer without the token that ends it. The score of a value without tokens is None.
     """
 
     request_id: str

@@ -448,7 +448,9 @@ def _watch_parent(worker: Worker) -> None:
 
 def _rows(requests: Sequence[Request]) -> int:
     """Return the number of rows that requests take: one for each answer, and one for each candidate to score."""
-    return sum(1 + (len(request.form.words) if isinstance(request.form, Candidates) else 0) for request in requests)
+    return sum(
+        1 + (len(request.form.values) + 1 if isinstance(request.form, Candidates) else 0) for request in requests
+    )
 
 
 if __name__ == "__main__":
