@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FOLLOWS_IMAGE = "follows image"
 FITTED = "fitted"
+READS_IMAGE = "right, image alone"
 
 _FOLLOWS = {"follows the image": 1.0, "follows the text": 0.0}
 _MOST_UNDEFINED = 0.05
@@ -156,18 +157,23 @@ def _measures(benchmark: Benchmark, judge: str) -> dict[str, Callable[[AnswerKin
     return {
         FOLLOWS_IMAGE: follows,
         "right, conflict": right(lambda kind: kind.condition in benchmark.conflicts),
-        "right, image alone": right(lambda kind: kind.instance.single_source == "image"),
+        READS_IMAGE: right(lambda kind: kind.instance.single_source == "image"),
         "right, text alone": right(lambda kind: kind.instance.single_source == "text"),
     }
 
 
 def _ordered(levels: list[str]) -> list[str]:
-    """Return levels in the order of their doses, from the first one on if that is the lowest or the highest."""
-    doses = [dose_of(level) for level in levels]
-    known = [dose for dose in doses if dose is not None]
-    if len(known) < len(levels) or doses[0] not in (min(known), max(known)):
-        return levels
-    return sorted(levels, key=float, reverse=doses[0] == max(known))
+    """Return levels with the first one in its place, and doses in their order; a fraction may have them in another."""
+    words: list[str] = []
+    numbers: list[str] = []
+    for level in levels:
+        (words if dose_of(level) is None else numbers).append(level)
+    ascending = sorted(numbers, key=float)
+    if levels[0] in words:
+        return [*words, *ascending]
+    if levels[0] == ascending[0]:
+        return [*ascending, *words]
+    return [*reversed(ascending), *words] if levels[0] == ascending[-1] else levels
 
 
 # --- effects -------------------------------------------------------------------------------------

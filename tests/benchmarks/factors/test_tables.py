@@ -146,4 +146,6 @@ def test_curves_are_drawn(follows: Callable[[float, str], float]) -> None:
     (axes,) = figure.axes
     legend = axes.get_legend()
     assert legend is not None
-    assert {line.get_text() for line in legend.get_texts()} >= {"m"}
+    names = [line.get_text() for line in legend.get_texts()]
+    assert "m: right, image alone" in names
+    assert any(name.startswith("m, PSE") for name in names) == (follows is follows_image)
