@@ -135,10 +135,11 @@ def lines(
                 markersize=4,
                 linewidth=0.9,
                 zorder=4,
-                label=label(name, 26),
+                clip_on=False,
+                label=label(name, 40),
             )
         axes.set_xticks(places, list(categories))
-        axes.set_ylim(-0.02, 1.02)
+        axes.set_ylim(0, 1)
         axes.grid(axis="y", color="#dddddd", linewidth=0.4)
         axes.set_axisbelow(True)
         _percent(axes.yaxis)

@@ -34,11 +34,11 @@ class CMCBench(Benchmark):
     name = "cmc-bench"
     title = "CMC-Bench: cross-modal evidence conflict"
     paper = "Catapang, When Image and Text Disagree: Cross-Modal Evidence Conflict in Multimodal RAG"
-    conditions = CONDITIONS
+    conditions: tuple[str, ...] = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text")
-    sources = (
+    sources: tuple[DataSource, ...] = (
         DataSource("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
         DataSource("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
         DataSource("rows", "your own images with questions, answers and texts: a CSV, or a folder"),
@@ -50,7 +50,7 @@ class CMCBench(Benchmark):
     paper_rows = "its own 942 examples, which cannot all be rebuilt (see docs/cmc-bench.md)"
     paper_judge = "gpt-5-mini behind an API (section 4.2)"
     paper_prompts = "paper"
-    conflicts = CONFLICT_CONDITIONS
+    conflicts: tuple[str, ...] = CONFLICT_CONDITIONS
     detection = "CDR"
     behaviours: Mapping[str, str] = {
         "IMAGE": "follows the image",
