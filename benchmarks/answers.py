@@ -190,9 +190,7 @@ class Answers:
         import numpy as np
 
         positions = np.flatnonzero(self.mask(test))
-        confidence = (
-            None if self.confidence is None else Confidences(*(values[positions] for values in self.confidence))
-        )
+        confidence = None if self.confidence is None else self.confidence.at(positions)
         return replace(
             self,
             kind=self.kind[positions],
