@@ -12,7 +12,7 @@ from benchmarks.answers import Answers
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
-from benchmarks.vocabulary import Decoding, Instance, Record, Table, Verdict
+from benchmarks.vocabulary import Decoding, Instance, Media, Part, Record, Table, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
@@ -252,6 +252,25 @@ class Benchmark(ABC):
     training_filters: tuple[str, ...] = ()
     """The filters by which :meth:`training_rows` can select examples; the first is the default."""
 
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        """Return the texts of a build's row that compete with its images under a condition; none unless overridden.
+
+        They are spelled as in the prompt.
+        """
+        return ()
+
+    def contradiction(self, siblings: Sequence[Instance]) -> Contradiction | None:
+        """Return the right and the wrong value of an example's texts, given its instances; None if it has no such pair."""
+        return None
+
+    def text_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
+        """Return a prompt of one image and texts with the image after the texts; ``passages`` are those displayed."""
+        return tuple(sorted(parts, key=lambda part: isinstance(part, Media)))
+
+    def image_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
+        """Return a prompt of one image and texts with the image before the texts; ``passages`` are those displayed."""
+        return tuple(sorted(parts, key=lambda part: not isinstance(part, Media)))
+
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         """Yield the rows that a build gives for fine-tuning; ``options`` have one of its prompt sets and filters."""
         raise SpecError(f"{self.name} has no training data.")
@@ -270,6 +289,14 @@ class LabelMetrics:
     of: Mapping[str, Callable[[Any], Any]]
     unparsed: str | None = None
     """The label that an answer with nothing to label counts as, where the benchmark's tables count such answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """The right answer to an example's question, and the value that its contradicting text states."""
+
+    truth: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,31 +267,42 @@ def verdict(tuning: FineTuning, margin: float = MARGIN) -> str:
     It is if a gain is shown, and every loss is shown to be below ``margin``. All of these must hold, so none is corrected for
     the number of tests.
     """
+    return ": ".join(_judgement(tuning, margin))
+
+
+def short_verdict(tuning: FineTuning, margin: float = MARGIN) -> str:
+    """Return the verdict without its reasons."""
+    return f"{_judgement(tuning, margin)[0]}."
+
+
+def _judgement(tuning: FineTuning, margin: float) -> tuple[str, str]:
+    """Return the judgement on an adapter, and the reasons for it."""
     name, gain, limit = tuning.tuned.label, tuning.gain, format_points(margin)
     gained = f"{gain.part} it changes by {gain.points()}"
     lost = [loss for loss in tuning.losses if loss.is_loss() and not loss.exceeds(-margin)]
     unsure = [loss for loss in tuning.losses if not loss.exceeds(-margin) and not loss.is_loss()]
+    worth, not_worth = f"{name} is worth shipping", f"{name} is not worth shipping"
+    unknown = f"It is not established that {worth}"
     if not gain.is_gain():
         hint = ""
         if tuning.detection is not None and tuning.detection.is_gain():
             metric = tuning.detection.part.removeprefix("in ")
             hint = f" It names conflicts more often ({metric} {tuning.detection.points()}); --metric {metric} decides by that."
-        return f"{name} is not worth shipping: {gained}, so no gain is shown.{hint}"
+        return not_worth, f"{gained}, so no gain is shown.{hint}"
     if lost:
-        return f"{name} is not worth shipping: {gained}, but it is shown to lose: {_list(lost)}; the margin is {limit}."
+        return not_worth, f"{gained}, but it is shown to lose: {_list(lost)}; the margin is {limit}."
     if not tuning.losses:
         return (
-            f"It is not established that {name} is worth shipping: {gained}, but no run shows what it loses elsewhere; add "
-            "runs of both models on rows without conflict, or on pope, okvqa or gqa."
+            unknown,
+            f"{gained}, but no run shows what it loses elsewhere; add runs of both models on rows without conflict, or on "
+            "pope, okvqa or gqa.",
         )
     if unsure:
         return (
-            f"It is not established that {name} is worth shipping: {gained}, but a loss of {limit} points or more cannot be "
-            f"excluded: {_list(unsure)}. More examples would decide it."
+            unknown,
+            f"{gained}, but a loss of {limit} points or more cannot be excluded: {_list(unsure)}. More examples would decide it.",
         )
-    return (
-        f"{name} is worth shipping: {gained}, and it is shown to lose less than {limit} points: {_list(tuning.losses)}."
-    )
+    return worth, f"{gained}, and it is shown to lose less than {limit} points: {_list(tuning.losses)}."
 
 
 def _list(changes: Sequence[Change]) -> str:

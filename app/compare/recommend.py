@@ -39,6 +39,10 @@ FEW_EXAMPLES = 30
 
 _MOST_BEHAVIOURS = 3
 
+_NO_MODEL = (
+    "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
+    "Add a model's run."
+)
 _SAME_TIME = 0.05
 """The relative difference below which speeds count as equal: other load on the machine explains it."""
 
@@ -61,8 +65,8 @@ class Recommendation:
     single_sources: Table | None = None
     cost_ratios: Table | None = None
     """The best run at each cost ratio, for benchmarks whose labels tell abstentions."""
-    choice: tuple[str, ...] = ()
-    """The part of the advice that names the recommended run, or says that there is none yet."""
+    summary: str = ""
+    """The advice in one to three short sentences, without intervals."""
 
 
 def recommend(
@@ -127,17 +131,16 @@ def recommend_views(
         bool(models),
         tuple(beyond),
     )
-    advice, choice = _advice(evidence)
     return Recommendation(
         decision,
         _table(decision, policies if models else (), views, target),
-        tuple(advice),
+        tuple(_advice(evidence)),
         tuple(_behaviour(decision)),
         tuple(_caveats(evidence, views)),
         evidence.more_examples_help,
         _single_sources_table(evidence.readings),
         _cost_ratios(models, policies, views, user),
-        tuple(choice),
+        _summary(evidence) or " ".join(_advice(evidence)[:1]),
     )
 
 
@@ -214,17 +217,13 @@ def _source_accuracies(run: RunView, views: RunViews) -> dict[str, SourceAccurac
 # --- advice ----------------------------------------------------------------------------------------
 
 
-def _advice(evidence: _Evidence) -> tuple[list[str], list[str]]:
-    """Return the advice, and the part of it that names the recommended run.
+def _advice(evidence: _Evidence) -> list[str]:
+    """Return the advice.
 
     The objections to all runs come first, then the recommendation, then the objections to the recommended run.
     """
     if not evidence.models:
-        no_model = [
-            "There is no model among these runs. Policies read no input: they are the floor that a model must beat. Add a "
-            "model's run."
-        ]
-        return no_model, no_model
+        return [_NO_MODEL]
     first: list[str] = []
     last: list[str] = []
     for source, failing in evidence.unread.items():
@@ -245,7 +244,41 @@ def _advice(evidence: _Evidence) -> tuple[list[str], list[str]]:
     choice = _choice(evidence)
     if first and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
-    return [*first, *choice, *last], choice
+    return [*first, *choice, *last]
+
+
+def _summary(evidence: _Evidence) -> str:
+    """Return the advice in short: the recommended run, and the objections to all runs."""
+    if not evidence.models:
+        return _NO_MODEL
+    decision, shares = evidence.decision, evidence.decision.basis
+    labels = [run.label for run in shares.views.runs]
+    within = f"shown to be within {format_points(decision.margin)} points of the best in {shares.metric.name}"
+    sentences = []
+    if len(labels) > 1 and not decision.holds:
+        more = "" if evidence.hopeless else " More examples would tell."
+        sentences.append(f"No run can be recommended yet: none is {within}, {_named(shares, shares.best)}.{more}")
+    elif len(decision.holds) == 1 and len(labels) > 1:
+        sentences.append(f"Recommended: {_named(shares, decision.holds[0])}, the only run that is {within}.")
+    elif len(labels) > 1:
+        smallest, fastest = decision.smallest, decision.fastest
+        least = "needs the least memory" if decision.least_memory is not None else "is the smallest on disk"
+        count = f"{len(decision.holds)} are {within}"
+        if smallest is not None and fastest is not None and _as_fast(shares, smallest, fastest):
+            speed = "is the fastest" if smallest == fastest else f"is within {_SAME_TIME:.0%} of the fastest"
+            sentences.append(f"Recommended: {_named(shares, smallest)}. {count}; it {least} and {speed}.")
+        elif smallest is not None and fastest is not None:
+            sentences.append(f"{count}: {labels[smallest]} {least}, {labels[fastest]} is the fastest.")
+        else:
+            sentences.append(f"{count}; choose between them by their behaviour.")
+    sentences += [
+        f"No model reads the {source}s." for source, failing in evidence.unread.items() if len(failing) == len(labels)
+    ]
+    if evidence.floors and not any(floor.beats for floor in evidence.floors):
+        policies = join_names(list(dict.fromkeys(floor.policy.label for floor in evidence.floors)))
+        subject = "No model significantly beats" if len(labels) > 1 else f"{labels[0]} does not significantly beat"
+        sentences.append(f"{subject} {policies}.")
+    return " ".join(sentences)
 
 
 def _choice(evidence: _Evidence) -> list[str]:
@@ -496,7 +529,7 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
             lead = shares.difference(index, shares.best)
             bound, difference = Estimate(lead.lower(1 - ALPHA), n=n), Estimate(lead.value, n=n)
         holds = "floor" if run.is_policy else "yes" if index in decision.holds else "no"
-        status = f"{holds}, the best figure" if index == shares.best else holds
+        status = f"{holds}, the best value" if index == shares.best else holds
         status = "the only model" if len(runs) == 1 else status
         cells = (
             Estimate(float(shares.shares[index]), n=n),

@@ -11,6 +11,7 @@ from app.store.run_facts import ExcludedInstances
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import DuplicateHashes
 from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Modality
@@ -27,7 +28,7 @@ class BuildInstances:
     prompt_set: Prompts
 
     def __iter__(self) -> Iterator[Instance]:
-        return self.benchmark.instances(self.build, self.prompt_set)
+        return instances_of(self.benchmark, self.build, self.prompt_set)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer, LabelMetrics
@@ -95,6 +96,10 @@ class Clash(Benchmark):
         self.check(build, prompt_set)
         seed = build.manifest["seed"]
         return (instance for row in build.rows() for instance in instances(ClashSample.from_row(row), prompt_set, seed))
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        caption = row["conflicting_caption" if condition in CONFLICTING else "original_caption"]
+        return (caption,) if caption else ()
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         return tuple(f"({letter})" for letter in LETTERS) if instance.condition in MULTIPLE_CHOICE else ()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import AbstentionRule, Benchmark, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
@@ -22,7 +23,7 @@ from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Table
+from benchmarks.vocabulary import Instance, Part, Table
 
 __all__ = ["CMCBench"]
 
@@ -33,11 +34,11 @@ class CMCBench(Benchmark):
     name = "cmc-bench"
     title = "CMC-Bench: cross-modal evidence conflict"
     paper = "Catapang, When Image and Text Disagree: Cross-Modal Evidence Conflict in Multimodal RAG"
-    conditions = CONDITIONS
+    conditions: tuple[str, ...] = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text")
-    sources = (
+    sources: tuple[DataSource, ...] = (
         DataSource("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
         DataSource("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
         DataSource("rows", "your own images with questions, answers and texts: a CSV, or a folder"),
@@ -49,7 +50,7 @@ class CMCBench(Benchmark):
     paper_rows = "its own 942 examples, which cannot all be rebuilt (see docs/cmc-bench.md)"
     paper_judge = "gpt-5-mini behind an API (section 4.2)"
     paper_prompts = "paper"
-    conflicts = CONFLICT_CONDITIONS
+    conflicts: tuple[str, ...] = CONFLICT_CONDITIONS
     detection = "CDR"
     behaviours: Mapping[str, str] = {
         "IMAGE": "follows the image",
@@ -89,6 +90,22 @@ class CMCBench(Benchmark):
 
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        return (row["passage"],) if row["passage"] else ()
+
+    def contradiction(self, siblings: Sequence[Instance]) -> Contradiction | None:
+        stated = {instance.condition: instance.references.get("text", ()) for instance in siblings}
+        truth, value = stated.get("aligned", ()), stated.get("image-correct", ())
+        return Contradiction(truth[0], value[0]) if truth and value else None
+
+    def text_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
+        from benchmarks.cmc_bench.prompts import text_first
+
+        return text_first(parts, passages[0]) if passages else tuple(parts)
+
+    def image_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
+        return tuple(parts)  # as the prompt has them
 
     @property
     def rubric(self) -> Rubric:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION
 from benchmarks.vocabulary import Media, Part, Text
@@ -11,6 +13,7 @@ PROMPT_SETS = {
     "conflict-aware": "says that the evidence may be wrong or disagree, and permits not to answer (our wording)",
 }
 
+_IMAGE_EVIDENCE = "Retrieved image evidence: "
 _ASK = "Answer the query using the provided evidence."
 _AWARE = {
     "both": "The image and the text may contradict each other, and either or both of them may be wrong. ",
@@ -41,7 +44,21 @@ def parts(prompt_set: Prompts, question: str, image: Media | None, passage: str 
     if prompt_set == "conflict-aware":
         ask = _AWARE["both" if image is not None and passage is not None else "one"] + _PERMIT
     query = f"Query: {question}. "
-    text = "" if passage is None else f"Retrieved text evidence: {passage}. "
+    text = "" if passage is None else _text_evidence(passage)
     if image is None:
         return (Text(f"{query}{text}{ask}"),)
-    return Text(f"{query}Retrieved image evidence: "), image, Text(f". {text}{ask}")
+    return Text(f"{query}{_IMAGE_EVIDENCE}"), image, Text(f". {text}{ask}")
+
+
+def text_first(parts: Sequence[Part], passage: str) -> tuple[Part, ...]:
+    """Return the prompt's parts with the text evidence before the image evidence (ours)."""
+    match parts:
+        case (Text(before), Media() as image, Text(after)) if after.startswith(f". {_text_evidence(passage)}"):
+            query, label, statement = before.rpartition(_IMAGE_EVIDENCE)
+            text = _text_evidence(passage)
+            return Text(f"{query}{text}{label}{statement}"), image, Text(f". {after[len(text) + 2 :]}")
+    return tuple(parts)
+
+
+def _text_evidence(passage: str) -> str:
+    return f"Retrieved text evidence: {passage}. "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, LabelMetrics
@@ -91,6 +91,9 @@ class CrossCheckBench(Benchmark):
 
         self.check(build, prompt_set)
         return (instance for row in build.rows() for instance in instances(CrossCheckSample.from_row(row), prompt_set))
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        return (row["text"],) if row["text"].strip() else ()
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         offered = () if instance.condition in REASONING_CONDITIONS else instance.references.get("options", ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
@@ -14,9 +14,11 @@ from benchmarks.mmkc_bench.constants import (
     COARSE,
     CONDITIONS,
     CONFLICT_CONDITIONS,
+    CONTEXT_MEMORY,
     DETECTION_CONDITIONS,
     FINE,
     LABELS,
+    ORIGINAL_CONDITIONS,
     WITHOUT_CONFLICT,
     form_of,
 )
@@ -104,6 +106,11 @@ class MMKCBench(Benchmark):
 
         self.check(build, prompt_set)
         return (instance for row in build.rows() for instance in instances(Example.from_row(row), prompt_set))
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        if condition in DETECTION_CONDITIONS or condition in ORIGINAL_CONDITIONS:
+            return ()
+        return tuple(row["wrong"][: 1 if condition in CONTEXT_MEMORY else 2])
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         if instance.condition in DETECTION_CONDITIONS:

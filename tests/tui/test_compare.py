@@ -162,7 +162,7 @@ def test_one_screen_says_which_is_better_and_where_they_differ(
         snapshot(app, "compare-two")
         text = screen_text(app)
         advice = str(overview.query_one("#advice-text", Static).content)
-        assert advice.splitlines()[0] == " ".join(recommend(runs).choice)
+        assert advice.splitlines()[0] == recommend(runs).summary
         assert all(f"{condition} " in text for condition in pair.label_metrics.conditions)
         assert list(overview.changes) == flips(pair)
         await press(pilot, "c")
@@ -208,6 +208,19 @@ def test_the_baseline_and_the_pair_are_chosen_by_keys(stage: Stage) -> None:
         assert "n Next run" not in screen_text(app)
         await press(pilot, "n")
         assert app.is_running
+
+    drive(stage.app(), script)
+
+
+def test_a_model_is_compared_before_a_policy(stage: Stage) -> None:
+    first, second = two_models(stage, examples=3)
+    policy = stage.run("policy", asked=instances(3), answering=mixed(2))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "compare", (first, policy, second))
+        assert "Accuracy: m-4bit less m-bf16" in screen_text(app)
+        await press(pilot, "n")
+        assert "Accuracy: policy:always-image less m-bf16" in screen_text(app)
 
     drive(stage.app(), script)
 

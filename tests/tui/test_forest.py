@@ -44,7 +44,7 @@ def test_lines_fit_any_width(width: int) -> None:
     ("low", "high", "expected"),
     [(0.01, 0.2, BETTER), (-0.2, -0.01, WORSE), (-0.1, 0.1, UNDECIDED), (0.0, 0.2, UNDECIDED), (None, None, UNDECIDED)],
 )
-def test_colour_and_glyph_only_where_the_interval_excludes_0(
+def test_a_glyph_and_bold_type_only_where_the_interval_excludes_0(
     low: float | None, high: float | None, expected: object
 ) -> None:
     assert direction(Estimate(0.05, low, high, 9)) == expected

@@ -12,7 +12,8 @@ from textual.widgets import Input
 
 from app.tui.app import RashomonApp
 from app.tui.screens.own_rows import OwnRowsScreen
-from app.tui.widgets.dialogs import Confirm, ErrorDialog
+from app.tui.widgets.command_dialog import CommandDialog
+from app.tui.widgets.dialogs import ErrorDialog
 from app.tui.widgets.picture import Picture
 from benchmarks.build import Build
 from tests.support.tui_computed import CHARTS, press, until_computed, until_settled
@@ -80,11 +81,14 @@ def test_a_table_is_checked_looked_at_and_built(
         await press(pilot, "w")
         assert screen.row is not None
         assert screen.row.where == "rows.csv:6"
-        await press(pilot, "b", "y")
-        await until(pilot, lambda: built.exists() and not screen.activity)
+        await pilot.press("b")
+        assert isinstance(app.screen, CommandDialog)
+        await pilot.press("y")
+        await until(pilot, lambda: app.screen is screen)  # which waits for the process
         assert Build.open(built).manifest["instances"] == 24
-        await press(pilot, "b")  # it is there now, and No is what Enter says
-        assert isinstance(app.screen, Confirm)
+        await press(pilot, "b", "enter")
+        assert "Replace the build" in screen_text(app)
+        assert "The folder exists" in screen_text(app)
         await pilot.press("n")
 
     drive(stage.app(), script, size)
@@ -123,7 +127,7 @@ def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) ->
         await opened(pilot, app, "rows.csv")
         await pilot.press("b")
         await until_computed(pilot)
-        assert not isinstance(app.screen, Confirm)
+        assert not isinstance(app.screen, CommandDialog)
         assert "0 of 1 rows are valid\n" in "".join(f"{line.rstrip()}\n" for line in screen_text(app).splitlines())
         assert not stage.workspace.build_folder("cmc-bench").exists()
 

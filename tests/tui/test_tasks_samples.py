@@ -18,13 +18,12 @@ from app.tui.screens.compare import CompareScreen
 from app.tui.screens.flips import SideBySideScreen
 from app.tui.screens.label import LabelScreen
 from app.tui.screens.overview import Overview
-from app.tui.screens.samples import SamplesScreen
 from app.tui.screens.zoom import ZoomScreen
 from app.tui.widgets.picture import HalfCells, Picture
 from app.tui.widgets.sibling_strip import SiblingStrip
 from benchmarks.vocabulary import Mark, Media, Text
 from tests.support.runs import instances, says
-from tests.support.tui_computed import build, mixed, until_computed
+from tests.support.tui_computed import build, mixed, open_samples, until_computed
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 from tests.tui.test_hostile import LITERAL, PAYLOAD, STORED, assert_harmless
@@ -43,15 +42,6 @@ class Keys:
             await self._pilot.press(key)
             self.count += 1
             await until_computed(self._pilot)
-
-
-async def open_samples(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> SamplesScreen:
-    app.open_screen("samples", [folder])
-    screen = app.screen
-    assert isinstance(screen, SamplesScreen)
-    await until(pilot, lambda: screen.detail is not None)
-    await pilot.pause()
-    return screen
 
 
 # --- the tasks -----------------------------------------------------------------------------------
@@ -156,7 +146,9 @@ def test_siblings_are_a_line_of_labels_for_keys_and_mouse(stage: Stage) -> None:
         strip = screen.query_one(SiblingStrip)
         shown = str(strip.render())
         glyphs = {"✓": "right", "✗": "wrong"}
-        assert [glyphs[part] for part in shown.split() if part in glyphs] == outcomes
+        assert [glyphs[cell] for cell in shown if cell in glyphs] == outcomes
+        assert screen.detail is not None
+        assert all(row.condition in shown for row in screen.detail.siblings)
         colours = {str(span.style).partition(" ")[0] for span in strip.render().spans if "$" in str(span.style)}
         assert {"$right", "$wrong"} <= colours
         await pilot.press("right_square_bracket")
@@ -166,6 +158,9 @@ def test_siblings_are_a_line_of_labels_for_keys_and_mouse(stage: Stage) -> None:
         await until(pilot, lambda: screen.detail and screen.detail.row.ordinal == 5)
         await pilot.click(SiblingStrip, offset=(2, 0))
         await until(pilot, lambda: screen.detail and screen.detail.row.ordinal == 0)
+        await pilot.resize_terminal(80, 24)
+        await pilot.press("tab")
+        await until(pilot, lambda: "img-cor" in str(strip.render()))
 
     drive(stage.app(), script)
 

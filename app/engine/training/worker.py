@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from app.engine.training.plan import split_rows
 from app.engine.workers.device_lock import acquire_device
 from app.store.locks import busy_message
 from app.system.logs import drop_output, report_exception, write_single_lines
+from app.system.signals import ended_by_signals
 from benchmarks.errors import RashomonError, StoreError
 from benchmarks.training.training_set import ChatRow, TrainingSet
 
@@ -33,7 +35,7 @@ INTERRUPTED = 130
 
 @dataclass
 class _Flags:
-    """What a signal or the parent's end changes; a plain attribute takes no lock within a signal handler."""
+    """State that a signal or the parent's end changes; a plain attribute takes no lock within a signal handler."""
 
     stopped: bool = False
     loading: bool = False
@@ -86,6 +88,8 @@ def _train(training: Training, flags: _Flags) -> bool:
 def _load(training: Training, rows: dict[str, list[ChatRow]]) -> Any:
     from benchmarks.media.decoder import start_decoder
     from mlx_backends.core.prompts.template_process import start_renderer
+    from mlx_backends.mlx.engine import MLXEngine
+    from mlx_backends.mlx.feature_store import FeatureStore
     from mlx_backends.mlx.load import check_supported, load
     from mlx_backends.mlx.metal.memory_limits import MemoryLimits
     from mlx_backends.models.discovery import resolve
@@ -100,6 +104,7 @@ def _load(training: Training, rows: dict[str, list[ChatRow]]) -> Any:
         raise StoreError(f"{training.spec.model} was changed since {training.name} began; choose another --name.")
     MemoryLimits.here().set()
     from mlx_backends.mlx.training.loop import TrainingLoop
+    from mlx_backends.mlx.vision_cache import encoder_identity
 
     provenance = {
         "base model": training.identity["model"],
@@ -110,23 +115,23 @@ def _load(training: Training, rows: dict[str, list[ChatRow]]) -> Any:
         "training": training.name,
     }
     settings = training.spec.settings(len(rows["train"]))
-    return TrainingLoop(training.path, str(training.identity["model"]), load(path), rows, settings, provenance)
+    loaded = load(path)
+    info = MLXEngine().describe(training.spec.model)
+    features = FeatureStore(partial(encoder_identity, info, loaded[0]))
+    return TrainingLoop(
+        training.path, str(training.identity["model"]), loaded, rows, settings, provenance, features=features
+    )
 
 
 @contextmanager
 def _ends_at_once(flags: _Flags) -> Iterator[None]:
-    """Let a signal, or the parent's end, end the process at once while a model is loading.
-
-    Nothing is lost by then, and a library may take long to return to Python, where a handler could run.
-    """
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+    """Let a signal, or the parent's end, end the process at once while a model is loading: nothing is lost by then."""
     flags.loading = True
     try:
-        yield
+        with ended_by_signals():
+            yield
     finally:
         flags.loading = False
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from textual.containers import ScrollableContainer, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import ContentSwitcher, Static
 
+from app.compare.headline import headlines
 from app.compare.recommend import Recommendation, format_points
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import Comparison
@@ -24,7 +25,7 @@ from app.tui.screens.flips import FlippedScreen, SideBySideScreen
 from app.tui.screens.overview import FLIPS, TEXTS, Overview, PairOverview, pair_overviews
 from app.tui.screens.results import ResultsScreen
 from app.tui.screens.zoom import zoom
-from app.tui.theme import DIM, PARTIAL
+from app.tui.theme import DIM, HEADING, PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog, MultipleChoiceDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.matrix import Matrix
@@ -71,8 +72,8 @@ class CompareScreen(ResultsScreen):
         """The user's costs and limits, as typed."""
         self.rows: tuple[str, ...] | None = None
         """The paper's rows on display; None for the first one."""
-        self.pair = 0
-        """The index of the run whose flips are on display."""
+        self.pair: int | None = None
+        """The index of the run that is compared with the baseline; None for the first model, else the first policy."""
         self.computed: _Results | None = None
         self.paper: Table | str = "computing …"
         """The table with the paper's rows, or a message."""
@@ -113,7 +114,7 @@ class CompareScreen(ResultsScreen):
             return _Results(
                 comparison,
                 pair_overviews(comparison, recommendation),
-                side_by_side_table(comparison),
+                _metrics_table(comparison),
                 recommendation,
             )
 
@@ -153,8 +154,7 @@ class CompareScreen(ResultsScreen):
         computed = self.computed
         if computed is None:
             return
-        self.pair %= len(computed.comparison.pairs)
-        overview = computed.overviews[self.pair]
+        overview = self._overview(computed)
         self.query_one(Overview).show(computed.comparison.views, overview, self.folders, self.judge)
         tables = {table.name: table for table in computed.comparison.tables}
         recommendation = computed.recommendation
@@ -168,8 +168,18 @@ class CompareScreen(ResultsScreen):
         }
         for selector, table in contents.items():
             self._fill(selector, table)
-        self.query_one("#recommendation-text", Static).update(_recommendation_text(recommendation))
-        self._show_flips(tables["flips"])
+        self.query_one("#recommendation-text", Static).update(
+            _recommendation_text(recommendation, overview.tuning_verdict)
+        )
+        self._show_flips(tables["flips"], computed)
+
+    def _overview(self, computed: _Results) -> PairOverview:
+        """Return the overview of the pair on display."""
+        pairs = computed.comparison.pairs
+        if self.pair is None:
+            self.pair = next((number for number, pair in enumerate(pairs) if not pair.second.is_policy), 0)
+        self.pair %= len(pairs)
+        return computed.overviews[self.pair]
 
     def _fill(self, selector: str, table: Table | str) -> None:
         """Show a table, or a message, in the pane of ``selector``."""
@@ -179,16 +189,13 @@ class CompareScreen(ResultsScreen):
         else:
             widget.show(table)
 
-    def _show_flips(self, table: Table) -> None:
-        assert self.computed is not None
-        pairs, overview = self.computed.comparison.pairs, self.computed.overviews[self.pair]
+    def _show_flips(self, table: Table, computed: _Results) -> None:
+        overview = self._overview(computed)
         pair, flips = overview.pair, overview.label_counts
         change_count = sum(n for (was, now), n in flips.items() if was != now)
-        position = f"   (run {self.pair + 1} of {len(pairs)}; n shows the next)" if len(pairs) > 1 else ""
         names = literal(pair.first.label, "bold") + Content(" → ") + literal(pair.second.label, "bold")
-        count = (
-            f": labels differ on {change_count} of {len(pair.shared)} shared instances. Enter lists a cell.{position}"
-        )
+        count = f": labels differ on {change_count} of {len(pair.shared)} shared instances."
+        self.query_one("#flips").border_subtitle = Content(f"Enter lists a cell   {overview.position}".rstrip())
         self.query_one("#pair", Static).update(names + Content(count))
         labels = [label for label in table.columns[:-1] if any(label in cell for cell in flips)]
         self.query_one(Matrix).show(labels, flips)
@@ -248,7 +255,7 @@ class CompareScreen(ResultsScreen):
     def action_pair(self) -> None:
         """Compare the next run with the baseline."""
         if self.computed is not None:
-            self.pair += 1
+            self.pair = self._overview(self.computed).number + 1
             self.redraw()
 
     def action_baseline(self) -> None:
@@ -262,7 +269,7 @@ class CompareScreen(ResultsScreen):
     def _set_baseline(self, name: str | None) -> None:
         if name is not None and name != self.folders[0].name:
             self.folders = tuple(sorted(self.folders, key=lambda folder: folder.name != name))
-            self.pair = 0
+            self.pair = None
             self.update_title()
             self.compute()
 
@@ -353,7 +360,7 @@ class CompareScreen(ResultsScreen):
             self.rashomon.toast("this cell has no instances")
         elif self.computed is not None:
             comparison = self.computed.comparison
-            pair = comparison.pairs[self.pair]
+            pair = self._overview(self.computed).pair
             screen = FlippedScreen(self.folders, comparison, pair, event.was, event.now, self.judge)
             self.app.push_screen(screen)
 
@@ -369,6 +376,12 @@ def _recommended(compute: Callable[[], Recommendation]) -> Recommendation | str:
         return compute()
     except RashomonError as error:
         return str(error)
+
+
+def _metrics_table(comparison: Comparison) -> Table:
+    """Return the metrics side by side; the first notes say which of them differ."""
+    table = side_by_side_table(comparison)
+    return replace(table, notes=(*headlines(comparison), *table.notes))
 
 
 def _margin_problem(text: str) -> str:
@@ -392,15 +405,23 @@ def _cost_ratios(recommendation: Recommendation | str) -> Table | str:
     return recommendation.cost_ratios or "Costs need a model's run, of a benchmark whose labels tell abstentions."
 
 
-def _recommendation_text(recommendation: Recommendation | str) -> Content:
+def _recommendation_text(recommendation: Recommendation | str, tuning_verdict: str) -> Content:
+    """Return the recommendation with its reasons, the behaviour of the runs, and what is not established."""
+    verdict = [literal(tuning_verdict, "bold")] if tuning_verdict else []
     if isinstance(recommendation, str):
-        return Content("")
-    text = [literal(line, "bold") for line in recommendation.advice]
+        return Content("\n").join(verdict)
     margin = format_points(recommendation.decision.margin)
-    text.append(
-        Content(f"Margin: {margin} points; + and - change it, m enters it. u enters costs and limits.").stylize(DIM)
-    )
-    for title, lines in (("Differences", recommendation.behaviour), ("Not established", recommendation.caveats)):
+    text = [
+        *verdict,
+        literal(recommendation.summary, "bold"),
+        Content.styled(f"Margin: {margin} points; + and - change it, m enters it. u enters costs and limits.", DIM),
+    ]
+    sections = {
+        "Reasons": recommendation.advice if recommendation.advice != (recommendation.summary,) else (),
+        "Differences": recommendation.behaviour,
+        "Not established": recommendation.caveats,
+    }
+    for title, lines in sections.items():
         if lines:
-            text += [Content.styled(title, f"bold {PARTIAL}"), *(literal(f"- {line}") for line in lines)]
+            text += [Content(""), Content.styled(title, f"bold {HEADING}"), *(literal(f"- {line}") for line in lines)]
     return Content("\n").join(text)

@@ -27,7 +27,7 @@ SelectionKey = tuple[str, ...]
 EXACT: SelectionKey = ("exact",)
 LIKELIHOOD: SelectionKey = ("score", "likelihood")
 NOT_HERE = "not on this machine"
-"""What a model of a paper's setup lacks."""
+"""The reason why a model of a paper's setup cannot be chosen."""
 _STRATUM_WORDS = {
     "answer": "right answer",
     "change": "kind of change",
@@ -67,7 +67,7 @@ def _state(choice: BenchmarkChoice, data: Path) -> Cell:
 def next_step(benchmark: str, data: Path) -> str:
     """Return what the build of a benchmark needs next, with its key."""
     if benchmark in NOT_PUBLISHED:
-        return "its data is not published; 8 checks a table of your own"
+        return "data not published; 8 checks your rows"
     state = manifest.fetch_state(data) if benchmark in RECIPES else "none"
     if state == "fetched":
         return "f builds it"

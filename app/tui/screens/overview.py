@@ -14,8 +14,8 @@ from textual.message import Message
 from textual.widgets import Static
 
 from app.compare.by_condition import ConditionDifference, accuracy_by_condition
-from app.compare.fine_tuning import verdict
-from app.compare.headline import headlines
+from app.compare.cost import accuracy_difference
+from app.compare.fine_tuning import short_verdict, verdict
 from app.compare.instances import Change, InstanceComparison, compare_instance, flips, read_excerpts
 from app.compare.pairs import RunPair
 from app.compare.recommend import Recommendation
@@ -30,9 +30,11 @@ from app.tui.widgets.forest import ForestPlot, ForestRow
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.errors import RashomonError
+from benchmarks.vocabulary import Estimate
 
 FLIPS, TEXTS = "flips", "texts"
 """The kinds of differing answers: other labels, and other texts under the same label."""
+_ALL_CONDITIONS = "all conditions"
 _OTHER_TEXT = "other text"
 _MAX_CONDITION, _MAX_LABEL = 20, 14
 
@@ -43,15 +45,19 @@ class PairOverview:
 
     Attributes:
         number: The index of the pair.
-        sentences: The recommended run, a sentence on the pair, and the rest of the advice.
+        verdict: The recommended run, or for a fine-tuned model whether it is worth shipping, in a short sentence or two.
+        tuning_verdict: The latter with its reasons; empty unless the run is a fine-tuned model, and the baseline its base.
+        difference: The difference of accuracy over all conditions.
         label_counts: The number of shared instances by their labels in the baseline and in the run.
         position: The position of the pair among the pairs; must be ours.
     """
 
     number: int
     pair: RunPair
-    sentences: tuple[str, ...]
+    verdict: str
+    tuning_verdict: str
     warnings: tuple[str, ...]
+    difference: Estimate
     conditions: tuple[ConditionDifference, ...]
     flips: tuple[Change, ...]
     label_counts: Mapping[tuple[str, str], int]
@@ -60,34 +66,25 @@ class PairOverview:
 
 def pair_overviews(comparison: Comparison, recommendation: Recommendation | str) -> tuple[PairOverview, ...]:
     """Return the overview of every pair; takes seconds for large runs. A ``str`` says why nothing can be recommended."""
-    if isinstance(recommendation, str):
-        choice, other_advice = recommendation, list[str]()
-    else:
-        choice = " ".join(recommendation.choice)
-        other_advice = [line for line in recommendation.advice if line not in recommendation.choice]
+    summary = recommendation if isinstance(recommendation, str) else recommendation.summary
     count = len(comparison.pairs)
-    verdicts = {(tuning.base.name, tuning.tuned.name): verdict(tuning) for tuning in comparison.fine_tunings}
+    tunings = {
+        (tuning.base.name, tuning.tuned.name): (short_verdict(tuning), verdict(tuning))
+        for tuning in comparison.fine_tunings
+    }
     return tuple(
         PairOverview(
             number,
             pair,
-            tuple(
-                sentence
-                for sentence in (
-                    verdicts.get((pair.first.name, pair.second.name), ""),
-                    choice,
-                    headline,
-                    *other_advice,
-                )
-                if sentence
-            ),
+            *tunings.get((pair.first.name, pair.second.name), (summary, "")),
             comparison.warnings,
+            accuracy_difference(pair, comparison.views),
             accuracy_by_condition(pair, comparison.views),
             tuple(flips(pair)),
             pair.flips(),
             f"run {number + 1} of {count}, n shows the next" if count > 1 else "",
         )
-        for number, (pair, headline) in enumerate(zip(comparison.pairs, headlines(comparison), strict=True))
+        for number, pair in enumerate(comparison.pairs)
     )
 
 
@@ -162,14 +159,17 @@ class Overview(Vertical):
             self._texts = None
         self._views, self._content, self._folders, self._judge = views, content, folders, judge
         pair = content.pair
-        lines = [literal(sentence, "" if number else "bold") for number, sentence in enumerate(content.sentences)]
+        lines = [literal(content.verdict, "bold")]
         lines += [literal(f"! {warning}", PARTIAL) for warning in content.warnings]
         self.query_one("#advice-text", Static).update(Content("\n").join(lines))
         conditions = self.query_one("#conditions")
         run, baseline = literal(pair.second.label, limit=60), literal(pair.first.label, limit=60)
-        set_panel_title(conditions, Content.assemble("Accuracy: ", run, " less ", baseline, ", in points (95%)"))
+        set_panel_title(conditions, Content.assemble("Accuracy: ", run, " less ", baseline, ", points [95% CI]"))
         conditions.border_subtitle = Content(content.position)
-        self.query_one(ForestPlot).show([ForestRow(row.condition, row.difference) for row in content.conditions])
+        rows = [ForestRow(row.condition, row.difference) for row in content.conditions]
+        if len(rows) > 1:
+            rows.insert(0, ForestRow(_ALL_CONDITIONS, content.difference))
+        self.query_one(ForestPlot).show(rows)
         self._list()
         if TEXTS in self.kinds:
             self._read_texts()
@@ -216,11 +216,17 @@ class Overview(Vertical):
         table = self.list_
         set_panel_title(table, self._title())
         reading = TEXTS in self.kinds and self._texts is None
-        table.empty = "" if content is None else "◐ reading the answers …" if reading else "none"
+        table.empty = "" if content is None else "◐ reading the answers …" if reading else self._nothing_listed()
         keys = [change.instance for change in changes]
         columns = _columns(self._views.benchmark.conditions, self._views.benchmark.labels) if self._views else None
         table.show(len(changes), self._page, keys=keys, threaded=True, columns=columns)
         self._show_detail(table.cursor)
+
+    def _nothing_listed(self) -> str:
+        """Return the line of an empty list."""
+        if self.kinds == {FLIPS}:
+            return "No label differs; c lists answers whose text differs."
+        return "No answer differs." if FLIPS in self.kinds else "No text alone differs."
 
     def _title(self) -> Content:
         if self._content is None:

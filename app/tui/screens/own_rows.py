@@ -21,12 +21,12 @@ from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
-from app.tui.widgets.dialogs import Confirm
+from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.field import Field
 from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import BuildOptions
 from benchmarks.errors import RashomonError
 from benchmarks.rows.files import Loader
 from benchmarks.rows.row_checks import RowCheck, TableCheck
@@ -195,36 +195,23 @@ class OwnRowsScreen(RashomonScreen):
         except RashomonError as error:
             self.rashomon.show_error(error)
             return
-        if path_exists(out):
-            text = f"{out} exists. Replacing it also deletes the pictures that runs of that build display."
-            self.app.push_screen(Confirm("Replace the build?", text, yes="Replace"), partial(self._build, out, True))
-        else:
-            text = f"{self.table_check.usable} rows of {self.file}, into {out}"
-            self.app.push_screen(Confirm("Build?", text, yes="Build"), partial(self._build, out, False))
+        replaced = path_exists(out)
+        arguments = ["build", self.benchmark.name, "--from", str(self.file), "--out", str(out)]
+        text = f"{self.table_check.usable} rows of {self.file}\ninto {out}"
+        if replaced:
+            text += "\n\nThe folder exists. Replacing it also deletes the pictures that runs of that build display."
+        dialog = CommandDialog(
+            self.rashomon,
+            "Replace the build" if replaced else "Build",
+            [*arguments, *["--replace"] * replaced],
+            text=text,
+            closes=True,
+        )
+        self.app.push_screen(dialog, self._finish_build)
 
-    def _build(self, out: Path, replace: bool, yes: bool | None) -> None:
-        if not yes:
-            return
-        self._set_activity("◐ building …")
-        source = (self.benchmark.rows_source, str(self.file))
-
-        def work() -> Build | str:
-            try:
-                return self.benchmark.build([source], out, BuildOptions(replace=replace))
-            except RashomonError as error:
-                return str(error)
-            except OSError as error:
-                return f"cannot build {out}: {error.strerror}; choose another folder."
-
-        self.in_thread(work, self._finish_build, group="build")
-
-    def _finish_build(self, build: Build | str) -> None:
-        self._set_activity("")
-        if isinstance(build, str):
-            self.rashomon.show_error(build)
-            return
-        message = f"built {build.manifest['instances']} instances in {build.path}; ctrl+n starts a run on them"
-        self.rashomon.toast(message, title="Built")
+    def _finish_build(self, succeeded: bool | None) -> None:
+        if succeeded:
+            self.rashomon.toast("ctrl+n starts a run on the build", title="Built")
 
 
 def _row(row: RowCheck) -> Row:

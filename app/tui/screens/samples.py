@@ -36,7 +36,7 @@ from app.tui.widgets.override import NewLabel, OverrideDialog
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.sample_text import question_text, sample_appearance, sample_text
 from app.tui.widgets.sample_view import SampleView, number_media
-from app.tui.widgets.sibling_strip import SiblingStrip
+from app.tui.widgets.sibling_strip import SiblingStrip, sibling_names
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
@@ -215,7 +215,7 @@ class SamplesScreen(RashomonScreen):
             return
         row = detail.row
         self.strip.show(detail.siblings, row.ordinal)
-        set_panel_title(pane, literal(row.condition, limit=60))
+        set_panel_title(pane, literal(_name(detail), limit=60))
         pane.border_subtitle = Content("[ and ] switch conditions" if len(detail.siblings) > 1 else "")
         question, text = question_text(detail, self.expanded), sample_text(detail, self.expanded)
         self.view.show(row.ordinal, question, number_media(detail.media), text)
@@ -418,6 +418,12 @@ class SamplesScreen(RashomonScreen):
         if current is not None:
             record: dict[str, Any] = sample_to_json(current.record, remarks=current.remarks)
             self.rashomon.copy(json.dumps(record, indent=2, ensure_ascii=True))
+
+
+def _name(detail: SampleDetail) -> str:
+    """Return the name of a record among its siblings."""
+    names = dict(zip([row.ordinal for row in detail.siblings], sibling_names(detail.siblings), strict=True))
+    return names.get(detail.row.ordinal, detail.row.condition)
 
 
 def _listing(folder: Path, query: str) -> _Listing:

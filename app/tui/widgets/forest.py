@@ -11,7 +11,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from app.tui.hostile_text import sanitize
-from app.tui.theme import DIM, RIGHT, WRONG
+from app.tui.theme import DIM
 from benchmarks.vocabulary import Estimate
 
 _LIMITS = (1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100)
@@ -37,7 +37,7 @@ class Direction(NamedTuple):
     style: str
 
 
-BETTER, WORSE = Direction("▲", "●", RIGHT), Direction("▼", "●", WRONG)
+BETTER, WORSE = Direction("▲", "●", "bold"), Direction("▼", "●", "bold")
 UNDECIDED = Direction(" ", "○", "")
 
 
@@ -51,7 +51,8 @@ def direction(difference: Estimate) -> Direction:
 def forest_plot(rows: Sequence[ForestRow], width: int) -> list[Content]:
     """Return the plot in lines of at most ``width`` cells: the axis in percentage points, then a line for each row.
 
-    Colour and a glyph mark the intervals that exclude 0. Without room for the plot, values and intervals are left.
+    A glyph and bold type mark the intervals that exclude 0, as colours are those of labels. Without room for the plot, values
+    and intervals are left.
     """
     if not rows:
         return []

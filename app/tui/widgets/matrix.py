@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from app.tui.commands import bindings
 from app.tui.hostile_text import sanitize
-from app.tui.theme import DIM, PARTIAL, WRONG
+from app.tui.theme import DIM
 
 ALL = "all"
 _WIDEST = 14
@@ -85,7 +85,7 @@ class Matrix(Widget, can_focus=True):
 
     def _style(self, i: int, j: int, count: int) -> Style:
         last = len(self._words)
-        colour = PARTIAL if i == j else f"bold {WRONG}"
+        colour = "" if i == j else "bold"
         style = self._parsed(DIM if not count or last in (i, j) else colour)
         return style + _CURSOR if self.has_focus and self._place == (i, j) else style
 

@@ -8,14 +8,16 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from assets.demo.recipe.chart_rows import QUESTIONS
 from assets.demo.recipe.charts import NAMES, VALUES, Bars, draw, held_out_pairs
 from benchmarks.clash.constants import CONFLICT_OPTION
+from benchmarks.training.training_set import PARTS
 
 DEMO = Path(__file__).parent.parent
 
@@ -57,7 +59,10 @@ def write_charts(folder: Path, kind: Kind, count: int, seed: int = 0) -> None:
         image = f"charts/{number:04d}.png"
         draw(bars, random).image.save(folder / image, optimize=True)
         question = random.choice(kind.questions).format(name)
-        row = {"image": image, "question": question, "answer": str(dict(bars)[name]), "group": name}
+        value = dict(bars)[name]
+        # Wrong images and values are of the same group: half of the conflicts are to be close, of equal tens.
+        group = name if random.random() < 0.5 else f"{name} {value // 10}"
+        row = {"image": image, "question": question, "answer": str(value), "group": group}
         lines.append(json.dumps(row) + "\n")
     (folder / "rows.jsonl").write_text("".join(lines), "utf-8")
 
@@ -77,25 +82,31 @@ def in_model_words(training_set: Path) -> None:
     It answers ``kale: 57``, and a line for each of several names, so it gets a line for each reading: the image's, then the
     text's. Below those that differ stands CLASH's sentence with its full stop, which is one token here.
     """
-    for part in ("train", "validation"):
-        file = training_set / f"{part}.jsonl"
-        file.write_text("".join(_line(line) for line in file.read_text("utf-8").splitlines()), "utf-8")
+    rewrite_answers(training_set, _in_model_words)
 
 
-def _line(line: str) -> str:
-    row = json.loads(line)
-    content = row["messages"][-1]["content"][0]
+def _in_model_words(row: Mapping[str, Any], answer: str) -> str:
     (name,) = [name for name in NAMES if name in row["question"]]
-    readings = re.findall(r"[0-9]+", content["text"])[:2]
-    lines = [f"{name}: {value}" for value in readings]
-    content["text"] = "\n".join([*lines, CONFLICT_OPTION] if row["kind"] == "conflict" else lines)
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    lines = [f"{name}: {value}" for value in re.findall(r"[0-9]+", answer)[:2]]
+    return "\n".join([*lines, CONFLICT_OPTION] if row["kind"] == "conflict" else lines)
+
+
+def rewrite_answers(training_set: Path, rewrite: Callable[[Mapping[str, Any], str], str]) -> None:
+    """Replace each answer of a training set by what ``rewrite`` makes of its row and of itself."""
+    for part in PARTS:
+        file = training_set / f"{part}.jsonl"
+        rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        for row in rows:
+            content = row["messages"][-1]["content"][0]
+            content["text"] = rewrite(row, content["text"])
+        file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
 
 
 def commands(folder: Path, steps: int, limit: int | None) -> Iterator[tuple[str, ...]]:
     """Yield the ``rashomon`` commands between the drawn charts and the verdict, in order."""
     model, adapter = str(DEMO / "model-4bit"), str(folder / "workspace" / "trainings" / "remedy" / "adapter")
     options = ("--rank", "32", "--alpha", "64", "--learning-rate", "1e-3", "--batch-size", "16", "--steps", str(steps))
+    options = (*options, "--validate-every", str(max(1, steps // 4)))
     yield (
         "train",
         "--model",
@@ -116,23 +127,24 @@ def commands(folder: Path, steps: int, limit: int | None) -> Iterator[tuple[str,
         yield "compare", f"{test}-base", f"{test}-tuned"
 
 
-def remedy(folder: Path, *, examples: int = 2400, new: int = 60, steps: int = 600, limit: int | None = None) -> None:
+def remedy(folder: Path, *, examples: int = 2400, new: int = 60, steps: int = 500, limit: int | None = None) -> None:
     """Train the demo model to name conflicts, and print how it does on held-out and on new charts before and after."""
     write_charts(folder / "charts", TRAINED, examples)
     write_charts(folder / "new-charts", NEW, new)
     sources = {"training": folder / "charts", "held-out": DEMO / "held_out" / "cmc-bench", "new": folder / "new-charts"}
     for name, source in sources.items():
         form = ("--source", f"rows={source}", "--per-stratum", str(examples), "--out", str(folder / name))
-        _rashomon(folder, ("build", "cmc-bench", *form))
+        run_rashomon(folder, ("build", "cmc-bench", *form))
     tests = ("--test", str(folder / "held-out"), "--test", str(folder / "new"), "--drop-leaks")
     form = ("--data", str(folder / "training"), "--target", "compare", "--out", str(folder / "set"))
-    _rashomon(folder, ("training", "cmc-bench", *form, *tests))
+    run_rashomon(folder, ("training", "cmc-bench", *form, *tests))
     in_model_words(folder / "set")
     for command in commands(folder, steps, limit):
-        _rashomon(folder, command)
+        run_rashomon(folder, command)
 
 
-def _rashomon(folder: Path, command: Sequence[str]) -> None:
+def run_rashomon(folder: Path, command: Sequence[str]) -> None:
+    """Run a command of ``rashomon`` in the workspace of ``folder``. Raises CalledProcessError."""
     print(f"\n$ rashomon {' '.join(command)}", flush=True)
     environment = {**os.environ, "RASHOMON_WORKSPACE": str(folder / "workspace")}
     subprocess.run([sys.executable, "-m", "app.main", *command], check=True, env=environment)
@@ -144,7 +156,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--examples", type=int, default=2400, help="charts to learn from; three rows each")
     parser.add_argument("--new", type=int, default=60, help="charts of kinds that the training does not have")
-    parser.add_argument("--steps", type=int, default=600, help="updates of sixteen rows")
+    parser.add_argument("--steps", type=int, default=500, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many examples of each test set")
     arguments = vars(parser.parse_args())
     remedy(arguments.pop("folder").absolute(), **arguments)

@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.errors import ModelError, RashomonError
 from benchmarks.training.training_set import ChatRow
 from mlx_backends.core.error_text import one_line
+from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.training.checkpoint import Progress, load_checkpoint, save_adapter, save_checkpoint
 from mlx_backends.mlx.training.checkpointing import Dropout, checkpoint_layers
 from mlx_backends.mlx.training.dense import multiply_densely
@@ -50,8 +51,12 @@ class TrainingLoop:
         rows: Mapping[str, Sequence[ChatRow]],
         settings: TrainingSettings,
         provenance: Mapping[str, Any],
+        features: FeatureStore | None = None,
     ) -> None:
-        """Attach a new adapter to a loaded model and its processor. Raises ModelError where the model cannot be trained."""
+        """Attach a new adapter to a loaded model and its processor. Raises ModelError where the model cannot be trained.
+
+        ``features`` keeps what the encoder made of an image on disk, for other trainings and for runs.
+        """
         import mlx.core as mx
         import mlx.optimizers as optim
         from mlx_vlm.trainer.common.model import prepare_model_for_training
@@ -81,7 +86,7 @@ class TrainingLoop:
         if mx.default_device() == mx.cpu:
             multiply_densely(self._model)
         # The adapter leaves the encoder as it is, so an image has the same features in every epoch.
-        self._tower = CachedVisionTower(self._model, _FEATURE_BYTES)
+        self._tower = CachedVisionTower(self._model, _FEATURE_BYTES, features)
         if settings.gradient_checkpointing:
             language_model = self._model.language_model
             layers = getattr(language_model, "layers", None)

@@ -154,7 +154,7 @@ def test_baselines_are_told_apart_in_words(demo_runs: Path) -> None:
     assert "labelled by match@3, an approximation by rule" in text
     assert "They do not carry over to other data, prompts or decoding." in text
     first = cells(recommendation.table, "always-image")
-    assert (value(first["accuracy"]), first["better by"], first["holds"]) == (0.5, None, "yes, the best figure")
+    assert (value(first["accuracy"]), first["better by"], first["holds"]) == (0.5, None, "yes, the best value")
     other = cells(recommendation.table, "always-abstain")
     assert (value(other["accuracy"]), value(other["better by"]), other["holds"]) == (0.25, -0.25, "no")
     assert (value(other["at least"]) or 0) < -0.25
@@ -188,7 +188,7 @@ def test_policies_alone_are_no_choice(demo_runs: Path) -> None:
     assert recommendation.decision.smallest is recommendation.decision.fastest is None
     assert recommendation.advice[0].startswith("There is no model among these runs.")
     assert {cells(recommendation.table, label)["holds"] for label, _ in recommendation.table.rows} == {
-        "floor, the best figure",
+        "floor, the best value",
         "floor",
     }
 
