@@ -177,7 +177,7 @@ def _confidence(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> Ta
             )
         )
     title = "Mean confidence in the answers, by condition"
-    return Table("confidence", title, columns, tuple(rows), (_CONFIDENCE, *notes), judges=(), chart="bars")
+    return Table("confidence", title, columns, tuple(rows), (_CONFIDENCE, *notes), judges=(), chart="confidence")
 
 
 def _calibration(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> Table:

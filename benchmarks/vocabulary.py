@@ -25,6 +25,7 @@ Chart = Literal[
     "sunburst",
     "risk-coverage",
     "reliability",
+    "confidence",
     "preference",
     "curves",
     "lines",
@@ -335,7 +336,8 @@ class Table:
     """The judges whose labels it uses, if not those of the requested judge; empty if it uses none."""
     chart: Chart | None = None
     """The kind of its figure, None for no figure. ``stacked`` has shares that fill a bar; ``bars``, ``lines`` and ``heat`` take
-    any columns; ``risk-coverage`` takes the coverage and the risk, ``reliability`` the confidence and the share that is right.
+    any columns; ``risk-coverage`` takes the coverage and the risk, ``reliability`` the confidence and the share that is right,
+    ``confidence`` a mean for each column, ``preference`` log-odds and the columns of labels.
 
     Rows of one plot are named ``RUN / WHAT``; for shares as rows (``turned``), ``RUN / WHAT / SHARE``, and each column is a bar;
     of ``curves``, ``RUN / FACTOR / DOSE``. Tables of a build's examples have ``counts``: as bars in panels (``PANEL / WHAT``), or

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from benchmarks.answer_confidence import UNKNOWN, confidence_of
+from benchmarks.answer_confidence import UNKNOWN, confidence_of, likelihood_remarks
 from benchmarks.answers import Answers
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
@@ -85,6 +85,13 @@ def test_confidence_of_options_is_a_share() -> None:
     nothing = confidence_of(instance_of({}), ("A", "B"), (-1.0, -1.0), tokens=1, finish_reason="stop")
     assert nothing.answer == 0.5
     assert math.isnan(nothing.preference)
+
+
+def test_a_sample_names_its_logprobs() -> None:
+    answered = record(1, "image-only", "IMAGE", (-1.0, None, -9.0, -0.5))
+    (remark,) = likelihood_remarks(answered, ())
+    assert remark.startswith("logprobs: image -1.00, text n/a, abstention -9.00, answer -0.50; confidence 0.779")
+    assert likelihood_remarks(record(1, "image-only", "IMAGE", ()), ()) == ()
 
 
 def test_a_coin_and_a_boaster_by_arithmetic() -> None:

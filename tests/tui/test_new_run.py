@@ -289,7 +289,8 @@ def test_prompt_sets_of_the_workspace_and_shipped_ones_are_offered_and_previewed
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
         scope = screen._table("scope-table")
-        by_name = {Path(str(option.key[1])).stem: option for option in scope.options if option.key[0] == "prompt_set"}
+        keys = [option.key for option in scope.options]
+        by_name = {Path(str(key[1])).stem: scope.options[n] for n, key in enumerate(keys) if isinstance(key, tuple)}
         assert {"paper", "mine", "wrong", "image-first", "read-then-compare"} <= set(by_name)
         assert not by_name["wrong"].allowed
         await pilot.press("ctrl+n", "space", "ctrl+n")

@@ -41,6 +41,24 @@ def test_too_few_examples_give_no_figure() -> None:
     assert draw_table(reliability(("few / all", (FEW, FEW, 29))), width="column") is None
 
 
+def test_mean_confidences_are_told_apart_near_one() -> None:
+    rows = (
+        ("bf16", (Estimate(0.999, 0.998, 1.0, 40), Estimate(0.9, 0.8, 0.95, 40))),
+        ("4bit", (Estimate(1.0, 1.0, 1.0, 40), Estimate(None, reason="no answers"))),
+    )
+    table = Table("confidence", "Mean confidence", ("aligned", "both-wrong"), rows, chart="confidence")
+    figure = draw_table(table, width="column")
+    assert figure is not None
+    axes = figure.axes[0]
+    assert axes.get_yscale() == "logit"
+    marked = {line.get_marker(): [y for _, y in points(line)] for line in axes.lines if line.get_marker() in ("o", "s")}
+    assert marked["o"] == [0.999, 0.9]
+    assert marked["s"] == [pytest.approx(1, abs=1e-4)]
+    assert marked["s"][0] < 1, "1 has no place on a scale of log-odds"
+    nothing = Table("confidence", "t", ("aligned",), (("m", (Estimate(None),)),), chart="confidence")
+    assert draw_table(nothing, width="column") is None
+
+
 def test_preference_stands_beside_labels() -> None:
     columns = ("log-odds, image : text", "prefers the image", "labelled IMAGE", "labelled TEXT", "answers")
     rows = tuple(
