@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.vocabulary import CANDIDATES, SHOWN_TEXT, Instance
+from benchmarks.vocabulary import CANDIDATES, SHOWN_TEXT, Instance, Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +41,10 @@ class Confidences:
     answer: NDArray[np.float64]
     preference: NDArray[np.float64]
     abstention: NDArray[np.float64]
+
+    def at(self, positions: NDArray[np.int64]) -> Confidences:
+        """Return the confidences of the records at these positions."""
+        return Confidences(self.answer[positions], self.preference[positions], self.abstention[positions])
 
 
 def confidence_of(
@@ -96,3 +100,19 @@ def _first(references: Mapping[str, Sequence[str]], key: str) -> str:
 
 def _equal(value: str, other: str) -> bool:
     return value.strip().casefold() == other.strip().casefold()
+
+
+def likelihood_remarks(record: Record, options: Sequence[str]) -> tuple[str, ...]:
+    """Return a remark on the likelihoods of a record: those of its options, or of its candidates; none without any."""
+    answer = record.answer
+    if answer is None or len(answer.scores) != len(options or CANDIDATES):
+        return ()
+    scores = ", ".join(
+        f"{name} {'n/a' if score is None else f'{score:.2f}'}"
+        for name, score in zip(options or CANDIDATES, answer.scores, strict=True)
+    )
+    confidence = confidence_of(
+        record.instance, options, answer.scores, tokens=len(answer.tokens), finish_reason=answer.finish_reason
+    )
+    sure = "" if math.isnan(confidence.answer) else f"; confidence {confidence.answer:.3f}"
+    return (f"logprobs: {scores}{sure}",)

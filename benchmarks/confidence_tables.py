@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,7 @@ RISKS = (0.05, 0.1, 0.2)
 """The shares of wrong answers that the table "selective" allows for."""
 
 _ALL = "all"
+_CLOSE_TO_ONE = 0.999
 _ROW = tuple[str, tuple[Cell, ...]]
 _CONFIDENCE = (
     "Confidence: of an option, its share of all options' probability; of a generated answer, the geometric mean of its tokens' "
@@ -175,7 +177,7 @@ def _confidence(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> Ta
             )
         )
     title = "Mean confidence in the answers, by condition"
-    return Table("confidence", title, columns, tuple(rows), (_CONFIDENCE, *notes), judges=(), chart="bars")
+    return Table("confidence", title, columns, tuple(rows), (_CONFIDENCE, *notes), judges=(), chart="confidence")
 
 
 def _calibration(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> Table:
@@ -284,9 +286,9 @@ def _preference(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> Ta
         "answers",
     )
     about = (
-        "Log-odds: logprob of the image's value less that of the text's, as the beginning of an answer, in nats; above 0, the "
-        "image's is likelier. Longer values are less likely, whichever source they are from. Conditions with equal values or one "
-        "source have none.",
+        "Log-odds: logprob of the image's value less that of the text's, in nats, after the answer's words before the "
+        "value that it states, or as its beginning; above 0, the image's is likelier. Longer values are less likely. "
+        "Conditions with equal values or one source have none.",
     )
     return Table(
         "preference", "Preference between image and text", columns, tuple(rows), (*about, *notes), chart="preference"
@@ -301,13 +303,11 @@ def _selective(runs: Sequence[_Run], notes: tuple[str, ...]) -> Table:
         for risk in RISKS if examples else ():
             threshold = conformal_threshold(confidence, 1 - right, group, risk)
             answered = confidence > threshold.above
-            above: Cell = Estimate(threshold.above, n=len(group))
+            above = _threshold(threshold.above, len(group))
             if smallest_risk(examples) > risk:
                 above = Estimate(
                     None, n=len(group), reason=f"a risk of {risk:.0%} needs {round(1 / risk) - 1} examples"
                 )
-            elif threshold.above == -float("inf"):
-                above = "any"
             rows.append(
                 (
                     f"{run.label} / at most {risk:.0%} wrong",
@@ -351,6 +351,13 @@ def _quantisation(pairs: Sequence[tuple[_Run, _Run]], draw: _Draw) -> Table:
     columns = ("confidence before", "after", "change", "answers", "change of log-odds, image : text")
     about = ("Changes are of the same instances in both runs, with intervals of paired differences.",)
     return Table("quantisation", "Confidence with fewer bits", columns, tuple(rows), about, judges=())
+
+
+def _threshold(confidence: float, n: int) -> Cell:
+    """Return a threshold as a cell; close to 1, as its distance from there."""
+    if confidence == -math.inf:
+        return "any"
+    return f"1 - {1 - confidence:.1e}" if confidence > _CLOSE_TO_ONE else Estimate(confidence, n=n)
 
 
 def _same_instances(run: _Run, other: _Run) -> bool:

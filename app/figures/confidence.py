@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 _ROW = 0.17
 """The height of a condition of a run in a figure of preferences, in inches."""
 
+_TICKS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
+_LEAST = 1e-5
+"""The distance from 0 and 1 at which confidences are drawn that are closer."""
+
 _DARK = (0, 1, 2)
 """The inks that are legible as lines."""
 
@@ -65,6 +69,57 @@ def draw_reliability(table: Table, *, width: str) -> Figure | None:
         figure.legend(loc="outside lower center", handlelength=1.6)
         figure.suptitle(label(table.title, 54))
     return figure
+
+
+def draw_confidence(table: Table, *, width: str) -> Figure | None:
+    """Draw each run's mean confidence under each condition, on a scale of log-odds, which tells 99% from 99.9%."""
+    from matplotlib.figure import Figure
+
+    rows = [(name, [_ends(cell) for cell in cells]) for name, cells in table.rows]
+    if not any(known for _, values in rows for known in values):
+        return None
+    step = min(0.18, 0.7 / len(rows))
+    with styled():
+        figure = Figure(figsize=(inches(width), 2.3 + 0.12 * len(rows)))
+        axes = figure.subplots()
+        for number, (run, values) in enumerate(rows):
+            colour = ink(_DARK[number % len(_DARK)]).fill
+            points = [
+                (place + (number - (len(rows) - 1) / 2) * step, value)
+                for place, value in enumerate(values)
+                if value is not None
+            ]
+            for x, (_, low, high) in points:
+                axes.plot([x, x], [low, high], color=colour, linewidth=0.9)
+            axes.plot(
+                [x for x, _ in points],
+                [middle for _, (middle, _, _) in points],
+                MARKERS[number % len(MARKERS)],
+                color=colour,
+                markersize=4,
+                label=label(run, 30, 1),
+            )
+        axes.set_yscale("logit")
+        low = min(value[1] for _, values in rows for value in values if value is not None)
+        ticks = [tick for tick in _TICKS if tick >= low / 10] or list(_TICKS)
+        axes.set_yticks(ticks, [f"{100 * tick:g}%" for tick in ticks])
+        axes.minorticks_off()
+        axes.set_ylim(max(_LEAST, min(low * 0.9, 0.45)), 1 - _LEAST / 2)
+        axes.set_xlim(-0.5, len(table.columns) - 0.5)
+        axes.set_xticks(range(len(table.columns)), [label(name, 14) for name in table.columns])
+        axes.set_ylabel("mean confidence")
+        figure.legend(loc="outside lower center", ncols=2, handlelength=1.4)
+        figure.suptitle(label(table.title, 54))
+    return figure
+
+
+def _ends(cell: Cell) -> tuple[float, float, float] | None:
+    """Return a confidence and the ends of its interval, within the scale; None where there is none."""
+    if not isinstance(cell, Estimate) or cell.value is None:
+        return None
+    ends = (cell.value, cell.value if cell.low is None else cell.low, cell.value if cell.high is None else cell.high)
+    middle, low, high = (min(1 - _LEAST, max(_LEAST, value)) for value in ends)
+    return middle, low, high
 
 
 def draw_preference(table: Table, *, width: str) -> Figure | None:

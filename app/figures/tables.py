@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.figures.confidence import draw_preference, draw_reliability
+from app.figures.confidence import draw_confidence, draw_preference, draw_reliability
 from app.figures.curves import draw_curves
 from app.figures.distribution import Panel, count_panels, sunburst
 from app.figures.drawing import Bar, Point, bars, heat, lines, risk_coverage, scatter, stacked
@@ -32,6 +32,8 @@ def draw_table(table: Table, *, width: str) -> Figure | None:
         return sunburst({name: _count(cells[0]) for name, cells in table.rows}, title=table.title, width=width)
     if table.chart == "reliability":
         return draw_reliability(table, width=width)
+    if table.chart == "confidence":
+        return draw_confidence(table, width=width)
     if table.chart == "preference":
         return draw_preference(table, width=width)
     if table.chart == "curves":

@@ -120,7 +120,8 @@ def test_abstaining_always_pays_exactly_where_it_is_cheaper_than_following_the_i
 
 def test_a_benchmark_without_abstentions_has_no_such_table() -> None:
     names = {name for name in benchmark_names() if get_benchmark(name).abstention is not None}
-    assert names == {"cmc-bench", "clash", "mmkc-bench"}
+    assert names >= {"cmc-bench", "clash", "mmkc-bench"}
+    assert not names & {"pope", "okvqa", "gqa", "crosscheck-bench", "contra4"}
     runs = answers_of("pope", {"random": "CORRECT"})
     assert abstention_tables(runs, "j", get_benchmark("pope"), resamples=5, seed=0) == []
     assert abstention_metrics(get_benchmark("pope")) is None
