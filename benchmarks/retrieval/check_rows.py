@@ -61,7 +61,8 @@ def _problem(row: LogRow) -> SkippedRow | None:
 
 
 def _summary(row: LogRow) -> str:
-    retrieved = f"{len(row.images)} images, {len(row.passages)} passages"
+    images, passages = len(row.images), len(row.passages)
+    retrieved = f"{images} image{'s'[: images > 1]}, {passages} passage{'s'[: passages > 1]}"
     if not row.image_answer or not row.text_answer:
         return f"{retrieved}: {_TO_READ}"
     decision = decide(row.answer, row.image_answer, row.text_answer)
