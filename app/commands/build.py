@@ -27,6 +27,7 @@ from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, media_path, staging_folder
 from benchmarks.errors import AnotherBuildError, ModelError, NothingUsableError, SpecError, StoreError, did_you_mean
+from benchmarks.factors.instances import instances_of
 from benchmarks.media.previews import media_pictures
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.files import read_json_lines
@@ -77,6 +78,7 @@ class ConstructionModels:
 
     writer: str | None = None
     checkers: Sequence[str] = ()
+    readers: Sequence[str] = ()
     captioners: Sequence[str] = ()
     """Models that describe media, each "MODALITY=MODEL"."""
     embedder: str | None = None
@@ -91,7 +93,11 @@ class ConstructionModels:
 
     def names(self) -> list[str]:
         """Return the models that write text, each once."""
-        return list(dict.fromkeys(name for name in (self.writer, *self.checkers, *self.modalities().values()) if name))
+        return list(
+            dict.fromkeys(
+                name for name in (self.writer, *self.checkers, *self.readers, *self.modalities().values()) if name
+            )
+        )
 
 
 def build(workspace: Workspace, name: str, arguments: BuildArguments, models: ConstructionModels) -> int:
@@ -198,6 +204,7 @@ def _build_options(
         writer=text_models[models.writer] if models.writer else None,
         checker=text_models[models.checkers[0]] if models.checkers else None,
         checkers=tuple(text_models[name] for name in dict.fromkeys(models.checkers)),
+        readers=tuple(text_models[name] for name in dict.fromkeys(models.readers)),
         captioners={modality: text_models[name] for modality, name in models.modalities().items()},
         embedder=_embedder(benchmark, models, device),
         render=media_pictures if arguments.rendered else None,
@@ -287,7 +294,7 @@ def _runs_text(runs: Sequence[str]) -> str:
 def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: bool) -> None:
     """Print the build's counts, and the rows left out one ``by_row`` or by reason; with ``every`` all of the manifest."""
     rows, media = built.manifest["instances"], built.manifest["media"]
-    instances = sum(1 for _ in benchmark.instances(built, next(iter(benchmark.prompt_sets))))
+    instances = sum(1 for _ in instances_of(benchmark, built, next(iter(benchmark.prompt_sets))))
     row_count = "" if instances == rows else f"{rows} rows, "
     print(f"built {clean(str(built.path))}: {row_count}{instances} instances, {media} media")
     for key in built.manifest if every else [key for key in _COUNTS if key in built.manifest]:

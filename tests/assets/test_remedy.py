@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from assets.demo.recipe import remedy_scenes
 from assets.demo.recipe.remedy import NEW, TRAINED, in_model_words, remedy, write_charts
 from benchmarks.clash.constants import CONFLICT_OPTION
 from tests.support.command import Rashomon
@@ -48,6 +50,36 @@ def test_training_rows_get_answers_that_the_model_can_write(tmp_path: Path) -> N
         assert (len(values), len(set(values))) == expected.get(row["condition"], (2, 2))
         conditions.add(row["condition"])
     assert conditions >= {"aligned", "image-only", "text-only"}
+
+
+def test_rejected_scenes_have_captions_that_are_both_true_and_new_ones_words_of_their_own(tmp_path: Path) -> None:
+    remedy_scenes.write_scenes(tmp_path / "rejected", remedy_scenes.TRAINED, 8, conflicting=False)
+    remedy_scenes.write_scenes(tmp_path / "kept", remedy_scenes.TRAINED, 8)
+    remedy_scenes.write_scenes(tmp_path / "new", remedy_scenes.NEW, 8)
+    rejected, kept, new = (
+        [json.loads(line) for line in (tmp_path / name / "rows.jsonl").read_text().splitlines()]
+        for name in ("rejected", "kept", "new")
+    )
+    turned = {"above": "below", "below": "above"}
+    for row in rejected:
+        first, relation, second = re.split(" (above|below) a ", row["original_caption"].rstrip("."))
+        assert row["conflicting_caption"] == f"A {second} {turned[relation]} a {first.removeprefix('A ')}."
+    for row in (*rejected, *kept):
+        del row["distractor"]  # of multiple choice, which is not learnt
+    shown = " ".join(str(value) for row in (*rejected, *kept) for value in row.values()).lower()
+    words = set(re.findall("[a-z]+", shown))
+    assert not words & {"purple", "cross", "left", "right"}
+    for row in new:
+        assert re.search("purple|cross", f"{row['question']} {row['image_only']}".lower())
+        assert re.search("left|right", row["original_caption"])
+
+
+@pytest.mark.slow
+def test_scenes_are_learnt_filtered_and_unfiltered(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    remedy_scenes.remedy(tmp_path, examples=20, new=4, steps=2, limit=2)
+    printed = capfd.readouterr().out
+    assert printed.count("model-4bit+filtered") >= 2
+    assert printed.count("model-4bit+unfiltered") >= 2
 
 
 @pytest.mark.slow

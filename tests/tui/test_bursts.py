@@ -64,9 +64,9 @@ class Seen:
     """Record of what was painted and done, and when; kept by the tests, independently of the interface."""
 
     dialogs: dict[int, float] = field(default_factory=dict)
-    """When each dialog, by identity, was first on the screen with its heading."""
+    """The time when each dialog, by identity, was first on the screen with its heading."""
     answers: dict[tuple[int, int | None], float] = field(default_factory=dict)
-    """When the answer at a place of a labelling session was first on the screen."""
+    """The time when the answer at a place of a labelling session was first on the screen."""
     answered: tuple[Dialog[Any], float] | None = None
     """The last dialog that was answered, and when the key that answered it was pressed."""
     pressed: float = 0.0

@@ -26,6 +26,7 @@ from app.new_run.choices import (
 )
 from app.new_run.form import command_line, prepare_job, read_form, save_spec
 from app.new_run.preflight import Preflight, PreflightChecker
+from app.new_run.prompt_files import prompt_choices
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import BatchSpec
 from app.setups import find_setup, setup_names
@@ -206,7 +207,7 @@ class NewRunScreen(RashomonScreen):
                 field.example(f"{getattr(benchmark.decoding, key)}")
         self._contents = None
         self._not_here = []
-        options = scope_options(benchmark, None)
+        options = scope_options(benchmark, None, prompt_choices(benchmark, self.rashomon.workspace))
         self._table("scope-table").offer(options, choose=default_selection(benchmark, None))
         self._table("sampling-table").offer(sampling_options(), choose=())
         self._judges = []
@@ -261,7 +262,8 @@ class NewRunScreen(RashomonScreen):
         table = self._table("scope-table")
         same = previous is not None and contents is not None and previous.strata == contents.strata
         selection = table.chosen if same else carry_over_selection(benchmark, contents, table.chosen)
-        table.offer(scope_options(benchmark, contents), choose=selection)
+        prompts = prompt_choices(benchmark, self.rashomon.workspace)
+        table.offer(scope_options(benchmark, contents, prompts), choose=selection)
         self._offer_models()
         self.form_changed()
 

@@ -8,27 +8,34 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from assets.demo.recipe.chart_rows import QUESTIONS
 from assets.demo.recipe.charts import NAMES, VALUES, Bars, draw, held_out_pairs
 from benchmarks.clash.constants import CONFLICT_OPTION
+from benchmarks.training.training_set import PARTS
 
 DEMO = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of charts and questions. ``asked`` are the names that are asked for, ``bars`` the numbers of bars."""
+    """A kind of charts and questions. ``asked`` are the names that are asked for, ``bars`` the numbers of bars.
+
+    ``close`` is the share of charts whose wrong image and wrong value have the same first digit, as few random ones have. A
+    model that compares first digits alone would be right about most of the others.
+    """
 
     asked: Sequence[str]
     names: Sequence[str]
     values: Sequence[int]
     questions: Sequence[str]
     bars: Sequence[int]
+    close: float = 0.0
 
 
 _NEW_NAMES, _NEW_VALUES = ("kiwi", "date"), range(64, 72)
@@ -57,7 +64,10 @@ def write_charts(folder: Path, kind: Kind, count: int, seed: int = 0) -> None:
         image = f"charts/{number:04d}.png"
         draw(bars, random).image.save(folder / image, optimize=True)
         question = random.choice(kind.questions).format(name)
-        row = {"image": image, "question": question, "answer": str(dict(bars)[name]), "group": name}
+        value = dict(bars)[name]
+        # Wrong images and values are taken from the same group.
+        group = f"{name} {value // 10}" if kind.close and random.random() < kind.close else name
+        row = {"image": image, "question": question, "answer": str(value), "group": group}
         lines.append(json.dumps(row) + "\n")
     (folder / "rows.jsonl").write_text("".join(lines), "utf-8")
 
@@ -77,19 +87,24 @@ def in_model_words(training_set: Path) -> None:
     It answers ``kale: 57``, and a line for each of several names, so it gets a line for each reading: the image's, then the
     text's. Below those that differ stands CLASH's sentence with its full stop, which is one token here.
     """
-    for part in ("train", "validation"):
-        file = training_set / f"{part}.jsonl"
-        file.write_text("".join(_line(line) for line in file.read_text("utf-8").splitlines()), "utf-8")
+    rewrite_answers(training_set, _in_model_words)
 
 
-def _line(line: str) -> str:
-    row = json.loads(line)
-    content = row["messages"][-1]["content"][0]
+def _in_model_words(row: Mapping[str, Any], answer: str) -> str:
     (name,) = [name for name in NAMES if name in row["question"]]
-    readings = re.findall(r"[0-9]+", content["text"])[:2]
-    lines = [f"{name}: {value}" for value in readings]
-    content["text"] = "\n".join([*lines, CONFLICT_OPTION] if row["kind"] == "conflict" else lines)
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    lines = [f"{name}: {value}" for value in re.findall(r"[0-9]+", answer)[:2]]
+    return "\n".join([*lines, CONFLICT_OPTION] if row["kind"] == "conflict" else lines)
+
+
+def rewrite_answers(training_set: Path, rewrite: Callable[[Mapping[str, Any], str], str]) -> None:
+    """Replace each answer of a training set by what ``rewrite`` makes of its row and of itself."""
+    for part in PARTS:
+        file = training_set / f"{part}.jsonl"
+        rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        for row in rows:
+            content = row["messages"][-1]["content"][0]
+            content["text"] = rewrite(row, content["text"])
+        file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
 
 
 def commands(folder: Path, steps: int, limit: int | None) -> Iterator[tuple[str, ...]]:
