@@ -42,6 +42,10 @@ class Confidences:
     preference: NDArray[np.float64]
     abstention: NDArray[np.float64]
 
+    def at(self, positions: NDArray[np.int64]) -> Confidences:
+        """Return the confidences of the records at these positions."""
+        return Confidences(self.answer[positions], self.preference[positions], self.abstention[positions])
+
 
 def confidence_of(
     instance: Instance,

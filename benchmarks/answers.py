@@ -185,6 +185,20 @@ class Answers:
         """Return these answers with changed kinds, such as with the verdicts of another judge."""
         return replace(self, kinds=[change(kind) for kind in self.kinds])
 
+    def where(self, test: Callable[[AnswerKind], bool]) -> Answers:
+        """Return the records whose kind passes a test."""
+        import numpy as np
+
+        positions = np.flatnonzero(self.mask(test))
+        confidence = None if self.confidence is None else self.confidence.at(positions)
+        return replace(
+            self,
+            kind=self.kind[positions],
+            group=self.group[positions],
+            read=lambda chosen: self.read(positions[list(chosen)].tolist()),
+            confidence=confidence,
+        )
+
     def derive_at(self, positions: Sequence[int], change: Callable[[AnswerKind], AnswerKind]) -> Answers:
         """Return these answers with the kinds of the records at ``positions`` changed."""
         kinds, kind = [*self.kinds], self.kind.copy()

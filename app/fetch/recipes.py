@@ -180,7 +180,15 @@ NOT_PUBLISHED = {
         "CrossCheck-Bench's data is announced but not published, so there is nothing to fetch. Build it from folders of "
         "products (`rashomon build crosscheck-bench --source products=FOLDER`) or from your own rows "
         "(--source rows=FOLDER; docs/crosscheck-bench.md has the layout)."
-    )
+    ),
+    "retrieval": (
+        "retrieval is built from a log of your own pipeline, so there is nothing to fetch: `rashomon build retrieval --from FILE "
+        "--reader MODEL` (docs/natural-conflicts.md has the layout)."
+    ),
+    "k-passages": (
+        "k-passages is made from a build of cmc-bench, so there is nothing to fetch: `rashomon passages cmc-bench` "
+        "(docs/k-passages.md)."
+    ),
 }
 
 RECIPES = {

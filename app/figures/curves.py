@@ -5,29 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from app.figures.style import MARKERS, inches, ink, label, styled
 from benchmarks.factors.levels import KINDS, dose_of
-from benchmarks.factors.tables import FITTED
+from benchmarks.factors.tables import FITTED, READS_IMAGE
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_STEPS = 60
+_STEPS = 200
 _MOST_SERIES = 6
 """The most curves of a panel; further ones, which restrict other factors, are in the table."""
 
 
 @dataclass
 class _Curve:
-    """The points of a series, and the fitted shares at its doses."""
+    """The points of a series, and the fitted shares at its doses; ``read`` are the shares read with the image alone."""
 
     name: str
     doses: list[float] = field(default_factory=list)
     shares: list[Estimate] = field(default_factory=list)
     fitted: list[float | None] = field(default_factory=list)
+    read: list[float | None] = field(default_factory=list)
 
 
 def draw_curves(table: Table, *, width: str) -> Figure | None:
@@ -61,7 +63,9 @@ def _panels(table: Table) -> dict[str, list[_Curve]]:
     """Return the curves of each factor; those over all cells before those at a level of another factor."""
     curves: dict[str, _Curve] = {}
     panels: dict[str, list[_Curve]] = {}
-    fitted_at = table.columns.index(FITTED) if FITTED in table.columns else None
+    fitted_at, read_at = (
+        table.columns.index(name) if name in table.columns else None for name in (FITTED, READS_IMAGE)
+    )
     for row, cells in table.rows:
         series, _, level = row.rpartition(" / ")
         run, _, name = series.rpartition(" / ")
@@ -77,46 +81,52 @@ def _panels(table: Table) -> dict[str, list[_Curve]]:
         drawn.doses.append(dose)
         drawn.shares.append(share)
         drawn.fitted.append(None if fitted_at is None else _value(cells[fitted_at]))
+        if read_at:
+            drawn.read.append(_value(cells[read_at]))
     return {factor: sorted(items, key=lambda item: ", " in item.name) for factor, items in panels.items()}
 
 
 def _draw(axes: Any, drawn: _Curve, number: int, *, is_log: bool) -> None:
     colour, values = ink(number % 4).fill, [_value(share) or 0.0 for share in drawn.shares]
-    below = [
-        value - (value if share.low is None else share.low) for value, share in zip(values, drawn.shares, strict=True)
-    ]
-    above = [
-        (value if share.high is None else share.high) - value for value, share in zip(values, drawn.shares, strict=True)
-    ]
-    marker = MARKERS[number % len(MARKERS)]
-    name = label(drawn.name, 40, 1)
+    below = [value - (value if e.low is None else e.low) for value, e in zip(values, drawn.shares, strict=True)]
+    above = [(value if e.high is None else e.high) - value for value, e in zip(values, drawn.shares, strict=True)]
     smooth = _smooth(drawn, is_log=is_log)
-    style = {"linestyle": "none"} if smooth else {"linewidth": 0.9}
     axes.errorbar(
         drawn.doses,
         values,
         yerr=[below, above],
         color=colour,
-        marker=marker,
+        marker=MARKERS[number % len(MARKERS)],
         markersize=4,
         elinewidth=0.7,
-        label=name,
-        **style,
+        linewidth=0.9,
+        linestyle="none" if smooth else "solid",
+        clip_on=False,
+        label=label(drawn.name, 40, 1) + _equality(smooth),
     )
     if smooth:
         axes.plot(*zip(*smooth, strict=True), color=colour, linewidth=0.9)
+    known = [(dose, share) for dose, share in zip(drawn.doses, drawn.read, strict=False) if share is not None]
+    if known:
+        axes.plot(
+            *zip(*sorted(known), strict=True),
+            color=colour,
+            linewidth=0.6,
+            linestyle="--",
+            label=f"{label(drawn.name, 40, 1)}: {READS_IMAGE}",
+        )
 
 
 def _smooth(drawn: _Curve, *, is_log: bool) -> Sequence[tuple[float, float]]:
     """Return points of the logistic curve through the fitted shares, which is a line in log odds; empty without a fit."""
-    known = [
+    known = sorted(
         (math.log2(dose) if is_log else dose, math.log(share / (1 - share)))
         for dose, share in zip(drawn.doses, drawn.fitted, strict=True)
         if share is not None and 1e-9 < share < 1 - 1e-9
-    ]
+    )
     if len(known) < 2:
         return []
-    (x0, y0), (x1, y1) = min(known), max(known)
+    (x0, y0), (x1, y1) = known[0], known[-1]
     slope = (y1 - y0) / (x1 - x0)
     doses = sorted(math.log2(dose) if is_log else dose for dose in drawn.doses)
     points = []
@@ -124,6 +134,14 @@ def _smooth(drawn: _Curve, *, is_log: bool) -> Sequence[tuple[float, float]]:
         x = doses[0] + (doses[-1] - doses[0]) * step / _STEPS
         points.append((2**x if is_log else x, 1 / (1 + math.exp(-(y0 + slope * (x - x0))))))
     return points
+
+
+def _equality(smooth: Sequence[tuple[float, float]]) -> str:
+    """Return the dose at which a curve is one half, for the legend; empty where it is nowhere."""
+    for (x0, y0), (x1, y1) in pairwise(smooth):
+        if y0 != y1 and min(y0, y1) <= 0.5 <= max(y0, y1):
+            return f", PSE {x0 + (0.5 - y0) / (y1 - y0) * (x1 - x0):.3g}"
+    return ""
 
 
 def _value(cell: Cell) -> float | None:

@@ -29,7 +29,7 @@ from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
-from benchmarks.factors.tables import factor_tables, pooling_note
+from benchmarks.factors.tables import factor_tables, reference_cells, reference_note
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
@@ -66,7 +66,10 @@ def tables_from(inputs: TableInputs, *, only: str | None = None, published: bool
         else table
         for table in tables
     ]
-    return [add_published(table, inputs.benchmark, inputs.runs) for table in noted] if published else noted
+    if not published:
+        return noted
+    runs = reference_cells(inputs.runs)
+    return [add_published(table, inputs.benchmark, runs) for table in noted]
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,10 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
 
 def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     """Return the benchmark's tables, those of abstention and of judges, or the one named ``only``; without notes on labels."""
-    tables = inputs.benchmark.tables(inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+    runs = reference_cells(inputs.runs)
+    tables = inputs.benchmark.tables(runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+    if note := reference_note(inputs.runs):
+        tables = _all_failures(inputs, [replace(table, notes=(*table.notes, note)) for table in tables])
     if any(counts.total for counts in inputs.excluded.values()):
         tables = [
             add_excluded(table, inputs.excluded, inputs.benchmark) if table.name == "failures" else table
@@ -167,18 +173,17 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
         ]
     if only is None or only in CONFIDENCE_TABLES:
         tables += confidence_tables(
-            inputs.runs,
+            runs,
             inputs.judge,
             inputs.benchmark,
             resamples=RESAMPLES,
             seed=inputs.seed,
             quantisations=inputs.quantisations,
         )
-    if note := pooling_note(inputs.runs):
-        tables = [replace(table, notes=(*table.notes, note)) for table in tables]
+    if note:
         tables += factor_tables(inputs.benchmark, inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if only is None or only not in [table.name for table in tables]:
-        tables += abstention_tables(inputs.runs, inputs.judge, inputs.benchmark, resamples=RESAMPLES, seed=inputs.seed)
+        tables += abstention_tables(runs, inputs.judge, inputs.benchmark, resamples=RESAMPLES, seed=inputs.seed)
         tables += _judge_tables(inputs)
     if only is None:
         return tables
@@ -190,6 +195,13 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
         known = [*names, *CONFIDENCE_TABLES] if scored else names
         raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
     return [table for table in tables if table.name == only]
+
+
+def _all_failures(inputs: TableInputs, tables: Sequence[Table]) -> list[Table]:
+    """Return ``tables`` with the failures in all cells of a varied build; a failure in any of them is one too many."""
+    of_all = inputs.benchmark.tables(inputs.runs, inputs.judge, resamples=0, seed=inputs.seed)
+    failures = next((table for table in of_all if table.name == "failures"), None)
+    return [failures if failures is not None and table.name == "failures" else table for table in tables]
 
 
 def _why_no_table(name: str, inputs: TableInputs) -> str:

@@ -34,11 +34,11 @@ class CMCBench(Benchmark):
     name = "cmc-bench"
     title = "CMC-Bench: cross-modal evidence conflict"
     paper = "Catapang, When Image and Text Disagree: Cross-Modal Evidence Conflict in Multimodal RAG"
-    conditions = CONDITIONS
+    conditions: tuple[str, ...] = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text")
-    sources = (
+    sources: tuple[DataSource, ...] = (
         DataSource("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
         DataSource("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
         DataSource("rows", "your own images with questions, answers and texts: a CSV, or a folder"),
@@ -50,7 +50,7 @@ class CMCBench(Benchmark):
     paper_rows = "its own 942 examples, which cannot all be rebuilt (see docs/cmc-bench.md)"
     paper_judge = "gpt-5-mini behind an API (section 4.2)"
     paper_prompts = "paper"
-    conflicts = CONFLICT_CONDITIONS
+    conflicts: tuple[str, ...] = CONFLICT_CONDITIONS
     detection = "CDR"
     behaviours: Mapping[str, str] = {
         "IMAGE": "follows the image",
@@ -99,13 +99,11 @@ class CMCBench(Benchmark):
         truth, value = stated.get("aligned", ()), stated.get("image-correct", ())
         return Contradiction(truth[0], value[0]) if truth and value else None
 
-    def text_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
-        from benchmarks.cmc_bench.prompts import text_first
+    def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
+        from benchmarks.cmc_bench import prompts
 
-        return text_first(parts, passages[0]) if passages else tuple(parts)
-
-    def image_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
-        return tuple(parts)  # as the prompt has them
+        changed = prompts.text_first(parts, passages[0]) if text_first else ()
+        return changed or super().reordered(parts, passages, text_first=text_first)
 
     @property
     def rubric(self) -> Rubric:

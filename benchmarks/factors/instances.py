@@ -9,11 +9,11 @@ from typing import Any
 
 from benchmarks.base import Benchmark, Contradiction
 from benchmarks.build import Build
-from benchmarks.errors import SourceError
+from benchmarks.errors import SourceError, SpecError
 from benchmarks.factors import texts
 from benchmarks.factors.design import Design
 from benchmarks.factors.images import ChangedImage, image_levels
-from benchmarks.prompt_template import Prompts
+from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.varied import MANIFEST_KEY, in_cell
 from benchmarks.vocabulary import Instance, Media, Part
 
@@ -42,12 +42,20 @@ class _OneRow(Build):
 
 
 def instances_of(benchmark: Benchmark, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-    """Yield the instances of any build, in its order, with the parts of ``prompt_set``."""
+    """Yield the instances of any build, in its order, with the parts of ``prompt_set``.
+
+    Raises SpecError for a prompt file where the build varies the order of image and text.
+    """
     if not build.is_varied:
         yield from benchmark.instances(build, prompt_set)
         return
     benchmark.check(build, prompt_set)
     design = Design.from_json(build.manifest[MANIFEST_KEY].get("design"))
+    if isinstance(prompt_set, PromptTemplate) and any(factor.name == "order" for factor in design.factors):
+        raise SpecError(
+            f"{build.path} varies the order of image and text, which a prompt file fixes; use a prompt set of {benchmark.name}, "
+            "or a build without the factor order."
+        )
     for example in base_examples(benchmark, build, prompt_set):
         yield from repeat_example(benchmark, example, design)
 

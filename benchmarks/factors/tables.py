@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FOLLOWS_IMAGE = "follows image"
 FITTED = "fitted"
+READS_IMAGE = "right, image alone"
 
 _FOLLOWS = {"follows the image": 1.0, "follows the text": 0.0}
 _MOST_UNDEFINED = 0.05
@@ -66,14 +67,33 @@ def factor_tables(
     return [table for table in tables if table.rows]
 
 
-def pooling_note(runs: Mapping[str, Answers]) -> str:
-    """Return a note for tables that know no factors; empty if no run is on a varied build."""
-    if not any(map(is_varied, runs.values())):
+def reference_cells(runs: Mapping[str, Answers]) -> Mapping[str, Answers]:
+    """Return the runs with the answers of those on varied builds in their first cell only.
+
+    A table that knows no factors would count the repetitions of an example as examples.
+    """
+    return {run: _reference_cell(answers) if is_varied(answers) else answers for run, answers in runs.items()}
+
+
+def reference_note(runs: Mapping[str, Answers]) -> str:
+    """Return a note for tables of :func:`reference_cells`; empty if no run is on a varied build."""
+    cells = [
+        ", ".join(f"{name}={level}" for name, level in _first_cell(a).items()) for a in runs.values() if is_varied(a)
+    ]
+    if not cells:
         return ""
-    return (
-        "Every cell of the design counts as examples of its own here, so that intervals are too narrow; `factors` compares the "
-        "cells on the same examples, and --strata of a run selects a level."
-    )
+    shown = " or ".join(dict.fromkeys(cells))
+    return f"Of a varied build, one cell: {shown}. `factors` compares all cells, and --strata runs another one."
+
+
+def _first_cell(answers: Answers) -> dict[str, str]:
+    first = next(kind for kind in answers.kinds if any(name in kind.strata for name in FACTOR_NAMES))
+    return {name: first.strata[name] for name in FACTOR_NAMES if name in first.strata}
+
+
+def _reference_cell(answers: Answers) -> Answers:
+    levels = _first_cell(answers)
+    return answers.where(lambda kind: all(kind.strata.get(name) == level for name, level in levels.items()))
 
 
 @dataclass(frozen=True)
@@ -156,18 +176,23 @@ def _measures(benchmark: Benchmark, judge: str) -> dict[str, Callable[[AnswerKin
     return {
         FOLLOWS_IMAGE: follows,
         "right, conflict": right(lambda kind: kind.condition in benchmark.conflicts),
-        "right, image alone": right(lambda kind: kind.instance.single_source == "image"),
+        READS_IMAGE: right(lambda kind: kind.instance.single_source == "image"),
         "right, text alone": right(lambda kind: kind.instance.single_source == "text"),
     }
 
 
 def _ordered(levels: list[str]) -> list[str]:
-    """Return levels in the order of their doses, from the first one on if that is the lowest or the highest."""
-    doses = [dose_of(level) for level in levels]
-    known = [dose for dose in doses if dose is not None]
-    if len(known) < len(levels) or doses[0] not in (min(known), max(known)):
-        return levels
-    return sorted(levels, key=float, reverse=doses[0] == max(known))
+    """Return levels with the first one in its place, and doses in their order; a fraction may have them in another."""
+    words: list[str] = []
+    numbers: list[str] = []
+    for level in levels:
+        (words if dose_of(level) is None else numbers).append(level)
+    ascending = sorted(numbers, key=float)
+    if levels[0] in words:
+        return [*words, *ascending]
+    if levels[0] == ascending[0]:
+        return [*ascending, *words]
+    return [*reversed(ascending), *words] if levels[0] == ascending[-1] else levels
 
 
 # --- effects -------------------------------------------------------------------------------------

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.k_passages.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS
+from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Table
 
 __all__ = ["KPassages"]
@@ -24,6 +25,8 @@ class KPassages(Benchmark):
     conditions = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "text")
+    abstention = AbstentionRule(CONFLICT_CONDITIONS, CONDITIONS[:1], dict.fromkeys(CONDITIONS, frozenset({"ABSTAIN"})))
     sources = (DataSource("cmc-bench", "a build of cmc-bench, your own rows included"),)
     stratum = "type"
     judges = ("which-passage",)
@@ -49,13 +52,13 @@ class KPassages(Benchmark):
 
         return build(sources, out, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.k_passages.design import PassageDesign
         from benchmarks.k_passages.instances import instances_of_row
 
         self.check(build, prompt_set)
-        cells = list(PassageDesign.from_json(build.manifest["design"]).cells())
-        seed = int(build.manifest["seed"])
+        cells = list(PassageDesign.from_json(build.manifest.get("design")).cells())
+        seed = build.manifest.get("seed", 0)
         return (instance for row in build.rows() for instance in instances_of_row(row, cells, seed, prompt_set))
 
     def correct(self, condition: str, label: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,14 @@ class Examples:
         self._records = RecordFile()
         for _, rows in groupby(base.rows(), lambda row: row["group"]):
             if (example := _example({row["condition"]: row for row in rows})) is not None:
-                self._records.append([getattr(example, name) for name in Example.__slots__])
+                self._records.append(asdict(example))
 
     def __len__(self) -> int:
         return len(self._records)
 
     def __getitem__(self, number: int) -> Example:
         fields = self._records[number]
-        return Example(*fields[:2], (fields[2][0], fields[2][1]), *fields[3:])
+        return Example(**fields | {"image": tuple(fields["image"])})
 
     def __iter__(self) -> Iterator[Example]:
         return (self[number] for number in range(len(self)))

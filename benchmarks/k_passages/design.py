@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.errors import SpecError
+from benchmarks.errors import SourceError, SpecError
 
 MOST_PASSAGES = 10
 MOST_IMAGES = 10
@@ -76,18 +76,23 @@ class PassageDesign:
     @classmethod
     def parse(cls, levels: Mapping[str, str | None]) -> PassageDesign:
         """Return the design of levels as typed, separated by commas; those that are None are the default's."""
-        typed = {name: text for name, text in levels.items() if text is not None}
-        return cls(
-            **{
-                name: tuple(dict.fromkeys(_words(text) if name == "places" else _numbers(name, text)))
-                for name, text in typed.items()
-            }
-        )
+        default = cls()
+        places = levels.get("places")
+        numbers = {
+            name: getattr(default, name) if (text := levels.get(name)) is None else _numbers(name, text)
+            for name in ("passages", "wrong", "images", "words")
+        }
+        return cls(**numbers, places=default.places if places is None else tuple(dict.fromkeys(_words(places))))
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> PassageDesign:
-        """Return the design of a build's manifest."""
-        return cls(**{name: tuple(levels) for name, levels in value.items()})
+    def from_json(cls, value: Any) -> PassageDesign:
+        """Return the design of a build's manifest. Raises SourceError if it has none that this version can read."""
+        try:
+            return cls(**{name: tuple(levels) for name, levels in value.items()})
+        except (AttributeError, TypeError, SpecError) as error:
+            raise SourceError(
+                "the manifest has no design of k passages; make the build again with `rashomon passages`."
+            ) from error
 
     def to_json(self) -> dict[str, list[Any]]:
         """Return the design as a manifest holds it."""
@@ -125,10 +130,10 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _numbers(name: str, text: str) -> list[int]:
+def _numbers(name: str, text: str) -> tuple[int, ...]:
     words = _words(text)
     if not all(word.isascii() and word.isdigit() and len(word) < 7 for word in words):
         raise SpecError(
             f"--{name} {text!r} is no list of whole numbers; write them separated by commas, such as 1,3,5."
         )
-    return [int(word) for word in words]
+    return tuple(dict.fromkeys(map(int, words)))

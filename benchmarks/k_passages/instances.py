@@ -9,17 +9,20 @@ from benchmarks.hashed import hash64
 from benchmarks.k_passages.constants import DISTRACTOR, RIGHT, WRONG, condition_of
 from benchmarks.k_passages.design import Cell
 from benchmarks.k_passages.texts import lengthened
+from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.prompts import parts
 from benchmarks.vocabulary import Instance, Media
 
 
-def instances_of_row(row: Mapping[str, Any], cells: Sequence[Cell], seed: int, prompt_set: str) -> Iterator[Instance]:
+def instances_of_row(
+    row: Mapping[str, Any], cells: Sequence[Cell], seed: int, prompt_set: Prompts
+) -> Iterator[Instance]:
     """Yield the instances of a build's row, in the order of the settings."""
     for cell in cells:
         yield _instance(row, cell, seed, prompt_set)
 
 
-def _instance(row: Mapping[str, Any], cell: Cell, seed: int, prompt_set: str) -> Instance:
+def _instance(row: Mapping[str, Any], cell: Cell, seed: int, prompt_set: Prompts) -> Instance:
     others = [*row["wrong_passages"][: cell.wrong], *row["distractors"][: cell.distractors]]
     passages = _mixed(others, seed, f"{row['id']}|passages")
     passages.insert(cell.index, row["right_passage"])

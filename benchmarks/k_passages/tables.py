@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Counts = NDArray[np.int32]
+
+_Setting = tuple[int, int, int, int, int]
+"""The numbers of passages and of wrong ones, the order of the place, the numbers of images and of words."""
 
 _INTERVALS = "Intervals: 95%, percentile bootstrap over examples, so that an example's settings stay together."
 _RIGHT = LABELS.index("RIGHT")
@@ -105,7 +109,8 @@ def _settings(runs: Mapping[str, Answers], judge: str, resamples: int, seed: int
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for run, answers in runs.items():
         settings = sorted({_setting(kind) for kind in answers.kinds})
-        counts = _counts(answers, judge, lambda kind, known=settings: known.index(_setting(kind)), len(settings))
+        numbers = {setting: number for number, setting in enumerate(settings)}
+        counts = _counts(answers, judge, partial(_number_of, numbers), len(settings))
         totals, draws = counts.sum(0).astype(np.float64), resample(counts, resamples, seed)
         for number, (passages, wrong, place, images, words) in enumerate(settings):
             n = int(totals[number].sum())
@@ -124,10 +129,14 @@ def _settings(runs: Mapping[str, Answers], judge: str, resamples: int, seed: int
     return Table("settings", "Labels in every setting", LABELS, tuple(rows), (_INTERVALS,), chart="stacked")
 
 
-def _setting(kind: AnswerKind) -> tuple[int, int, int, int, int]:
+def _number_of(numbers: Mapping[_Setting, int], kind: AnswerKind) -> int:
+    return numbers[_setting(kind)]
+
+
+def _setting(kind: AnswerKind) -> _Setting:
     strata = kind.strata
-    numbers = (int(strata[name]) for name in ("passages", "wrong"))
-    return (*numbers, _PLACE_ORDER[strata["place"]], int(strata["images"]), int(strata["words"]))  # type: ignore[return-value]
+    passages, wrong, images, words = (int(strata[name]) for name in ("passages", "wrong", "images", "words"))
+    return passages, wrong, _PLACE_ORDER[strata["place"]], images, words
 
 
 def _levels(runs: Mapping[str, Answers], factor: str) -> list[str]:
@@ -139,7 +148,8 @@ def _levels(runs: Mapping[str, Answers], factor: str) -> list[str]:
 def _share(counts: NDArray[np.float64], label: int = _RIGHT) -> NDArray[np.float64]:
     whole = counts.sum(-1)
     part = counts[..., label]
-    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
+    ratio: NDArray[np.float64] = np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
+    return ratio
 
 
 def _counts(answers: Answers, judge: str, place: Callable[[AnswerKind], int], places: int) -> Counts:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench import CMCBench
+from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
+from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS, UNDECIDED
 from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
@@ -37,6 +40,10 @@ class Retrieval(CMCBench):
         UNDECIDED: "when nobody knows which is right",
     }
 
+    abstention = AbstentionRule(
+        CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys((*PAPER_CONDITIONS, UNDECIDED), frozenset({"ABSTAIN"}))
+    )
+
     @property
     def review_guide(self) -> ReviewGuide:
         from benchmarks.retrieval.review import RetrievalGuide
@@ -53,11 +60,14 @@ class Retrieval(CMCBench):
 
         return check_rows(file)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.retrieval.instances import instance_from_row
 
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        return ("\n\n".join(row["passages"]),) if row["passages"] else ()
 
     def correct(self, condition: str, label: str) -> bool:
         return label in ACCURATE[condition]

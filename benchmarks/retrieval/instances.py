@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.cmc_bench.constants import Correct
 from benchmarks.cmc_bench.construction.candidates import conflict_type
+from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.constants import UNDECIDED
 from benchmarks.retrieval.prompts import parts
 from benchmarks.retrieval.readings import agree
@@ -84,7 +85,7 @@ def instance_rows(row: StoredRow, decision: Decision) -> Iterator[dict[str, Any]
         }
 
 
-def instance_from_row(row: Mapping[str, Any], prompt_set: str) -> Instance:
+def instance_from_row(row: Mapping[str, Any], prompt_set: Prompts) -> Instance:
     """Return the instance of a build's row with the prompt of ``prompt_set``."""
     images = [Media(image["sha256"], image["suffix"]) for image in row["images"]]
     return Instance(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.cmc_bench.prompts import parts as parts_of_one
+from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Media, Part
 
 
-def parts(prompt_set: str, question: str, images: Sequence[Media], passages: Sequence[str]) -> tuple[Part, ...]:
+def parts(prompt_set: Prompts, question: str, images: Sequence[Media], passages: Sequence[str]) -> tuple[Part, ...]:
     """Return the prompt's parts; with one image and one passage they are CMC-Bench's own.
 
     Further images follow the first, further passages follow after an empty line. No text is changed.

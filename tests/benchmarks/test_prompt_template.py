@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,12 @@ def plain(**more: str) -> PromptTemplate:
 
 
 def test_places_are_filled_and_lines_without_content_are_left_out() -> None:
-    fields = {"question": [Text("Who?")], "image": [IMAGE, OTHER], "text": [Text("Ann.")], "options": []}
+    fields: dict[str, Sequence[Part]] = {
+        "question": [Text("Who?")],
+        "image": [IMAGE, OTHER],
+        "text": [Text("Ann.")],
+        "options": [],
+    }
     assert plain().parts(fields) == (Text("Q: Who?\nI: "), IMAGE, OTHER, Text("\nT: Ann.\nBe brief."))
     assert shown(plain().parts({**fields, "text": ()})) == "Q: Who?\nI: <0><1>\nBe brief."
     alone = plain(alone="{question}\n{image}\n{text}")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.errors import SpecError
-from benchmarks.vocabulary import SHOWN_TEXT, Candidates, Decoding, Message, Request, Text
+from benchmarks.vocabulary import SHOWN_TEXT, Candidates, Decoding, Generation, Message, Request, Text
 from mlx_backends.policy import ABSTAIN, PolicyBackend, lacks_references, policy_names, suitable_policies
 
 References = Mapping[str, tuple[str, ...]]
@@ -231,7 +231,7 @@ def test_only_policies_that_suit_the_questions_are_offered(
 def test_a_policy_knows_its_own_odds(policy: str, references: References, scores: tuple[float | None, ...]) -> None:
     form = Candidates((references["image"][0], references["text"][0]), ABSTAIN)
     message = Message("user", (Text("?"),))
-    generations = []
+    generations: list[Generation] = []
     for asked in (form, None):
         backend = PolicyBackend(f"policy:{policy}")
         backend.submit(Request("i", 0, (message,), Decoding(), asked, references))

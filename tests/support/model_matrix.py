@@ -24,6 +24,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import platformdirs
 import pytest
 
 from benchmarks.untrusted.safe_files import replace_file
@@ -269,7 +270,10 @@ class Subject:
         with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as home:
             patch.setenv(LIMIT, "1")
             patch.setenv("HOME", home)
-            patch.setenv("XDG_CACHE_HOME", f"{home}/.cache")
+            patch.setenv(
+                "XDG_CACHE_HOME", f"{home}/.cache"
+            )  # of the other process, and of this one where tests replace it:
+            patch.setattr("platformdirs.user_cache_path", lambda name: platformdirs.PlatformDirs(name).user_cache_path)
             self._answered_apart(asked, KILL_IN_WRITE)
             if not (stored := list(Path(home).rglob("*.features"))):
                 return "-: its features are not stored"

@@ -280,6 +280,34 @@ def test_the_form_stays_responsive_while_a_large_build_is_read(desk: Stage, monk
 
 
 @pytest.mark.slow
+def test_prompt_sets_of_the_workspace_and_shipped_ones_are_offered_and_previewed(desk: Stage) -> None:
+    folder = desk.path / "prompts"
+    folder.mkdir()
+    (folder / "mine.toml").write_text("user = '{question} My words. {image} {text}'", "utf-8")
+    (folder / "wrong.toml").write_text("user = '{question} {typo}'", "utf-8")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        scope = screen._table("scope-table")
+        keys = [option.key for option in scope.options]
+        by_name = {Path(str(key[1])).stem: scope.options[n] for n, key in enumerate(keys) if isinstance(key, tuple)}
+        assert {"paper", "mine", "wrong", "image-first", "read-then-compare"} <= set(by_name)
+        assert not by_name["wrong"].allowed
+        await pilot.press("ctrl+n", "space", "ctrl+n")
+        scope.focus()
+        for name in ("paper", "mine", "question-last"):
+            scope.cursor = scope.options.index(by_name[name])
+            await pilot.press("space")
+        await known(pilot, screen)
+        assert screen.preflight is not None
+        assert [run.run.prompt_set for run in screen.preflight.runs] == ["mine", "question-last"]
+        await pilot.press("ctrl+n", "ctrl+n", "ctrl+n")
+        await until(pilot, lambda: "My words." in screen_text(app))
+        assert_harmless(app)
+
+    drive(desk.app(), script, (120, 40))
+
+
 def test_leaving_ends_the_process_that_renders_prompts(desk: Stage) -> None:
     pids: list[int] = []
 

@@ -99,6 +99,7 @@ class Worker:
         self.stopped = StopFlag()
         self.loading = False
         self.backend: Backend | None = None
+        self.media: ReplaceableMedia | None = None
         self.device_lock: FileLock | None = None
         self._in_use: dict[Path, str] = {}
 
@@ -191,7 +192,8 @@ class Worker:
         if not first_part:  # the intervals are narrow enough already
             return
         options = self._remote_options(store, store.answer_usage())
-        media = ReplaceableMedia(Build.open(self.job.data).media_path)
+        # The backend, which the job's runs share, finds its media through the first one's.
+        media = self.media = self.media or ReplaceableMedia(Build.open(self.job.data).media_path)
         backend = self._backend(store, spec.model, media, options, spec.kv_bits)
         if backend is None:
             return

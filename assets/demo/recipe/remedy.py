@@ -24,13 +24,18 @@ DEMO = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of charts and questions. ``asked`` are the names that are asked for, ``bars`` the numbers of bars."""
+    """A kind of charts and questions. ``asked`` are the names that are asked for, ``bars`` the numbers of bars.
+
+    ``close`` is the share of charts whose wrong image and wrong value have the same first digit, as few random ones have. A
+    model that compares first digits alone would be right about most of the others.
+    """
 
     asked: Sequence[str]
     names: Sequence[str]
     values: Sequence[int]
     questions: Sequence[str]
     bars: Sequence[int]
+    close: float = 0.0
 
 
 _NEW_NAMES, _NEW_VALUES = ("kiwi", "date"), range(64, 72)
@@ -60,8 +65,8 @@ def write_charts(folder: Path, kind: Kind, count: int, seed: int = 0) -> None:
         draw(bars, random).image.save(folder / image, optimize=True)
         question = random.choice(kind.questions).format(name)
         value = dict(bars)[name]
-        # Wrong images and values are of the same group: half of the conflicts are to be close, of equal tens.
-        group = name if random.random() < 0.5 else f"{name} {value // 10}"
+        # Wrong images and values are taken from the same group.
+        group = f"{name} {value // 10}" if kind.close and random.random() < kind.close else name
         row = {"image": image, "question": question, "answer": str(value), "group": group}
         lines.append(json.dumps(row) + "\n")
     (folder / "rows.jsonl").write_text("".join(lines), "utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 from app.figures.tables import draw_table
 from benchmarks.answers import Answers
-from benchmarks.factors.tables import factor_tables, is_varied, pooling_note
+from benchmarks.factors.tables import factor_tables, is_varied, reference_cells, reference_note
 from benchmarks.registry import get_benchmark
 from benchmarks.varied import in_cell
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Table, Text, Verdict
@@ -136,7 +136,18 @@ def test_runs_of_other_builds_have_none_of_these_tables() -> None:
     plain = Answers.of([Record(instance)], get_benchmark("cmc-bench"))
     assert not is_varied(plain)
     assert tables(plain) == {}
-    assert pooling_note({"m": plain}) == ""
+    assert reference_note({"m": plain}) == ""
+    assert reference_cells({"m": plain})["m"] is plain
+
+
+def test_other_tables_have_one_cell() -> None:
+    answers = run(20, 0)
+    (main, *_), note = (
+        get_benchmark("cmc-bench").tables(reference_cells({"m": answers}), "match@3", resamples=50, seed=0),
+        reference_note({"m": answers}),
+    )
+    assert cell(main, "m", "Img-Cor").n == 20
+    assert "blur=0, text-source=none" in note
 
 
 @pytest.mark.parametrize("follows", [follows_image, lambda blur, source: 1.0])
@@ -146,4 +157,6 @@ def test_curves_are_drawn(follows: Callable[[float, str], float]) -> None:
     (axes,) = figure.axes
     legend = axes.get_legend()
     assert legend is not None
-    assert {line.get_text() for line in legend.get_texts()} >= {"m"}
+    names = [line.get_text() for line in legend.get_texts()]
+    assert "m: right, image alone" in names
+    assert any(name.startswith("m, PSE") for name in names) == (follows is follows_image)

@@ -18,6 +18,7 @@ from benchmarks.factors.design import Design
 from benchmarks.factors.instances import instances_of
 from benchmarks.factors.levels import parse_factors
 from benchmarks.factors.regions import Regions
+from benchmarks.prompt_template import find_template
 from benchmarks.registry import get_benchmark
 from benchmarks.sampling import select
 from benchmarks.varied import MANIFEST_KEY, example_of
@@ -52,6 +53,15 @@ def text_of(instance: Instance) -> str:
 
 def image_of(instance: Instance) -> Media:
     return next(part for part in instance.parts if isinstance(part, Media))
+
+
+def test_a_prompt_file_fixes_the_order_of_image_and_text(charts: HeldOutSet, tmp_path: Path) -> None:
+    benchmark, template = get_benchmark(charts.benchmark), find_template("read-then-compare", {})
+    ordered, _ = varied(charts, tmp_path / "ordered", "order=image-first,text-first")
+    with pytest.raises(SpecError):
+        next(instances_of(benchmark, ordered, template))
+    blurred, instances = varied(charts, tmp_path / "blurred", "blur=0,2")
+    assert len(list(instances_of(benchmark, blurred, template))) == len(instances)
 
 
 def test_every_cell_has_every_example_with_its_siblings(charts: HeldOutSet, tmp_path: Path) -> None:
