@@ -57,8 +57,8 @@ class KPassages(Benchmark):
         from benchmarks.k_passages.instances import instances_of_row
 
         self.check(build, prompt_set)
-        cells = list(PassageDesign.from_json(build.manifest["design"]).cells())
-        seed = int(build.manifest["seed"])
+        cells = list(PassageDesign.from_json(build.manifest.get("design")).cells())
+        seed = build.manifest.get("seed", 0)
         return (instance for row in build.rows() for instance in instances_of_row(row, cells, seed, prompt_set))
 
     def correct(self, condition: str, label: str) -> bool:

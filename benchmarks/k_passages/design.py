@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.errors import SpecError
+from benchmarks.errors import SourceError, SpecError
 
 MOST_PASSAGES = 10
 MOST_IMAGES = 10
@@ -85,9 +85,14 @@ class PassageDesign:
         return cls(**numbers, places=default.places if places is None else tuple(dict.fromkeys(_words(places))))
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> PassageDesign:
-        """Return the design of a build's manifest."""
-        return cls(**{name: tuple(levels) for name, levels in value.items()})
+    def from_json(cls, value: Any) -> PassageDesign:
+        """Return the design of a build's manifest. Raises SourceError if it has none that this version can read."""
+        try:
+            return cls(**{name: tuple(levels) for name, levels in value.items()})
+        except (AttributeError, TypeError, SpecError) as error:
+            raise SourceError(
+                "the manifest has no design of k passages; make the build again with `rashomon passages`."
+            ) from error
 
     def to_json(self) -> dict[str, list[Any]]:
         """Return the design as a manifest holds it."""

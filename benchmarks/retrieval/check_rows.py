@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 from benchmarks.retrieval.build import checked_row
@@ -28,11 +29,10 @@ _FIXES = {
 
 def check_rows(file: Path) -> TableCheck:
     """Return the result of each line of ``file``, without a model. Raises SourceError for an unreadable file."""
-    rows: list[LogRow] = []  # grows only by what is previewed
-    checks = RowChecks(lambda number: _preview(rows[number]))
+    checks = RowChecks(lambda number: _preview(file, number))
     near = NearFiles(file.parent)
     counts: Counter[str] = Counter()
-    for row in read_source("log", str(file)):
+    for number, row in enumerate(read_source("log", str(file))):
         problem = row if isinstance(row, SkippedRow) else _problem(row)
         if problem is not None:
             message, _, fix = problem.reason.partition("; ")
@@ -40,11 +40,7 @@ def check_rows(file: Path) -> TableCheck:
             continue
         assert isinstance(row, LogRow)
         message = _summary(row)
-        if message.endswith(_TO_READ):
-            checks.append(row.row, True, message)
-        else:
-            rows.append(row)
-            checks.append(row.row, True, message, example=len(rows) - 1)
+        checks.append(row.row, True, message, example=None if message.endswith(_TO_READ) else number)
         counts[message.rpartition(": ")[2]] += 1
     return TableCheck(checks, [f"{count} {what}" for what, count in counts.items()])
 
@@ -65,7 +61,8 @@ def _problem(row: LogRow) -> SkippedRow | None:
 
 
 def _summary(row: LogRow) -> str:
-    retrieved = f"{len(row.images)} images, {len(row.passages)} passages"
+    images, passages = len(row.images), len(row.passages)
+    retrieved = f"{images} image{'s'[: images > 1]}, {passages} passage{'s'[: passages > 1]}"
     if not row.image_answer or not row.text_answer:
         return f"{retrieved}: {_TO_READ}"
     decision = decide(row.answer, row.image_answer, row.text_answer)
@@ -85,7 +82,11 @@ def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
     return f"{fix}: {place}"
 
 
-def _preview(row: LogRow) -> RowPreview:
+def _preview(file: Path, number: int) -> RowPreview:
+    """Return what the log's row of this number becomes; the file is read again, so that memory holds no rows."""
+    row = next(islice(read_source("log", str(file)), number, None), None)
+    if not isinstance(row, LogRow):
+        return RowPreview()
     stored = checked_row(row)
     decision = decide(row.answer, row.image_answer, row.text_answer)
     if isinstance(decision, str):

@@ -28,6 +28,7 @@ _REFUSAL = re.compile(
     r"|clear|possible|available)\w*|no (?:information|mention|data|answer)|n/a|insufficient|impossible to)\b",
     re.IGNORECASE,
 )
+_YES_NO = re.compile(r"[*_\"']*(yes|no)[*_\"']*(?:[,.;:!]|$)", re.IGNORECASE)
 _NAMED = re.compile(r"[^:\n]{1,80}:\s+(\S.*)")
 _STATED = re.compile(
     r"\b(?:is|was|are|were|equals|reached|totall?ed|stands at|amounts to)\s+"
@@ -52,17 +53,24 @@ def answer_of(reply: str, question: str) -> str:
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if not line or line.endswith(":") or _REFUSAL.search(line):
         return ""
+    if yes_no := _YES_NO.match(line):
+        return yes_no[1].capitalize()
     if (named := _NAMED.fullmatch(line)) and _is_short(named[1]):
-        return named[1].strip().rstrip(".")
+        return _bare(named[1])
     stated = list(_STATED.finditer(line))
     if stated:
-        rest = line[stated[0].start(1) :].rstrip(" .")
+        rest = _bare(line[stated[0].start(1) :])
         if _is_short(rest):
             return rest
     elif _is_short(line):
-        return line.rstrip(".") if normalise(line) else ""
+        return _bare(line)
     figures = {figure for figure in _FIGURE.findall(line) if not states(question, figure)}
     return figures.pop() if len(figures) == 1 else ""
+
+
+def _bare(text: str) -> str:
+    """Return a value without the marks of emphasis around it and the full stop behind it."""
+    return text.lstrip(" *_`").rstrip(" .*_`")
 
 
 def _is_short(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,34 @@ def test_a_corrected_table_is_read_again(stage: Stage, table: Path) -> None:
         assert "no column 'answer'" in app.screen.message
 
     drive(stage.app(), script)
+
+
+@pytest.mark.parametrize("size", BOTH)
+def test_a_retrieval_log_is_checked_and_built(
+    size: tuple[int, int], stage: Stage, table: Path, snapshot: Snapshot
+) -> None:
+    line = {"question": "How many kales?", "passages": ["It was 12.", "Rye: 3"], "images": ["0.png"]}
+    known = {"image_answer": "43", "text_answer": "12", "answer": "43"}
+    lines = (line | known, line, line | {"images": ["gone.png"]})
+    (table.parent / "log.jsonl").write_text("".join(json.dumps(fields) + "\n" for fields in lines), "utf-8")
+    built = stage.workspace.build_folder("retrieval")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, "log.jsonl")
+        await until(pilot, lambda: screen.query_one(Picture).children)
+        assert "2 of 3 rows are valid" in screen_text(app)
+        assert screen.query_one("#field-reader").display
+        screen.query_one("#input-out", Input).placeholder = "BUILD"
+        await until_settled(pilot)
+        snapshot(app, "rows-log")
+        await pilot.press("b", "y")
+        await until(pilot, lambda: app.screen is screen)
+        screen.query_one("#input-table", Input).value = "rows.csv"
+        await press(pilot, "r")
+        assert not screen.query_one("#field-reader").display
+
+    drive(stage.app(), script, size)
+    assert Build.open(built).manifest["instances"] == 3
 
 
 def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) -> None:

@@ -14,7 +14,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.new_run.custom_rows import rows_benchmark, table_path
+from app.new_run.custom_rows import LOGS, rows_benchmark, table_path
 from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
@@ -26,6 +26,7 @@ from app.tui.widgets.field import Field
 from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import RashomonError
 from benchmarks.rows.files import Loader
@@ -57,6 +58,7 @@ class OwnRowsScreen(RashomonScreen):
     def body(self) -> ComposeResult:
         out = self.rashomon.workspace.build_folder(self.benchmark.name)
         yield Field("table", "table", "", "rows.csv, then Enter: columns image, question, answer", long=True)
+        yield Field("reader", "reader", "", "a model that reads the images and passages of a log alone", long=True)
         yield Field("out", "build into", "", str(out), long=True)
         columns = (Column("", 2), Column("row", 16), Column("instances, or the problem", 0))
         table = VirtualTable(columns, empty="enter the path of a CSV, TSV or JSON Lines file above", id="rows")
@@ -67,6 +69,7 @@ class OwnRowsScreen(RashomonScreen):
             yield Picture()
 
     def on_mount(self) -> None:
+        self.query_one("#field-reader").display = False  # until a retrieval log is checked
         self._pictures = TemporaryDirectory(prefix="rashomon-rows-")
         self.set_focus(self.query_one("#input-table"))
 
@@ -87,21 +90,24 @@ class OwnRowsScreen(RashomonScreen):
             return
         self._set_activity("◐ reading …")
 
-        def check() -> tuple[Path, TableCheck] | str:
+        def check() -> tuple[Path, Benchmark, TableCheck] | str:
             try:
                 file = table_path(field.value)
-                return file, self.benchmark.check_rows(file, BuildOptions())
+                benchmark = rows_benchmark(file)
+                return file, benchmark, benchmark.check_rows(file, BuildOptions())
             except RashomonError as error:
                 return str(error)
 
         self._check_latest.submit(check, self._show_check)
 
-    def _show_check(self, checked: tuple[Path, TableCheck] | str) -> None:
+    def _show_check(self, checked: tuple[Path, Benchmark, TableCheck] | str) -> None:
         self._set_activity("")
         if isinstance(checked, str):
             self.rashomon.show_error(checked)
             return
-        self.file, self.table_check = checked
+        self.file, self.benchmark, self.table_check = checked
+        self.query_one("#field-reader").display = self.benchmark.name == LOGS
+        self.query_one("#field-out", Field).example(str(self.rashomon.workspace.build_folder(self.benchmark.name)))
         self.update_title()
         rows = self.table_check.rows
         table = self.query_one(VirtualTable)
@@ -197,6 +203,9 @@ class OwnRowsScreen(RashomonScreen):
             return
         replaced = path_exists(out)
         arguments = ["build", self.benchmark.name, "--from", str(self.file), "--out", str(out)]
+        reader = self.query_one("#field-reader", Field).value.strip()
+        if reader and self.benchmark.name == LOGS:
+            arguments += ["--reader", reader]
         text = f"{self.table_check.usable} rows of {self.file}\ninto {out}"
         if replaced:
             text += "\n\nThe folder exists. Replacing it also deletes the pictures that runs of that build display."

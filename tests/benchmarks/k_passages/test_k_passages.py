@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from app.figures.tables import draw_table
 from benchmarks.answers import Answers
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.construction.passages import states
-from benchmarks.errors import SpecError
+from benchmarks.errors import SourceError, SpecError
 from benchmarks.k_passages.build import Examples, build_design
 from benchmarks.k_passages.design import PassageDesign
 from benchmarks.registry import get_benchmark
@@ -113,6 +115,24 @@ def test_more_passages_than_there_are_is_refused(tmp_path: Path) -> None:
     result = rashomon.run("passages", "cmc-bench", "--passages", "10", code=2)
     assert "needs 9" in result.stderr or "need 9" in result.stderr
     assert not (rashomon.workspace / "benchmarks" / "k-passages").exists()
+
+
+def test_the_number_of_calls_comes_first_and_a_huge_design_is_refused(base: Build, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    size = rashomon.run("passages", base.path, "--passages", "1,2", "--wrong", "0,1", "--dry-run", "--json")
+    assert json.loads(size.stdout) == {"examples": 48, "cells": 5, "calls": 240}
+    levels = ",".join(map(str, range(1, 11)))
+    huge = ("--passages", levels, "--wrong", "0,1,2,3,4,5", "--images", levels, "--words", "0,10,20,30")
+    assert "100,000" in rashomon.run("passages", base.path, *huge, code=2).stderr
+    assert not (rashomon.workspace / "benchmarks" / "k-passages").exists()
+    rashomon.run("passages", base.path, *huge, "--force", "--dry-run")
+
+
+def test_a_manifest_without_a_design_is_refused(built: Build) -> None:
+    for design in (None, [1], {"passages": 3}, {"passages": ["x"]}, {"levels": [1]}):
+        broken = replace(built, manifest={**built.manifest, "design": design})
+        with pytest.raises(SourceError):
+            list(BENCHMARK.instances(broken, "paper"))
 
 
 def test_a_build_of_another_benchmark_is_refused(built: Build) -> None:
