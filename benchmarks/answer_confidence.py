@@ -64,11 +64,11 @@ def confidence_of(
     if len(scores) != len(CANDIDATES):
         return UNKNOWN
     image, text, abstention, answer = scores
-    length = tokens - (finish_reason == "stop")
+    length = max(1, tokens - (finish_reason == "stop"))  # policies have no tokens
     values = [_first(instance.references, name) for name in (_IMAGE, SHOWN_TEXT, _TEXT)]
     same = _equal(values[0], values[1] or values[2])
     return Confidence(
-        math.exp(min(0.0, answer / length)) if answer is not None and length > 0 else math.nan,
+        math.exp(min(0.0, answer / length)) if answer is not None else math.nan,
         image - text if image is not None and text is not None and not same else math.nan,
         abstention - answer if abstention is not None and answer is not None else math.nan,
     )

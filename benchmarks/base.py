@@ -263,13 +263,9 @@ class Benchmark(ABC):
         """Return the right and the wrong value of an example's texts, given its instances; None if it has no such pair."""
         return None
 
-    def text_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
-        """Return a prompt of one image and texts with the image after the texts; ``passages`` are those displayed."""
-        return tuple(sorted(parts, key=lambda part: isinstance(part, Media)))
-
-    def image_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
-        """Return a prompt of one image and texts with the image before the texts; ``passages`` are those displayed."""
-        return tuple(sorted(parts, key=lambda part: not isinstance(part, Media)))
+    def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
+        """Return a prompt of one image with the image after all texts, or before them; ``passages`` are those displayed."""
+        return tuple(sorted(parts, key=lambda part: isinstance(part, Media) == text_first))
 
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         """Yield the rows that a build gives for fine-tuning; ``options`` have one of its prompt sets and filters."""

@@ -42,7 +42,7 @@ _DATA = "data digest"
 _DEVICE = "device"
 _SPEC = "spec.toml"
 _LARGEST_SPEC = 1 << 20
-SCORING_ENGINES = ("mlx-vlm", "transformers")
+SCORING_ENGINES = ("mlx-vlm", "transformers", "policy")
 """The engines that compute likelihoods."""
 
 
@@ -118,7 +118,7 @@ def check_scores(spec: RunSpec, engine: str) -> None:
     """Raise SpecError if a run by likelihood has an engine that computes none."""
     if engine not in SCORING_ENGINES:
         raise SpecError(
-            f"{spec.model} cannot score by likelihood; leave --score out, or choose a local vision-language model."
+            f"{spec.model} cannot score by likelihood; leave --score out, or choose a local vision-language model or a policy."
         )
 
 

@@ -262,6 +262,8 @@ def risk_coverage(points: Sequence[tuple[str, Estimate, Estimate]], *, title: st
                 _whisker(axes, x, risk)
                 if coverage.low is not None and coverage.high is not None:
                     axes.plot([coverage.low, coverage.high], [y, y], color="black", linewidth=0.6)
+            else:  # thin and dark, since the lightest ink is almost white
+                axes.plot([x for x, _ in places], [y for _, y in places], color="#777777", linewidth=0.6, zorder=1)
             axes.plot(
                 [x for x, _ in places],
                 [y for _, y in places],
@@ -270,16 +272,15 @@ def risk_coverage(points: Sequence[tuple[str, Estimate, Estimate]], *, title: st
                 markeredgecolor="black",
                 markeredgewidth=0.5,
                 markersize=5 if len(values) == 1 else 3,
-                linestyle="none" if len(values) == 1 else "-",
-                linewidth=0.8,
+                linestyle="none",
                 label=label(name, 26),
             )
         axes.set_xlim(0, 1.03)
         axes.set_ylim(-0.03, 1.03)
         axes.grid(color="#dddddd", linewidth=0.4)
         axes.set_axisbelow(True)
-        axes.set_xlabel("coverage: answers that do not abstain")
-        axes.set_ylabel("risk: wrong ones among them")
+        axes.set_xlabel("coverage")
+        axes.set_ylabel("risk")
         _percent(axes.xaxis)
         _percent(axes.yaxis)
         _legend(figure, axes.get_legend_handles_labels()[0], width_inches)

@@ -99,13 +99,11 @@ class CMCBench(Benchmark):
         truth, value = stated.get("aligned", ()), stated.get("image-correct", ())
         return Contradiction(truth[0], value[0]) if truth and value else None
 
-    def text_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
-        from benchmarks.cmc_bench.prompts import text_first
+    def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
+        from benchmarks.cmc_bench import prompts
 
-        return text_first(parts, passages[0]) if passages else tuple(parts)
-
-    def image_first(self, parts: Sequence[Part], passages: Sequence[str]) -> tuple[Part, ...]:
-        return tuple(parts)  # as the prompt has them
+        changed = prompts.text_first(parts, passages[0]) if text_first else ()
+        return changed or super().reordered(parts, passages, text_first=text_first)
 
     @property
     def rubric(self) -> Rubric:

@@ -51,13 +51,13 @@ def parts(prompt_set: Prompts, question: str, image: Media | None, passage: str 
 
 
 def text_first(parts: Sequence[Part], passage: str) -> tuple[Part, ...]:
-    """Return the prompt's parts with the text evidence before the image evidence (ours)."""
+    """Return the parts of a prompt of this module with the text evidence before the image evidence (ours); none of another."""
     match parts:
         case (Text(before), Media() as image, Text(after)) if after.startswith(f". {_text_evidence(passage)}"):
             query, label, statement = before.rpartition(_IMAGE_EVIDENCE)
             text = _text_evidence(passage)
             return Text(f"{query}{text}{label}{statement}"), image, Text(f". {after[len(text) + 2 :]}")
-    return tuple(parts)
+    return ()
 
 
 def _text_evidence(passage: str) -> str:

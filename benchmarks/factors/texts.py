@@ -121,12 +121,19 @@ def replace_value(passage: str, value: str, other: str) -> str:
 
 
 def in_order(benchmark: Benchmark, parts: tuple[Part, ...], passages: Sequence[str], order: str) -> tuple[Part, ...]:
-    """Return prompt parts with the image before the text or after it; unchanged unless there is one image and a text."""
-    if sum(isinstance(part, Media) for part in parts) != 1 or len(parts) < 2:
+    """Return prompt parts with the image before the passage or after it.
+
+    They are unchanged if they are in this order, and unless there are one image and a passage.
+    """
+    images = [place for place, part in enumerate(parts) if isinstance(part, Media)]
+    texts = [
+        place
+        for place, part in enumerate(parts)
+        if isinstance(part, Text) and any(passage in part.text for passage in passages)
+    ]
+    if len(images) != 1 or not texts or (images[0] < texts[-1]) == (order == IMAGE_FIRST):
         return parts
-    if order == TEXT_FIRST:
-        return benchmark.text_first(parts, passages)
-    return benchmark.image_first(parts, passages) if order == IMAGE_FIRST else parts
+    return benchmark.reordered(parts, passages, text_first=order == TEXT_FIRST)
 
 
 def with_image_statement(parts: Sequence[Part], statement: str) -> tuple[Part, ...]:

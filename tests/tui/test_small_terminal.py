@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from typing import Any
 
 from textual import events
@@ -44,6 +45,14 @@ def test_every_screen_opens_and_takes_keys(stage: Stage) -> None:
     drive(stage.app(), script, SMALL)
 
 
+def is_gone(app: RashomonApp, run: str) -> bool:
+    return app.snapshot.run(run) is None
+
+
+def is_hidden(app: RashomonApp, run: str) -> bool:
+    return run not in screen_text(app)
+
+
 def test_a_run_that_is_deleted_while_it_is_on_display(stage: Stage) -> None:
     runs = {name: stage.run(f"run-on-{name}") for name in OF_RUNS}
 
@@ -53,12 +62,12 @@ def test_a_run_that_is_deleted_while_it_is_on_display(stage: Stage) -> None:
             await pilot.pause()
             await until_computed(pilot)
             shutil.rmtree(run)
-            await until(pilot, lambda gone=run.name: app.snapshot.run(gone) is None)
+            await until(pilot, partial(is_gone, app, run.name))
             await pilot.press("down", "enter")
             for _ in range(6):
                 await pilot.press("escape")
                 await pilot.pause()
             assert isinstance(app.screen, RunsScreen), f"{name} cannot be left"
-            await until(pilot, lambda gone=run.name: gone not in screen_text(app))
+            await until(pilot, partial(is_hidden, app, run.name))
 
     drive(stage.app(), script, (80, 24))

@@ -224,18 +224,19 @@ class NewRunScreen(RashomonScreen):
             return
         choice = self._benchmarks[str(option.key)]
         benchmark, workspace = choice.benchmark, self.rashomon.workspace
-        lines = [literal(benchmark.paper, "bold")]
+        lines = []
         if choice.build is not None:
             lines.append(Content(f"built: {choice.build.manifest['instances']:,} instances"))
         elif choice.folder.exists():
             lines.append(literal(choice.state, WRONG))
         else:
             lines.append(literal(f"to build: {choice.command(workspace)}"))
-        if benchmark.rows_source:
-            lines.append(literal("8 checks a table of your own, and builds from it", DIM))
         if benchmark.name in setup_names():
             sentence = setup_sentence(find_setup(benchmark.name), self._models)
             lines.append(literal(f"{sentence}. ctrl+t fills it in.", DIM))
+        if benchmark.rows_source:
+            lines.append(literal("8 checks a table of your own, and builds from it", DIM))
+        lines.append(literal(f"paper: {benchmark.paper}", DIM))
         lines += [literal(f"data from {line}", DIM) for line in choice.needs()]
         self.update_static("#needs", Content("\n").join(lines))
 

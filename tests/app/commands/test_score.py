@@ -83,7 +83,7 @@ def test_open_questions_are_answered_as_without_likelihoods_and_have_tables(rash
 @pytest.mark.parametrize(
     ("model", "more", "why"),
     [
-        ("policy:random", CHOICES, "cannot score by likelihood"),
+        ("openai:gpt-5-mini", CHOICES, "cannot score by likelihood"),
         ("./tiny", ("--conditions", "mc-original", "--score", "loud"), "loud"),
     ],
 )

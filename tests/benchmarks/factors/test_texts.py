@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.base import Contradiction
-from benchmarks.factors.texts import change_passage, image_statement, replace_value, value_at_distance
+from benchmarks.factors.texts import change_passage, image_statement, in_order, replace_value, value_at_distance
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Media, Part, Text
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,24 @@ def test_as_many_words_are_added_around_the_passage(words: int) -> None:
     assert len(text.split()) == words + 2
     assert "The passage." in text
     assert not any(character.isdigit() for character in text)
+
+
+IMAGE = Media("0" * 64, ".png")
+
+
+@pytest.mark.parametrize(
+    ("parts", "order", "expected"),
+    [
+        ((Text("Look. "), IMAGE, Text(" It is 4.")), "image-first", None),
+        ((Text("Look. "), IMAGE, Text(" It is 4.")), "text-first", (Text("Look. "), Text(" It is 4."), IMAGE)),
+        ((Text("It is 4. "), IMAGE, Text("?")), "text-first", None),
+        ((Text("It is 4. "), IMAGE, Text("?")), "image-first", (IMAGE, Text("It is 4. "), Text("?"))),
+        ((Text("It is 4."),), "image-first", None),
+        ((IMAGE, Text("How many?")), "text-first", None),
+        ((IMAGE, IMAGE, Text("It is 4.")), "text-first", None),
+    ],
+)
+def test_any_prompt_can_have_either_order(
+    parts: tuple[Part, ...], order: str, expected: tuple[Part, ...] | None
+) -> None:
+    assert in_order(get_benchmark("cmc-bench"), parts, ["It is 4."], order) == (expected or parts)
