@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from app.system.paths import path_exists, typed_path
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.prompt_template import SUFFIX, Prompts, PromptTemplate, find_template
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Decoding, digest
@@ -26,6 +27,8 @@ from mlx_backends.registry import has_prefix
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
+    from benchmarks.base import Benchmark
 
 
 def _as_list(value: Any) -> Any:
@@ -116,6 +119,8 @@ class BatchSpec(BaseModel):
     """The folder of an adapter that is applied to every model; ``MODEL+FOLDER`` names one for a single model."""
     data: FolderPath | None = None
     prompt_set: Names = ()
+    prompt: PromptTemplate | None = Field(default=None, exclude_if=_is_none)
+    """The content of the prompt set of its name, as a run has it that was made from a file."""
     judge: Names = ()
     conditions: Names = ()
     strata: dict[str, Names] = {}
@@ -142,11 +147,24 @@ class BatchSpec(BaseModel):
             find_judge(name, benchmark)
         models = [_with_adapter(model, self.adapter) for model in self.model]
         pairs = product(models, self.prompt_set or (next(iter(benchmark.prompt_sets)),))
-        shared = self.model_dump(exclude={"model", "adapter", "prompt_set", "judge"})
+        shared = self.model_dump(exclude={"model", "adapter", "prompt_set", "prompt", "judge"})
         shared["conditions"] = self.conditions or benchmark.default_conditions
         defaults = {key: value for key, value in asdict(benchmark.decoding).items() if key in DecodingSpec.model_fields}
         shared["decoding"] = {**defaults, **self.decoding.model_dump(exclude_unset=True)}
-        return [RunSpec(**shared, model=model, prompt_set=prompt_set, judge=judges) for model, prompt_set in pairs]
+        return [
+            RunSpec(**shared, model=model, **self._prompts(prompt_set, benchmark), judge=judges)
+            for model, prompt_set in pairs
+        ]
+
+    def _prompts(self, name: str, benchmark: Benchmark) -> dict[str, Any]:
+        """Return the keys of a RunSpec for one of the prompt sets. Raises SpecError."""
+        template = self.prompt if self.prompt is not None and name == self.prompt.name else None
+        if template is None and name in benchmark.prompt_sets:
+            return {"prompt_set": name}
+        template = template or find_template(name, benchmark.prompt_sets)
+        template.check_fits(benchmark.name, benchmark.placeholders)
+        # What models do not see is no part of a run.
+        return {"prompt_set": template.name, "prompt": replace(template, description="", rationale="")}
 
     def mismatches(self) -> Iterator[tuple[str, str]]:
         """Yield what does not fit the benchmark, as key and sentence. Models, judges and data are not checked."""
@@ -155,13 +173,14 @@ class BatchSpec(BaseModel):
         except SpecError as error:
             yield "benchmark", str(error)
             return
-        for key, kind, names, known in (
-            ("prompt_set", "prompt set", self.prompt_set, tuple(benchmark.prompt_sets)),
-            ("conditions", "condition", self.conditions, benchmark.conditions),
-        ):
-            for name in names:
-                if name not in known:
-                    yield key, f"there is no {kind} {name!r}; {did_you_mean(name, known)}"
+        for name in self.prompt_set:
+            try:
+                self._prompts(name, benchmark)
+            except SpecError as error:
+                yield "prompt_set", str(error)
+        for name in self.conditions:
+            if name not in benchmark.conditions:
+                yield "conditions", f"there is no condition {name!r}; {did_you_mean(name, benchmark.conditions)}"
         count = len(self.model) * max(1, len(self.prompt_set))
         if self.name and count > 1:
             yield (
@@ -178,6 +197,8 @@ class RunSpec(BaseModel):
     benchmark: str
     model: str
     prompt_set: str
+    prompt: PromptTemplate | None = Field(default=None, exclude_if=_is_none)
+    """The content of a prompt set that is not the benchmark's own, so that neither a file nor a release changes it."""
     data: FolderPath | None = None
     judge: Names = ("match",)
     conditions: Names = ()
@@ -221,12 +242,19 @@ class RunSpec(BaseModel):
         """Return the decoding of the run's requests, with the run's seed."""
         return Decoding(seed=self.seed, **self.decoding.model_dump())
 
+    @property
+    def prompts(self) -> Prompts:
+        """The prompt set: the name of one of the benchmark's own, or the content of another."""
+        return self.prompt or self.prompt_set
+
     def protocol(self) -> Protocol:
         """Return the protocol that turns the benchmark's instances into model calls."""
-        from benchmarks.protocols import LikelihoodProtocol
+        from benchmarks.protocols import LikelihoodProtocol, SystemProtocol
 
         benchmark, decoding = get_benchmark(self.benchmark), self.to_decoding()
         protocol = benchmark.protocol(decoding)
+        if self.prompt is not None and (system := self.prompt.system_text(benchmark.abstention_phrase)):
+            protocol = SystemProtocol(protocol, system)
         if self.score == "generate":
             return protocol
         return LikelihoodProtocol(protocol, benchmark.options, benchmark.abstention_phrase)
@@ -237,6 +265,7 @@ class RunSpec(BaseModel):
             "benchmark": self.benchmark,
             "model": self.model,
             "prompt set": self.prompt_set,
+            **({"prompt digest": self.prompt.digest} if self.prompt is not None else {}),
             "protocol": self.protocol().name,
             "conditions": list(self.conditions),
             "strata": {k: list(v) for k, v in self.strata.items()},
@@ -274,6 +303,8 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
         for key in ("model", "judge"):
             if key in values:
                 values[key] = _models(values[key], path.parent)
+        if "prompt_set" in values:
+            values["prompt_set"] = _prompt_files(values["prompt_set"], path.parent)
     return parse_spec(values, overrides, str(path) if path else "the command line")
 
 
@@ -289,7 +320,8 @@ def with_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> d
     """
     merged_values = dict(values)
     models = {key: _models(overrides.get(key), Path()) for key in ("model", "judge")}
-    for key, value in {**overrides, **models}.items():
+    prompts = {"prompt_set": _prompt_files(overrides.get("prompt_set"), Path())}
+    for key, value in {**overrides, **models, **prompts}.items():
         if value is None:
             continue
         section = next((name for name, model in SECTIONS.items() if key in model.model_fields), None)
@@ -307,6 +339,14 @@ def _models(value: Any, base: Path) -> Any:
     if not isinstance(value, list):
         return value
     return [_absolute(model, base) if isinstance(model, str) and model else model for model in value]
+
+
+def _prompt_files(value: Any, base: Path) -> Any:
+    """Return the list of prompt sets with files below ``base`` made absolute; a value of another type as it is."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list):
+        return value
+    return [str(typed_path(name, base)) if isinstance(name, str) and name.endswith(SUFFIX) else name for name in names]
 
 
 def _absolute(model: str, base: Path) -> str:

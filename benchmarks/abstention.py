@@ -23,6 +23,9 @@ SITUATIONS = ("without conflict", "under conflict")
 RESPONSES = ("abstains", "right", "wrong")
 """The responses to a question; an answer that abstains, or names the conflict, is neither right nor wrong."""
 
+CURVE = tuple(tenth / 10 for tenth in range(1, 10))
+"""The coverages at which the risk of the most confident answers is shown."""
+
 _WITHOUT, _CONFLICT = range(len(SITUATIONS))
 _ABSTAINS, _RIGHT, _WRONG = range(len(RESPONSES))
 
@@ -220,6 +223,45 @@ def abstention_metrics(benchmark: Benchmark) -> LabelMetrics | None:
     return LabelMetrics(rule.conditions, benchmark.labels, metrics, _unparsed(benchmark))
 
 
+def curve_rows(
+    run: str, answers: Answers, judge: str, benchmark: Benchmark, rule: AbstentionRule
+) -> list[tuple[str, tuple[Cell, ...]]]:
+    """Return coverage and risk of a run's most confident answers; none for a run without likelihoods.
+
+    Of equally confident answers, the earlier one is answered first.
+    """
+    import numpy as np
+
+    if answers.confidence is None:
+        return []
+    places, unparsed = response_places(benchmark, rule), _unparsed(benchmark)
+
+    def response(kind: AnswerKind) -> int:
+        outcome = kind.outcome(judge)
+        label = kind.label(judge) if outcome == "labelled" else unparsed if outcome == "unparsed" else None
+        place = None if label is None else places.get((kind.condition, label))
+        return -1 if place is None else place[1]
+
+    responses, confidence = answers.codes(response), answers.confidence.answer
+    total = int((responses >= 0).sum())
+    answered = np.flatnonzero((responses > _ABSTAINS) & ~np.isnan(confidence))
+    answered = answered[np.argsort(-confidence[answered], kind="stable")]
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for share in CURVE:
+        size = round(share * total)
+        if 0 < size <= len(answered):
+            chosen = answered[:size]
+            example = np.unique(answers.example[answers.group[chosen]], return_inverse=True)[1]
+            wrong, sizes = np.bincount(example, responses[chosen] == _WRONG), np.bincount(example)
+            rows.append(
+                (
+                    f"{run} / most confident {share:.0%}",
+                    (Estimate(size / total, n=total), clustered_wilson(wrong.tolist(), sizes.tolist())),
+                )
+            )
+    return rows
+
+
 def count_responses(answers: Answers, judge: str, benchmark: Benchmark, rule: AbstentionRule) -> NDArray[np.int64]:
     """Return each example's answers by situation and response; shape (examples, situations, responses).
 
@@ -259,6 +301,11 @@ _NOTE_UTILITY = (
     "abstention to that of a wrong answer or a missed conflict, which cost the same here. A conflict is missed by an answer "
     "under it that neither abstains nor is right. `rashomon recommend --costs` takes your own costs."
 )
+_NOTE_CURVE = (
+    "A run that abstains at the right questions has a low risk at a high coverage. Runs with likelihoods have further rows: the "
+    "risk if they also left unanswered what they are least confident of. Intervals: Wilson's, over examples; the thresholds are "
+    "chosen on these answers."
+)
 _NOTE_MIX = (
     "Coverage, risk and utility are of these answers, in which {share:.0%} are under conflict; `recommend --conflict-share` "
     "takes another share."
@@ -290,6 +337,7 @@ def abstention_tables(
     for run, of_run in counts.items():
         cells = share_estimates(of_run, resamples, seed)
         shares.append((run, tuple(cells.values())))
+        points += curve_rows(run, runs[run], judge, benchmark, rule)
         points.append((run, (cells[COVERAGE], cells[RISK])))
         utilities.append((run, tuple(utility_estimate(of_run, at_ratio(r), resamples, seed) for r in RATIOS.values())))
     return [
@@ -307,7 +355,7 @@ def abstention_tables(
             "Risk against coverage",
             (COVERAGE, RISK),
             tuple(points),
-            (definition, "A run that abstains at the right questions has a low risk at a high coverage.", *mixed),
+            (definition, _NOTE_CURVE, *mixed),
             chart="risk-coverage",
         ),
         Table(

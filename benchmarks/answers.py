@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from benchmarks.answer_confidence import UNKNOWN, Confidence, Confidences, confidence_of
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.varied import FACTOR_NAMES, example_of
 from benchmarks.vocabulary import FinishReason, Instance, Outcome, Record, Verdict, outcome_of
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ class InstanceKind:
     """The part of an instance that tables use, besides its example.
 
     Attributes:
-        strata: Those of :attr:`Benchmark.table_strata`, and "source".
+        strata: Those of :attr:`Benchmark.table_strata`, "source", and the levels of factors.
         single_source: See :meth:`Benchmark.single_source`.
     """
 
@@ -95,6 +97,8 @@ class Answers:
         kind: The index in ``kinds`` of each record, shape (records,).
         group: The number of each record's example, shape (records,); examples are numbered in order of first occurrence.
         read: Reads the records at these positions again, with their texts.
+        example: The number of the example that each group repeats, shape (groups,); in a build that is not varied, its own.
+        confidence: The confidences of the records; None for a run without likelihoods.
         base: The label of the run whose model this run's was fine-tuned from, if that is among the runs; else empty.
     """
 
@@ -102,14 +106,25 @@ class Answers:
     kind: NDArray[np.int32]
     group: NDArray[np.int32]
     read: Callable[[Sequence[int]], Iterator[Record]]
+    example: NDArray[np.int32]
     base: str = ""
+    confidence: Confidences | None = None
 
     @classmethod
     def of(cls, records: Sequence[Record], benchmark: TableReader) -> Answers:
         """Return the answers of records that are in memory."""
         columns = AnswerColumns()
         for record in records:
-            columns.add(record.instance.group, *_key_and_kind(record, benchmark))
+            answer, confidence = record.answer, None
+            if answer is not None and answer.scores:
+                confidence = confidence_of(
+                    record.instance,
+                    benchmark.options(record.instance),
+                    answer.scores,
+                    tokens=len(answer.tokens),
+                    finish_reason=answer.finish_reason,
+                )
+            columns.add(record.instance.group, *_key_and_kind(record, benchmark), confidence=confidence)
         return columns.answers(lambda positions: (records[position] for position in positions))
 
     def __len__(self) -> int:
@@ -170,6 +185,20 @@ class Answers:
         """Return these answers with changed kinds, such as with the verdicts of another judge."""
         return replace(self, kinds=[change(kind) for kind in self.kinds])
 
+    def where(self, test: Callable[[AnswerKind], bool]) -> Answers:
+        """Return the records whose kind passes a test."""
+        import numpy as np
+
+        positions = np.flatnonzero(self.mask(test))
+        confidence = None if self.confidence is None else self.confidence.at(positions)
+        return replace(
+            self,
+            kind=self.kind[positions],
+            group=self.group[positions],
+            read=lambda chosen: self.read(positions[list(chosen)].tolist()),
+            confidence=confidence,
+        )
+
     def derive_at(self, positions: Sequence[int], change: Callable[[AnswerKind], AnswerKind]) -> Answers:
         """Return these answers with the kinds of the records at ``positions`` changed."""
         kinds, kind = [*self.kinds], self.kind.copy()
@@ -190,6 +219,7 @@ class TableReader(Protocol):
     def table_strata(self) -> tuple[str, ...] | None: ...
     def single_source(self, instance: Instance) -> str: ...
     def reading(self, record: Record) -> Hashable: ...
+    def options(self, instance: Instance) -> tuple[str, ...]: ...
 
 
 class AnswerColumns:
@@ -200,29 +230,50 @@ class AnswerColumns:
         self._values: list[AnswerKind] = []
         self._groups: dict[str, int] = {}
         self._kind, self._group = array("i"), array("i")
+        self._confidence = array("d")
+        self._examples: dict[str, int] = {}
+        self._example = array("i")
 
-    def add(self, group: str, key: Hashable, kind: Callable[[], AnswerKind]) -> None:
+    def add(
+        self, group: str, key: Hashable, kind: Callable[[], AnswerKind], confidence: Confidence | None = None
+    ) -> None:
         """Add a record of the example ``group``; ``kind`` returns its kind, and is called for the first one with ``key``."""
+        if confidence is not None:
+            self._fill()
+            self._confidence.extend(confidence)
         number = self._kinds.get(key)
         if number is None:
             self._values.append(kind())
             number = self._kinds[key] = len(self._kinds)
         self._kind.append(number)
-        self._group.append(self._groups.setdefault(group, len(self._groups)))
+        place = self._groups.setdefault(group, len(self._groups))
+        if place == len(self._example):
+            name = example_of(group)
+            self._example.append(place if name == group else self._examples.setdefault(name, place))
+        self._group.append(place)
 
     def answers(self, read: Callable[[Sequence[int]], Iterator[Record]]) -> Answers:
         """Return the answers that were added."""
         import numpy as np
 
-        kind, group = (np.array(column, dtype=np.int32) for column in (self._kind, self._group))
-        return Answers(tuple(self._values), kind, group, read)
+        kind, group, example = (np.array(column, dtype=np.int32) for column in (self._kind, self._group, self._example))
+        confidence = None
+        if self._confidence:
+            self._fill()
+            confidence = Confidences(*np.array(self._confidence).reshape(-1, len(UNKNOWN)).T)
+        return Answers(tuple(self._values), kind, group, read, example, confidence=confidence)
+
+    def _fill(self) -> None:
+        """Add unknown confidences for all records so far that have none."""
+        missing = len(self._kind) - len(self._confidence) // len(UNKNOWN)
+        self._confidence.extend(UNKNOWN * missing)
 
 
 def instance_kind(instance: Instance, benchmark: TableReader) -> InstanceKind:
     """Return what tables use of an instance."""
     names, strata = benchmark.table_strata, instance.strata
     if names is not None:
-        strata = {name: strata[name] for name in ("source", *names) if name in strata}
+        strata = {name: strata[name] for name in ("source", *names, *FACTOR_NAMES) if name in strata}
     return InstanceKind(instance.condition, strata, benchmark.single_source(instance))
 
 

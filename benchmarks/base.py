@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.errors import SourceError, SpecError, did_you_mean
+from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
-from benchmarks.vocabulary import Decoding, Instance, Record, Table, Verdict
+from benchmarks.vocabulary import Decoding, Instance, Media, Part, Record, Table, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
@@ -57,6 +58,8 @@ class Benchmark(ABC):
     labels: tuple[str, ...]
     prompt_sets: Mapping[str, str]
     """Name to one-line description; the first is the default."""
+    placeholders: tuple[str, ...] = ()
+    """The placeholders that a prompt set from a file must have; empty: it takes none. See ``benchmarks/prompt_template.py``."""
     sources: tuple[DataSource, ...]
     stratum: str
     """The key of ``Instance.strata`` that subsets are stratified by."""
@@ -128,8 +131,11 @@ class Benchmark(ABC):
         """
 
     @abstractmethod
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
-        """Yield the instances of a build, in the build's order, with the parts of ``prompt_set``."""
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        """Yield the instances of a build, in the build's order, with the parts of ``prompt_set``.
+
+        Only a benchmark with :attr:`placeholders` is given a prompt set from a file.
+        """
 
     @property
     def review_guide(self) -> ReviewGuide:
@@ -148,11 +154,13 @@ class Benchmark(ABC):
         """
         raise SpecError(f"{self.name} is not built from a table of rows; see `rashomon benchmarks` for its sources.")
 
-    def check(self, build: Build, prompt_set: str) -> None:
-        """Raise SourceError where ``build`` is another benchmark's, SpecError where there is no such prompt set."""
+    def check(self, build: Build, prompt_set: Prompts) -> None:
+        """Raise SourceError where ``build`` is another benchmark's, SpecError for a prompt set that it cannot use."""
         if build.benchmark != self.name:
             raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {self.name}; name another folder.")
-        if prompt_set not in self.prompt_sets:
+        if isinstance(prompt_set, PromptTemplate):
+            prompt_set.check_fits(self.name, self.placeholders)
+        elif prompt_set not in self.prompt_sets:
             raise SpecError(
                 f"{self.name} has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}"
             )
@@ -244,6 +252,21 @@ class Benchmark(ABC):
     training_filters: tuple[str, ...] = ()
     """The filters by which :meth:`training_rows` can select examples; the first is the default."""
 
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        """Return the texts of a build's row that compete with its images under a condition; none unless overridden.
+
+        They are spelled as in the prompt.
+        """
+        return ()
+
+    def contradiction(self, siblings: Sequence[Instance]) -> Contradiction | None:
+        """Return the right and the wrong value of an example's texts, given its instances; None if it has no such pair."""
+        return None
+
+    def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
+        """Return a prompt of one image with the image after all texts, or before them; ``passages`` are those displayed."""
+        return tuple(sorted(parts, key=lambda part: isinstance(part, Media) == text_first))
+
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         """Yield the rows that a build gives for fine-tuning; ``options`` have one of its prompt sets and filters."""
         raise SpecError(f"{self.name} has no training data.")
@@ -262,6 +285,14 @@ class LabelMetrics:
     of: Mapping[str, Callable[[Any], Any]]
     unparsed: str | None = None
     """The label that an answer with nothing to label counts as, where the benchmark's tables count such answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """The right answer to an example's question, and the value that its contradicting text states."""
+
+    truth: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True)

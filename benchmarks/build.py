@@ -31,7 +31,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from benchmarks.errors import AnotherBuildError, MediaError, SourceError
+from benchmarks.errors import AnotherBuildError, MediaError, SourceError, SpecError
 from benchmarks.hashed import HashOrder
 from benchmarks.media import MISSING, UNSAFE
 from benchmarks.rows.record_file import RecordFile
@@ -49,6 +49,7 @@ from benchmarks.untrusted.safe_files import (
     replace_file,
 )
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
+from benchmarks.varied import MANIFEST_KEY
 from benchmarks.vocabulary import Media, Modality, canonical_json, digest, digest_of_list
 
 FORMAT = 1
@@ -77,7 +78,8 @@ class BuildOptions:
 
     ``writer`` is the model that writes for the construction, ``checker`` the one that checks what it wrote, and ``checkers``
     all models that check. ``captioners`` describe media, by modality. ``embedder`` measures how similar texts are.
-    ``render`` makes pictures of 3D models and videos; None makes no pictures.
+    ``render`` makes pictures of 3D models and videos; None makes no pictures. ``readers`` read the sources of a retrieval log
+    alone.
     """
 
     seed: int = 0
@@ -88,6 +90,7 @@ class BuildOptions:
     checkers: tuple[TextModel, ...] = ()
     captioners: Mapping[str, TextModel] = field(default_factory=dict)
     embedder: Embedder | None = None
+    readers: tuple[TextModel, ...] = ()
     render: Renderer | None = None
 
 
@@ -127,6 +130,16 @@ class Build:
     def benchmark(self) -> str:
         """The name of the built benchmark."""
         return str(self.manifest["benchmark"])
+
+    @property
+    def is_varied(self) -> bool:
+        """True if it repeats the examples of another build under levels of factors."""
+        return MANIFEST_KEY in self.manifest
+
+    def require_plain(self) -> None:
+        """Raise SpecError for a varied build, whose rows are another build's."""
+        if self.is_varied:
+            raise SpecError(f"{self.path} repeats the examples of another build; name the build that it was made from.")
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``instances.jsonl``, in order.

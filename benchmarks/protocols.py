@@ -15,6 +15,7 @@ from benchmarks.vocabulary import (
     Likelihood,
     Message,
     Request,
+    Text,
 )
 
 ABSTENTION = "The sources disagree, so the answer cannot be determined."
@@ -46,11 +47,24 @@ class DirectProtocol(Protocol):
         return Request(instance.id, 0, (message,), self.decoding, references=instance.references)
 
 
+class SystemProtocol(Protocol):
+    """A benchmark's own protocol, with a system text before every conversation."""
+
+    def __init__(self, protocol: Protocol, system: str) -> None:
+        self._protocol = protocol
+        self._message = Message("system", (Text(system),))
+        self.name = protocol.name
+
+    def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
+        request = self._protocol.next(instance, generations)
+        return None if request is None else replace(request, messages=(self._message, *request.messages))
+
+
 class LikelihoodProtocol(Protocol):
     """A benchmark's own protocol, with likelihoods.
 
     Instances of given options are answered by the likeliest of them (Brown et al. 2020, 2.4). Answers to open questions are
-    generated as usual, and :func:`candidates` scored beside the last one.
+    generated as usual, and candidates scored beside the last one.
     """
 
     def __init__(self, protocol: Protocol, options: Callable[[Instance], tuple[str, ...]], abstention: str) -> None:
@@ -67,15 +81,15 @@ class LikelihoodProtocol(Protocol):
             return replace(request, form=Likelihood(options))
         if request.form is not None or self._has_next(instance, generations, request):
             return request
-        return replace(request, form=Candidates(candidates(instance, self._abstention)))
+        return replace(request, form=Candidates(candidate_values(instance), self._abstention))
 
     def _has_next(self, instance: Instance, generations: Sequence[Generation], request: Request) -> bool:
         """Return whether another step follows ``request``; the answer that is scored is the last one."""
         return self._protocol.next(instance, (*generations, Generation(request.id, "", "stop"))) is not None
 
 
-def candidates(instance: Instance, abstention: str) -> tuple[str, str, str]:
-    """Return the image's value, the text's value and an abstention; a value is empty where the condition shows no such source."""
+def candidate_values(instance: Instance) -> tuple[str, str]:
+    """Return the image's and the text's value; empty where the condition shows no such source."""
     references = instance.references
     text = references.get(SHOWN_TEXT) or references.get("text") or ("",)
-    return ((*references.get("image", ()), "")[0], text[0], abstention)
+    return (*references.get("image", ()), "")[0], text[0]

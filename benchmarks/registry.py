@@ -18,6 +18,8 @@ BUILT_IN = {
     "gqa": "benchmarks.vqa:Gqa",
     "crosscheck-bench": "benchmarks.crosscheck_bench:CrossCheckBench",
     "contra4": "benchmarks.contra4:Contra4",
+    "retrieval": "benchmarks.retrieval:Retrieval",
+    "k-passages": "benchmarks.k_passages:KPassages",
 }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.hashed import HashOrder, hash64
+from benchmarks.varied import example_of
 from benchmarks.vocabulary import Instance
 
 
@@ -108,12 +109,15 @@ def _check_names(
 
 
 def _ranked(instances: Iterable[Instance], seed: int) -> Iterator[tuple[Instance, int]]:
-    """Yield instances, each with the rank of its group: the hash by which groups are shuffled."""
+    """Yield instances, each with the rank of its group: the hash by which groups are shuffled.
+
+    The repetitions of an example in a varied build have the same rank, and are drawn together.
+    """
     group, rank = None, 0
     for instance in instances:
         if instance.group != group:  # siblings are mostly neighbours
             group = instance.group
-            rank = hash64(f"{seed}|subset|{group}")
+            rank = hash64(f"{seed}|subset|{example_of(group)}")
         yield instance, rank
 
 

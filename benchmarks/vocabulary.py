@@ -16,7 +16,20 @@ Modality = Literal["image", "audio", "video", "point_cloud"]
 FinishReason = Literal["stop", "length", "error"]
 VerdictStatus = Literal["labelled", "unparsed", "judge-failed"]
 Outcome = Literal["pending", "error", "unparsed", "judge-failed", "labelled"]
-Chart = Literal["stacked", "turned", "bars", "heat", "counts", "sunburst", "risk-coverage"]
+Chart = Literal[
+    "stacked",
+    "turned",
+    "bars",
+    "heat",
+    "counts",
+    "sunburst",
+    "risk-coverage",
+    "reliability",
+    "confidence",
+    "preference",
+    "curves",
+    "lines",
+]
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -139,12 +152,14 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """An answer form that restricts nothing: the answer is generated, and these words are scored as its beginning beside it.
+    """An answer form that restricts nothing: the answer is generated, and candidates are scored beside it.
 
-    An empty word is not scored.
+    Where the answer states one of ``values``, each of them is scored in its place, after the words before it; otherwise as the
+    beginning of an answer, as the ``abstention`` always is. An empty value is not scored.
     """
 
-    words: tuple[str, ...]
+    values: tuple[str, ...]
+    abstention: str
 
 
 CANDIDATES = ("image", "text", "abstention", "answer")
@@ -193,7 +208,7 @@ class Request:
         elif isinstance(self.form, Likelihood):
             content.append({"likelihood": list(self.form.words)})
         elif isinstance(self.form, Candidates):
-            content.append({"candidates": list(self.form.words)})
+            content.append({"candidates": [list(self.form.values), self.form.abstention]})
         elif isinstance(self.form, JSONObject):
             content.append({"object": [[name, list(words)] for name, words in self.form.properties.items()]})
         return digest(content)
@@ -211,8 +226,8 @@ class Generation:
     cached memory after it. Values that a backend cannot know are None. ``calls`` counts the requests that were sent:
     more than 1 if a remote engine was called again, 0 if the reply came from the cache. ``prompt_tokens`` and
     ``completion_tokens`` are the sum over these calls. ``scores`` are the natural logprobs of the
-    words of a :class:`Likelihood`, in its order; or those of :class:`Candidates`, followed by that of the answer without the
-    token that ends it. The score of a word without tokens is None.
+    words of a :class:`Likelihood`, in its order; or those of the values and the abstention of :class:`Candidates`, followed
+    by that of the answer without the token that ends it. The score of a value without tokens is None.
     """
 
     request_id: str
@@ -320,10 +335,13 @@ class Table:
     judges: tuple[str, ...] | None = None
     """The judges whose labels it uses, if not those of the requested judge; empty if it uses none."""
     chart: Chart | None = None
-    """The kind of its figure, None for no figure: shares that fill a bar, bars side by side, a heat map, or risk against coverage
-    (its columns are the coverage and the risk). Rows of one plot are named ``RUN / WHAT``; for shares as rows ("turned"),
-    ``RUN / WHAT / SHARE``, and each column is a bar. Tables of a build's examples have counts: as bars in panels
-    (``PANEL / WHAT``), or of phrases as a sunburst of their words."""
+    """The kind of its figure, None for no figure. ``stacked`` has shares that fill a bar; ``bars``, ``lines`` and ``heat`` take
+    any columns; ``risk-coverage`` takes the coverage and the risk, ``reliability`` the confidence and the share that is right,
+    ``confidence`` a mean for each column, ``preference`` log-odds and the columns of labels.
+
+    Rows of one plot are named ``RUN / WHAT``; for shares as rows (``turned``), ``RUN / WHAT / SHARE``, and each column is a bar;
+    of ``curves``, ``RUN / FACTOR / DOSE``. Tables of a build's examples have ``counts``: as bars in panels (``PANEL / WHAT``), or
+    of phrases as a ``sunburst`` of their words."""
     drawn: tuple[str, ...] = ()
     """The columns that its figure shows; empty for all."""
 

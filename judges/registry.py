@@ -22,6 +22,7 @@ BUILT_IN = {
     "choice": "judges.scene_choice:SceneChoice",
     "official": "judges.scene_choice:OfficialSceneChoice",
     "vqa-accuracy": "judges.short_answers:VqaAccuracy",
+    "which-passage": "judges.which_passage:WhichPassage",
     "gqa-match": "judges.short_answers:GqaMatch",
 }
 

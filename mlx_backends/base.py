@@ -63,7 +63,7 @@ class Backend(ABC):
     info: EngineInfo
     capacity: int = 1
     stored_checks: StoredChecks | None = None
-    """Where :meth:`choose_mode` looks for an earlier result, and stores a new one; None for a new check every time."""
+    """The place of earlier results of :meth:`choose_mode`, and of new ones; None for a new check every time."""
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from string import ascii_uppercase
 
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.protocols import ABSTENTION
-from benchmarks.vocabulary import SHOWN_TEXT, Generation, Request
+from benchmarks.vocabulary import SHOWN_TEXT, Candidates, Generation, Request
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.models.modalities import ALL_MODALITIES
 from mlx_backends.options import LoadOptions
@@ -121,14 +122,25 @@ class PolicyBackend(Backend):
         self._waiting.append(request)
 
     def step(self) -> Sequence[Generation]:
-        done = [Generation(request.id, self._answer(request), "stop") for request in self._waiting]
+        done = [self._generation(request) for request in self._waiting]
         self._waiting.clear()
         return done
 
     def cancel(self, request_id: str) -> None:
         self._waiting = deque(request for request in self._waiting if request.id != request_id)
 
-    def _answer(self, request: Request) -> str:
+    def _generation(self, request: Request) -> Generation:
+        """Return an answer, with the logprobs of a request's candidates: None for what the policy never answers."""
+        answers = self._answers(request)
+        answer = answers[self._draw(request, len(answers))]
+        if not isinstance(request.form, Candidates):
+            return Generation(request.id, answer, "stop")
+        counts = [answers.count(word) for word in (*request.form.values, request.form.abstention, answer)]
+        scores = tuple(math.log(count / len(answers)) if count else None for count in counts)
+        return Generation(request.id, answer, "stop", scores=scores)
+
+    def _answers(self, request: Request) -> Sequence[str]:
+        """Return the answers that the policy draws one of, all equally likely."""
         references = request.references
         text = SHOWN_TEXT if references.get(SHOWN_TEXT) else "text"
         answers = {
@@ -139,30 +151,29 @@ class PolicyBackend(Backend):
         abstain = _reference("conflict", references) or ABSTAIN
         match self._name:
             case "always-yes":
-                return "Yes"
+                return ["Yes"]
             case "always-no":
-                return "No"
+                return ["No"]
             case "chance":
-                return self._guess(request)
+                return self._guesses(request)
             case "always-image":
-                return answers.get("image", abstain)
+                return [answers.get("image", abstain)]
             case "always-text":
-                return answers.get("text", abstain)
+                return [answers.get("text", abstain)]
             case "random" if answers:
-                return list(answers.values())[self._draw(request, len(answers))]
+                return list(answers.values())
             case "uniform":
-                return _answer_for(_LABELS[self._draw(request, len(_LABELS))], answers, references) or abstain
-        return abstain
+                return [_answer_for(label, answers, references) or abstain for label in _LABELS]
+        return [abstain]
 
-    def _guess(self, request: Request) -> str:
+    def _guesses(self, request: Request) -> Sequence[str]:
         options = request.references.get("options", ())
         is_yes_no = _is_yes_no(request.references.get("answer", ()))
-        choices = ascii_uppercase[: len(options)] or (("Yes", "No") if is_yes_no else (ABSTAIN,))
-        return choices[self._draw(request, len(choices))]
+        return ascii_uppercase[: len(options)] or (("Yes", "No") if is_yes_no else (ABSTAIN,))
 
     def _draw(self, request: Request, choices: int) -> int:
         """Draw one of ``range(choices)``, evenly over requests; the seed is part of the request's digest."""
-        key = f"{self._name}\0{request.decoding.seed}\0{request.id}\0{request.digest}"
+        key = f"{self._name}\0{request.decoding.seed}\0{request.id}\0{request.unscored.digest}"
         return int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()) % choices
 
 

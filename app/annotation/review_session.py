@@ -75,6 +75,7 @@ def find_review(
     """
     if share is not None and not 0 < share <= 1:
         raise SpecError(f"--share {share:g} is not a share; write a number above 0 and up to 1, such as 0.2.")
+    build.require_plain()
     benchmark = get_benchmark(build.benchmark)
     folder = workspace.path / "reviews" / review_name(build, name)
     review = Review(folder, build, benchmark, benchmark.review_guide)

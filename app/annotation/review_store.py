@@ -63,7 +63,7 @@ class Decision:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What the decision says: two decisions with equal contents agree."""
+        """The choice and the corrections: two decisions with equal contents agree."""
         return self.choice, tuple(sorted(self.corrections.items()))
 
 

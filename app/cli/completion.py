@@ -115,6 +115,12 @@ def _judges(context: click.Context) -> list[str]:
     return [*judge_names(), *_cached(context), *(f"{engine}:" for engine in ENGINES)]
 
 
+def _factors(context: click.Context) -> list[str]:
+    from benchmarks.varied import FACTOR_NAMES
+
+    return [f"{name}=" for name in FACTOR_NAMES]
+
+
 def _conditions(context: click.Context) -> Sequence[str]:
     from benchmarks.errors import RashomonError
     from benchmarks.registry import get_benchmark
@@ -145,6 +151,7 @@ runs_and_models = _completer(lambda context: [*_runs(context), *_models(context)
 catalog_models = _completer(_catalog)
 judges = _completer(_judges)
 conditions = _completer(_conditions, comma_list=True)
+factors = _completer(_factors)
 displays = _completer(lambda context: ("full", "plain", "json", "none"))
 
 

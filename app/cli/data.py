@@ -14,6 +14,7 @@ from app.cli.options import (
     api_options,
     as_json,
     benchmark_name,
+    conditions,
     fetch_options,
     force,
     pop_api_options,
@@ -35,7 +36,7 @@ from app.cli.options import (
     "from_file",
     type=PATH,
     metavar="FILE",
-    help="A table of your own rows: CSV, TSV or JSON lines with image, question and answer (cmc-bench).",
+    help="A table of your own rows: CSV, TSV or JSON lines with image, question and answer; or a retrieval log (retrieval).",
 )
 @click.option(
     "--check",
@@ -56,6 +57,14 @@ from app.cli.options import (
     multiple=True,
     metavar="MODEL",
     help="The model that checks the written text; default: the writer. Repeatable if the construction takes several.",
+)
+@click.option(
+    "--reader",
+    "readers",
+    multiple=True,
+    metavar="MODEL",
+    help="The model that reads the images and the passages of a retrieval log alone, to find its conflicts (retrieval). "
+    "Repeatable: all of them must then read the same.",
 )
 @click.option(
     "--captioner",
@@ -83,9 +92,42 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
     from app.commands.build import BuildArguments, ConstructionModels
     from app.commands.build import build as build_benchmark
 
-    names = ("writer", "checkers", "captioners", "embedder", "force", "allowed")
+    names = ("writer", "checkers", "readers", "captioners", "embedder", "force", "allowed")
     models = ConstructionModels(api=pop_api_options(options), **{name: options.pop(name) for name in names})
     return build_benchmark(workspace, benchmark, BuildArguments(**options), models)
+
+
+@click.command(epilog="BUILD is a build of cmc-bench, its folder or its name; your own rows are one of its sources.")
+@click.argument("build", shell_complete=completion.builds)
+@click.option("--passages", metavar="K,K", help="The numbers of passages, 1 to 10; default: 1,3,5.")
+@click.option("--wrong", metavar="M,M", help="The numbers of wrong passages among them; default: 0,1,2.")
+@click.option(
+    "--place",
+    "places",
+    metavar="PLACE,PLACE",
+    help="The places of the right passage: first, middle, last; default: first,last.",
+)
+@click.option(
+    "--images",
+    metavar="N,N",
+    help="The numbers of images: the example's own, and others of other examples; default: 0.",
+)
+@click.option("--words", metavar="N,N", help="The least lengths of a passage in words; default: 0, as it is.")
+@click.option("--limit", type=int, metavar="N", help="Use N examples, drawn at random; default: all.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw and of the distractors.")
+@click.option("--out", type=PATH, help="The folder to write the build to; default: in the workspace.")
+@click.option("--replace", is_flag=True, help="Replace a different build in the same folder.")
+@click.option("--dry-run", is_flag=True, help="Print the number of calls, and build nothing.")
+@click.option("--force", is_flag=True, help="Build even a design of more than 100,000 calls.")
+@as_json
+@click.pass_obj
+def passages(workspace: Any, /, build: str, **options: Any) -> None:
+    """Build k passages: one right passage among wrong ones and passages of other examples, in every setting of the levels."""
+    from app.commands.passages import PassagesArguments
+    from app.commands.passages import passages as build_passages
+
+    levels = {name: options.pop(name) for name in ("passages", "wrong", "places", "images", "words")}
+    build_passages(workspace, build, PassagesArguments(levels=levels, **options))
 
 
 @click.command(epilog="BUILD is a build's folder, or the name of a benchmark that is built in the workspace.")
@@ -101,6 +143,51 @@ def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width
     from app.commands.figures import draw_figures
 
     draw_figures(workspace, build, formats=split_commas(formats), out=out, width=width)
+
+
+@click.command(
+    epilog="BUILD is a build's folder, or the name of a benchmark that is built in the workspace. The factors and their levels "
+    "are in docs/factors.md."
+)
+@click.argument("build", shell_complete=completion.builds)
+@click.option(
+    "--factor",
+    "factors",
+    multiple=True,
+    metavar="NAME=LEVEL,LEVEL",
+    shell_complete=completion.factors,
+    help="A factor with its levels, such as blur=0,2,4; the first level is the reference. Repeatable: factors are crossed.",
+)
+@click.option(
+    "--cells", type=int, metavar="N", help="Use a fraction of N cells of the crossed levels; default: all cells."
+)
+@click.option("--limit", type=int, metavar="N", help="Use N examples, drawn like those of a run; default: all.")
+@conditions
+@click.option("--region", metavar="X0:Y0:X1:Y1", help="The decisive region of every image, in shares from 0 to 1.")
+@click.option(
+    "--regions",
+    "regions_file",
+    type=PATH,
+    metavar="FILE",
+    help="The decisive region of each image, as JSON lines of image and box.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the examples drawn and of a fraction.")
+@click.option("--out", type=PATH, help="The folder to write the build to; default: beside BUILD, as BUILD-varied.")
+@click.option("--replace", is_flag=True, help="Replace a different build in the same folder.")
+@click.option("--dry-run", is_flag=True, help="Print the design's size, and build nothing.")
+@click.option("--force", is_flag=True, help="Build even a design of more than 100,000 calls.")
+@as_json
+@click.pass_obj
+def vary(workspace: Any, /, build: str, **options: Any) -> None:
+    """Repeat a build's examples under crossed levels of factors: blur, stated sources, order, length, distance and others.
+
+    The result is a build: run it with `rashomon --batch --data FOLDER`. Every level is applied to the same examples.
+    """
+    from app.commands.vary import VaryArguments
+    from app.commands.vary import vary as vary_build
+
+    names = split_commas(options.pop("conditions"))
+    vary_build(workspace, build, VaryArguments(conditions=names, **options))
 
 
 @click.group(invoke_without_command=True)
@@ -212,4 +299,25 @@ def judges(as_json: bool) -> None:
     list_judges(as_json=as_json)
 
 
-COMMANDS = (build, figures, data, models, benchmarks, judges)
+@click.command()
+@click.argument("name", required=False, metavar="[NAME|FILE]")
+@click.option(
+    "--benchmark",
+    metavar="NAME",
+    shell_complete=completion.benchmarks,
+    help="Print the prompts of an example of this benchmark.",
+)
+@click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
+@as_json
+@click.pass_obj
+def prompts(workspace: Any, /, name: str | None, **options: Any) -> None:
+    """List prompt sets for any benchmark, print one as a file, or preview a file of yours.
+
+    `--batch --prompt-set NAME`, or a file's path, runs with it.
+    """
+    from app.commands.prompts import prompts as show_prompts
+
+    show_prompts(workspace, name, **options)
+
+
+COMMANDS = (prompts, build, vary, passages, figures, data, models, benchmarks, judges)

@@ -51,7 +51,10 @@ _EXECUTION = ("display", "force", "accept_engine", "allowed")
 )
 @build_folder
 @click.option(
-    "--prompt-set", multiple=True, metavar="NAME", help="A prompt set; `rashomon benchmarks` lists them. Repeatable."
+    "--prompt-set",
+    multiple=True,
+    metavar="NAME",
+    help="A prompt set; `rashomon benchmarks` and `rashomon prompts` list them. Or a file of yours. Repeatable.",
 )
 @click.option(
     "--judge",

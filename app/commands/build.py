@@ -27,6 +27,7 @@ from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, media_path, staging_folder
 from benchmarks.errors import AnotherBuildError, ModelError, NothingUsableError, SpecError, StoreError, did_you_mean
+from benchmarks.factors.instances import instances_of
 from benchmarks.media.previews import media_pictures
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.files import read_json_lines
@@ -77,6 +78,7 @@ class ConstructionModels:
 
     writer: str | None = None
     checkers: Sequence[str] = ()
+    readers: Sequence[str] = ()
     captioners: Sequence[str] = ()
     """Models that describe media, each "MODALITY=MODEL"."""
     embedder: str | None = None
@@ -91,7 +93,11 @@ class ConstructionModels:
 
     def names(self) -> list[str]:
         """Return the models that write text, each once."""
-        return list(dict.fromkeys(name for name in (self.writer, *self.checkers, *self.modalities().values()) if name))
+        return list(
+            dict.fromkeys(
+                name for name in (self.writer, *self.checkers, *self.readers, *self.modalities().values()) if name
+            )
+        )
 
 
 def build(workspace: Workspace, name: str, arguments: BuildArguments, models: ConstructionModels) -> int:
@@ -124,7 +130,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
             if not dependent_runs:
                 raise
             raise AnotherBuildError(
-                f"{error} {_runs_text(dependent_runs)} made from the existing build ({old_digest[:12]}). Replacing it removes "
+                f"{error} {runs_text(dependent_runs)} made from the existing build ({old_digest[:12]}). Replacing it removes "
                 "their media, and they cannot be resumed unless the same build is made again."
             ) from error
         except NothingUsableError as error:
@@ -147,7 +153,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         print(f"  samples that a check rejected: {clean(str(folder.with_name(folder.name + REJECTED_SUFFIX)))}")
     if orphaned_runs:
         print(
-            f"  replaced the build {old_digest[:12]}: {clean(_runs_text(orphaned_runs))} made from it. Their media are gone, and "
+            f"  replaced the build {old_digest[:12]}: {clean(runs_text(orphaned_runs))} made from it. Their media are gone, and "
             "they cannot be resumed unless the same build is made again in another folder."
         )
     if not arguments.every:
@@ -198,6 +204,7 @@ def _build_options(
         writer=text_models[models.writer] if models.writer else None,
         checker=text_models[models.checkers[0]] if models.checkers else None,
         checkers=tuple(text_models[name] for name in dict.fromkeys(models.checkers)),
+        readers=tuple(text_models[name] for name in dict.fromkeys(models.readers)),
         captioners={modality: text_models[name] for modality, name in models.modalities().items()},
         embedder=_embedder(benchmark, models, device),
         render=media_pictures if arguments.rendered else None,
@@ -278,7 +285,8 @@ def _fetched_sources(workspace: Workspace, benchmark: Benchmark) -> list[tuple[s
     raise SpecError(f"nothing to build from; name the sources, for example: {known}{or_get}.")
 
 
-def _runs_text(runs: Sequence[str]) -> str:
+def runs_text(runs: Sequence[str]) -> str:
+    """Return the number and the first names of runs, with the verb of a sentence about them."""
     more = ", …" if len(runs) > _MAX_RUNS_LISTED else ""
     noun, verb = ("run", "was") if len(runs) == 1 else ("runs", "were")
     return f"{len(runs)} {noun} ({', '.join(runs[:_MAX_RUNS_LISTED])}{more}) {verb}"
@@ -287,7 +295,7 @@ def _runs_text(runs: Sequence[str]) -> str:
 def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: bool) -> None:
     """Print the build's counts, and the rows left out one ``by_row`` or by reason; with ``every`` all of the manifest."""
     rows, media = built.manifest["instances"], built.manifest["media"]
-    instances = sum(1 for _ in benchmark.instances(built, next(iter(benchmark.prompt_sets))))
+    instances = sum(1 for _ in instances_of(benchmark, built, next(iter(benchmark.prompt_sets))))
     row_count = "" if instances == rows else f"{rows} rows, "
     print(f"built {clean(str(built.path))}: {row_count}{instances} instances, {media} media")
     for key in built.manifest if every else [key for key in _COUNTS if key in built.manifest]:

@@ -24,6 +24,7 @@ def draw_figures(workspace: Workspace, name: str, *, formats: Sequence[str], out
     check_formats(formats, FIGURE_FORMATS)
     inches(width)
     build = find_build(workspace, name)
+    build.require_plain()
     tables = get_benchmark(build.benchmark).build_tables(build)
     if not tables:
         raise SpecError(

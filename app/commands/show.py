@@ -23,6 +23,7 @@ from app.store.run_facts import ExcludedInstances, worker_deaths
 from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
+from benchmarks.answer_confidence import likelihood_remarks
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Media
 
@@ -137,7 +138,8 @@ def _sample(workspace: Workspace, folder: Path, instance: str) -> tuple[dict[str
         build = workspace.build_of(store)
         record = next(store.records(only=find_sample_id(store, instance)))
         media = {part: media_path(build, part) for part in record.instance.parts if isinstance(part, Media)}
-        return sample_to_json(record, remarks=benchmark.remarks(record)), media
+        remarks = (*benchmark.remarks(record), *likelihood_remarks(record, benchmark.options(record.instance)))
+        return sample_to_json(record, remarks=remarks), media
 
 
 def _print_sample(folder: Path, details: dict[str, Any], media: Mapping[Media, Path | None]) -> None:

@@ -62,7 +62,7 @@ class LearningCurve:
 
     @property
     def measured(self) -> str:
-        """What training is for, in words."""
+        """The purpose of the training, in words."""
         return self.metric or "under conflict"
 
     def lead(self, first: RunView, second: RunView, *, resamples: int) -> Change:

@@ -17,6 +17,7 @@ from app.compare.run_view import RunView, RunViews, load_views
 from app.store.run import RunStore
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
+from benchmarks.factors.instances import instances_of
 from benchmarks.stats.intervals import resample
 from benchmarks.stats.paired_tests import share_labels
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -155,7 +156,7 @@ def _build_size(folder: Path, views: RunViews) -> list[int]:
         data = store.meta("data")
     try:
         build = Build.open(Path(data or ""))
-        instances = views.benchmark.instances(build, str(views.runs[0].spec["prompt_set"]))
+        instances = instances_of(views.benchmark, build, next(iter(views.benchmark.prompt_sets)))
         return [len({instance.group for instance in instances})]
     except RashomonError:
         return []

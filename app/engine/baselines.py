@@ -15,12 +15,13 @@ from app.run_spec import RunSpec, parse
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from benchmarks.answer_confidence import confidence_of
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_equality import same_value
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import CANDIDATES, Generation, Instance, Record, digest, digest_of_list
+from benchmarks.vocabulary import Generation, Instance, Record, digest, digest_of_list
 from judges.base import FunctionJudge
 from judges.registry import find_judge
 from mlx_backends.baseline import BASELINE, ORACLE, baseline_name
@@ -77,8 +78,8 @@ def take_the_right_source(instance: Instance, alone: Alone, reader: Reader) -> s
 
 
 def take_the_more_confident(instance: Instance, alone: Alone, reader: Reader) -> str | None:
-    """Return the source whose answer has the highest mean logprob of a token; of equal ones the first."""
-    return max(alone, key=lambda source: _mean_logprob(alone[source].generations[-1]))
+    """Return the source whose answer the model is most confident of; of equal ones the first."""
+    return max(alone, key=lambda source: _confidence(alone[source], reader.benchmark))
 
 
 RULES: Mapping[str, Choose] = {
@@ -241,10 +242,13 @@ def _generation(instance: Instance, alone: Alone, choose: Choose, reader: Reader
     )
 
 
-def _mean_logprob(answer: Generation) -> float:
-    """Return the mean logprob of an answer's tokens; that of an answer without a score is the lowest."""
-    score = answer.scores[-1] if len(answer.scores) == len(CANDIDATES) else None
-    return -math.inf if score is None else score / max(1, len(answer.tokens))
+def _confidence(record: Record, benchmark: Benchmark) -> float:
+    """Return the confidence in a record's answer; that of an answer without a score is the lowest."""
+    answer, options = record.generations[-1], benchmark.options(record.instance)
+    confidence = confidence_of(
+        record.instance, options, answer.scores, tokens=len(answer.tokens), finish_reason=answer.finish_reason
+    ).answer
+    return -1.0 if math.isnan(confidence) else confidence
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -11,7 +11,9 @@ from app.store.run_facts import ExcludedInstances
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import DuplicateHashes
+from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Modality
 
 NOTHING_SELECTED = "these conditions, strata and limit select no instance; widen them."
@@ -23,10 +25,10 @@ class BuildInstances:
 
     benchmark: Benchmark
     build: Build
-    prompt_set: str
+    prompt_set: Prompts
 
     def __iter__(self) -> Iterator[Instance]:
-        return self.benchmark.instances(self.build, self.prompt_set)
+        return instances_of(self.benchmark, self.build, self.prompt_set)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +16,7 @@ from app.store.run import RunStore
 from benchmarks.base import Benchmark
 from benchmarks.errors import BudgetError, ModelError
 from benchmarks.protocols import Protocol
+from benchmarks.varied import example_of
 from benchmarks.vocabulary import Generation, Record, Request, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
@@ -23,10 +24,15 @@ from mlx_backends.base import Backend
 Stop = Callable[[], bool]
 PAUSE_POLL_SECONDS = 0.2
 
+_REMEMBERED = 1024
+"""The answers that are remembered for equal requests, which come soon after each other in the order of requests."""
+
 
 @dataclass
 class AnswerLoop:
     """Answering of the pending instances of a run.
+
+    Of equal greedy requests in a varied build, where a level may leave an input as it is, only the first is submitted.
 
     Attributes:
         conditions: The conditions to answer; all if empty.
@@ -54,6 +60,8 @@ class AnswerLoop:
         self._waiting = ordered_requests(self.store, self.protocol, self.conditions, only=self.only)
         self._next_steps: deque[PendingRequest] = deque()  # of instances whose protocol has another step
         self._submitted: dict[str, PendingRequest] = {}
+        self._equal: dict[str, list[PendingRequest]] = {}  # to those in flight, by the digest of the request
+        self._answers: OrderedDict[str, Generation] = OrderedDict()  # the last ones, by the digest of the request
         self._finished = GroupCommit(self.store.commit)
 
     def run(self) -> None:
@@ -73,7 +81,7 @@ class AnswerLoop:
                 if not self._submitted:
                     break
                 for generation in self.backend.step():
-                    self._finish(generation)
+                    self._finish_with_equal(generation)
                 if self.only is not None and self.width == 1:
                     self._finished.commit()  # the next request may kill this process
                 else:
@@ -97,6 +105,8 @@ class AnswerLoop:
             if pending is None:
                 break
             _, request = pending
+            if self._is_asked(pending):
+                continue
             if request.step:  # its earlier steps are made durable first, so that a kill repeats none of them
                 self._finished.commit()
             self._submitted[request.id] = pending
@@ -105,6 +115,53 @@ class AnswerLoop:
             self.in_flight.note(self._submitted.values())
         for request in requests:
             self.backend.submit(request)
+
+    def _is_asked(self, pending: PendingRequest) -> bool:
+        """Return whether an equal request is in flight or was answered; ``pending`` is then answered along with it."""
+        about, request = pending
+        if request.decoding.temperature or example_of(about.instance.group) == about.instance.group:
+            return False
+        digest = request.digest
+        if digest in self._equal:
+            self._equal[digest].append(pending)
+            return True
+        if digest in self._answers:
+            self._finish_equal(pending, self._answers[digest])
+            self._finished.commit_if_due()
+            return True
+        self._equal[digest] = []
+        return False
+
+    def _finish_with_equal(self, generation: Generation) -> None:
+        """Finish a request, and those that are equal to it; after an error, these are submitted themselves."""
+        _, request = self._submitted[generation.request_id]
+        self._finish(generation)
+        if not self._equal or (equal := self._equal.pop(request.digest, None)) is None:
+            return
+        if generation.finish_reason == "error":
+            self._next_steps.extend(equal)
+            return
+        self._answers[request.digest] = generation
+        if len(self._answers) > _REMEMBERED:
+            self._answers.popitem(last=False)
+        for pending in equal:
+            self._finish_equal(pending, generation)
+
+    def _finish_equal(self, pending: PendingRequest, generation: Generation) -> None:
+        _, request = pending
+        self._submitted[request.id] = pending
+        self._finish(
+            Generation(
+                request.id,
+                generation.text,
+                generation.finish_reason,
+                tokens=generation.tokens,
+                prompt_tokens=0,
+                completion_tokens=0,
+                calls=0,
+                scores=generation.scores,
+            )
+        )
 
     def _finish(self, generation: Generation) -> None:
         """Judge an answer and queue it for the next commit, and its instance's next step, if any, for submission."""

@@ -42,7 +42,7 @@ _DATA = "data digest"
 _DEVICE = "device"
 _SPEC = "spec.toml"
 _LARGEST_SPEC = 1 << 20
-SCORING_ENGINES = ("mlx-vlm", "transformers")
+SCORING_ENGINES = ("mlx-vlm", "transformers", "policy")
 """The engines that compute likelihoods."""
 
 
@@ -118,7 +118,7 @@ def check_scores(spec: RunSpec, engine: str) -> None:
     """Raise SpecError if a run by likelihood has an engine that computes none."""
     if engine not in SCORING_ENGINES:
         raise SpecError(
-            f"{spec.model} cannot score by likelihood; leave --score out, or choose a local vision-language model."
+            f"{spec.model} cannot score by likelihood; leave --score out, or choose a local vision-language model or a policy."
         )
 
 
@@ -233,7 +233,7 @@ def check_identity(
 
 def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Selection:
     """Return the build's instances that the spec selects, in the build's order. Raises SpecError for an unknown name."""
-    return select_instances(spec, benchmark, BuildInstances(benchmark, build, spec.prompt_set))
+    return select_instances(spec, benchmark, BuildInstances(benchmark, build, spec.prompts))
 
 
 def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Iterable[Instance]) -> Selection:

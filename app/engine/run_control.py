@@ -6,15 +6,14 @@ checks for it between answers; `touch` creates it and `rm` removes it.
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
 from app.store.locks import FileLock
 from app.store.workspace import PAUSE_FILE
+from app.system.signals import stop_process
 from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import exists, open_write, remove_file
 
@@ -68,7 +67,7 @@ def stop_batch(folder: Path, *, exclude: Collection[int] = ()) -> None:
     batch = batch_pid(folder)
     if pid is None or batch in exclude:
         return
-    _terminate(batch or pid, folder)
+    stop_process(batch or pid, folder.name)
 
 
 def batch_pid(folder: Path) -> int | None:
@@ -92,15 +91,4 @@ def stop_run(folder: Path) -> None:
     pid = worker_pid(folder)
     if pid is None:
         raise StoreError(f"{folder.name} is not running; there is nothing to stop.")
-    _terminate(pid, folder)
-
-
-def _terminate(pid: int, folder: Path) -> None:
-    try:
-        os.kill(pid, signal.SIGTERM)
-    except ProcessLookupError:
-        return  # it ended meanwhile
-    except PermissionError as error:
-        raise StoreError(
-            f"process {pid} runs {folder.name} and belongs to another user; ask them to stop it."
-        ) from error
+    stop_process(pid, folder.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -14,8 +15,10 @@ from benchmarks.errors import SpecError
 
 INTERRUPTED = 130
 
-_INTERVAL = 3.0
-"""Seconds between lines of progress where standard error is not a terminal."""
+PROGRESS_LINE = "RASHOMON_PROGRESS_LINE"
+"""The environment variable by which the interface asks for one line of progress that is rewritten, as on a terminal."""
+_LINE_SECONDS, _REWRITE_SECONDS = 3.0, 0.5
+"""Seconds between lines of progress where standard error is not a terminal, and between versions of one that is rewritten."""
 
 
 class FetchInterrupted(Exception):
@@ -44,7 +47,7 @@ def execute_plan(plan: FetchPlan, command: str) -> None:
     try:
         failures = download(plan.missing, show)
     except FetchError as error:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() or PROGRESS_LINE in os.environ:
             print(file=sys.stderr)  # below the progress line
         raise FetchError(f"{error}" if "same command" in str(error) else f"{error} Complete files are kept.") from error
     except BaseException as error:
@@ -65,7 +68,8 @@ def _failure_text(failures: dict[RemoteFile, str], total: int, command: str) -> 
 
 def _progress_printer(plan: FetchPlan) -> Callable[[DownloadProgress], None]:
     """Return a function that prints progress to standard error: one changing line on a terminal, or a line every few seconds."""
-    terminal = sys.stderr.isatty()
+    terminal, rewrites = sys.stderr.isatty(), PROGRESS_LINE in os.environ
+    interval = _REWRITE_SECONDS if rewrites else _LINE_SECONDS
     start = last = time.monotonic()
     total = len(plan.missing)
     ended = False
@@ -73,7 +77,7 @@ def _progress_printer(plan: FetchPlan) -> Callable[[DownloadProgress], None]:
     def show(progress: DownloadProgress) -> None:
         nonlocal last, ended
         now = time.monotonic()
-        if ended or (not terminal and now - last < _INTERVAL and progress.files < total):
+        if ended or (not terminal and now - last < interval and progress.files < total):
             return
         last, ended = now, progress.files == total
         rate = progress.bytes / max(now - start, 0.1)
@@ -82,8 +86,8 @@ def _progress_printer(plan: FetchPlan) -> Callable[[DownloadProgress], None]:
         done = f"{progress.files:,} of {total:,} files, {size(progress.bytes)} of {size(plan.bytes)}"
         line = f"{done}, {size(int(rate))}/s{remaining}"
         print(
-            f"\r\x1b[K{clean(line)}" if terminal else line,
-            end="" if terminal and not ended else "\n",
+            f"\r\x1b[K{clean(line)}" if terminal else f"\r{line}" if rewrites else line,
+            end="" if (terminal or rewrites) and not ended else "\n",
             file=sys.stderr,
         )
         sys.stderr.flush()

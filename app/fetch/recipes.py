@@ -54,6 +54,8 @@ def get_recipe(benchmark: str) -> Recipe:
         raise SpecError(f"there is no benchmark {benchmark!r}; {did_you_mean(benchmark, benchmark_names())}")
     if benchmark in NOT_PUBLISHED:
         raise SpecError(NOT_PUBLISHED[benchmark])
+    if benchmark not in RECIPES:
+        raise SpecError(f"Rashomon does not know where the data of {benchmark} is; ask those who made the benchmark.")
     return RECIPES[benchmark]
 
 
@@ -180,7 +182,15 @@ NOT_PUBLISHED = {
         "CrossCheck-Bench's data is announced but not published, so there is nothing to fetch. Build it from folders of "
         "products (`rashomon build crosscheck-bench --source products=FOLDER`) or from your own rows "
         "(--source rows=FOLDER; docs/crosscheck-bench.md has the layout)."
-    )
+    ),
+    "retrieval": (
+        "retrieval is built from a log of your own pipeline, so there is nothing to fetch: `rashomon build retrieval --from FILE "
+        "--reader MODEL` (docs/natural-conflicts.md has the layout)."
+    ),
+    "k-passages": (
+        "k-passages is made from a build of cmc-bench, so there is nothing to fetch: `rashomon passages cmc-bench` "
+        "(docs/k-passages.md)."
+    ),
 }
 
 RECIPES = {

@@ -109,6 +109,45 @@ def bars(
     return figure
 
 
+def lines(
+    series: Sequence[tuple[str, Sequence[Estimate]]], categories: Sequence[str], *, title: str, width: str
+) -> Figure:
+    """Draw each series as a line over the categories with its intervals; numbers stand where they are on a scale."""
+    width_inches = inches(width)
+    is_scale = all(name.isdigit() for name in categories)
+    places = [float(name) for name in categories] if is_scale else [float(i) for i in range(len(categories))]
+    with styled():
+        figure = _figure(width_inches, 2.1 + 0.12 * -(-len(series) // (2 if width_inches < 5 else 4)))
+        axes = figure.subplots()
+        span = (max(places, default=1) - min(places, default=0)) or 1.0
+        for number, (name, values) in enumerate(series):
+            shift = (number - (len(series) - 1) / 2) * 0.012 * span  # so that intervals do not hide each other
+            known = [(x + shift, value) for x, value in zip(places, values, strict=True) if value.value is not None]
+            for x, value in known:
+                _whisker(axes, x, value)
+            axes.plot(
+                [x for x, _ in known],
+                [value.value or 0.0 for _, value in known],
+                marker=MARKERS[number % len(MARKERS)],
+                color=ink(number % 4).fill,
+                markeredgecolor="black",
+                markeredgewidth=0.5,
+                markersize=4,
+                linewidth=0.9,
+                zorder=4,
+                clip_on=False,
+                label=label(name, 40),
+            )
+        axes.set_xticks(places, list(categories))
+        axes.set_ylim(0, 1)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.4)
+        axes.set_axisbelow(True)
+        _percent(axes.yaxis)
+        _legend(figure, axes.get_legend_handles_labels()[0], width_inches)
+        figure.suptitle(_title(title, width_inches))
+    return figure
+
+
 def heat(
     rows: Sequence[tuple[str, Sequence[Value]]],
     columns: Sequence[str],
@@ -223,6 +262,8 @@ def risk_coverage(points: Sequence[tuple[str, Estimate, Estimate]], *, title: st
                 _whisker(axes, x, risk)
                 if coverage.low is not None and coverage.high is not None:
                     axes.plot([coverage.low, coverage.high], [y, y], color="black", linewidth=0.6)
+            else:  # thin and dark, since the lightest ink is almost white
+                axes.plot([x for x, _ in places], [y for _, y in places], color="#777777", linewidth=0.6, zorder=1)
             axes.plot(
                 [x for x, _ in places],
                 [y for _, y in places],
@@ -231,16 +272,15 @@ def risk_coverage(points: Sequence[tuple[str, Estimate, Estimate]], *, title: st
                 markeredgecolor="black",
                 markeredgewidth=0.5,
                 markersize=5 if len(values) == 1 else 3,
-                linestyle="none" if len(values) == 1 else "-",
-                linewidth=0.8,
+                linestyle="none",
                 label=label(name, 26),
             )
         axes.set_xlim(0, 1.03)
         axes.set_ylim(-0.03, 1.03)
         axes.grid(color="#dddddd", linewidth=0.4)
         axes.set_axisbelow(True)
-        axes.set_xlabel("coverage: answers that do not abstain")
-        axes.set_ylabel("risk: wrong ones among them")
+        axes.set_xlabel("coverage")
+        axes.set_ylabel("risk")
         _percent(axes.xaxis)
         _percent(axes.yaxis)
         _legend(figure, axes.get_legend_handles_labels()[0], width_inches)

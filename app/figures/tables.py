@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.figures.confidence import draw_confidence, draw_preference, draw_reliability
+from app.figures.curves import draw_curves
 from app.figures.distribution import Panel, count_panels, sunburst
-from app.figures.drawing import Bar, Point, bars, heat, risk_coverage, scatter, stacked
+from app.figures.drawing import Bar, Point, bars, heat, lines, risk_coverage, scatter, stacked
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
@@ -28,6 +30,14 @@ def draw_table(table: Table, *, width: str) -> Figure | None:
         return count_panels(_panels(table), table.columns, title=table.title, width=width)
     if table.chart == "sunburst":
         return sunburst({name: _count(cells[0]) for name, cells in table.rows}, title=table.title, width=width)
+    if table.chart == "reliability":
+        return draw_reliability(table, width=width)
+    if table.chart == "confidence":
+        return draw_confidence(table, width=width)
+    if table.chart == "preference":
+        return draw_preference(table, width=width)
+    if table.chart == "curves":
+        return draw_curves(table, width=width)
     if table.chart == "stacked":
         return stacked(_grouped(table), table.columns, title=table.title, width=width)
     if table.chart == "bars":
@@ -36,6 +46,9 @@ def draw_table(table: Table, *, width: str) -> Figure | None:
     if table.chart == "risk-coverage":
         curve = [(label, _estimate(cells[0]), _estimate(cells[1])) for label, cells in table.rows]
         return risk_coverage(curve, title=table.title, width=width)
+    if table.chart == "lines":
+        series = [(label, [_estimate(cell) for cell in cells]) for label, cells in table.rows]
+        return lines(series, table.columns, title=table.title, width=width)
     rows = [(label, [_estimate(cell).value for cell in cells]) for label, cells in table.rows]
     return heat(rows, table.columns, title=table.title, width=width, star=len(rows) > 1)
 

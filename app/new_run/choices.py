@@ -68,7 +68,7 @@ def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
         build = Build.open(folder)
     except RashomonError as error:
         return BenchmarkChoice(benchmark, folder, None, str(error))
-    return BenchmarkChoice(benchmark, folder, build, f"built: {build.manifest['instances']} samples in {folder}")
+    return BenchmarkChoice(benchmark, folder, build, f"built: {build.manifest['instances']} instances in {folder}")
 
 
 @dataclass(frozen=True, slots=True)

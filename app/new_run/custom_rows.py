@@ -8,6 +8,13 @@ from app.system.paths import typed_path
 from benchmarks.base import Benchmark
 from benchmarks.errors import SourceError
 from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.rows.files import read_json_lines
+
+LOGS = "retrieval"
+"""The benchmark that is built from a retrieval log."""
+
+_LOG_KEYS = {"passages", "contexts", "texts", "images", "pages", "page_images", "image_answer", "text_answer"}
+"""Keys of a log's lines that a table of rows does not have."""
 
 
 def table_path(text: str | Path) -> Path:
@@ -24,6 +31,19 @@ def table_path(text: str | Path) -> Path:
     raise SourceError(f"there is no file {path}; name a CSV, TSV or JSON-lines file of image, question and answer.")
 
 
-def rows_benchmark() -> Benchmark:
-    """Return the first benchmark that can be built from a table of rows."""
+def rows_benchmark(file: Path | None = None) -> Benchmark:
+    """Return the benchmark that is built from ``file``: a retrieval log's, or else the first that is built from a table."""
+    if file is not None and _is_log(file):
+        return get_benchmark(LOGS)
     return next(benchmark for name in benchmark_names() if (benchmark := get_benchmark(name)).rows_source)
+
+
+def _is_log(file: Path) -> bool:
+    """Return whether a JSON Lines file is a retrieval log, by the keys of its first object."""
+    if file.suffix.lower() != ".jsonl":
+        return False
+    try:
+        first = next((fields for _, fields in read_json_lines(file)), None)
+    except SourceError:
+        return False
+    return isinstance(first, dict) and not _LOG_KEYS.isdisjoint(str(key).strip().lower() for key in first)

@@ -101,6 +101,8 @@ def _options(spec: BatchSpec) -> Iterator[str]:
     flat = {**values, **{key: value for name in SECTIONS for key, value in values.get(name, {}).items()}}
     for key, value in flat.items():
         option = f"--{key.replace('_', '-')}"
+        if key == "prompt":
+            raise SpecError("a command line cannot hold the content of a prompt set; save the spec as a file.")
         if key in SECTIONS or not _is_set(value):
             continue
         if value is True:

@@ -15,6 +15,7 @@ from app.run_spec import BatchSpec, RunSpec
 from app.store.database import DATABASE
 from app.store.workspace import Workspace
 from benchmarks.errors import AddressError, RashomonError
+from benchmarks.prompt_template import Prompts
 from benchmarks.registry import get_benchmark
 from judges.registry import find_judge
 from judges.rubric import RubricJudge
@@ -52,7 +53,7 @@ class PreflightChecker:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._cache: dict[tuple[Path, str], tuple[object, BuildContents]] = {}
+        self._cache: dict[tuple[Path, Prompts], tuple[object, BuildContents]] = {}
         self._lock = threading.Lock()
 
     def contents(self, run: RunSpec) -> BuildContents:
@@ -60,10 +61,10 @@ class PreflightChecker:
         folder = Path(run.data) if run.data else self._workspace.build_folder(run.benchmark)
         with self._lock:
             stamp = _stamp(folder)
-            cached = self._cache.get((folder, run.prompt_set))
+            cached = self._cache.get((folder, run.prompts))
             if cached is None or cached[0] != stamp or stamp is None:
-                cached = (stamp, BuildContents.read(open_build(self._workspace, run), run.prompt_set).precomputed())
-                self._cache[folder, run.prompt_set] = cached
+                cached = (stamp, BuildContents.read(open_build(self._workspace, run), run.prompts).precomputed())
+                self._cache[folder, run.prompts] = cached
             return cached[1]
 
     def check(self, spec: BatchSpec) -> Preflight:

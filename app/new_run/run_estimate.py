@@ -23,7 +23,9 @@ from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
+from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import count_distinct
+from benchmarks.prompt_template import Prompts
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record, Request
@@ -46,11 +48,11 @@ class BuildContents:
     instances: Sequence[Instance]
 
     @classmethod
-    def read(cls, build: Build, prompt_set: str) -> BuildContents:
+    def read(cls, build: Build, prompt_set: Prompts) -> BuildContents:
         """Read the instances of ``build`` under ``prompt_set``. Raises SourceError, and SpecError for an unknown prompt set."""
         benchmark = get_benchmark(build.benchmark)
         benchmark.check(build, prompt_set)
-        return cls(build, benchmark, held_instances(benchmark.instances(build, prompt_set)))
+        return cls(build, benchmark, held_instances(instances_of(benchmark, build, prompt_set)))
 
     @cached_property
     def conditions(self) -> Mapping[str, int]:

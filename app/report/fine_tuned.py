@@ -1,4 +1,4 @@
-"""Which runs are of a model that was fine-tuned from that of another run, by the digests in their identities."""
+"""Runs of a model that was fine-tuned from that of another run, by the digests in their identities."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from app.run_spec import RunSpec
 from app.store.run import RunStore
 from app.store.samples import SampleRow
 from app.store.workspace import Workspace
+from benchmarks.answer_confidence import likelihood_remarks
 from benchmarks.base import Benchmark
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Media, Message, Record
@@ -64,7 +65,7 @@ def read_sample_detail(
         steps,
         tuple((media, media_path(build, media)) for media in sent),
         siblings,
-        benchmark.remarks(record),
+        (*benchmark.remarks(record), *likelihood_remarks(record, benchmark.options(record.instance))),
     )
 
 

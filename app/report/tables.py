@@ -20,13 +20,16 @@ from app.report.judge_selection import (
     resolve_panel,
 )
 from app.report.published import published_rows
+from app.report.quantisation_pairs import quantisation_pairs
 from app.store.answers import read_runs
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason
 from benchmarks.abstention import abstention_tables
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
+from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.factors.tables import factor_tables, reference_cells, reference_note
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
@@ -63,7 +66,10 @@ def tables_from(inputs: TableInputs, *, only: str | None = None, published: bool
         else table
         for table in tables
     ]
-    return [add_published(table, inputs.benchmark, inputs.runs) for table in noted] if published else noted
+    if not published:
+        return noted
+    runs = reference_cells(inputs.runs)
+    return [add_published(table, inputs.benchmark, runs) for table in noted]
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,8 @@ class TableInputs:
     excluded: Mapping[str, ExcludedInstances]
     remarks: Sequence[str]
     seed: int
+    quantisations: Sequence[tuple[str, str]] = ()
+    """Pairs of runs that answer the same instances with one model, with more and with fewer bits."""
 
 
 def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInputs:
@@ -116,6 +124,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
             if (reason := stop_reason(store))
         ]
         overrides = count_overrides(stores)
+        quantisations = quantisation_pairs({label: store.meta("identity", {}) for label, store in by_label.items()})
     remarks += [f"{label}: {counts.sentence}." for label, counts in excluded.items() if counts.total]
     panel = resolve_panel(judge, judges)
     members: tuple[str, ...] = ()
@@ -147,26 +156,63 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
         excluded,
         remarks,
         seed,
+        quantisations,
     )
 
 
 def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     """Return the benchmark's tables, those of abstention and of judges, or the one named ``only``; without notes on labels."""
-    tables = inputs.benchmark.tables(inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+    runs = reference_cells(inputs.runs)
+    tables = inputs.benchmark.tables(runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+    if note := reference_note(inputs.runs):
+        tables = _all_failures(inputs, [replace(table, notes=(*table.notes, note)) for table in tables])
     if any(counts.total for counts in inputs.excluded.values()):
         tables = [
             add_excluded(table, inputs.excluded, inputs.benchmark) if table.name == "failures" else table
             for table in tables
         ]
+    if only is None or only in CONFIDENCE_TABLES:
+        tables += confidence_tables(
+            runs,
+            inputs.judge,
+            inputs.benchmark,
+            resamples=RESAMPLES,
+            seed=inputs.seed,
+            quantisations=inputs.quantisations,
+        )
+    if note:
+        tables += factor_tables(inputs.benchmark, inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if only is None or only not in [table.name for table in tables]:
-        tables += abstention_tables(inputs.runs, inputs.judge, inputs.benchmark, resamples=RESAMPLES, seed=inputs.seed)
+        tables += abstention_tables(runs, inputs.judge, inputs.benchmark, resamples=RESAMPLES, seed=inputs.seed)
         tables += _judge_tables(inputs)
     if only is None:
         return tables
     names = [table.name for table in tables]
+    if only not in names and only in CONFIDENCE_TABLES:
+        raise SpecError(_why_no_table(only, inputs))
     if only not in names:
-        raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, names)}")
+        scored = any(answers.confidence is not None for answers in inputs.runs.values())
+        known = [*names, *CONFIDENCE_TABLES] if scored else names
+        raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
     return [table for table in tables if table.name == only]
+
+
+def _all_failures(inputs: TableInputs, tables: Sequence[Table]) -> list[Table]:
+    """Return ``tables`` with the failures in all cells of a varied build; a failure in any of them is one too many."""
+    of_all = inputs.benchmark.tables(inputs.runs, inputs.judge, resamples=0, seed=inputs.seed)
+    failures = next((table for table in of_all if table.name == "failures"), None)
+    return [failures if failures is not None and table.name == "failures" else table for table in tables]
+
+
+def _why_no_table(name: str, inputs: TableInputs) -> str:
+    """Return why these runs do not have a table about confidence, and what would give them one."""
+    if all(answers.confidence is None for answers in inputs.runs.values()):
+        return f"table {name!r} needs likelihoods, which these runs do not have; answer again with --score likelihood."
+    if name == "quantisation":
+        return (
+            "table 'quantisation' needs likelihoods of one model on the same data with different bits; name both runs."
+        )
+    return f"there is no table {name!r} here: none of the answers with likelihoods can be counted in it."
 
 
 def add_excluded(table: Table, excluded: Mapping[str, ExcludedInstances], benchmark: Benchmark) -> Table:

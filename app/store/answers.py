@@ -14,6 +14,7 @@ from app.store.integrity import stored_values
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.system.parallel import map_shares
+from benchmarks.answer_confidence import Confidence, confidence_of
 from benchmarks.answers import AnswerColumns, AnswerKind, Answers, InstanceKind, instance_kind
 from benchmarks.base import Benchmark
 from benchmarks.registry import get_benchmark
@@ -90,16 +91,18 @@ def read_answers(
             if visit is not None:
                 visit(row[3], about.instance, [StepUsage(step[6], *step[9:13]) for step in steps])
             reading = benchmark.reading(store.record(page, row, about.instance)) if has_reading else None
-            finish_reason, is_empty = None, True
+            finish_reason, is_empty, confidence = None, True, None
             if steps:
                 _check_steps(store, steps)
                 finish_reason, is_empty = steps[-1][6], _is_empty(steps[-1][5])
+                confidence = _confidence(store, steps[-1], about.instance, benchmark)
             # Judge, status, label and flags.
             labels = tuple([(verdict[2], verdict[3], verdict[4], verdict[5], verdict[8]) for verdict in verdicts])
             columns.add(
                 about.instance.group,
                 (about.kind_key, finish_reason, is_empty, labels, reading),
                 lambda: AnswerKind(about.kind, finish_reason, is_empty, _verdicts(store, verdicts), reading),  # noqa: B023
+                confidence,
             )
     return columns.answers(partial(_read_again, store.folder, ordinals))
 
@@ -125,6 +128,18 @@ def _check_steps(store: RunStore, steps: Sequence[Values]) -> None:
             stored_values.check_generation(step)
         except ValueError as error:
             raise store.damaged("generation", step, str(error)) from error
+
+
+def _confidence(store: RunStore, step: Values, instance: Instance, benchmark: Benchmark) -> Confidence | None:
+    """Return the confidence of an answer; None for one without likelihoods."""
+    if step[17] is None:
+        return None
+    try:
+        scores = stored_values.scores(step[17])
+    except ValueError as error:
+        raise store.damaged("generation", step, str(error)) from error
+    tokens = stored_values.token_count(step)
+    return confidence_of(instance, benchmark.options(instance), scores, tokens=tokens, finish_reason=step[6])
 
 
 def _is_empty(text: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.errors import StoreError
 
 _NOT_UTF8 = "a text in it is not UTF-8"
-"""Why a function of Python's fails that SQLite calls: it is given what is stored, and of that Python cannot read this."""
+"""The cause of "user-defined function raised exception": Python decodes a stored text before it calls the function."""
 
 
 class StoreFullError(StoreError):

@@ -7,8 +7,9 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -33,12 +34,16 @@ def map_shares(function: Callable[[Sequence[_T]], Sequence[_R]], items: Sequence
     size = max(1, (len(items) - start_up) // count)
     first = len(items) - (count - 1) * size
     shares = [items[start : start + size] for start in range(first, len(items), size)]
-    with ExitStack() as stack:
-        helpers = [stack.enter_context(_Helper(function, share)) for share in shares]
+    helpers = [_Helper(function, share) for share in shares]
+    try:
+        for helper in helpers:
+            helper.start()
         results = [*function(items[:first])]
         for share, helper in zip(shares, helpers, strict=True):
             result = helper.result()
             results += function(share) if result is None else result
+    finally:
+        _end(helpers)
     return results
 
 
@@ -48,9 +53,10 @@ class _Helper:
     def __init__(self, function: Callable[[Any], Any], share: Any) -> None:
         self._task = pickle.dumps((function, share))
         self._process: subprocess.Popen[bytes] | None = None
+        self._thread = Thread(target=self._communicate, daemon=True)
         self._output = b""
 
-    def __enter__(self) -> _Helper:
+    def start(self) -> None:
         with suppress(OSError, ValueError):  # without the process, this one computes the share
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__],
@@ -59,16 +65,20 @@ class _Helper:
                 stderr=subprocess.DEVNULL,
                 process_group=0,  # Ctrl-C is for this process, which ends the others
             )
-            self._thread = Thread(target=self._communicate, daemon=True)
             self._thread.start()
-        return self
 
-    def __exit__(self, *error: object) -> None:
+    def interrupt(self) -> None:
+        """Let the process delete what it has half written, and end."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGINT)  # which lets it delete what it has half written
-            self._thread.join(_SECONDS)
+            self._process.send_signal(signal.SIGINT)
+
+    def end(self, deadline: float) -> None:
+        """Wait for the process until ``deadline``, and kill it then."""
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(0.0, deadline - time.monotonic()))
             self._process.kill()
-            self._thread.join()
+            self._process.wait()
 
     def result(self) -> Any | None:
         """Return the results of the share, or None if the process did not finish it."""
@@ -83,6 +93,15 @@ class _Helper:
         assert self._process is not None
         with self._process, suppress(OSError, ValueError):
             self._output = self._process.communicate(self._task)[0]
+
+
+def _end(helpers: Sequence[_Helper]) -> None:
+    """Interrupt all processes at once, and kill those that have not ended in time."""
+    for helper in helpers:
+        helper.interrupt()
+    deadline = time.monotonic() + _SECONDS
+    for helper in helpers:
+        helper.end(deadline)
 
 
 def _cores() -> int:

@@ -66,7 +66,7 @@ def clean(text: str, *, newlines: bool = False) -> str:
 
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
 _NOT_HARMLESS = re.compile(rf"{_NOT_PLAIN.pattern}|[=+\-@;|]")
-"""What a cell lacks that stays as it is; most cells do."""
+"""The characters that a cell may have to be changed for; most cells have none."""
 
 
 def _visible(character: str, newlines: bool) -> str:

@@ -24,7 +24,7 @@ class Command(NamedTuple):
         footer: Listed in the footer of its screen, which has room for five.
         palette: Listed in the palette.
         priority: Handled before the widget in focus sees the key.
-        optional_in: The screen whose footer lists it too if there is room.
+        optional_in: The screens whose footers list it too if there is room, separated by commas; "*" for all of them.
     """
 
     id: str
@@ -61,7 +61,14 @@ COMMANDS: tuple[Command, ...] = (
         optional_in="runs",
     ),
     Command("everywhere.back", "escape", "Back", "Return to the previous screen.", palette=False),
-    Command("everywhere.close", "q", "Back", "Return to the previous screen; on the first one, quit.", palette=False),
+    Command(
+        "everywhere.close",
+        "q",
+        "Back",
+        "Return to the previous screen; on the first one, quit.",
+        palette=False,
+        optional_in="*",
+    ),
     Command("everywhere.go.runs", "1", "Runs", "All runs of the workspace."),
     Command("everywhere.go.live", "2", "Live run", "Progress of the run on display or under the cursor."),
     Command("everywhere.go.samples", "3", "Samples", "The answers of the run on display or under the cursor."),
@@ -85,7 +92,14 @@ COMMANDS: tuple[Command, ...] = (
     Command("table.bottom", "end,G", "Bottom", "The last row.", palette=False),
     Command("table.left", "left", "Left", "Scroll to the left.", palette=False),
     Command("table.right", "right", "Right", "Scroll to the right.", palette=False),
-    Command("table.select", "enter", "Open", "Open the row.", palette=False, optional_in="runs"),
+    Command(
+        "table.select",
+        "enter",
+        "Open",
+        "Open the row.",
+        palette=False,
+        optional_in="runs,live,samples,compare,flipped,fetch",
+    ),
     # runs
     Command("runs.filter", "slash", "Filter", "Show only runs that contain these words.", footer=True),
     Command("runs.all", "escape", "All", "Clear the filter and show all runs.", palette=False),
@@ -122,7 +136,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("live.stop", "x", "Stop", "Stop the run after the next answer, or its batch; asks first.", footer=True),
     Command("live.resume", "R", "Resume", "Resume the run; asks first.", footer=True),
     Command("live.log", "L", "Log", "Switch between the worker's log and the newest answer.", footer=True),
-    Command("live.samples", "s", "Samples", "Browse the answers of this run."),
+    Command("live.samples", "s", "Samples", "Browse the answers of this run.", optional_in="live"),
     # trainings
     Command("trainings.stop", "x", "Stop", "Stop the training at a checkpoint; asks first.", footer=True),
     Command(
@@ -300,7 +314,7 @@ def bindings(where: str) -> list[BindingType]:
 
 def optional_footer_ids(where: str) -> list[str]:
     """Return the ids of the commands that a screen's footer lists if there is room."""
-    return [command.id for command in COMMANDS if where and command.optional_in == where]
+    return [command.id for command in COMMANDS if where and {where, "*"} & set(command.optional_in.split(","))]
 
 
 def commands_of(*where: str) -> list[Command]:

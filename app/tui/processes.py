@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.run_control import pause, stop_batch, stop_run, unpause
+from app.fetch.execute import PROGRESS_LINE
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
@@ -89,7 +90,12 @@ class RunProcesses:
             make_folder(self.workspace.path, folder.name)
             with open_write(folder, log.name, new=True) as output:
                 process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                    env=os.environ | {PROGRESS_LINE: "1"},
                 )
         except OSError as error:
             raise StoreError(f"cannot write {folder}: {error.strerror}; make it writable.") from error

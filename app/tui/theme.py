@@ -23,7 +23,7 @@ RIGHT, WRONG, PARTIAL, ABSTAINED, INVALID, UNJUDGED = (
     "$invalid",
     "$unjudged",
 )
-DIM, HEADING = "$dim", "$heading"
+DIM, HEADING, KEY = "$dim", "$heading", "$key"
 
 _HUES = {
     "right": "#56b4e9",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer, LabelMetrics
@@ -18,6 +19,7 @@ from benchmarks.clash.constants import (
     MULTIPLE_CHOICE,
 )
 from benchmarks.clash.prompts import PROMPT_SETS
+from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
@@ -35,6 +37,7 @@ class Clash(Benchmark):
     conditions = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "text", "options")
     sources = (
         DataSource("published", "the published samples, with COCO's train2017 images"),
         DataSource("sugar-crepe", "SugarCrepe's replaced objects and attributes, with COCO's val2017 images"),
@@ -86,13 +89,17 @@ class Clash(Benchmark):
 
         return build(sources, out, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.clash.instances import instances
         from benchmarks.clash.sample import ClashSample
 
         self.check(build, prompt_set)
         seed = build.manifest["seed"]
         return (instance for row in build.rows() for instance in instances(ClashSample.from_row(row), prompt_set, seed))
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        caption = row["conflicting_caption" if condition in CONFLICTING else "original_caption"]
+        return (caption,) if caption else ()
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         return tuple(f"({letter})" for letter in LETTERS) if instance.condition in MULTIPLE_CHOICE else ()

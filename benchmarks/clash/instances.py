@@ -20,10 +20,11 @@ from benchmarks.clash.constants import (
     letter_key,
 )
 from benchmarks.clash.sample import ClashSample
+from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import SHOWN_TEXT, Instance, digest
 
 
-def instances(sample: ClashSample, prompt_set: str, seed: int) -> Iterator[Instance]:
+def instances(sample: ClashSample, prompt_set: Prompts, seed: int) -> Iterator[Instance]:
     """Yield the sample's four instances, in condition order.
 
     ``seed`` is the build's; with the sample's id it decides the order of the options, which is the same under both
@@ -34,7 +35,7 @@ def instances(sample: ClashSample, prompt_set: str, seed: int) -> Iterator[Insta
         yield instance(sample, condition, prompt_set, order)
 
 
-def instance(sample: ClashSample, condition: str, prompt_set: str, order: tuple[Role, ...]) -> Instance:
+def instance(sample: ClashSample, condition: str, prompt_set: Prompts, order: tuple[Role, ...]) -> Instance:
     """Return one instance; ``order`` holds the roles of the options A to D, and is empty for an open question.
 
     References: the answer of each role and, for multiple choice, its letter. A role without an answer is left out. The
@@ -42,9 +43,7 @@ def instance(sample: ClashSample, condition: str, prompt_set: str, order: tuple[
     """
     answers = role_answers(sample)
     caption = sample.conflicting_caption if condition in CONFLICTING else sample.original_caption
-    task = prompts.prompt(
-        prompt_set, "mc" if order else "open", caption, sample.question, [answers[role] for role in order]
-    )
+    choices = [answers[role] for role in order]
     references = {str(role): (answer,) for role, answer in answers.items() if answer}
     references |= {letter_key(role): (letter,) for role, letter in zip(order, LETTERS, strict=False)}
     if condition not in CONFLICTING:
@@ -57,7 +56,7 @@ def instance(sample: ClashSample, condition: str, prompt_set: str, order: tuple[
         group=sample.id,
         condition=condition,
         question=sample.question,
-        parts=prompts.parts(sample.image, task),
+        parts=prompts.parts(prompt_set, sample.image, caption, sample.question, choices),
         references=references,
         strata=strata(sample),
     )

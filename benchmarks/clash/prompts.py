@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.clash.constants import LETTERS, Task
+from benchmarks.clash.constants import CONFLICT_OPTION, LETTERS, Task
+from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.vocabulary import Media, Part, Text
 
 PROMPT_SETS = {
     "official": "the instructions of the official code, with which the published predictions were made",
     "paper": "the instructions of Appendix B.3, as printed",
 }
+
+_LETTER_ONLY = "Answer only with the letter of your choice in parentheses."
+"""The form of the answer to a multiple choice in a prompt set from a file. Ours."""
 
 _FIRST_LINE = "You are given an image and a textual description of the image.\n"
 
@@ -75,6 +79,24 @@ def prompt(prompt_set: str, task: Task, caption: str, question: str, choices: Se
     return "\n".join([instruction(prompt_set, task), caption, question, *lines])
 
 
-def parts(image: Media | None, text: str) -> tuple[Part, ...]:
-    """Return the image, then the text (our choice: neither the paper nor the official prompt gives the order)."""
-    return (Text(text),) if image is None else (image, Text(text))
+def parts(
+    prompt_set: Prompts, image: Media | None, caption: str, question: str, choices: Sequence[str]
+) -> tuple[Part, ...]:
+    """Return the image, then the text (our choice: neither the paper nor the official prompt gives the order).
+
+    With ``choices`` the question is a multiple choice.
+    """
+    if isinstance(prompt_set, PromptTemplate):
+        lines = [f"({letter}) {text}" for letter, text in zip(LETTERS, choices, strict=False)]
+        options = "\n".join([*lines, _LETTER_ONLY])
+        return prompt_set.parts(
+            {
+                "question": (Text(question),),
+                "image": () if image is None else (image,),
+                "text": (Text(caption),),
+                "options": (Text(options),) if choices else (),
+                "abstention": (Text(CONFLICT_OPTION.rstrip(".")),),
+            }
+        )
+    text = Text(prompt(prompt_set, "mc" if choices else "open", caption, question, choices))
+    return (text,) if image is None else (image, text)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import AbstentionRule, Benchmark, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
@@ -17,11 +18,12 @@ from benchmarks.cmc_bench.constants import (
     PAPER_CONDITIONS,
 )
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
+from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Table
+from benchmarks.vocabulary import Instance, Part, Table
 
 __all__ = ["CMCBench"]
 
@@ -32,10 +34,11 @@ class CMCBench(Benchmark):
     name = "cmc-bench"
     title = "CMC-Bench: cross-modal evidence conflict"
     paper = "Catapang, When Image and Text Disagree: Cross-Modal Evidence Conflict in Multimodal RAG"
-    conditions = CONDITIONS
+    conditions: tuple[str, ...] = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
-    sources = (
+    placeholders = ("question", "image", "text")
+    sources: tuple[DataSource, ...] = (
         DataSource("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
         DataSource("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
         DataSource("rows", "your own images with questions, answers and texts: a CSV, or a folder"),
@@ -47,7 +50,7 @@ class CMCBench(Benchmark):
     paper_rows = "its own 942 examples, which cannot all be rebuilt (see docs/cmc-bench.md)"
     paper_judge = "gpt-5-mini behind an API (section 4.2)"
     paper_prompts = "paper"
-    conflicts = CONFLICT_CONDITIONS
+    conflicts: tuple[str, ...] = CONFLICT_CONDITIONS
     detection = "CDR"
     behaviours: Mapping[str, str] = {
         "IMAGE": "follows the image",
@@ -82,11 +85,25 @@ class CMCBench(Benchmark):
 
         return check_rows(file, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.cmc_bench.instances import instance_from_row
 
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        return (row["passage"],) if row["passage"] else ()
+
+    def contradiction(self, siblings: Sequence[Instance]) -> Contradiction | None:
+        stated = {instance.condition: instance.references.get("text", ()) for instance in siblings}
+        truth, value = stated.get("aligned", ()), stated.get("image-correct", ())
+        return Contradiction(truth[0], value[0]) if truth and value else None
+
+    def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
+        from benchmarks.cmc_bench import prompts
+
+        changed = prompts.text_first(parts, passages[0]) if text_first else ()
+        return changed or super().reordered(parts, passages, text_first=text_first)
 
     @property
     def rubric(self) -> Rubric:

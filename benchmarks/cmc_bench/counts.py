@@ -50,10 +50,10 @@ class CMCCounts:
 
 
 def view_of(kind: AnswerKind) -> str:
-    """Return the item of ``VIEWS`` that a record belongs to."""
+    """Return the item of ``VIEWS`` that a record belongs to; empty for a condition that CMC-Bench does not have."""
     if kind.condition in PAPER_CONDITIONS:
         return kind.condition
-    return _SINGLE[kind.condition, kind.strata.get("correct") != "none"]
+    return _SINGLE.get((kind.condition, kind.strata.get("correct") != "none"), "")
 
 
 def tally(answers: Answers, judge: str, of: Callable[[AnswerKind], bool] = lambda kind: True) -> CMCCounts:
@@ -62,7 +62,10 @@ def tally(answers: Answers, judge: str, of: Callable[[AnswerKind], bool] = lambd
     def place(kind: AnswerKind) -> int:
         if not of(kind) or kind.outcome(judge) != "labelled":
             return NO_LABEL
-        return VIEWS.index(view_of(kind)) * len(LABELS) + LABELS.index(kind.label(judge))
+        view = view_of(kind)
+        if not view:
+            return NO_LABEL
+        return VIEWS.index(view) * len(LABELS) + LABELS.index(kind.label(judge))
 
     places = answers.codes(place)
     labelled = places != NO_LABEL

@@ -10,6 +10,7 @@ from benchmarks.cmc_bench.constants import Correct
 from benchmarks.cmc_bench.construction.passages import passage_stating
 from benchmarks.cmc_bench.construction.pipeline import ConstructedExample
 from benchmarks.cmc_bench.prompts import parts
+from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Media
 
 CORRECT_SOURCES: Mapping[str, Correct] = {
@@ -51,7 +52,7 @@ class InstanceDraft:
         }
 
 
-def instance_from_row(row: Mapping[str, Any], prompt_set: str) -> Instance:
+def instance_from_row(row: Mapping[str, Any], prompt_set: Prompts) -> Instance:
     """Return the instance of a build's row with the prompt of ``prompt_set``."""
     image = None if row["image"] is None else Media(row["image"]["sha256"], row["image"]["suffix"])
     return Instance(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from benchmarks.prompt_template import Prompts, PromptTemplate
+from benchmarks.protocols import ABSTENTION
 from benchmarks.vocabulary import Media, Part, Text
 
 PROMPT_SETS = {
@@ -9,6 +13,7 @@ PROMPT_SETS = {
     "conflict-aware": "says that the evidence may be wrong or disagree, and permits not to answer (our wording)",
 }
 
+_IMAGE_EVIDENCE = "Retrieved image evidence: "
 _ASK = "Answer the query using the provided evidence."
 _AWARE = {
     "both": "The image and the text may contradict each other, and either or both of them may be wrong. ",
@@ -20,17 +25,40 @@ _PERMIT = (
 )
 
 
-def parts(prompt_set: str, question: str, image: Media | None, passage: str | None) -> tuple[Part, ...]:
+def parts(prompt_set: Prompts, question: str, image: Media | None, passage: str | None) -> tuple[Part, ...]:
     """Return the prompt's parts, with the image between the texts.
 
     Without an image or without a passage its sentence is left out. Source: section 4.2 for ``paper``; the rest is
     ours.
     """
+    if isinstance(prompt_set, PromptTemplate):
+        return prompt_set.parts(
+            {
+                "question": (Text(question),),
+                "image": () if image is None else (image,),
+                "text": () if passage is None else (Text(passage),),
+                "abstention": (Text(ABSTENTION),),
+            }
+        )
     ask = _ASK
     if prompt_set == "conflict-aware":
         ask = _AWARE["both" if image is not None and passage is not None else "one"] + _PERMIT
     query = f"Query: {question}. "
-    text = "" if passage is None else f"Retrieved text evidence: {passage}. "
+    text = "" if passage is None else _text_evidence(passage)
     if image is None:
         return (Text(f"{query}{text}{ask}"),)
-    return Text(f"{query}Retrieved image evidence: "), image, Text(f". {text}{ask}")
+    return Text(f"{query}{_IMAGE_EVIDENCE}"), image, Text(f". {text}{ask}")
+
+
+def text_first(parts: Sequence[Part], passage: str) -> tuple[Part, ...]:
+    """Return the parts of a prompt of this module with the text evidence before the image evidence (ours); none of another."""
+    match parts:
+        case (Text(before), Media() as image, Text(after)) if after.startswith(f". {_text_evidence(passage)}"):
+            query, label, statement = before.rpartition(_IMAGE_EVIDENCE)
+            text = _text_evidence(passage)
+            return Text(f"{query}{text}{label}{statement}"), image, Text(f". {after[len(text) + 2 :]}")
+    return ()
+
+
+def _text_evidence(passage: str) -> str:
+    return f"Retrieved text evidence: {passage}. "

@@ -36,7 +36,7 @@ _SOURCES_SHOWN = {
 
 _NOTE_INTERVALS = "Intervals: 95%, percentile bootstrap over examples, so that an example's conditions stay together."
 _NOTE_NO_WIDTH = "An interval of no width means that all answers agree, not that the figure is certain."
-_NOTE_WRONG_IMAGE = (
+NOTE_WRONG_IMAGE = (
     "The image reference of a wrong image is the gold answer of the example it belongs to (our choice): it answers another "
     "question, so reading a wrong image mostly becomes NEITHER."
 )
@@ -72,7 +72,7 @@ class _Drawn:
 
 def _main(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
     rows = tuple((run, _main_cells(run_counts, draw)) for run, run_counts in tallies.items())
-    notes = (_NOTE_INTERVALS, *_width_note(rows), _NOTE_WRONG_IMAGE)
+    notes = (_NOTE_INTERVALS, *_width_note(rows), NOTE_WRONG_IMAGE)
     return Table("main", "Main results (Table 3)", tuple(MAIN_METRICS), rows, notes)
 
 
@@ -147,7 +147,7 @@ def _labels(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
         "Shares of the labels in each condition, and from each source alone (Figure 3, all conditions). The column ABSTAIN "
         "is the CDR per condition, the column IMAGE the rate of following the image.",
         *_width_note(rows),
-        _NOTE_WRONG_IMAGE,
+        NOTE_WRONG_IMAGE,
     )
     return Table("labels", "Label proportions by condition (Figure 3)", LABELS, tuple(rows), notes, chart="stacked")
 
@@ -170,7 +170,7 @@ def _arbitration(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
         "Label shares among the examples whose image (image-only: IMAGE) and passage (text-only: TEXT) the model reads "
         "correctly one at a time; `examples` counts those for which that is known.",
         *_width_note(rows),
-        _NOTE_WRONG_IMAGE,
+        NOTE_WRONG_IMAGE,
     )
     columns = ("examples", "both read", *LABELS)
     return Table("arbitration", "Arbitration given competence", columns, tuple(rows), notes)

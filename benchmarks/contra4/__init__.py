@@ -12,6 +12,7 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.constants import CONDITIONS, LABELS
 from benchmarks.contra4.prompts import PROMPT_SETS
 from benchmarks.contra4.sources.released import MEDIA_SOURCES
+from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Decoding, Instance, Record, Table
@@ -31,6 +32,7 @@ class Contra4(Benchmark):
     conditions = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "options")
     sources = (
         DataSource("published", "the published test.json and val.json, or rows of your own in their layout"),
         DataSource("captioned", "captioned media, from which questions are constructed"),
@@ -62,7 +64,7 @@ class Contra4(Benchmark):
 
         return build(sources, out, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.contra4.instances import instances
         from benchmarks.contra4.sample import Contra4Sample
 

@@ -8,13 +8,14 @@ from benchmarks.contra4 import prompts
 from benchmarks.contra4.constants import CONDITIONS, LETTERS
 from benchmarks.contra4.prompts import DisplayedScene
 from benchmarks.contra4.sample import Contra4Sample
+from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Text
 
 PREDICTED, GOLD_CAPTIONS, MODALITIES = "predicted captions", "gold captions", "modalities"
 """The references behind caption quality: one of each per scene, in scene order."""
 
 
-def instances(sample: Contra4Sample, prompt_set: str, *, rendered: bool) -> Iterator[Instance]:
+def instances(sample: Contra4Sample, prompt_set: Prompts, *, rendered: bool) -> Iterator[Instance]:
     """Yield an instance per condition for which every scene has its input, in condition order.
 
     ``rendered`` is whether the build was asked for pictures; a sample without 3D and video is then asked as in "media".
@@ -36,7 +37,7 @@ def _shown(sample: Contra4Sample, condition: str) -> Sequence[DisplayedScene]:
     return [scene.caption for scene in sample.scenes]
 
 
-def _instance(sample: Contra4Sample, condition: str, shown: Sequence[DisplayedScene], prompt_set: str) -> Instance:
+def _instance(sample: Contra4Sample, condition: str, shown: Sequence[DisplayedScene], prompt_set: Prompts) -> Instance:
     letters = sample.letters
     references = {"answer": (letters[sample.answer],), "gold": (sample.gold,), "options": tuple(letters)}
     if condition == "captions":

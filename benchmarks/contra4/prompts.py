@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from benchmarks.contra4.constants import LETTERS
+from benchmarks.prompt_template import Prompts, PromptTemplate
+from benchmarks.protocols import ABSTENTION
 from benchmarks.vocabulary import Media, Modality, Part, Text
 
 PROMPT_SETS: Mapping[str, str] = {
@@ -30,8 +32,10 @@ DisplayedScene = Sequence[Media] | str
 """A scene as displayed: its media, or a caption."""
 
 
-def parts(question: str, scenes: Sequence[DisplayedScene], prompt_set: str) -> tuple[Part, ...]:
+def parts(question: str, scenes: Sequence[DisplayedScene], prompt_set: Prompts) -> tuple[Part, ...]:
     """Return the prompt for a question about scenes that are all media, or all captions."""
+    if isinstance(prompt_set, PromptTemplate):
+        return _from_template(prompt_set, question, scenes)
     if prompt_set == "paper":
         return _joined(paper_prompt(question, scenes))
     captions = [scene for scene in scenes if isinstance(scene, str)]
@@ -42,6 +46,23 @@ def parts(question: str, scenes: Sequence[DisplayedScene], prompt_set: str) -> t
         pieces += [f"Scene {letter}: ", *scene]
     choices = ", ".join(f"Scene {letter}" for letter in LETTERS[: len(scenes)])
     return _joined([*pieces, f"{question} Choose from: {choices}\nAnswer:"])
+
+
+def _from_template(template: PromptTemplate, question: str, scenes: Sequence[DisplayedScene]) -> tuple[Part, ...]:
+    """Return the prompt of a set from a file, with all scenes, media or captions, in ``{image}``."""
+    shown: list[Part] = []
+    for letter, scene in zip(LETTERS, scenes, strict=False):
+        head = Text(("\n" if shown else "") + f"Scene {letter}: ")
+        shown += [head, *([Text(scene)] if isinstance(scene, str) else scene)]
+    choices = ", ".join(f"Scene {letter}" for letter in LETTERS[: len(scenes)])
+    return template.parts(
+        {
+            "question": (Text(question),),
+            "image": shown,
+            "options": (Text(f"Choose from: {choices}"),),
+            "abstention": (Text(ABSTENTION),),
+        }
+    )
 
 
 def paper_prompt(question: str, scenes: Sequence[DisplayedScene]) -> list[Part | str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, LabelMetrics
@@ -18,6 +18,7 @@ from benchmarks.crosscheck_bench.constants import (
     TASKS,
 )
 from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
+from benchmarks.prompt_template import Prompts
 from benchmarks.protocols import Protocol
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
@@ -39,6 +40,7 @@ class CrossCheckBench(Benchmark):
     conditions = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "text", "options")
     sources = (
         DataSource("products", "folders of products, from which samples of all tasks are constructed"),
         DataSource("rows", "your own samples"),
@@ -83,12 +85,15 @@ class CrossCheckBench(Benchmark):
 
         return build(sources, out, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.crosscheck_bench.instances import instances
         from benchmarks.crosscheck_bench.sample import CrossCheckSample
 
         self.check(build, prompt_set)
-        return (instance for row in build.rows() for instance in instances(CrossCheckSample.from_row(row)))
+        return (instance for row in build.rows() for instance in instances(CrossCheckSample.from_row(row), prompt_set))
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        return (row["text"],) if row["text"].strip() else ()
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         offered = () if instance.condition in REASONING_CONDITIONS else instance.references.get("options", ())

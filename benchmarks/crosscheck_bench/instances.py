@@ -8,10 +8,11 @@ from dataclasses import replace
 from benchmarks.crosscheck_bench import prompts
 from benchmarks.crosscheck_bench.constants import CONDITIONS, MARKED_CONDITIONS, REASONING_CONDITIONS
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
+from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Mark, Media
 
 
-def instances(sample: CrossCheckSample) -> Iterator[Instance]:
+def instances(sample: CrossCheckSample, prompt_set: Prompts = "paper") -> Iterator[Instance]:
     """Yield an instance for each strategy, in the order of the conditions; strategies that draw boxes need a sample with boxes.
 
     Under "mm-cot" the frames hold all their marks; the answer to stage 1 decides which of them are drawn. The
@@ -19,10 +20,10 @@ def instances(sample: CrossCheckSample) -> Iterator[Instance]:
     """
     for condition in CONDITIONS:
         if sample.boxes or condition not in MARKED_CONDITIONS:
-            yield instance(sample, condition)
+            yield instance(sample, condition, prompt_set)
 
 
-def instance(sample: CrossCheckSample, condition: str) -> Instance:
+def instance(sample: CrossCheckSample, condition: str, prompt_set: Prompts) -> Instance:
     """Return the sample's instance under one strategy."""
     frames = sample.frames
     if condition in MARKED_CONDITIONS:
@@ -33,7 +34,7 @@ def instance(sample: CrossCheckSample, condition: str) -> Instance:
         group=sample.id,
         condition=condition,
         question=sample.question,
-        parts=prompts.parts(sample, frames, reasoned=condition in REASONING_CONDITIONS),
+        parts=prompts.parts(prompt_set, sample, frames, reasoned=condition in REASONING_CONDITIONS),
         references=references,
         strata=strata(sample),
     )

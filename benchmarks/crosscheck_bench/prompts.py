@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, OPTION_PLACEHOLDER, CrossCheckSample
+from benchmarks.prompt_template import Prompts, PromptTemplate, join_parts
+from benchmarks.protocols import ABSTENTION
 from benchmarks.vocabulary import Media, Part, Text
 
 PROMPT_SETS = {"paper": "the unified format and the strategies of Appendix C, as printed"}
@@ -26,12 +28,16 @@ OPTIONS = "Option:"
 """The line before the options, which are written as ``A: ...`` (Figure 8)."""
 
 
-def parts(sample: CrossCheckSample, frames: Sequence[Media], *, reasoned: bool) -> tuple[Part, ...]:
+def parts(
+    prompt_set: Prompts, sample: CrossCheckSample, frames: Sequence[Media], *, reasoned: bool
+) -> tuple[Part, ...]:
     """Return the introduction, the frames, the text, the question and its options, each on its own line.
 
     If the question holds ``<image>`` placeholders, the frames replace them; likewise ``<option>`` and the options, whose
     letters are then part of the question. ``reasoned`` appends the chain-of-thought instruction.
     """
+    if isinstance(prompt_set, PromptTemplate):
+        return _from_template(prompt_set, sample, frames, reasoned=reasoned)
     # Split at the pictures first: an option that reads "<image>" is text.
     first, *rest = _with_options(sample.question.split(IMAGE_PLACEHOLDER), sample.options)
     before = [sample.text] if sample.text.strip() else []
@@ -43,6 +49,27 @@ def parts(sample: CrossCheckSample, frames: Sequence[Media], *, reasoned: bool) 
         return tuple(_interleaved(opening, frames, rest, "".join(f"\n{line}" for line in after)))
     body = "".join(f"\n{line}" for line in (*before, first, *after))
     return (Text(f"{INTRODUCTION}\n"), *frames, Text(body))
+
+
+def _from_template(
+    template: PromptTemplate, sample: CrossCheckSample, frames: Sequence[Media], *, reasoned: bool
+) -> tuple[Part, ...]:
+    """Return the prompt of a set from a file; pictures that the question names by placeholders stand in ``{image}``."""
+    pieces = _with_options(sample.question.split(IMAGE_PLACEHOLDER), sample.options)
+    names = [f"image {number}" for number in range(1, len(pieces))]
+    question = "".join(piece + name for piece, name in zip(pieces, [*names, ""], strict=True))
+    listed = [f"{letter}: {option}" for letter, option in zip(LETTERS, sample.options, strict=False)]
+    in_question = OPTION_PLACEHOLDER in sample.question
+    parts = template.parts(
+        {
+            "question": (Text(question),),
+            "image": tuple(frames),
+            "text": (Text(sample.text),) if sample.text.strip() else (),
+            "options": (Text("\n".join([OPTIONS, *listed])),) if listed and not in_question else (),
+            "abstention": (Text(ABSTENTION),),
+        }
+    )
+    return join_parts([*parts, Text(f"\n{STEP_BY_STEP}")]) if reasoned else parts
 
 
 def _with_options(pieces: Sequence[str], options: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
@@ -14,13 +14,16 @@ from benchmarks.mmkc_bench.constants import (
     COARSE,
     CONDITIONS,
     CONFLICT_CONDITIONS,
+    CONTEXT_MEMORY,
     DETECTION_CONDITIONS,
     FINE,
     LABELS,
+    ORIGINAL_CONDITIONS,
     WITHOUT_CONFLICT,
     form_of,
 )
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
+from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
@@ -43,6 +46,7 @@ class MMKCBench(Benchmark):
     conditions = CONDITIONS
     labels = LABELS
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "text")
     sources = (
         DataSource(
             "published", "the published folder: image/, ER.json, IS.json, people_knowledge.json, logo_knowledge.json"
@@ -96,12 +100,17 @@ class MMKCBench(Benchmark):
 
         return build(sources, out, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.mmkc_bench.example import Example
         from benchmarks.mmkc_bench.instances import instances
 
         self.check(build, prompt_set)
         return (instance for row in build.rows() for instance in instances(Example.from_row(row), prompt_set))
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        if condition in DETECTION_CONDITIONS or condition in ORIGINAL_CONDITIONS:
+            return ()
+        return tuple(row["wrong"][: 1 if condition in CONTEXT_MEMORY else 2])
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         if instance.condition in DETECTION_CONDITIONS:

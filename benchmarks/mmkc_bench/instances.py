@@ -19,10 +19,11 @@ from benchmarks.mmkc_bench.constants import (
     letter_key,
 )
 from benchmarks.mmkc_bench.example import Example
+from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import SHOWN_TEXT, Instance, Part
 
 
-def instances(example: Example, prompt_set: str) -> Iterator[Instance]:
+def instances(example: Example, prompt_set: Prompts) -> Iterator[Instance]:
     """Yield the example's instances, in the order of the conditions.
 
     Skipped conditions: the true text if it is unknown or if another fact of the row asks about it; single sentences if
@@ -33,7 +34,7 @@ def instances(example: Example, prompt_set: str) -> Iterator[Instance]:
             yield instance(example, condition, prompt_set)
 
 
-def instance(example: Example, condition: str, prompt_set: str) -> Instance:
+def instance(example: Example, condition: str, prompt_set: Prompts) -> Instance:
     """Return the example's instance under one condition."""
     detects = condition in DETECTION_CONDITIONS
     return Instance(
@@ -41,7 +42,7 @@ def instance(example: Example, condition: str, prompt_set: str) -> Instance:
         group=example.id,
         condition=condition,
         question=prompts.DETECTION_INSTRUCTION if detects else example.open_query,
-        parts=_detection(example, condition) if detects else _question(example, condition, prompt_set),
+        parts=_detection(example, condition, prompt_set) if detects else _question(example, condition, prompt_set),
         references=_agreement(condition) if detects else _references(example, condition),
         strata={"dataset": example.dataset, "type": example.kind, "instance": example.instance},
     )
@@ -57,7 +58,7 @@ def _is_available(example: Example, condition: str) -> bool:
     return not condition.endswith("-mc") or bool(example.mcq_query)
 
 
-def _question(example: Example, condition: str, prompt_set: str) -> tuple[Part, ...]:
+def _question(example: Example, condition: str, prompt_set: Prompts) -> tuple[Part, ...]:
     form = form_of(condition)
     n_texts = 0 if condition in ORIGINAL_CONDITIONS else 1 if condition in CONTEXT_MEMORY else 2
     evidence = [(example.images[place + 1 : place + 2], example.wrong[place]) for place in range(n_texts)]
@@ -65,14 +66,14 @@ def _question(example: Example, condition: str, prompt_set: str) -> tuple[Part, 
     return prompts.question_parts(prompt_set, form, query, example.images[:1], evidence)
 
 
-def _detection(example: Example, condition: str) -> tuple[Part, ...]:
+def _detection(example: Example, condition: str, prompt_set: Prompts) -> tuple[Part, ...]:
     text = {
         "coarse-conflict": example.wrong[0],
         "coarse-non-conflict": example.right,
         "fine-conflict": example.sentences[0],
         "fine-non-conflict": example.sentences[1],
     }[condition]
-    return prompts.detection_parts(example.images[1:2], text)
+    return prompts.detection_parts(prompt_set, example.images[1:2], text)
 
 
 def _references(example: Example, condition: str) -> Mapping[str, tuple[str, ...]]:

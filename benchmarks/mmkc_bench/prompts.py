@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.mmkc_bench.constants import Form
+from benchmarks.prompt_template import Prompts, PromptTemplate
+from benchmarks.protocols import ABSTENTION
 from benchmarks.vocabulary import Media, Part, Text
 
 PROMPT_SETS = {
@@ -27,12 +29,20 @@ DETECTION_INSTRUCTION = (
 
 
 def question_parts(
-    prompt_set: str, form: Form, query: str, image: Sequence[Media], evidence: Sequence[tuple[Sequence[Media], str]]
+    prompt_set: Prompts, form: Form, query: str, image: Sequence[Media], evidence: Sequence[tuple[Sequence[Media], str]]
 ) -> tuple[Part, ...]:
     """Return a question about ``image`` after ``evidence``, pairs of image and text; without evidence, no preamble.
 
     An image is given as a sequence, which is empty if an example is read without its images.
     """
+    if isinstance(prompt_set, PromptTemplate):
+        texts: list[Part] = []
+        for picture, text in evidence:
+            texts += [*picture, Text(text), Text("\n")]
+        asked = Text(f"{query}\n{INSTRUCTIONS[form]}")
+        return prompt_set.parts(
+            {"question": (asked,), "image": tuple(image), "text": texts[:-1], "abstention": (Text(ABSTENTION),)}
+        )
     instruction = Text(INSTRUCTIONS[form])
     gpt = prompt_set == "official-gpt"
     ending: tuple[Part, ...] = (instruction, Text(query)) if gpt else (Text(query), instruction)
@@ -42,9 +52,15 @@ def question_parts(
     return (*context, *ending, *image)
 
 
-def detection_parts(image: Sequence[Media], text: str) -> tuple[Part, ...]:
+def detection_parts(prompt_set: Prompts, image: Sequence[Media], text: str) -> tuple[Part, ...]:
     """Return the question whether a document agrees with what the model remembers.
 
     The GPT scripts' own wording is unknown.
     """
+    if isinstance(prompt_set, PromptTemplate):
+        question = (Text(DETECTION_INSTRUCTION),)
+        # To name the conflict is to answer No.
+        return prompt_set.parts(
+            {"question": question, "image": tuple(image), "text": (Text(text),), "abstention": (Text("No"),)}
+        )
     return (Text(DETECTION_INSTRUCTION), Text(PREAMBLES["official"]), *image, Text(text))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
+from benchmarks.prompt_template import Prompts, PromptTemplate
+from benchmarks.protocols import ABSTENTION
 from benchmarks.vocabulary import Instance, Media, Part, Record, Table, Text
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Pope(Benchmark):
     conditions = ("random", "popular", "adversarial")
     labels = ("CORRECT", "WRONG")
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image")
     sources = (
         DataSource("pope", "the published questions: coco_pope_random.json, _popular and _adversarial"),
         DataSource("images", "COCO's images, if they are not beside the questions"),
@@ -51,7 +54,7 @@ class Pope(Benchmark):
 
         return build(sources, out, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         self.check(build, prompt_set)
         return (_instance(row, prompt_set) for row in build.rows())
 
@@ -79,11 +82,13 @@ class Pope(Benchmark):
         return tables(runs, judge, resamples=resamples, seed=seed)
 
 
-def _instance(row: Mapping[str, str], prompt_set: str) -> Instance:
+def _instance(row: Mapping[str, str], prompt_set: Prompts) -> Instance:
     question = row["question"]
     # The image comes first, as in LLaVA-1.5's own evaluation.
     parts: tuple[Part, ...] = (Media(row["image"], row["suffix"]), Text(question))
-    if prompt_set == "short":
+    if isinstance(prompt_set, PromptTemplate):
+        parts = prompt_set.parts({"question": (Text(question),), "image": parts[:1], "abstention": (Text(ABSTENTION),)})
+    elif prompt_set == "short":
         parts = (parts[0], Text(question + _SHORT))
     return Instance(
         id=row["id"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.stats.intervals import clustered_wilson, estimate, resample
 from benchmarks.vocabulary import Estimate
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-    Codes = NDArray[np.int64]
+    Codes = NDArray[np.integer[Any]]
 
 MIN_EXAMPLES = 30
 """The fewest examples of a calibration curve."""

@@ -43,17 +43,16 @@ def fraction(levels: Sequence[int], cells: int, seed: int = 0) -> list[Cell]:
     if matrix.shape[1] > cells:
         matrix = model_matrix(candidates, levels, interactions=False)
     chosen = [0]
-    inverse = np.linalg.inv(_RIDGE * np.eye(matrix.shape[1]) + np.outer(matrix[0], matrix[0]))
+    inverse = _information_inverse(matrix[:1])
     while len(chosen) < cells:
         gains = np.einsum("ij,jk,ik->i", matrix, inverse, matrix)
         gains[chosen] = -np.inf
         chosen.append(int(np.argmax(gains)))
-        inverse = _updated(inverse, matrix[chosen[-1]], 1)
+        inverse = _updated(inverse, matrix[chosen[-1]])
     for _ in range(_EXCHANGES):
         if not _exchange(matrix, chosen, inverse):
             break
-        rows = matrix[chosen]
-        inverse = np.linalg.inv(_RIDGE * np.eye(matrix.shape[1]) + rows.T @ rows)
+        inverse = _information_inverse(matrix[chosen])
     return sorted(candidates[number] for number in chosen)
 
 
@@ -76,9 +75,15 @@ def _exchange(matrix: Array, chosen: list[int], inverse: Array) -> bool:
     return pair is not None
 
 
-def _updated(inverse: Array, row: Array, sign: int) -> Array:
-    product_ = inverse @ row
-    updated: Array = inverse - sign * np.outer(product_, product_) / (1 + sign * row @ product_)
+def _information_inverse(rows: Array) -> Array:
+    inverse: Array = np.linalg.inv(_RIDGE * np.eye(rows.shape[1]) + rows.T @ rows).astype(np.float64)
+    return inverse
+
+
+def _updated(inverse: Array, row: Array) -> Array:
+    """Return the inverse with another row of the design (Sherman and Morrison 1950)."""
+    projected = inverse @ row
+    updated: Array = inverse - np.outer(projected, projected) / (1 + row @ projected)
     return updated
 
 

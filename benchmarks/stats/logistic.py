@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Counts = NDArray[np.integer] | NDArray[np.floating]
 
 _STEPS = 50
 _CONVERGED = 1e-10
@@ -27,15 +28,15 @@ class LogisticFit(NamedTuple):
     midpoint: Array
 
 
-def fit_logistic(doses: Array, successes: Array, sizes: Array) -> LogisticFit:
+def fit_logistic(doses: Array, successes: Counts, sizes: Counts) -> LogisticFit:
     """Fit a curve to each row of counts by Newton's method (iteratively reweighted least squares).
 
     ``doses`` has shape (levels,), in any order; ``successes`` and ``sizes`` have shape (..., levels), and the result (...).
     """
     doses = np.asarray(doses, float)
-    successes, sizes = np.broadcast_arrays(np.asarray(successes, float), np.asarray(sizes, float))
-    shape = successes.shape[:-1]
-    hits, n = successes.reshape(-1, len(doses)), sizes.reshape(-1, len(doses))
+    hits, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(sizes, float))
+    shape = hits.shape[:-1]
+    hits, n = hits.reshape(-1, len(doses)), n.reshape(-1, len(doses))
     midpoint, is_bounded = _separation(doses, hits, n)
     intercept, slope = np.full(len(hits), np.nan), np.full(len(hits), np.nan)
     if is_bounded.any():
@@ -104,5 +105,6 @@ def _loss(a: Array, b: Array, x: Array, hits: Array, n: Array) -> Array:
 
 
 def _sigmoid(logit: Array) -> Array:
-    share: Array = np.exp(-np.logaddexp(0, -logit))
+    with np.errstate(invalid="ignore"):  # there may be no curve
+        share: Array = np.exp(-np.logaddexp(0, -logit))
     return share

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-    Codes = NDArray[np.int64]
+    Codes = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Literal
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import MediaError, SpecError
+from benchmarks.factors.instances import instances_of
 from benchmarks.media import load_image, read_media
 from benchmarks.text.answer_equality import normalise
 from benchmarks.training.image_hash import HASH_VERSION, ImageIndex
@@ -124,7 +125,7 @@ class LeakIndex:
 
     def _add(self, benchmark: Benchmark, build: Build) -> None:
         for prompt_set in benchmark.prompt_sets:
-            for instance in benchmark.instances(build, prompt_set):
+            for instance in instances_of(benchmark, build, prompt_set):
                 self._groups.setdefault(_key(instance.group), instance.id)
                 self._questions.setdefault(_key(instance.question), instance.id)
                 self._prompts.add(_texts(instance), instance.group)

@@ -198,6 +198,7 @@ def write_training_set(
         (new / _IMAGES).mkdir(parents=True)
         with _Rows(new) as rows:
             for build in builds:
+                build.require_plain()
                 for row in benchmark.training_rows(build, options):
                     rows.add(row, build, benchmark.name, counts)
             if not rows.components.members:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
-from benchmarks.vocabulary import Instance, Media, Record, Table, Text
+from benchmarks.prompt_template import Prompts, PromptTemplate
+from benchmarks.protocols import ABSTENTION
+from benchmarks.vocabulary import Instance, Media, Part, Record, Table, Text
 from benchmarks.vqa.constants import CONDITION, GQA_SCORES, OKVQA_SCORES
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class _Vqa(Benchmark):
 
     conditions = (CONDITION,)
     prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image")
     stratum = "type"
     paper_judge = "not told; the published scoring"
     scores: Mapping[str, float]
@@ -43,7 +46,7 @@ class _Vqa(Benchmark):
 
         return build(self.name, self._read(), sources, out, options)
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         self.check(build, prompt_set)
         return (_instance(row, prompt_set) for row in build.rows())
 
@@ -113,16 +116,20 @@ class Gqa(_Vqa):
         return read_gqa
 
 
-def _instance(row: Mapping[str, str | list[str]], prompt_set: str) -> Instance:
+def _instance(row: Mapping[str, str | list[str]], prompt_set: Prompts) -> Instance:
     question = str(row["question"])
     asked = question + SHORT if prompt_set == "short" else question
+    image = Media(str(row["image"]), str(row["suffix"]))
+    # The image comes first, as in LLaVA-1.5's own evaluation.
+    parts: tuple[Part, ...] = (image, Text(asked))
+    if isinstance(prompt_set, PromptTemplate):
+        parts = prompt_set.parts({"question": (Text(question),), "image": (image,), "abstention": (Text(ABSTENTION),)})
     return Instance(
         id=str(row["id"]),
         group=str(row["group"]),
         condition=CONDITION,
         question=question,
-        # The image comes first, as in LLaVA-1.5's own evaluation.
-        parts=(Media(str(row["image"]), str(row["suffix"])), Text(asked)),
+        parts=parts,
         references={"answer": tuple(row["answers"])},
         strata={"type": str(row["type"])},
     )

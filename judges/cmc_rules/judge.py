@@ -33,7 +33,7 @@ class Match(FunctionJudge):
 
     name = "match"
     version = "3"
-    benchmarks = ("cmc-bench",)
+    benchmarks = ("cmc-bench", "retrieval")
     caveat = "an approximation by rule"
     description = "five labels by rule: finds the answer's final commitment and compares it with the references"
 

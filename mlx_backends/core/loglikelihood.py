@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -115,17 +116,29 @@ class AnswerLogprob:
 
 
 class CandidateScoring:
-    """Scoring of one request: its candidates are forced as continuations of its prompt, and its answer is observed.
+    """Scoring of one request: its answer is observed, then its candidates are forced as continuations of its prompt.
 
     Attributes:
         answer: The logits processor of the row that generates the answer.
-        forced: The logits processors of the rows that are forced through ``sequences``.
+        sequences: The tokens to force once the answer is known, the longest first.
+        forced: The logits processors of the rows that are forced through them.
     """
 
     def __init__(self, form: Candidates, tokenizer: Any) -> None:
-        self._words = ForcedWords(form.words, tokenizer)
+        self._form = form
+        self._tokenizer = tokenizer
+        self._words = ForcedWords((), tokenizer)
         self.answer = AnswerLogprob()
-        self.sequences: Sequence[Sequence[int]] = self._words.sequences
+        self.sequences: Sequence[Sequence[int]] = ()
+        self.forced: list[ForcedAnswer] = []
+
+    def start(self, answer: str) -> None:
+        """Choose the sequences to force for an answer's text."""
+        values, before = self._form.values, words_before(self._form.values, answer)
+        known = [self._tokenizer.encode(value, add_special_tokens=False) if value else () for value in values]
+        candidates = [before + value if tokens else "" for value, tokens in zip(values, known, strict=True)]
+        self._words = ForcedWords([*candidates, self._form.abstention], self._tokenizer)
+        self.sequences = self._words.sequences
         self.forced = [ForcedAnswer(sequence) for sequence in self.sequences]
 
     def scores(self, answer: Sequence[int], logits: Sequence[Any] | None = None) -> tuple[float | None, ...]:
@@ -137,6 +150,18 @@ class CandidateScoring:
 
         rows = [np.stack(forced.logits) for forced in self.forced] if logits is None else logits
         return (*self._words.scores(rows), self.answer.total(answer))
+
+
+def words_before(values: Sequence[str], answer: str) -> str:
+    """Return the part of an answer before the value that it states first; empty if it states none."""
+    places = [
+        match.start()
+        for value in values
+        if value.strip()
+        for match in [re.search(rf"(?<!\w){re.escape(value.strip())}(?!\w)", answer, re.IGNORECASE)]
+        if match is not None
+    ]
+    return answer[: min(places)] if places else ""
 
 
 def _logprob(logits: Any, token: int) -> float:

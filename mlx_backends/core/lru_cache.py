@@ -16,7 +16,7 @@ class LRUCache(Generic[T]):
         self._limit = limit
         self._entries: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
         self.misses = 0
-        """How many values had to be computed."""
+        """The number of values that had to be computed."""
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Return the value of ``key``, computed by ``make`` where it is not cached; ``size`` returns its bytes."""

@@ -26,13 +26,13 @@ _SLICE_S = 0.05
 class _Work:
     """A request whose row is prepared, and its cost so far.
 
-    ``forced`` are the rows that score its candidates as continuations of the same prompt.
+    ``forced`` are the rows that score its candidates as continuations of the same prompt, None until the answer is known.
     """
 
     request: Request
     row: VLMRow
     scoring: CandidateScoring | None = None
-    forced: Sequence[VLMRow] = ()
+    forced: Sequence[VLMRow] | None = None
     prefill_s: float = 0.0
     decode_s: float = 0.0
     peak_memory: int = 0
@@ -40,12 +40,13 @@ class _Work:
     @property
     def rows(self) -> Sequence[VLMRow]:
         """The row of its answer, then those of its candidates."""
-        return (self.row, *self.forced)
+        return (self.row, *(self.forced or ()))
 
     @property
     def is_finished(self) -> bool:
         """True once all rows are."""
-        return all(row.finished is not None for row in self.rows)
+        is_started = self.scoring is None or self.forced is not None
+        return is_started and all(row.finished is not None for row in self.rows)
 
     @property
     def is_failed(self) -> bool:
@@ -160,18 +161,24 @@ class BatchedAnswers:
                     return
                 yield Generation(request.id, "", "error", error=one_line(error))
             else:
-                for row in work.rows:  # next to each other, so that their prompt is read once
-                    self._rows.add(row)
+                self._rows.add(work.row)
                 self._started.append(work)
 
     def _work(self, request: Request, inputs: PreparedInputs, processors: Sequence[Any]) -> _Work:
-        """Return the rows of a request: that of its answer, and one for each sequence of tokens that scores its candidates."""
+        """Return a request with the row of its answer."""
         scoring, limit = self._scoring(request), request.decoding.max_tokens
         if scoring is None:
             return _Work(request, VLMRow(inputs, limit, processors))
-        forced = [VLMRow(inputs, len(row.tokens), [row]) for row in scoring.forced]
         # The answer is observed before a token is drawn.
-        return _Work(request, VLMRow(inputs, limit, [scoring.answer, *processors]), scoring, forced)
+        return _Work(request, VLMRow(inputs, limit, [scoring.answer, *processors], is_continued=True), scoring)
+
+    def _start_forced(self, work: _Work) -> None:
+        """Start the rows that score the candidates of an answered request, before others, while its prompt is cached."""
+        assert work.scoring is not None
+        work.scoring.start(self._text(_answer(work.row)))
+        work.forced = [VLMRow(work.row.inputs, len(row.tokens), [row]) for row in work.scoring.forced]
+        for row in reversed(work.forced):
+            self._rows.add(row, first=True)
 
     def _drop(self, work: _Work) -> None:
         for row in work.rows:
@@ -198,6 +205,9 @@ class BatchedAnswers:
                     work.decode_s += seconds / len(worked)
                 elif row in worked:
                     work.prefill_s += seconds / len(worked)
+        for work in self._started:
+            if work.row.finished is not None and work.scoring is not None and work.forced is None:
+                self._start_forced(work)
         done = [work for work in self._started if work.is_finished]
         for work in self._started:
             if work.is_failed:
@@ -224,13 +234,12 @@ class BatchedAnswers:
 
     def _generation(self, work: _Work) -> Generation:
         row = work.row
-        stopped = row.finished == "stop"
-        answer = row.tokens[:-1] if stopped else row.tokens
+        answer = _answer(row)
         memory = self._limits.usage()
         return Generation(
             work.request.id,
             self._text(answer),
-            "stop" if stopped else "length",
+            "stop" if row.finished == "stop" else "length",
             tokens=tuple(row.tokens),
             prompt_tokens=len(row.inputs.content),
             completion_tokens=len(row.tokens),
@@ -241,6 +250,11 @@ class BatchedAnswers:
             cache_memory=memory.cache,
             scores=work.scoring.scores(answer) if work.scoring else (),
         )
+
+
+def _answer(row: VLMRow) -> Sequence[int]:
+    """Return the tokens of a finished answer, without the one that ended it."""
+    return row.tokens[:-1] if row.finished == "stop" else row.tokens
 
 
 def sampling_processors(decoding: Decoding, seed: int) -> list[Any]:

@@ -16,12 +16,13 @@ Cache = list[Any]
 """A model's key-value cache of one prompt: an entry for each layer."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Prefix:
     content: Any
     cache: Cache
     trimmable: bool
     size: int
+    likely: bool
 
 
 class PrefixCache:
@@ -37,7 +38,7 @@ class PrefixCache:
     def put(self, content: Any, cache: Cache, *, likely: bool = True) -> None:
         """Cache ``cache``, which holds exactly ``content`` and must not be written to any more.
 
-        One that is not ``likely`` to be of use is the first to be dropped.
+        Those that are not ``likely`` to be of use are dropped first, but not the newest: what follows it may not be known yet.
         """
         duplicates = [
             prefix
@@ -46,10 +47,10 @@ class PrefixCache:
         ]
         self._prefixes = [prefix for prefix in self._prefixes if prefix not in duplicates]
         trimmable = all(entry.is_trimmable() for entry in cache)
-        prefix = _Prefix(content, cache, trimmable, sum(entry.nbytes for entry in cache))
-        self._prefixes.insert(len(self._prefixes) if likely else 0, prefix)
+        self._prefixes.append(_Prefix(content, cache, trimmable, sum(entry.nbytes for entry in cache), likely))
         while len(self._prefixes) > 1 and sum(prefix.size for prefix in self._prefixes) > self._limit:
-            self._prefixes.pop(0)
+            older = self._prefixes[:-1]
+            self._prefixes.remove(next((prefix for prefix in older if not prefix.likely), older[0]))
 
     def longest(self, content: Any) -> tuple[int, Cache | None]:
         """Return the length of the longest cached prefix of ``content``, and a copy of its cache.
@@ -64,6 +65,7 @@ class PrefixCache:
                 best, length = prefix, shared
         if best is None:
             return 0, None
+        best.likely = True
         self._prefixes = [prefix for prefix in self._prefixes if prefix is not best] + [best]
         cache = copy.deepcopy(best.cache)
         if surplus := len(best.content) - length:

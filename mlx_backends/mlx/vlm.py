@@ -414,11 +414,12 @@ class VLMBackend(Backend):
         """Return what scores the candidates of a request; None if it has none."""
         return CandidateScoring(request.form, self._own_tokenizer) if isinstance(request.form, Candidates) else None
 
-    def _scores(self, work: SequentialRequest, answer: Sequence[int]) -> tuple[float | None, ...]:
+    def _scores(self, work: SequentialRequest, text: str, answer: Sequence[int]) -> tuple[float | None, ...]:
         """Return the scores of a request's candidates, each forced sequentially, and of its answer."""
         if work.scoring is None:
             return ()
         started, prompt = perf_counter(), work.request.unscored
+        work.scoring.start(text)
         logits = [self._teacher_forcing.forced(prompt, tokens) for tokens in work.scoring.sequences]
         work.prefill_s += perf_counter() - started
         return work.scoring.scores(answer, logits)
@@ -426,11 +427,13 @@ class VLMBackend(Backend):
     def _generation(self, work: SequentialRequest, last: Any) -> Generation:
         stopped = last.finish_reason == "stop"
         tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))
-        scores = self._scores(work, tokens[:-1] if stopped else tokens)
+        answer = tokens[:-1] if stopped else tokens
+        text = self._detokenizer.text(answer)
+        scores = self._scores(work, text, answer)
         memory = self._limits.usage()
         return Generation(
             work.request.id,
-            self._detokenizer.text(tokens[:-1] if stopped else tokens),
+            text,
             "stop" if stopped else "length",
             tokens=tokens,
             prompt_tokens=int(last.prompt_tokens),

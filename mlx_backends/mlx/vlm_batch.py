@@ -51,11 +51,13 @@ class VLMRow:
     """An answer in progress: its inputs, its token limit, its logits processors, and the tokens so far.
 
     ``failed`` is why it could not be answered in a batch; ``read`` how many of its prompt's tokens ``cache`` holds.
+    ``is_continued`` says that rows with the same prompt will follow.
     """
 
     inputs: PreparedInputs
     max_tokens: int
     processors: Sequence[Any] = ()
+    is_continued: bool = False
     tokens: list[int] = field(default_factory=list)
     finished: FinishReason | None = None
     failed: Exception | None = None
@@ -124,9 +126,9 @@ class VLMRows:
         )
         self._generator._build_mixed_prompt_batch = self._prompt_batch
 
-    def add(self, row: VLMRow) -> None:
-        """Take a row; it starts as soon as there is room."""
-        self._waiting.append(row)
+    def add(self, row: VLMRow, *, first: bool = False) -> None:
+        """Take a row; it starts as soon as there is room, with ``first`` before all that wait."""
+        self._waiting.insert(0 if first else len(self._waiting), row)
 
     def work(self) -> Sequence[VLMRow]:
         """Read a piece of a prompt, else give every row past its prompt a token; return the rows that moved on."""
@@ -211,7 +213,9 @@ class VLMRows:
         if self._prefixes is not None:
             for row in started:
                 if row.failed is None:
-                    self._prefixes.put(row.inputs.content[: row.last], copy.deepcopy(row.cache), likely=False)
+                    self._prefixes.put(
+                        row.inputs.content[: row.last], copy.deepcopy(row.cache), likely=row.is_continued
+                    )
 
     def _embed(self, row: VLMRow) -> None:
         """Compute the prompt's embeddings, positions and image features."""

@@ -215,6 +215,7 @@ class TorchBackend(Backend):
         assert row.scoring is not None
         started = perf_counter()
         try:
+            row.scoring.start(generation.text)
             logits = self._continuations(row.request.unscored, row.inputs, row.scoring.sequences)
             tokens = generation.tokens[:-1] if generation.finish_reason == "stop" else generation.tokens
             scores = row.scoring.scores(tokens, logits)

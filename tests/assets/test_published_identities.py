@@ -61,7 +61,7 @@ def test_bound_on_mpb_matches_the_page() -> None:
 
 
 def test_bound_on_mpb_holds_for_all_counts_of_a_small_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever labels a model gave, its figures printed to the third decimal never exclude its own MPB."""
+    """For any labels that a model gave, its figures printed to the third decimal never exclude its own MPB."""
     monkeypatch.setattr(cmc_bench, "N", 12)
     row = "m / image-correct"
     for image, text, both, wrong, right, shared in ((5, 4, 1, 7, 6, 2), (1, 9, 0, 3, 10, 0), (4, 2, 3, 0, 5, 5)):

@@ -56,6 +56,7 @@ def write(data: Path, here: Path) -> None:
     (data / "few-charts").mkdir()
     shutil.copytree(HELD_OUT / "cmc-bench" / "charts", data / "few-charts" / "charts")
     (data / "few-charts" / "rows.jsonl").write_text("".join(json.dumps(c) + "\n" for c in charts), "utf-8")
+    _misleading_charts(data / "misleading_chartqa")
     whole_folder(data / "MLLMKC")
     small_pope(data / "pope")
     small_okvqa(data / "okvqa")
@@ -144,3 +145,17 @@ def predictions(here: Path) -> None:
 
 
 _PREDICTED = ("image_id", "original_caption", "conflicting_caption", "question")
+
+
+def _misleading_charts(folder: Path) -> None:
+    write_picture(folder / "0.png", 0)
+    row = {
+        "question": "What is the trend?",
+        "options": {"A": "Falling", "B": "Rising"},
+        "correctAnswer": "B",
+        "wrongDueToMisleaderAnswer": "A",
+        "explanation": "The axis is inverted; the values are rising.",
+        "misleader": "inverted axis",
+        "image": "0.png",
+    }
+    write_lines(folder / "qa.jsonl", [row])

@@ -64,6 +64,20 @@ def test_killed_and_resumed_run_matches_token_for_token(home: Path) -> None:
 
 
 @pytest.mark.slow
+def test_several_prompt_sets_of_one_model_and_their_baselines(home: Path) -> None:
+    """The runs share a worker and its model; system texts and likelihoods take the same way."""
+    rashomon = Rashomon(home)
+    prompts = [option for name in ("paper", "careful-auditor", "image-first") for option in ("--prompt-set", name)]
+    model = ("--model", str(home / "tiny"), "--limit", "1", "--score", "likelihood")
+    rashomon.run("--batch", *OPTIONS, *model, *prompts)
+    runs = [run for run in json.loads(rashomon.run("runs", "--json").stdout) if run["prompt_set"] in prompts]
+    assert {run["prompt_set"]: (run["done"], run["total"]) for run in runs} == dict.fromkeys(prompts[1::2], (8, 8))
+    rashomon.run("baselines", runs[-1]["name"])
+    made = {run["name"].rpartition("-")[2] for run in json.loads(rashomon.run("runs", "--json").stdout)}
+    assert {"agree", "confident", "oracle"} <= made
+
+
+@pytest.mark.slow
 def test_missing_or_broken_images_fail_only_their_answers(home: Path) -> None:
     rashomon = Rashomon(home)
     data = home / "broken"

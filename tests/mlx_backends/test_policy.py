@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.errors import SpecError
-from benchmarks.vocabulary import SHOWN_TEXT, Decoding, Message, Request, Text
+from benchmarks.vocabulary import SHOWN_TEXT, Candidates, Decoding, Generation, Message, Request, Text
 from mlx_backends.policy import ABSTAIN, PolicyBackend, lacks_references, policy_names, suitable_policies
 
 References = Mapping[str, tuple[str, ...]]
@@ -216,3 +217,25 @@ def test_only_policies_that_suit_the_questions_are_offered(
     labels = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
     assert set(suitable_policies(labels, [references])) == {f"policy:{name}" for name in names}
     assert "policy:uniform" not in suitable_policies(("YES", "NO"), [references])
+
+
+@pytest.mark.parametrize(
+    ("policy", "references", "scores"),
+    [
+        ("always-image", BOTH, (0, None, None, 0)),
+        ("always-abstain", BOTH, (None, None, 0, 0)),
+        ("random", BOTH, (math.log(0.5), math.log(0.5), None, math.log(0.5))),
+        ("random", {"image": ("42",), "text": ("42",)}, (0, 0, None, 0)),
+    ],
+)
+def test_a_policy_knows_its_own_odds(policy: str, references: References, scores: tuple[float | None, ...]) -> None:
+    form = Candidates((references["image"][0], references["text"][0]), ABSTAIN)
+    message = Message("user", (Text("?"),))
+    generations: list[Generation] = []
+    for asked in (form, None):
+        backend = PolicyBackend(f"policy:{policy}")
+        backend.submit(Request("i", 0, (message,), Decoding(), asked, references))
+        generations += backend.step()
+    scored, plain = generations
+    assert scored.scores == scores
+    assert (scored.text, plain.scores) == (plain.text, ())

@@ -9,6 +9,7 @@ import hashlib
 import io
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,10 +24,13 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import platformdirs
 import pytest
 
+from benchmarks.untrusted.safe_files import replace_file
 from benchmarks.vocabulary import Decoding, Generation, Likelihood, Media, Message, Part, Request, Text
 from mlx_backends.core.error_text import one_line
+from mlx_backends.mlx import feature_store
 from mlx_backends.mlx.feature_store import LIMIT
 from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
@@ -49,10 +53,10 @@ GAPS: Mapping[tuple[str, str], str] = {
         (family, "transformers"): f"-: transformers has no implementation of {family}"
         for family in ("fastvlm", "pixtral")
     },
-    # fastvlm is answered one at a time; the others' encoders are called by their parts
+    # fastvlm and paligemma are answered one at a time; the others' encoders are called by their parts
     **{
         (family, "features from disk"): "-: its features are not stored"
-        for family in ("fastvlm", "minicpmv4_6", "phi3_v")
+        for family in ("fastvlm", "minicpmv4_6", "paligemma", "phi3_v")
     },
     ("fastvlm", "batch of 4"): "no: its images take up another number of embeddings than of tokens",
     ("fastvlm", "batch of 8"): "no: its images take up another number of embeddings than of tokens",
@@ -63,7 +67,7 @@ GAPS: Mapping[tuple[str, str], str] = {
     ("mistral3", "transformers"): "no: benchmarks.errors.ModelError: mistral3 could not be loaded",
     **{
         ("paligemma", ability): "no: this model takes one image per prompt"
-        for ability in ("three images", "exact", "forced", "batch of 4", "batch of 8", "features from disk")
+        for ability in ("three images", "exact", "forced", "batch of 4", "batch of 8")
     },
     ("paligemma", "one image"): "no: this model cannot be given this prompt",  # a text before the image
     ("paligemma", "prefix reuse"): "no: answered one at a time",
@@ -87,6 +91,8 @@ TORCH_CLOSE = 1e-3
 
 PIXELS_CLOSE = 1e-5
 """Most difference of two processed pixel values between the two frameworks."""
+
+KILL_IN_WRITE = "--kill-in-write"
 
 _WORDS = ("IMAGE", "TEXT", "NEITHER")
 
@@ -259,31 +265,42 @@ class Subject:
         return f"no: {len(wrong)} of {len(self.mixed)} answers are others ({', '.join(wrong[:3])})" if wrong else "yes"
 
     def features_from_disk(self) -> str:
-        """With features on disk, also of a process that was killed, and one damaged, requests get the same tokens."""
-        if reason := self._failed(self.expected.values()):
-            return reason
+        """With features on disk, of a process killed while it wrote some, and damaged ones, requests get the same tokens."""
+        asked = [request for request in self.mixed if self.expected[request.id].error is None]
         with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as home:
             patch.setenv(LIMIT, "1")
             patch.setenv("HOME", home)
-            patch.setenv("XDG_CACHE_HOME", f"{home}/.cache")
-            self._answered_apart(self.mixed, kill_after=3)
-            if not (stored := sorted(Path(home).rglob("*.features"))):
+            patch.setenv(
+                "XDG_CACHE_HOME", f"{home}/.cache"
+            )  # of the other process, and of this one where tests replace it:
+            patch.setattr("platformdirs.user_cache_path", lambda name: platformdirs.PlatformDirs(name).user_cache_path)
+            self._answered_apart(asked, KILL_IN_WRITE)
+            if not (stored := list(Path(home).rglob("*.features"))):
                 return "-: its features are not stored"
-            stored[0].write_bytes(stored[0].read_bytes()[:-3])
+            if len(list(Path(home).rglob("*.part"))) != 1:
+                return "no: it was not killed while it wrote"
+            (file,) = stored
+            whole, damaged = file.read_bytes(), bytearray(file.read_bytes())
+            damaged[len(damaged) // 2] ^= 1
             for width in (1, 4, 8, 16):
+                if width == 4:
+                    file.write_bytes(damaged)
                 with shrunk(self.family):
                     backend = self._load()
                 try:
                     backend.width = width
-                    backend.choose_mode(self.mixed)
-                    read = answers(backend, self.mixed)
-                    encoded = backend.reuse.encoded
+                    backend.choose_mode(asked)
+                    read, reuse = answers(backend, asked), backend.reuse
                 finally:
                     backend.close()
                 if reason := self._compared(read):
                     return f"{reason} at width {width}"
-                if encoded and width == 16:
-                    return f"no: {encoded} images are encoded although all of them are on disk"
+                if file.read_bytes() != whole:
+                    return "no: damaged features are not computed again"
+                if not reuse.from_disk or (reuse.encoded and width > 1):
+                    return (
+                        f"no: {reuse.encoded} images are encoded at width {width}, {reuse.from_disk} come from the disk"
+                    )
         return "yes"
 
     def transformers(self) -> str:
@@ -447,10 +464,12 @@ class Subject:
             return f"no: {len(alone)} of {len(self.mixed)} requests were answered alone"
         return self._compared(batched) or "yes"
 
-    def _answered_apart(self, requests: Sequence[Request], kill_after: int | None = None) -> dict[str, tuple[int, ...]]:
+    def _answered_apart(
+        self, requests: Sequence[Request], *options: str, kill_after: int | None = None
+    ) -> dict[str, tuple[int, ...]]:
         """Return the tokens that a process of its own answers with, which is killed after so many answers."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.model_matrix", "--answer"],
+            [sys.executable, "-m", "tests.support.model_matrix", "--answer", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -478,12 +497,30 @@ def _answer() -> None:
     """Answer the pickled requests of the standard input, and print each answer's tokens."""
     family, model, media, requests = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own
     out, sys.stdout = sys.stdout, sys.stderr
+    if KILL_IN_WRITE in sys.argv:
+        _kill_in_second_write()
     with shrunk(family):
         backend = load_backend(str(model), lambda medium: media / medium.name)
         if os.environ.get(LIMIT, "0") != "0":  # features are stored where work is shared
             backend.choose_mode(requests)
         for request in requests:
             print(request.instance_id, *answers(backend, [request])[request.id].tokens, file=out, flush=True)
+
+
+def _kill_in_second_write() -> None:
+    """Have this process killed while it writes the features of a second image."""
+    write, names = replace_file, list[str]()
+
+    def half(data: bytes) -> Iterator[bytes]:
+        yield data[: len(data) // 2]
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def counted(folder: Path, name: str, data: bytes) -> None:
+        if name.endswith(".features"):
+            names.append(name)
+        write(folder, name, half(data) if len(names) > 1 else data)
+
+    pytest.MonkeyPatch().setattr(feature_store, "replace_file", counted)
 
 
 def table(families: Sequence[str], show: Callable[[str], None]) -> None:
@@ -508,7 +545,7 @@ def table(families: Sequence[str], show: Callable[[str], None]) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("MLX_DISABLE_COMPILE", "1")
-    if sys.argv[1:] == ["--answer"]:
+    if sys.argv[1:2] == ["--answer"]:
         _answer()
     else:
         table(sys.argv[1:] or sorted(FAMILIES), lambda line: print(line, flush=True))

@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
+from benchmarks.prompt_template import Prompts
 from benchmarks.protocols import Protocol
 from benchmarks.vocabulary import (
     Decoding,
@@ -41,7 +42,7 @@ class Toy(Benchmark):
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         raise AssertionError("a toy is not built")
 
-    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         raise AssertionError("a toy is not built")
 
     def correct(self, condition: str, label: str) -> bool:

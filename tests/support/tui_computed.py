@@ -10,6 +10,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from app.tui.app import RashomonApp
+from app.tui.screens.samples import SamplesScreen
 from benchmarks.vocabulary import Generation, Instance, Media
 from tests.support.runs import Answering, instances, says
 from tests.support.tui_stage import Stage, screen_text, until
@@ -59,6 +60,16 @@ async def visit(pilot: Pilot[Any], app: RashomonApp, name: str, folders: tuple[P
     app.open_screen(name, folders)
     await pilot.pause()
     await until_computed(pilot)
+
+
+async def open_samples(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> SamplesScreen:
+    """Open a run's answers and wait until the first of them is on display."""
+    app.open_screen("samples", [folder])
+    screen = app.screen
+    assert isinstance(screen, SamplesScreen)
+    await until(pilot, lambda: screen.detail is not None)
+    await pilot.pause()
+    return screen
 
 
 async def until_computed(pilot: Pilot[Any]) -> None:

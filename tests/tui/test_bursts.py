@@ -64,9 +64,9 @@ class Seen:
     """Record of what was painted and done, and when; kept by the tests, independently of the interface."""
 
     dialogs: dict[int, float] = field(default_factory=dict)
-    """When each dialog, by identity, was first on the screen with its heading."""
+    """The time when each dialog, by identity, was first on the screen with its heading."""
     answers: dict[tuple[int, int | None], float] = field(default_factory=dict)
-    """When the answer at a place of a labelling session was first on the screen."""
+    """The time when the answer at a place of a labelling session was first on the screen."""
     answered: tuple[Dialog[Any], float] | None = None
     """The last dialog that was answered, and when the key that answered it was pressed."""
     pressed: float = 0.0
@@ -158,7 +158,6 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr("app.tui.screens.new_run.prepare_job", note("begin", refused))
     monkeypatch.setattr("app.tui.screens.new_run.save_spec", lambda spec, path, replace=False: log.act("save"))
     monkeypatch.setattr("app.tui.screens.settings.save_settings", lambda settings: None)
-    monkeypatch.setattr("benchmarks.cmc_bench.CMCBench.build", note("build", refused))
 
     def export(*arguments: Any, out: Path, **named: Any) -> Any:
         if out.exists():

@@ -100,6 +100,7 @@ def test_a_fetch_is_stopped_and_resumed(hub: FakeHub, stage: Stage) -> None:
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         dialog = await fetching(pilot, app, hub)
+        await until(pilot, lambda: "files, " in screen_text(app) and "/s" in screen_text(app))  # of the file that waits
         await pilot.press("x")
         await until(pilot, lambda: dialog.stage is DialogStage.DONE)
         assert "stopped" in screen_text(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from textual.widgets import Input
 
 from app.tui.app import RashomonApp
 from app.tui.screens.own_rows import OwnRowsScreen
-from app.tui.widgets.dialogs import Confirm, ErrorDialog
+from app.tui.widgets.command_dialog import CommandDialog
+from app.tui.widgets.dialogs import ErrorDialog
 from app.tui.widgets.picture import Picture
 from benchmarks.build import Build
 from tests.support.tui_computed import CHARTS, press, until_computed, until_settled
@@ -80,11 +82,14 @@ def test_a_table_is_checked_looked_at_and_built(
         await press(pilot, "w")
         assert screen.row is not None
         assert screen.row.where == "rows.csv:6"
-        await press(pilot, "b", "y")
-        await until(pilot, lambda: built.exists() and not screen.activity)
+        await pilot.press("b")
+        assert isinstance(app.screen, CommandDialog)
+        await pilot.press("y")
+        await until(pilot, lambda: app.screen is screen)  # which waits for the process
         assert Build.open(built).manifest["instances"] == 24
-        await press(pilot, "b")  # it is there now, and No is what Enter says
-        assert isinstance(app.screen, Confirm)
+        await press(pilot, "b", "enter")
+        assert "Replace the build" in screen_text(app)
+        assert "The folder exists" in screen_text(app)
         await pilot.press("n")
 
     drive(stage.app(), script, size)
@@ -116,6 +121,34 @@ def test_a_corrected_table_is_read_again(stage: Stage, table: Path) -> None:
     drive(stage.app(), script)
 
 
+@pytest.mark.parametrize("size", BOTH)
+def test_a_retrieval_log_is_checked_and_built(
+    size: tuple[int, int], stage: Stage, table: Path, snapshot: Snapshot
+) -> None:
+    line = {"question": "How many kales?", "passages": ["It was 12.", "Rye: 3"], "images": ["0.png"]}
+    known = {"image_answer": "43", "text_answer": "12", "answer": "43"}
+    lines = (line | known, line, line | {"images": ["gone.png"]})
+    (table.parent / "log.jsonl").write_text("".join(json.dumps(fields) + "\n" for fields in lines), "utf-8")
+    built = stage.workspace.build_folder("retrieval")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, "log.jsonl")
+        await until(pilot, lambda: screen.query_one(Picture).children)
+        assert "2 of 3 rows are valid" in screen_text(app)
+        assert screen.query_one("#field-reader").display
+        screen.query_one("#input-out", Input).placeholder = "BUILD"
+        await until_settled(pilot)
+        snapshot(app, "rows-log")
+        await pilot.press("b", "y")
+        await until(pilot, lambda: app.screen is screen)
+        screen.query_one("#input-table", Input).value = "rows.csv"
+        await press(pilot, "r")
+        assert not screen.query_one("#field-reader").display
+
+    drive(stage.app(), script, size)
+    assert Build.open(built).manifest["instances"] == 3
+
+
 def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) -> None:
     table.write_text("image,question,answer\n0.png,one?,5\n")
 
@@ -123,7 +156,7 @@ def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) ->
         await opened(pilot, app, "rows.csv")
         await pilot.press("b")
         await until_computed(pilot)
-        assert not isinstance(app.screen, Confirm)
+        assert not isinstance(app.screen, CommandDialog)
         assert "0 of 1 rows are valid\n" in "".join(f"{line.rstrip()}\n" for line in screen_text(app).splitlines())
         assert not stage.workspace.build_folder("cmc-bench").exists()
 

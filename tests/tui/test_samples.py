@@ -25,6 +25,7 @@ from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.vocabulary import Generation, Instance, Media, Record, Text, Verdict
 from tests.support.media import cloud, sound, video
 from tests.support.runs import instances
+from tests.support.tui_computed import open_samples
 from tests.support.tui_stage import BOTH, SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 
@@ -54,15 +55,6 @@ def make(stage: Stage, **options: Any) -> Path:
     return folder
 
 
-async def opened(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> SamplesScreen:
-    app.open_screen("samples", [folder])
-    screen = app.screen
-    assert isinstance(screen, SamplesScreen)
-    await until(pilot, lambda: screen.detail is not None)
-    await pilot.pause()
-    return screen
-
-
 async def typed(pilot: Pilot[Any], screen: SamplesScreen, query: str) -> None:
     """Choose by ``query``, by keys."""
     await pilot.press("slash")
@@ -82,7 +74,7 @@ def test_the_list_and_a_sample(size: tuple[int, int], stage: Stage, snapshot: Sn
     folder = make(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await opened(pilot, app, folder)
+        await open_samples(pilot, app, folder)
         snapshot(app, "samples-list")
         await pilot.press("enter")
         await pilot.pause()
@@ -98,7 +90,7 @@ def test_choosing_samples_by_what_is_typed(stage: Stage) -> None:
     folder = make(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        screen = await opened(pilot, app, folder)
+        screen = await open_samples(pilot, app, folder)
         for query, count in (
             ("is:wrong", None),
             ("is:error", 1),
@@ -129,7 +121,7 @@ def test_going_from_one_mismatch_to_the_next_and_among_siblings(stage: Stage) ->
     folder = make(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        screen = await opened(pilot, app, folder)
+        screen = await open_samples(pilot, app, folder)
         with RunStore.read(folder) as store:
             wanted = [
                 place
@@ -165,7 +157,7 @@ def test_overriding_a_label_and_undoing_it(stage: Stage) -> None:
     judged = record(folder, "factual-0000/aligned").verdicts
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        screen = await opened(pilot, app, folder)
+        screen = await open_samples(pilot, app, folder)
         await pilot.press("o", "4", "enter", "enter")
         await pilot.pause()
         assert "an override needs a reason" in screen_text(app)
@@ -198,7 +190,7 @@ def test_copying_and_opening_outside(stage: Stage, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("subprocess.Popen", lambda command, **_: begun.append(command))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await opened(pilot, app, folder)
+        await open_samples(pilot, app, folder)
         await pilot.press("y")
         assert app.clipboard == "12"
         await pilot.press("Y")
@@ -214,7 +206,7 @@ def test_reasoning_and_raw_replies_are_shown_on_request(stage: Stage) -> None:
     folder = make(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        screen = await opened(pilot, app, folder)
+        screen = await open_samples(pilot, app, folder)
         await typed(pilot, screen, "is:disagree")
         await pilot.press("G")
         await until(pilot, lambda: screen.detail and "0001" in screen.detail.row.id)
@@ -234,7 +226,7 @@ def test_an_active_run_keeps_the_selection(stage: Stage) -> None:
     folder = stage.run("going", state="running", asked=asked, done=6, answering=answering)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        screen = await opened(pilot, app, folder)
+        screen = await open_samples(pilot, app, folder)
         await typed(pilot, screen, "is:pending")
         assert len(screen.listing.ordinals) == 18
         await pilot.press("G")
@@ -250,7 +242,7 @@ def test_a_run_deleted_meanwhile_is_reported(stage: Stage) -> None:
     folder = make(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        screen = await opened(pilot, app, folder)
+        screen = await open_samples(pilot, app, folder)
         (folder / "run.sqlite").unlink()
         screen.reload()
         await until(pilot, lambda: "is not a run" in screen_text(app))
@@ -291,7 +283,7 @@ def test_the_view_shows_every_step_and_nothing_of_a_hidden_reference(stage: Stag
     folder = stage.run("odd", asked=[odd], done=0)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        screen = await opened(pilot, app, folder)
+        screen = await open_samples(pilot, app, folder)
         assert "secret" not in screen_text(app)
         assert "not answered yet" in screen_text(app)
         assert isinstance(screen.query_one(SampleView), SampleView)
@@ -328,7 +320,7 @@ def test_every_medium_is_shown_with_its_facts_or_why_not(size: tuple[int, int], 
     folder = stage.run("mixed", asked=asked, data=tmp_path / "build")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        screen = await opened(pilot, app, folder)
+        screen = await open_samples(pilot, app, folder)
         await pilot.press("enter")
         pictures = [picture for picture in screen.view.query(Picture) if picture.media is not None]
         await until(pilot, lambda: all(picture.query(Static) for picture in pictures))
@@ -368,7 +360,7 @@ def test_a_medium_that_takes_long_keeps_nothing_waiting(
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         try:
-            screen = await opened(pilot, app, folder)
+            screen = await open_samples(pilot, app, folder)
             await until(pilot, lambda: len(begun) == 2)
             await pilot.press("j")
             await until(pilot, lambda: screen.detail is not None and screen.detail.row.id == asked[1].id)

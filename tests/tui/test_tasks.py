@@ -15,7 +15,7 @@ from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.screens.new_run import NewRunScreen
 from app.tui.screens.own_rows import OwnRowsScreen
-from tests.support.tui_computed import CHARTS, press, until_computed
+from tests.support.tui_computed import CHARTS, press
 from tests.support.tui_stage import Stage, drive, screen_text, until
 from tests.tui.test_new_run import desk, known, opened
 from tests.tui.test_own_rows import TABLE
@@ -68,8 +68,7 @@ def test_a_table_of_ones_own_becomes_a_finished_run(outlived: Stage, tmp_path: P
         assert isinstance(screen, OwnRowsScreen)
         screen.query_one("#input-table", Input).value = "rows.csv"
         await keys.press("enter", "b", "y")
-        await until(pilot, lambda: outlived.workspace.build_folder("cmc-bench").exists())
-        await until_computed(pilot)
+        await until(pilot, lambda: isinstance(app.screen, OwnRowsScreen))
         await keys.press("ctrl+n")
         form = app.screen
         assert isinstance(form, NewRunScreen)

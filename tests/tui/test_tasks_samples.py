@@ -18,13 +18,12 @@ from app.tui.screens.compare import CompareScreen
 from app.tui.screens.flips import SideBySideScreen
 from app.tui.screens.label import LabelScreen
 from app.tui.screens.overview import Overview
-from app.tui.screens.samples import SamplesScreen
 from app.tui.screens.zoom import ZoomScreen
 from app.tui.widgets.picture import HalfCells, Picture
 from app.tui.widgets.sibling_strip import SiblingStrip
 from benchmarks.vocabulary import Mark, Media, Text
 from tests.support.runs import instances, says
-from tests.support.tui_computed import build, mixed, until_computed
+from tests.support.tui_computed import build, mixed, open_samples, until_computed
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 from tests.tui.test_hostile import LITERAL, PAYLOAD, STORED, assert_harmless
@@ -43,15 +42,6 @@ class Keys:
             await self._pilot.press(key)
             self.count += 1
             await until_computed(self._pilot)
-
-
-async def open_samples(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> SamplesScreen:
-    app.open_screen("samples", [folder])
-    screen = app.screen
-    assert isinstance(screen, SamplesScreen)
-    await until(pilot, lambda: screen.detail is not None)
-    await pilot.pause()
-    return screen
 
 
 # --- the tasks -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -40,11 +41,11 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 """The hyperparameters of CLASH's Table 4, by column, with the epoch and the gradient checkpointing of its Appendix A.3."""
 
 _VALIDATIONS, _CHECKPOINTS = 20, 20
-"""How often a training is validated and saved, if its spec does not say."""
+"""The numbers of validations and checkpoints of a training whose spec does not say."""
 
 
 class TrainingSpec(BaseModel):
-    """What a training is: the same spec, data and weights give the same adapter on one kind of device.
+    """Definition of a training: the same spec, data and weights give the same adapter on one kind of device.
 
     ``warmup`` below 1 is a share of the updates, else a number of them. ``steps`` take the place of ``epochs``.
     """
@@ -84,25 +85,14 @@ class TrainingSpec(BaseModel):
         per_epoch = -(-rows // self.batch_size)
         steps = self.steps or max(1, round(self.epochs * per_epoch))
         warmup = round(self.warmup * steps) if self.warmup < 1 else round(self.warmup)
-        shared = (
-            "rank",
-            "alpha",
-            "dropout",
-            "batch_size",
-            "learning_rate",
-            "schedule",
-            "max_length",
-            "max_pixels",
-            "seed",
-        )
-        return TrainingSettings(
-            **{name: getattr(self, name) for name in shared},
-            gradient_checkpointing=self.gradient_checkpointing,
-            warmup=min(warmup, steps),
-            steps=steps,
-            validate_every=self.validate_every or max(1, steps // _VALIDATIONS),
-            save_every=self.save_every or max(1, steps // _CHECKPOINTS),
-        )
+        derived = {
+            "warmup": min(warmup, steps),
+            "steps": steps,
+            "validate_every": self.validate_every or max(1, steps // _VALIDATIONS),
+            "save_every": self.save_every or max(1, steps // _CHECKPOINTS),
+        }
+        own = self.model_dump(include={field.name for field in fields(TrainingSettings)})
+        return TrainingSettings(**{**own, **derived})
 
     def identity(self) -> dict[str, Any]:
         """Return what decides the adapter; a training is not resumed with anything else."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from app.engine.training.log import Curve, LogReader
 from app.engine.workers.keep_awake import keep_awake
 from app.engine.workers.standby import worker_environment
 from app.system.logs import Log
+from app.system.signals import stop_process
 from benchmarks.errors import StoreError
 
 POLL_SECONDS = 0.25
@@ -113,11 +113,4 @@ def stop_training(training: Training) -> None:
     pid = training.worker()
     if pid is None:
         raise StoreError(f"{training.name} is not running; there is nothing to stop.")
-    try:
-        os.kill(pid, signal.SIGTERM)
-    except ProcessLookupError:
-        return  # it ended meanwhile
-    except PermissionError as error:
-        raise StoreError(
-            f"process {pid} runs {training.name} and belongs to another user; ask them to stop it."
-        ) from error
+    stop_process(pid, training.name)

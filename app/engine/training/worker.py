@@ -26,6 +26,7 @@ from app.engine.training.plan import split_rows
 from app.engine.workers.device_lock import acquire_device
 from app.store.locks import busy_message
 from app.system.logs import drop_output, report_exception, write_single_lines
+from app.system.signals import ended_by_signals
 from benchmarks.errors import RashomonError, StoreError
 from benchmarks.training.training_set import ChatRow, TrainingSet
 
@@ -34,7 +35,7 @@ INTERRUPTED = 130
 
 @dataclass
 class _Flags:
-    """What a signal or the parent's end changes; a plain attribute takes no lock within a signal handler."""
+    """State that a signal or the parent's end changes; a plain attribute takes no lock within a signal handler."""
 
     stopped: bool = False
     loading: bool = False
@@ -124,18 +125,13 @@ def _load(training: Training, rows: dict[str, list[ChatRow]]) -> Any:
 
 @contextmanager
 def _ends_at_once(flags: _Flags) -> Iterator[None]:
-    """Let a signal, or the parent's end, end the process at once while a model is loading.
-
-    Nothing is lost by then, and a library may take long to return to Python, where a handler could run.
-    """
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+    """Let a signal, or the parent's end, end the process at once while a model is loading: nothing is lost by then."""
     flags.loading = True
     try:
-        yield
+        with ended_by_signals():
+            yield
     finally:
         flags.loading = False
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -43,6 +43,7 @@ from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import stop_reason
 from app.system.logs import drop_output, report_exception, write_single_lines
+from app.system.signals import ended_by_signals
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import ModelError, RashomonError, StoreError
@@ -98,6 +99,7 @@ class Worker:
         self.stopped = StopFlag()
         self.loading = False
         self.backend: Backend | None = None
+        self.media: ReplaceableMedia | None = None
         self.device_lock: FileLock | None = None
         self._in_use: dict[Path, str] = {}
 
@@ -190,7 +192,8 @@ class Worker:
         if not first_part:  # the intervals are narrow enough already
             return
         options = self._remote_options(store, store.answer_usage())
-        media = ReplaceableMedia(Build.open(self.job.data).media_path)
+        # The backend, which the job's runs share, finds its media through the first one's.
+        media = self.media = self.media or ReplaceableMedia(Build.open(self.job.data).media_path)
         backend = self._backend(store, spec.model, media, options, spec.kv_bits)
         if backend is None:
             return
@@ -343,18 +346,13 @@ class Worker:
 
     @contextmanager
     def _ends_at_once(self) -> Iterator[None]:
-        """Let a signal, or the parent's end, end the process at once while a model is loading.
-
-        Every answer is committed by then, and a library may take long to return to Python, where a handler could run.
-        """
-        before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+        """Let a signal, or the parent's end, end the process at once while a model is loading: every answer is committed."""
         self.loading = True
         try:
-            yield
+            with ended_by_signals():
+                yield
         finally:
             self.loading = False
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _remote_options(self, store: RunStore, usage: tuple[int, int, int]) -> RemoteOptions:
         """Return the job's remote options for a run that has used (calls, prompt tokens, completion tokens) so far."""
@@ -452,7 +450,9 @@ def _watch_parent(worker: Worker) -> None:
 
 def _rows(requests: Sequence[Request]) -> int:
     """Return the number of rows that requests take: one for each answer, and one for each candidate to score."""
-    return sum(1 + (len(request.form.words) if isinstance(request.form, Candidates) else 0) for request in requests)
+    return sum(
+        1 + (len(request.form.values) + 1 if isinstance(request.form, Candidates) else 0) for request in requests
+    )
 
 
 if __name__ == "__main__":

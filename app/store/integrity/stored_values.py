@@ -56,6 +56,7 @@ class _Spec(TypedDict, total=False):
     benchmark: str
     model: str
     prompt_set: str
+    prompt: dict[str, str]
     data: str | None
     judge: list[str]
     conditions: list[str]
@@ -366,7 +367,7 @@ def generation(instance_id: str, row: Sequence[Any]) -> Generation:
         finish_reason,
         tuple(tokens),
         *usage,
-        scores=() if row[17] is None else _scores(row[17]),
+        scores=() if row[17] is None else scores(row[17]),
     )
 
 
@@ -378,14 +379,23 @@ def check_generation(row: Sequence[Any]) -> None:
         raise ValueError("finish_reason: it is none there is")
 
 
-def _scores(text: str) -> tuple[float | None, ...]:
+def token_count(row: Sequence[Any]) -> int:
+    """Return the number of tokens of a row of ``generation``."""
+    return len(row[7]) // _TOKEN_BYTES
+
+
+def scores(text: str) -> tuple[float | None, ...]:
+    """Return the scores of a row of ``generation``. Raises ValueError where they are none."""
     try:
-        scores = _list("scores", json.loads(text))
+        values = _list("scores", json.loads(text))
     except (ValueError, RecursionError):
         raise ValueError("scores: they are no list of numbers") from None
-    if not all(score is None or (type(score) in (int, float) and score == score) for score in scores):
+    if not all(score is None or (type(score) in (int, float) and score == score) for score in values):
         raise ValueError("scores: they are no list of numbers")
-    return tuple(scores)
+    try:
+        return tuple(None if score is None else float(score) for score in values)
+    except OverflowError:
+        raise ValueError("scores: a number is too large") from None
 
 
 def verdict(row: Sequence[Any]) -> Verdict:

@@ -66,7 +66,7 @@ class AnswerScreen(RashomonScreen):
             + name
             + Content("  as ")
             + person
-            + Content(f"  {session.count} of {session.total} answered")
+            + Content(f"  {session.count:,} of {session.total:,} answered")
         )
 
     def body(self) -> ComposeResult:
@@ -175,7 +175,7 @@ class AnswerScreen(RashomonScreen):
                 Content("Everything is answered. The run is ") + run + Content(", like that of any model.")
             )
             return
-        set_panel_title(self._view, f"Question {session.count + 1} of {session.total}")
+        set_panel_title(self._view, f"Question {session.count + 1:,} of {session.total:,}")
         media = [(medium, media_path(self._build, medium)) for medium in question.media]
         self._shown += 1
         self._view.show(self._shown, Content(""), number_media(media), _question(question))

@@ -15,7 +15,7 @@ from app.fetch import manifest
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES
 from app.store.workspace import Workspace
 from app.text.escape import size
-from app.tui.commands import bindings
+from app.tui.commands import Command, bindings
 from app.tui.confirmations import confirm_adoption
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, PARTIAL, RIGHT
@@ -99,6 +99,11 @@ class FetchScreen(RashomonScreen):
     def _benchmark(self) -> _Benchmark | None:
         place = self.query_one("#benchmarks", VirtualTable).cursor
         return self._listing.benchmarks[place] if place < len(self._listing.benchmarks) else None
+
+    def describe(self, command: Command) -> str | None:
+        if command.id != "table.select":
+            return command.title
+        return "Fetch" if self.focused is not None and self.focused.id == "models" else "Next step"
 
     # --- commands --------------------------------------------------------------------------------
 

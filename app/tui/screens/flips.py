@@ -127,8 +127,10 @@ class SideBySideScreen(RashomonScreen):
         yield panel(self.view, "Instance")
         with VerticalScroll(id="answers"), ItemGrid(id="answer-columns", min_column_width=_ANSWER_WIDTH):
             for number, view in enumerate(self.views.runs):
-                title = Content.assemble(literal(view.label, limit=60), "" if number else " (baseline)")
-                yield panel(Static(classes="answer", id=f"answer-{number}"), title)
+                title = literal(view.label, limit=60)
+                answer = panel(Static(classes="answer", id=f"answer-{number}"), title)
+                answer.border_subtitle = Content("" if number else "baseline")
+                yield answer
 
     def on_mount(self) -> None:
         self._read()

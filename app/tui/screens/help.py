@@ -19,7 +19,7 @@ from app.tui.hostile_text import literal
 from app.tui.keymap import format_keys, keys_of
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import DIM, RIGHT
+from app.tui.theme import DIM, HEADING, KEY
 from app.tui.widgets.dialogs import Dialog
 
 _WIDTH = 40
@@ -53,14 +53,18 @@ class HelpScreen(Dialog[None]):
         if self._typing:
             lines.append(Content("You are typing: letters and ? go into the field. Tab leaves it."))
         taken_keys: set[str] = set()
-        for scope in dict.fromkeys((*self._scopes, EVERYWHERE)):
+        sections: dict[str, list[Content]] = {}
+        for scope in dict.fromkeys((*self._scopes, EVERYWHERE)):  # the widget in focus takes its keys first
             commands = [(command, self._keys(command, taken_keys)) for command in commands_of(scope)]
-            lines += [Content(""), Content.styled(_NAMES.get(scope, "on this screen"), "bold")]
+            section = [Content(""), Content.styled(_NAMES.get(scope, "on this screen"), f"bold {HEADING}")]
             for command, keys in commands:
                 title = self._below.describe(command)
                 if keys and title is not None:
-                    lines += _entry(keys, title, f"{command.description} [{command.id}]")
+                    section += _entry(keys, title, f"{command.description} [{command.id}]")
+            sections[scope] = section
             taken_keys.update(key for command, _ in commands for key in keys_of(command, self._below.rashomon.keys))
+        for scope in sorted(sections, key=lambda scope: scope != self._below.name_):
+            lines += sections[scope]
         return Content("\n").join(lines)
 
     def _keys(self, command: Command, taken: Collection[str]) -> str:
@@ -70,7 +74,7 @@ class HelpScreen(Dialog[None]):
 
 def _entry(keys: str, title: str, description: str) -> list[Content]:
     first, *more = wrap(description, _WIDTH)
-    line = Content.styled(f" {keys:<12}", RIGHT) + literal(f"{title:<17}", limit=40) + Content.styled(first, DIM)
+    line = Content.styled(f" {keys:<12}", KEY) + literal(f"{title:<17}", limit=40) + Content.styled(first, DIM)
     return [line, *(Content.styled(f"{'':<30}{line}", DIM) for line in more)]
 
 

@@ -41,6 +41,8 @@ from benchmarks.untrusted.safe_files import UnsafeFileError, open_read
 from judges.base import HUMAN, OVERRIDE
 
 _LOG_BYTES = 64 * 1024
+_LABEL_BAR = 72
+"""The largest width of a condition's bar of labels."""
 _BAR_WIDTH = 10
 _SPEEDS = 24
 """The number of speeds that are displayed."""
@@ -187,7 +189,8 @@ class LiveScreen(RashomonScreen):
     def _row(self, p: ConditionProgress, summary: RunSummary, columns: Sequence[Column]) -> Row:
         share = accuracy(p, summary)
         counts = self.counts().get(p.condition, {})
-        width = columns[-1].width or max(8, self.size.width - sum(column.width + 1 for column in columns) - 4)
+        rest = self.size.width - sum(column.width + 1 for column in columns) - 4
+        width = columns[-1].width or max(8, min(_LABEL_BAR, rest))
         cells: dict[str, Cell] = {
             "condition": [("≠ " if p.condition in self._benchmark.conflicts else "  ", HEADING), (p.condition, "")],
             "": progress_bar(p.done, p.total, _BAR_WIDTH),

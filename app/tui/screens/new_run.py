@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Container, Vertical, VerticalScroll
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Input, Static
@@ -27,6 +26,7 @@ from app.new_run.choices import (
 )
 from app.new_run.form import command_line, prepare_job, read_form, save_spec
 from app.new_run.preflight import Preflight, PreflightChecker
+from app.new_run.prompt_files import prompt_choices
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import BatchSpec
 from app.setups import find_setup, setup_names
@@ -54,54 +54,18 @@ from app.tui.theme import DIM, WRONG
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from app.tui.widgets.estimate_line import field_word, form_summary
-from app.tui.widgets.field import Field
-from app.tui.widgets.panel import panel
 from app.tui.widgets.prompt_view import PromptView
+from app.tui.widgets.run_form import DEFAULTS, SECTIONS, RunForm
 from app.tui.widgets.tab_line import TabLine
-from app.tui.widgets.virtual_table import Column
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 
-SECTIONS = {
-    "benchmark": ("Benchmark", ("benchmark", "data")),
-    "models": ("Models", ("model",)),
-    "scope": ("Scope", ("limit", "prompt_set", "conditions", "strata")),
-    "sampling": (
-        "Sampling",
-        ("max_tokens", "temperature", "top_p", "seed", "max_pixels", "kv_bits", "score", "name", "restarts"),
-    ),
-    "judges": ("Judges", ("judge", "cost_ceiling", "token_ceiling", "input_price", "output_price", "concurrency")),
-    "preview": ("Prompt", ()),
-}
-"""The sections by id, with their titles and the keys of a spec that each of them sets."""
-
 _DELAY_SECONDS = 0.15
 _MAX_NAMED = 6
 """The number of runs that a confirmation names."""
-_SAMPLING = (
-    ("max_tokens", "max new tokens", "of an answer"),
-    ("temperature", "temperature", "0 is greedy"),
-    ("top_p", "top p", "nucleus sampling"),
-    ("seed", "seed", "for examples and sampling"),
-    ("max_pixels", "max pixels", "larger images are scaled down"),
-    ("kv_bits", "kv bits", "8 or 4: quantises the key-value cache"),
-    ("name", "name", "of the run"),
-    ("restarts", "restarts", "of a worker that ran out of memory"),
-)
-_API = (
-    ("cost_ceiling", "cost ceiling", "of each run and judge; needs the prices"),
-    ("input_price", "input price", "of a million tokens"),
-    ("output_price", "output price", "of a million tokens"),
-    ("token_ceiling", "token ceiling", "of each run and judge"),
-    ("concurrency", "concurrency", "simultaneous calls of remote models"),
-)
-_DEFAULTS = {"limit": "all", "seed": "0", "name": "derived from spec", "restarts": "2", "max_pixels": "none"}
-_DEFAULTS |= {"kv_bits": "none", "cost_ceiling": "none", "token_ceiling": "none", "concurrency": "8"}
 _ANY_MODEL = "policy:random"
 """Stands in for the model in the estimate until one is selected."""
-
-
 _KEYS_OF_TABLES = {
     "benchmarks": {"benchmark", "data"},
     "model-table": {"model"},
@@ -110,8 +74,6 @@ _KEYS_OF_TABLES = {
     "judge-table": {"judge"},
 }
 """The keys of a spec that each table sets."""
-_READING = "◐ reading …"
-_NO_BENCHMARK = "select a benchmark first"
 
 
 class NewRunScreen(RashomonScreen):
@@ -157,55 +119,12 @@ class NewRunScreen(RashomonScreen):
         return Content("New run  ") + literal(name, "bold")
 
     def unsaved(self) -> str:
-        changed = self._changed or self._typed_values() != self._saved
+        changed = self._changed or self.form_view.typed_values() != self._saved
         return "The form of the new run is not saved; ctrl+s saves it as a spec file." if changed else ""
 
     def body(self) -> ComposeResult:
         yield TabLine({name: title for name, (title, _) in SECTIONS.items()})
-        with Container(id="form"):
-            with ContentSwitcher(initial="benchmark"):
-                with Vertical(id="benchmark"):
-                    columns = (Column("benchmark", 17), Column("build", 0))
-                    yield panel(ChoiceTable(columns, single=True, empty=_READING, id="benchmarks"), "Benchmark")
-                    with panel(Vertical(id="build"), "Build"):
-                        with VerticalScroll(can_focus=False):
-                            yield Static(id="needs")
-                        yield Field("data", "build folder", example="default: the workspace's build", long=True)
-                with Vertical(id="models"):
-                    models = (
-                        Column("model", 0, min_width=22, tail=0.5),
-                        Column("quantisation", 0, min_width=20),
-                        Column("size", 8, right=True),
-                        Column("memory", 9),
-                    )
-                    yield panel(ChoiceTable(models, empty=_READING, id="model-table"), "Models")
-                    with panel(Vertical(id="another-model"), "This model"):
-                        yield Static(id="model-table-detail", classes="detail")
-                        yield Field("model", "another", example="folder, ORG/NAME, openai:NAME; Enter adds", long=True)
-                with Vertical(id="scope"):
-                    with panel(Vertical(id="limits"), "Examples"):
-                        yield Field("limit", "limit", "examples; each keeps its conditions", _DEFAULTS["limit"])
-                    scope = (Column("", 14), Column("", 22), Column("instances", 9, right=True), Column("", 0))
-                    yield panel(
-                        ChoiceTable(scope, empty=_NO_BENCHMARK, id="scope-table"), "Prompts, conditions, strata"
-                    )
-                    yield Static(id="scope-table-detail", classes="detail")
-                with panel(VerticalScroll(id="sampling", can_focus=False), "Sampling"):
-                    for key, label, hint in _SAMPLING:
-                        yield Field(key, label, hint, _DEFAULTS.get(key, ""))
-                    ways = (Column("", 12), Column("", 9, right=True), Column("", 0))
-                    yield ChoiceTable(ways, header=False, empty=_NO_BENCHMARK, id="sampling-table")
-                with Vertical(id="judges"):
-                    judges = (Column("judge", 30, tail=0.5), Column("about", 0))
-                    yield panel(ChoiceTable(judges, empty=_NO_BENCHMARK, id="judge-table"), "Judges")
-                    yield Static(id="judge-table-detail", classes="detail")
-                    with panel(VerticalScroll(id="api", can_focus=False), "Another judge, and limits of remote models"):
-                        yield Field("judge", "another judge", example="a model, openai:NAME; Enter adds it", long=True)
-                        for key, label, hint in _API:
-                            yield Field(key, label, hint, _DEFAULTS.get(key, ""))
-                yield panel(PromptView(id="preview"), "Prompt")
-            with panel(VerticalScroll(id="estimate", can_focus=False), "Estimate"):
-                yield Static(id="summary")
+        yield RunForm()
 
     def on_mount(self) -> None:
         workspace = self.rashomon.workspace
@@ -233,14 +152,13 @@ class NewRunScreen(RashomonScreen):
         if self._benchmarks:
             self.read_choices()
 
+    @property
+    def form_view(self) -> RunForm:
+        """The widgets of the form."""
+        return self.query_one(RunForm)
+
     def _table(self, name: str) -> ChoiceTable:
-        return self.query_one(f"#{name}", ChoiceTable)
-
-    def _fields(self) -> dict[str, Field]:
-        return {field.key: field for field in self.query(Field)}
-
-    def _typed_values(self) -> dict[str, str]:
-        return {field.key: field.value for field in self.query(Field) if field.value}
+        return self.form_view.table(name)
 
     # --- choices ----------------------------------------------------------------------------------
 
@@ -284,12 +202,12 @@ class NewRunScreen(RashomonScreen):
         benchmark = self.benchmark
         if benchmark is None:
             return
-        for key, field in self._fields().items():
-            if hasattr(benchmark.decoding, key) and key not in _DEFAULTS:
+        for key, field in self.form_view.fields().items():
+            if hasattr(benchmark.decoding, key) and key not in DEFAULTS:
                 field.example(f"{getattr(benchmark.decoding, key)}")
         self._contents = None
         self._not_here = []
-        options = scope_options(benchmark, None)
+        options = scope_options(benchmark, None, prompt_choices(benchmark, self.rashomon.workspace))
         self._table("scope-table").offer(options, choose=default_selection(benchmark, None))
         self._table("sampling-table").offer(sampling_options(), choose=())
         self._judges = []
@@ -306,18 +224,19 @@ class NewRunScreen(RashomonScreen):
             return
         choice = self._benchmarks[str(option.key)]
         benchmark, workspace = choice.benchmark, self.rashomon.workspace
-        lines = [literal(benchmark.paper, "bold")]
+        lines = []
         if choice.build is not None:
-            lines.append(literal(choice.state))
+            lines.append(Content(f"built: {choice.build.manifest['instances']:,} instances"))
         elif choice.folder.exists():
             lines.append(literal(choice.state, WRONG))
         else:
             lines.append(literal(f"to build: {choice.command(workspace)}"))
-        if benchmark.rows_source:
-            lines.append(literal("8 checks a table of your own, and builds from it", DIM))
         if benchmark.name in setup_names():
             sentence = setup_sentence(find_setup(benchmark.name), self._models)
             lines.append(literal(f"{sentence}. ctrl+t fills it in.", DIM))
+        if benchmark.rows_source:
+            lines.append(literal("8 checks a table of your own, and builds from it", DIM))
+        lines.append(literal(f"paper: {benchmark.paper}", DIM))
         lines += [literal(f"data from {line}", DIM) for line in choice.needs()]
         self.update_static("#needs", Content("\n").join(lines))
 
@@ -343,7 +262,8 @@ class NewRunScreen(RashomonScreen):
         table = self._table("scope-table")
         same = previous is not None and contents is not None and previous.strata == contents.strata
         selection = table.chosen if same else carry_over_selection(benchmark, contents, table.chosen)
-        table.offer(scope_options(benchmark, contents), choose=selection)
+        prompts = prompt_choices(benchmark, self.rashomon.workspace)
+        table.offer(scope_options(benchmark, contents, prompts), choose=selection)
         self._offer_models()
         self.form_changed()
 
@@ -351,7 +271,7 @@ class NewRunScreen(RashomonScreen):
 
     def form(self) -> dict[str, Any]:
         """Return the form's values as :func:`app.new_run.form.read_form` takes them."""
-        values: dict[str, Any] = {key: field.value for key, field in self._fields().items()}
+        values: dict[str, Any] = {key: field.value for key, field in self.form_view.fields().items()}
         benchmark = self.benchmark
         values["benchmark"] = benchmark.name if benchmark else ""
         values["model"] = [str(name) for name in self._table("model-table").chosen]
@@ -474,7 +394,7 @@ class NewRunScreen(RashomonScreen):
         """Show the problems of the form, or the estimate of its runs, and the command line."""
         missing = self._missing()
         problems = {key: problem for key, problem in self._problems.items() if key not in missing}
-        for key, field in self._fields().items():
+        for key, field in self.form_view.fields().items():
             if key not in ("model", "judge"):
                 field.show_problem(problems.get(key, ""))
         titles = {}
@@ -542,7 +462,7 @@ class NewRunScreen(RashomonScreen):
         wanted = [("prompt_set", values["prompt_set"]), *(("conditions", name) for name in values["conditions"])]
         scope.choose([*strata, *(key for key in wanted if key in allowed)])
         typed = {**values, **values["decoding"]}
-        for key, field in self._fields().items():
+        for key, field in self.form_view.fields().items():
             if key in ("limit", "seed", *values["decoding"]):
                 field.value = str(typed.get(key, ""))
         judges = [values["judge"]] if isinstance(values["judge"], str) else values["judge"]
@@ -648,7 +568,7 @@ class NewRunScreen(RashomonScreen):
 
     def _mark_saved(self) -> None:
         self._changed = False
-        self._saved = self._typed_values()
+        self._saved = self.form_view.typed_values()
 
 
 def _start_question(spec: BatchSpec, preflight: Preflight | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from app.fetch import manifest
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES
 from app.new_run.choices import BenchmarkChoice, JudgeChoice, ModelChoice
+from app.new_run.prompt_files import PromptChoice
 from app.new_run.run_estimate import BuildContents
 from app.setups import PREFIX, Setup
 from app.tui.theme import DIM, RIGHT, WRONG
@@ -26,7 +27,7 @@ SelectionKey = tuple[str, ...]
 EXACT: SelectionKey = ("exact",)
 LIKELIHOOD: SelectionKey = ("score", "likelihood")
 NOT_HERE = "not on this machine"
-"""What a model of a paper's setup lacks."""
+"""The reason why a model of a paper's setup cannot be chosen."""
 _STRATUM_WORDS = {
     "answer": "right answer",
     "change": "kind of change",
@@ -66,7 +67,7 @@ def _state(choice: BenchmarkChoice, data: Path) -> Cell:
 def next_step(benchmark: str, data: Path) -> str:
     """Return what the build of a benchmark needs next, with its key."""
     if benchmark in NOT_PUBLISHED:
-        return "its data is not published; 8 checks a table of your own"
+        return "data not published; 8 checks your rows"
     state = manifest.fetch_state(data) if benchmark in RECIPES else "none"
     if state == "fetched":
         return "f builds it"
@@ -168,12 +169,17 @@ def judge_options(choices: Sequence[JudgeChoice], added: Sequence[str]) -> list[
 # --- scope and sampling ---------------------------------------------------------------------------------
 
 
-def scope_options(benchmark: Benchmark, contents: BuildContents | None) -> list[ChoiceOption]:
+def scope_options(
+    benchmark: Benchmark, contents: BuildContents | None, prompts: Iterable[PromptChoice] = ()
+) -> list[ChoiceOption]:
     """Return the rows of prompt sets, conditions and strata, with their numbers of instances if the build is known.
+
+    Further prompt sets, which are no benchmark's own, come last.
 
     The first row of each group is headed by the group's name.
     """
     rows = [*_prompt_options(benchmark), *_condition_options(benchmark, contents), *_stratum_options(contents)]
+    rows += _further_prompt_options(prompts)
     headed, group = [], ""
     for row in rows:
         headed.append(row if row.group != group else row._replace(cells=["", *row.cells[1:]]))
@@ -185,6 +191,20 @@ def _prompt_options(benchmark: Benchmark) -> Iterator[ChoiceOption]:
     for word, description in benchmark.prompt_sets.items():
         detail = f"prompts {word}: {description}"
         yield ChoiceOption(("prompt_set", word), ["prompts", word, "", description], "prompts", detail=detail)
+
+
+def _further_prompt_options(prompts: Iterable[PromptChoice]) -> Iterator[ChoiceOption]:
+    for choice in prompts:
+        key, group = ("prompt_set", choice.spec_name), "more prompts"
+        if choice.template is None:
+            name = choice.spec_name.rpartition("/")[2]
+            yield ChoiceOption(
+                key, [group, name, "", [("✗ ", WRONG), (choice.problem, "")]], group, False, choice.problem
+            )
+        else:
+            template = choice.template
+            detail = f"prompts {template.name}: {template.rationale or template.description}"
+            yield ChoiceOption(key, [group, template.name, "", template.description], group, detail=detail)
 
 
 def _condition_options(benchmark: Benchmark, contents: BuildContents | None) -> Iterator[ChoiceOption]:

@@ -14,19 +14,20 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.new_run.custom_rows import rows_benchmark, table_path
+from app.new_run.custom_rows import LOGS, rows_benchmark, table_path
 from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
-from app.tui.widgets.dialogs import Confirm
+from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.field import Field
 from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
-from benchmarks.build import Build, BuildOptions
+from benchmarks.base import Benchmark
+from benchmarks.build import BuildOptions
 from benchmarks.errors import RashomonError
 from benchmarks.rows.files import Loader
 from benchmarks.rows.row_checks import RowCheck, TableCheck
@@ -57,6 +58,7 @@ class OwnRowsScreen(RashomonScreen):
     def body(self) -> ComposeResult:
         out = self.rashomon.workspace.build_folder(self.benchmark.name)
         yield Field("table", "table", "", "rows.csv, then Enter: columns image, question, answer", long=True)
+        yield Field("reader", "reader", "", "a model that reads the images and passages of a log alone", long=True)
         yield Field("out", "build into", "", str(out), long=True)
         columns = (Column("", 2), Column("row", 16), Column("instances, or the problem", 0))
         table = VirtualTable(columns, empty="enter the path of a CSV, TSV or JSON Lines file above", id="rows")
@@ -67,6 +69,7 @@ class OwnRowsScreen(RashomonScreen):
             yield Picture()
 
     def on_mount(self) -> None:
+        self.query_one("#field-reader").display = False  # until a retrieval log is checked
         self._pictures = TemporaryDirectory(prefix="rashomon-rows-")
         self.set_focus(self.query_one("#input-table"))
 
@@ -87,21 +90,24 @@ class OwnRowsScreen(RashomonScreen):
             return
         self._set_activity("◐ reading …")
 
-        def check() -> tuple[Path, TableCheck] | str:
+        def check() -> tuple[Path, Benchmark, TableCheck] | str:
             try:
                 file = table_path(field.value)
-                return file, self.benchmark.check_rows(file, BuildOptions())
+                benchmark = rows_benchmark(file)
+                return file, benchmark, benchmark.check_rows(file, BuildOptions())
             except RashomonError as error:
                 return str(error)
 
         self._check_latest.submit(check, self._show_check)
 
-    def _show_check(self, checked: tuple[Path, TableCheck] | str) -> None:
+    def _show_check(self, checked: tuple[Path, Benchmark, TableCheck] | str) -> None:
         self._set_activity("")
         if isinstance(checked, str):
             self.rashomon.show_error(checked)
             return
-        self.file, self.table_check = checked
+        self.file, self.benchmark, self.table_check = checked
+        self.query_one("#field-reader").display = self.benchmark.name == LOGS
+        self.query_one("#field-out", Field).example(str(self.rashomon.workspace.build_folder(self.benchmark.name)))
         self.update_title()
         rows = self.table_check.rows
         table = self.query_one(VirtualTable)
@@ -195,36 +201,26 @@ class OwnRowsScreen(RashomonScreen):
         except RashomonError as error:
             self.rashomon.show_error(error)
             return
-        if path_exists(out):
-            text = f"{out} exists. Replacing it also deletes the pictures that runs of that build display."
-            self.app.push_screen(Confirm("Replace the build?", text, yes="Replace"), partial(self._build, out, True))
-        else:
-            text = f"{self.table_check.usable} rows of {self.file}, into {out}"
-            self.app.push_screen(Confirm("Build?", text, yes="Build"), partial(self._build, out, False))
+        replaced = path_exists(out)
+        arguments = ["build", self.benchmark.name, "--from", str(self.file), "--out", str(out)]
+        reader = self.query_one("#field-reader", Field).value.strip()
+        if reader and self.benchmark.name == LOGS:
+            arguments += ["--reader", reader]
+        text = f"{self.table_check.usable} rows of {self.file}\ninto {out}"
+        if replaced:
+            text += "\n\nThe folder exists. Replacing it also deletes the pictures that runs of that build display."
+        dialog = CommandDialog(
+            self.rashomon,
+            "Replace the build" if replaced else "Build",
+            [*arguments, *["--replace"] * replaced],
+            text=text,
+            closes=True,
+        )
+        self.app.push_screen(dialog, self._finish_build)
 
-    def _build(self, out: Path, replace: bool, yes: bool | None) -> None:
-        if not yes:
-            return
-        self._set_activity("◐ building …")
-        source = (self.benchmark.rows_source, str(self.file))
-
-        def work() -> Build | str:
-            try:
-                return self.benchmark.build([source], out, BuildOptions(replace=replace))
-            except RashomonError as error:
-                return str(error)
-            except OSError as error:
-                return f"cannot build {out}: {error.strerror}; choose another folder."
-
-        self.in_thread(work, self._finish_build, group="build")
-
-    def _finish_build(self, build: Build | str) -> None:
-        self._set_activity("")
-        if isinstance(build, str):
-            self.rashomon.show_error(build)
-            return
-        message = f"built {build.manifest['instances']} instances in {build.path}; ctrl+n starts a run on them"
-        self.rashomon.toast(message, title="Built")
+    def _finish_build(self, succeeded: bool | None) -> None:
+        if succeeded:
+            self.rashomon.toast("ctrl+n starts a run on the build", title="Built")
 
 
 def _row(row: RowCheck) -> Row:

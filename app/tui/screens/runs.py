@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.report.render import cell_text
+from app.report.render import short_interval, short_value
 from app.report.run_names import short_benchmark
 from app.report.running_accuracy import ConflictAccuracy, conflict_accuracy, judging_progress
 from app.report.throughput import duration
@@ -69,14 +69,18 @@ class RunsScreen(RashomonScreen):
         self._resume_offered = False
         self._demos: list[Workspace] | None = None
         self._had_runs = False
+        self._is_empty = False
+        """True if the workspace on display is known to have no runs."""
 
     def heading(self) -> Content:
         snapshot = self.rashomon.snapshot
         active = sum(run.active for run in snapshot.runs)
         if snapshot.complete:
-            count = f"{snapshot.total:,}"
+            count = f"{snapshot.total:,} run{'s' * (snapshot.total != 1)}"
         else:
-            count = f"◐ reading {len(snapshot.runs):,} of {snapshot.total:,}" if snapshot.total else "◐ reading"
+            count = (
+                f"◐ reading {len(snapshot.runs):,} of {snapshot.total:,} runs" if snapshot.total else "◐ reading runs"
+            )
         title = f"Runs  {count} in {_display_name(self.rashomon.workspace)}"
         if active:
             title += f", {active} active"
@@ -95,6 +99,10 @@ class RunsScreen(RashomonScreen):
     # --- drawing ---------------------------------------------------------------------------------
 
     def workspace_changed(self, snapshot: WorkspaceSnapshot) -> None:
+        is_empty = snapshot.complete and not snapshot.total
+        if is_empty is not self._is_empty:
+            self._is_empty = is_empty
+            self.refresh_bindings()
         words = self.query_one("#filter", Input).value.lower().split()
         table = self.query_one(VirtualTable)
         self.list.update(snapshot.runs, words, self.size.width - 3)  # the frame, and the scroll bar
@@ -397,6 +405,8 @@ class RunsScreen(RashomonScreen):
         self.app.push_screen(Confirm("Run the demo?", text, yes="Run"), on_answer)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("filter", "mark", "compare"):
+            return not self._is_empty
         return bool(self.rashomon.trash.names) if action == "undelete" else True
 
     # --- the filter ------------------------------------------------------------------------------
@@ -486,7 +496,8 @@ def _about(run: WatchedRun) -> Content:
         facts.append("received, read-only: a adopts it")
     elif run.resumable:
         facts.append("R resumes it")
-    reason = literal(", ".join([*facts, *[summary.note] * bool(summary.note)]), limit=300)
+    note = f"{summary.note.rstrip('.')}; " if summary.note and facts else summary.note
+    reason = literal(f"{note}{', '.join(facts)}", limit=300)
     accuracy = literal(_accuracy_sentence(conflict_accuracy(summary)))
     return Content("\n").join([line for line in (first, literal(setup), reason, accuracy) if line])
 
@@ -497,4 +508,5 @@ def _accuracy_sentence(accuracy: ConflictAccuracy) -> str:
         return "no label yet"
     where = "under conflict" if accuracy.of_conflicts else "over all conditions, none of which has a conflict"
     conditions = f" ({', '.join(accuracy.conditions)})" if accuracy.of_conflicts else ""
-    return f"accuracy {where} {cell_text(accuracy.estimate)}, n={accuracy.estimate.n}{conditions}"
+    value, interval = short_value(accuracy.estimate), short_interval(accuracy.estimate)
+    return f"accuracy {where} {value} {interval}, n={accuracy.estimate.n}{conditions}"

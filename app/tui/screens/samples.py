@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, ClassVar
 
 from textual import on
@@ -106,7 +107,8 @@ class SamplesScreen(RashomonScreen):
         return title + (literal(f"  {self.query_text}", PARTIAL, limit=120) if self.query_text else Content(""))
 
     def body(self) -> ComposeResult:
-        with panel(Vertical(id="filter-panel"), "Filter"):
+        with panel(Vertical(id="filter-panel"), "Filter") as filter_panel:
+            filter_panel.border_subtitle = Content("Enter applies it, Esc closes")
             yield Input(
                 self.query_text, placeholder='is:wrong condition:NAME label:LABEL "words"', id="filter", compact=True
             )
@@ -243,7 +245,7 @@ class SamplesScreen(RashomonScreen):
             line.update(literal(f"! {error}", limit=300))
             line.add_class("-wrong")
             return False
-        line.update(_hint(query_hint(self.listing.vocabulary)))
+        line.update(_hint(query_hint(self.listing.vocabulary), self.size.width - 4))
         line.remove_class("-wrong")
         return True
 
@@ -442,13 +444,14 @@ def _listing(folder: Path, query: str) -> _Listing:
         return _Listing(store.sample_ordinals(sample_filter), total, vocabulary, sample_filter)
 
 
-def _hint(values: Mapping[str, Sequence[str]]) -> Content:
-    """Return a line for each key of a query."""
-    width = min(_MAX_KEY, max(map(len, values), default=0) + 1)
-    lines = (
-        literal(f"{f'{key}:':{width}} ", HEADING, limit=_MAX_KEY) + literal(", ".join(options), limit=300)
-        for key, options in values.items()
-    )
+def _hint(values: Mapping[str, Sequence[str]], width: int) -> Content:
+    """Return the keys of a query with their values, in lines of ``width`` cells."""
+    key_width = min(_MAX_KEY, max(map(len, values), default=0) + 1)
+    lines = []
+    for key, options in values.items():
+        wrapped = wrap(sanitize(", ".join(options), limit=300), max(20, width - key_width - 1)) or [""]
+        lines.append(literal(f"{f'{key}:':{key_width}} ", HEADING, limit=_MAX_KEY) + Content(wrapped[0]))
+        lines += [Content(" " * (key_width + 1) + line) for line in wrapped[1:]]
     return Content("\n").join(lines)
 
 

@@ -18,7 +18,7 @@ from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.settings import Settings, save_settings, settings_file
-from app.tui.theme import DIM, PARTIAL, RIGHT, THEME
+from app.tui.theme import DIM, HEADING, PARTIAL, RIGHT, THEME
 from app.tui.widgets.choice_table import ChoiceOption, ChoiceTable
 from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import MODES
@@ -95,7 +95,7 @@ class SettingsScreen(RashomonScreen):
     def _facts(self, key_locations: dict[str, str | None]) -> Content:
         """Return the facts below the choices; ``key_locations`` is empty until the API keys are looked up."""
         app = self.rashomon
-        lines = [Content.styled("API keys (never displayed or saved)", "bold")]
+        lines = [Content.styled("API keys (never displayed or saved)", f"bold {HEADING}")]
         for name in VARIABLES:
             location = key_locations.get(name) if key_locations else "..."
             mark = Content.styled("✓ ", RIGHT) if location and key_locations else Content.styled("○ ", DIM)
@@ -136,4 +136,4 @@ def _folder(name: str, path: Path) -> Content:
 
 
 def _head(text: str) -> Content:
-    return Content.styled(f"\n{text}", "bold")
+    return Content.styled(f"\n{text}", f"bold {HEADING}")

@@ -35,6 +35,7 @@ class Stage(Enum):
 class CommandDialog(Dialog[bool]):
     """A command, run after a confirmation; returns True once it has succeeded.
 
+    With ``closes`` the dialog closes itself then; otherwise it shows what the command printed until a key closes it.
     ``preview`` are the arguments of the command that prints what ``arguments`` would do; without it, ``text`` says so.
     ``heading`` must be ours; everything that a command prints may be hostile.
     """
@@ -46,10 +47,17 @@ class CommandDialog(Dialog[bool]):
     ]
 
     def __init__(
-        self, services: Services, heading: str, arguments: Sequence[str], *, preview: Sequence[str] = (), text: str = ""
+        self,
+        services: Services,
+        heading: str,
+        arguments: Sequence[str],
+        *,
+        preview: Sequence[str] = (),
+        text: str = "",
+        closes: bool = False,
     ) -> None:
         super().__init__(Content(heading))
-        self._services, self._heading = services, heading
+        self._services, self._heading, self._closes = services, heading, closes
         self._arguments, self._preview, self._text = list(arguments), list(preview), text
         self._job: Job | None = None
         self._succeeded = False
@@ -103,6 +111,9 @@ class CommandDialog(Dialog[bool]):
             self._enter(Stage.ASKING)
             return
         self._succeeded = code == 0
+        if self._succeeded and self._closes:
+            self.dismiss(True)
+            return
         self._heading += " ✓ done" if code == 0 else " ✗ stopped" if code == 130 else " ✗ failed"
         self._enter(Stage.DONE)
 

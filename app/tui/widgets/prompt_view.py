@@ -78,7 +78,7 @@ class PromptView(VerticalScroll, can_focus=True):
         if self._run is None or self._build is None or not self._instances:
             return
         instance = self._instances[self._place]
-        position = f"{self._place + 1} of {len(self._instances)}   {instance.condition}   {instance.id}"
+        position = f"{self._place + 1:,} of {len(self._instances):,}   {instance.condition}   {instance.id}"
         self.query_one("#position", Static).update(literal(position, limit=200))
         steps = preview_requests(self._run, instance)
         self._write(steps, Content.styled("rendering with the model's chat template ...", DIM))
@@ -105,7 +105,7 @@ class PromptView(VerticalScroll, can_focus=True):
 
 
 def _head(text: str) -> Content:
-    return Content.styled(text, "bold")
+    return Content.styled(text, f"bold {HEADING}")
 
 
 def _messages(messages: Sequence[Message]) -> Content:

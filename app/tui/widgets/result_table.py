@@ -16,7 +16,7 @@ from textual.widgets import Static
 from app.report.render import missing_value_notes, short_interval, short_value
 from app.text.escape import clean
 from app.tui.hostile_text import literal
-from app.tui.theme import DIM, HEADING, PARTIAL
+from app.tui.theme import DIM, HEADING
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.virtual_table import Cell as ScreenCell
 from app.tui.widgets.virtual_table import Column, VirtualTable
@@ -200,7 +200,7 @@ def _lines(
     lines: list[tuple[str, list[ScreenCell]]] = []
     current = ""
     for label, cells in rows:
-        style = PARTIAL if label.endswith(PAPER_SUFFIX) else ""
+        style = DIM if label.endswith(PAPER_SUFFIX) else ""
         run, slash, rest = label.partition(" / ")
         if slash and is_grouped and runs[run] > 1:
             if run != current:

@@ -150,6 +150,7 @@ class VirtualTable(ScrollView, can_focus=True):
             columns: New columns; None keeps them.
         """
         before = self.cursor_key
+        was_empty = not self._count
         drawn_lines = (
             self._drawn() if count and (count, columns or self.columns) == (self._count, self.columns) else None
         )
@@ -166,6 +167,8 @@ class VirtualTable(ScrollView, can_focus=True):
         if self.virtual_size.height != count + self._header or columns is not None:
             self.virtual_size = Size(self._full_width(), count + self._header)
             self._update_hint()
+        if was_empty is not (not count):
+            self.screen.refresh_bindings()
         place = self.cursor
         if keys is not None and before is not None:
             try:
@@ -449,6 +452,9 @@ class VirtualTable(ScrollView, can_focus=True):
         room = self.size.width - 4 - sum(len(hint) + 2 for hint in hints)
         subtitle = self._subtitle.truncate(max(0, room), ellipsis=True)
         self.border_subtitle = Content("  ").join([part for part in (subtitle, *map(Content, hints)) if part])
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self._count > 0 if action == "select" else True
 
     def action_select(self) -> None:
         if self._count:

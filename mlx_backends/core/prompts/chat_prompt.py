@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 from benchmarks.errors import ModelError
@@ -93,25 +93,29 @@ class Prompter:
         """Return the prompt for ``messages``, in the first form that keeps every text and medium in its place.
 
         The forms are, in this order, the message format mlx-vlm declares for the model, content lists, and the model's
-        placeholders written into the text. Raises PromptError where none does.
+        placeholders written into the text. Where none does, the system's text is put before the first user turn, for templates
+        without a system role. Raises PromptError where that does not help either.
         """
         texts: list[str] = []
-        turns = [(message.role, tuple(self._pieces(message, texts))) for message in messages]
+        turns: list[Turn] = [(message.role, tuple(self._pieces(message, texts))) for message in messages]
         media = tuple(piece for _, pieces in turns for piece in pieces if isinstance(piece, Media))
         modalities = {medium.modality for medium in media}
         self._check_count(media)
         reason = f"no {' or '.join(sorted(modalities))} can be put into its prompt"
-        for form, markers in self._forms:
+        ways = [turns]
+        if (merged := without_system(turns)) != turns:
+            ways.append(merged)
+        for shown, (form, markers) in product(ways, self._forms):
             if not modalities <= markers.keys():
                 continue
             try:
-                rendered = form(turns)
+                rendered = form(shown)
             except TemplateLimitError:
                 raise
             except Exception as error:  # templates can raise anything
                 reason = f"its chat template refuses the messages ({' '.join(str(error).split())[:120]})"
                 continue
-            if _in_order(rendered, turns, markers):
+            if _in_order(rendered, shown, markers):
                 return self._filled(rendered, {modality: markers[modality] for modality in modalities}, texts, media)
             reason = f"its chat template does not keep the texts and {_media_names(modalities)} in their order"
         raise PromptError(f"this model cannot be given this prompt: {reason}.")
@@ -271,6 +275,15 @@ class Prompter:
         """Return tokens as text without white space, which processors add and take away around media."""
         text = self._tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return "".join(text.split()).replace(_SPLIT, "").replace(_FRAME, "")
+
+
+def without_system(turns: Sequence[Turn]) -> list[Turn]:
+    """Return ``turns`` with the system's text before the first user turn, for templates without a system role."""
+    system = tuple(piece for role, pieces in turns if role == "system" for piece in pieces)
+    others = [turn for turn in turns if turn[0] != "system"]
+    if not system or not others or others[0][0] != "user":
+        return list(turns)
+    return [("user", (*system, "\n\n", *others[0][1])), *others[1:]]
 
 
 def _control_tokens(processor: Any, tokenizer: Any) -> set[str]:

@@ -43,8 +43,6 @@ class TextPrompter(Prompter):
             )
 
         yield listed
-        yield lambda turns: self._declared(_without_system(turns))
-        yield lambda turns: listed(_without_system(turns))
 
     def _rendered(self, messages: list[dict[str, Any]]) -> str:
         if not self._wrapper.has_chat_template:
@@ -55,12 +53,3 @@ class TextPrompter(Prompter):
         if not isinstance(rendered, str):
             raise PromptError("its chat template does not return text")
         return rendered
-
-
-def _without_system(turns: Sequence[Turn]) -> list[Turn]:
-    """Return ``turns`` with the system's text before the first user turn, for templates without a system role."""
-    system = tuple(piece for role, pieces in turns if role == "system" for piece in pieces)
-    others = [turn for turn in turns if turn[0] != "system"]
-    if not system or not others or others[0][0] != "user":
-        return list(turns)
-    return [("user", (*system, "\n\n", *others[0][1])), *others[1:]]

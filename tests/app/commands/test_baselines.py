@@ -107,7 +107,7 @@ def test_the_more_confident_answer_is_the_one_with_the_likelier_tokens(tmp_path:
     def answer(instance: Instance) -> Generation:
         source = "image" if "image" in instance.references else "text"
         # The text's answer is less likely in total, and more likely by token.
-        tokens, score = ((1,), -1.0) if source == "image" else ((1, 2, 3, 4), -2.0)
+        tokens, score = ((1, 2), -1.0) if source == "image" else ((1, 2, 3, 4, 5), -2.0)
         text = instance.references[source][0]
         return Generation(f"{instance.id}#0", text, "stop", tokens, scores=(-1.0, -1.0, -5.0, score))
 

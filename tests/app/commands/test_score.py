@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.support.command import Rashomon
 from tests.support.data.clash import published_folder, published_row
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import needs_torch
+from tests.support.scores import scores_of
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
@@ -43,7 +45,7 @@ def answers(rashomon: Rashomon, run: str) -> dict[str, tuple[str, tuple[float, .
         for record in store.records():
             assert record.answer is not None
             assert record.answer.error is None
-            values[record.instance.id] = (record.answer.text, record.answer.scores, record.answer.tokens)
+            values[record.instance.id] = (record.answer.text, tuple(scores_of(record.answer)), record.answer.tokens)
     return values
 
 
@@ -63,10 +65,25 @@ def test_the_likeliest_option_is_the_answer_and_all_scores_are_kept(rashomon: Ra
     assert "the likeliest option" in message, "a run that is asked otherwise is another run"
 
 
+@pytest.mark.slow
+def test_open_questions_are_answered_as_without_likelihoods_and_have_tables(rashomon: Rashomon) -> None:
+    batch(rashomon, "./tiny", "--name", "all-scored", "--score", "likelihood")
+    batch(rashomon, "./tiny", "--name", "plain", "--conditions", "open-conflicting,open-original")
+    scored, plain = answers(rashomon, "all-scored"), answers(rashomon, "plain")
+    assert len(scored) == 16
+    for name, (text, _, tokens) in plain.items():
+        assert (text, tokens) == (scored[name][0], scored[name][2])
+    assert {len(scores) for _, scores, _ in scored.values()} == {4}
+    (table,) = json.loads(rashomon.run("show", "all-scored", "--table", "calibration", "--json").stdout)
+    assert table["rows"][0]["row"] == "tiny / all"
+    message = rashomon.run("show", "plain", "--table", "calibration", code=2)
+    assert "--score likelihood" in message.stderr
+
+
 @pytest.mark.parametrize(
     ("model", "more", "why"),
     [
-        ("policy:random", CHOICES, "cannot score by likelihood"),
+        ("openai:gpt-5-mini", CHOICES, "cannot score by likelihood"),
         ("./tiny", ("--conditions", "mc-original", "--score", "loud"), "loud"),
     ],
 )

@@ -27,14 +27,6 @@ def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_adapter(FOUR_BIT, tmp_path_factory.mktemp("adapters") / "names-conflicts", strength=3)
 
 
-@pytest.fixture
-def workspace(charts: HeldOutSet, tmp_path: Path) -> Workspace:
-    result = Workspace(tmp_path / "workspace")
-    result.build_folder("cmc-bench").parent.mkdir(parents=True)
-    result.build_folder("cmc-bench").symlink_to(charts.build.path)
-    return result
-
-
 def spec_of(model: str, **more: Any) -> RunSpec:
     (spec,) = load_spec(None, {"benchmark": "cmc-bench", "model": model, "limit": 1, **more}).runs()
     return spec

@@ -1,4 +1,4 @@
-"""What a batch reports about its runs."""
+"""Reports of a batch about its runs."""
 
 from __future__ import annotations
 

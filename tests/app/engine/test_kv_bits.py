@@ -17,18 +17,10 @@ from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, RashomonError, SpecError
 from mlx_backends.mlx.engine import MLXEngine
 from tests.support.compared_runs import side
-from tests.support.demo import FOUR_BIT, HeldOutSet
+from tests.support.demo import FOUR_BIT
 
 VALUES: dict[str, Any] = {"benchmark": "cmc-bench", "model": str(FOUR_BIT), "limit": 2}
 """A run of the demo's model, whose heads have 32 numbers."""
-
-
-@pytest.fixture
-def workspace(charts: HeldOutSet, tmp_path: Path) -> Workspace:
-    result = Workspace(tmp_path / "workspace")
-    result.build_folder("cmc-bench").parent.mkdir(parents=True)
-    result.build_folder("cmc-bench").symlink_to(charts.build.path)
-    return result
 
 
 def spec_with(kv_bits: int | None, **more: Any) -> RunSpec:

@@ -6,8 +6,10 @@ import itertools
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +17,9 @@ from app.engine.group_commit import GROUP_SIZE
 from app.engine.loop import AnswerLoop
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
-from benchmarks.vocabulary import Record, Request, Verdict
+from benchmarks.protocols import DirectProtocol
+from benchmarks.varied import in_cell
+from benchmarks.vocabulary import Decoding, Generation, Instance, Message, Record, Request, Text, Verdict
 from judges.base import FunctionJudge
 from tests.app.store.test_run import META
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
@@ -147,3 +151,53 @@ def test_a_label_that_the_benchmark_does_not_have_is_a_failure_of_the_judge(tmp_
         assert (verdict.status, verdict.label, verdict.raw) == ("judge-failed", None, "MAYBE!")
         assert "unknown label 'MAYBE'" in verdict.reason
     assert [p.judged["inventive@1"].failed for p in store.progress()] == [2, 2]
+
+
+class SameAgain(DirectProtocol):
+    """Asks the same of every two instances."""
+
+    def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
+        request = super().next(instance, generations)
+        if request is None:
+            return None
+        number = int(instance.question.split()[1].rstrip("?"))
+        return replace(request, messages=(Message("user", (Text(f"number {number // 2}?"),)),))
+
+
+def repeated(count: int) -> list[Instance]:
+    """Return instances as they stand in a varied build."""
+    return [replace(instance, group=in_cell(instance.group, 1)) for instance in toy_instances(count)]
+
+
+@pytest.mark.parametrize(
+    ("instances", "temperature", "calls"),
+    [(repeated(20), 0.0, 10), (repeated(20), 0.7, 20), (toy_instances(20), 0.0, 20)],
+    ids=["varied", "sampled", "not varied"],
+)
+@pytest.mark.parametrize("capacity", [1, 3, 20])
+def test_equal_greedy_requests_of_a_varied_build_are_asked_once(
+    tmp_path: Path, instances: list[Instance], temperature: float, calls: int, capacity: int
+) -> None:
+    RunStore.create(tmp_path, META, instances).close()
+    with RunStore.open(tmp_path) as store:
+        store.use_engine({"engine": "scripted"})
+        backend = Scripted(capacity)
+        AnswerLoop(store, backend, SameAgain(Decoding(temperature=temperature)), [EvenJudge()], Toy()).run()
+        answers = [record.answer for record in store.records()]
+    assert len(backend.calls) == calls
+    assert all(answer is not None for answer in answers)
+    assert len({answer.text for answer in answers if answer is not None}) == 10
+    assert sum(answer.calls for answer in answers if answer is not None) == calls
+
+
+def test_after_an_error_the_equal_requests_are_asked_themselves(tmp_path: Path) -> None:
+    instances = repeated(4)
+    RunStore.create(tmp_path, META, instances).close()
+    with RunStore.open(tmp_path) as store:
+        store.use_engine({"engine": "scripted"})
+        backend = Scripted(4, failing=frozenset({f"{instances[0].id}#0"}))
+        AnswerLoop(store, backend, SameAgain(Decoding()), [EvenJudge()], Toy()).run()
+        reasons = [record.answer.finish_reason for record in store.records() if record.answer is not None]
+    assert reasons.count("error") == 1
+    assert len(reasons) == 4
+    assert len(backend.calls) == 3

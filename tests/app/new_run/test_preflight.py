@@ -10,15 +10,7 @@ import pytest
 from app.new_run.form import check_runs, read_form
 from app.new_run.preflight import Preflight, PreflightChecker
 from app.store.workspace import Workspace
-from tests.support.demo import FOUR_BIT, HeldOutSet
-
-
-@pytest.fixture
-def workspace(charts: HeldOutSet, tmp_path: Path) -> Workspace:
-    result = Workspace(tmp_path / "workspace")
-    result.build_folder("cmc-bench").parent.mkdir(parents=True)
-    result.build_folder("cmc-bench").symlink_to(charts.build.path)
-    return result
+from tests.support.demo import FOUR_BIT
 
 
 def look(looker: PreflightChecker, **typed: Any) -> Preflight:

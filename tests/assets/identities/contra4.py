@@ -24,7 +24,7 @@ SPLIT |= {("3 Modalities", "Sim."): 385, ("4 Modalities", "Rand."): 357, ("4 Mod
 """Samples of the published test split by number of modalities and negative sampling."""
 WITHOUT_3D = {("2 Modalities", "Rand."): 175, ("2 Modalities", "Sim."): 152, ("3 Modalities", "Rand."): 10}
 WITHOUT_3D |= {("3 Modalities", "Sim."): 21, ("4 Modalities", "Rand."): 0, ("4 Modalities", "Sim."): 0}
-"""Those of them without a point cloud, which are what Gemini-2.0 was asked."""
+"""The ones without a point cloud, which are what Gemini-2.0 was asked."""
 
 
 def samples(model: str) -> dict[tuple[str, str], int]:

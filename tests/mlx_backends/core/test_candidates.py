@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,19 +10,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.vocabulary import Candidates, Decoding, Generation, Request, Text
+from app.system.paths import ASSETS
+from benchmarks.cmc_bench.prompts import parts
+from benchmarks.vocabulary import Candidates, Decoding, Generation, Media, Request, Text
 from mlx_backends.base import no_media
+from mlx_backends.core.loglikelihood import words_before
 from mlx_backends.mlx.lm import LMBackend
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import in_torch, needs_torch
+from tests.support.scores import scores_of
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
-WORDS = ("forty-three", "the image says", "The sources disagree.")
-FORM = Candidates(WORDS)
+VALUES = ("forty-three", "the image says")
+FORM = Candidates(VALUES, "The sources disagree.")
+WORDS = (*VALUES, FORM.abstention)
 TOLERANCE = 1e-3
 
 
@@ -55,7 +61,7 @@ def expect_same(first: dict[str, Generation], second: dict[str, Generation]) -> 
     for name, generation in first.items():
         assert (generation.text, generation.tokens) == (second[name].text, second[name].tokens)
         assert generation.finish_reason == second[name].finish_reason
-        assert np.allclose(generation.scores, second[name].scores, atol=TOLERANCE)  # type: ignore[arg-type]
+        assert np.allclose(scores_of(generation), scores_of(second[name]), atol=TOLERANCE)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +88,7 @@ def test_scores_are_those_of_forcing_and_change_no_answer(
         own = generation.tokens[:-1] if stopped else generation.tokens
         sequences = [backend._tokenizer.encode(word, add_special_tokens=False) for word in WORDS]
         by_probe = [sum(backend.probe(request.unscored, tokens).logprobs) for tokens in (*sequences, own)]
-        assert np.allclose(generation.scores, by_probe, atol=TOLERANCE)  # type: ignore[arg-type]
+        assert np.allclose(scores_of(generation), by_probe, atol=TOLERANCE)
     backend.close()
 
 
@@ -110,12 +116,42 @@ def test_one_prompt_and_its_images_are_computed_once(
 
 def test_a_value_without_tokens_has_no_score(model: Path, pictures: Pictures) -> None:
     backend = load_backend(str(model), pictures.path)
-    form = Candidates(("", "same", "same"))
+    form = Candidates(("", "same"), "same")
     generation = answer(backend, replace(questions(pictures)[0], form=form))
     assert generation.error is None
     assert generation.scores[0] is None
     assert generation.scores[1] == generation.scores[2] is not None
     backend.close()
+
+
+def test_values_are_scored_where_the_answer_states_one() -> None:
+    chart = ASSETS / "demo" / "held_out" / "cmc-bench" / "charts" / "000.png"
+    backend = load_backend(str(ASSETS / "demo" / "model-bf16"), lambda media: chart)
+    image = Media(hashlib.sha256(chart.read_bytes()).hexdigest(), ".png")
+    request = request_of(*parts("paper", "What is the value of kale?", image, None))
+    plain = answer(backend, request)
+    assert (plain.text, plain.error) == ("kale: 43", None), "the value is not the beginning of its answer"
+    generation = answer(backend, replace(request, form=Candidates(("43", "68"), "I cannot tell.")))
+    shown, other, abstention, own = scores_of(generation)
+    assert shown == pytest.approx(own, abs=1e-4)
+    assert other < shown - 5
+    assert abstention < other
+    backend.close()
+
+
+@pytest.mark.parametrize(
+    ("values", "text", "before"),
+    [
+        (("43", "68"), "The chart shows 43, not 68.", "The chart shows "),
+        (("43", "68"), "68", ""),
+        (("4", "68"), "It is 43.", ""),
+        (("Red car", ""), "I see a red car", "I see a "),
+        (("", " "), "anything", ""),
+        (("a(b", "x"), "is a(b", "is "),
+    ],
+)
+def test_words_before_the_value_that_is_stated_first(values: tuple[str, str], text: str, before: str) -> None:
+    assert words_before(values, text) == before
 
 
 def test_an_engine_without_scores_refuses(tmp_path: Path) -> None:

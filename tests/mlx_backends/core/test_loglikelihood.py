@@ -21,6 +21,7 @@ from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import in_torch, needs_torch
+from tests.support.scores import scores_of
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
@@ -86,7 +87,7 @@ def test_scores_match_forcing_each_option(model: Path, pictures: Pictures) -> No
         for word in WORDS:
             tokens = backend._tokenizer.encode(word, add_special_tokens=False)
             by_probe.append(sum(backend.probe(request, tokens).logprobs))
-        assert np.allclose(generation.scores, by_probe, atol=1e-5)
+        assert np.allclose(scores_of(generation), by_probe, atol=1e-5)
         assert generation.text == WORDS[int(np.argmax(by_probe))]
         assert (generation.finish_reason, generation.completion_tokens) == ("stop", 0)
         assert generation.prompt_tokens
@@ -97,7 +98,7 @@ def test_scores_match_forcing_each_option(model: Path, pictures: Pictures) -> No
     assert proof.way == SEQUENTIAL_SHARED
     shared = scored(backend, requests)
     for name, generation in generations.items():
-        assert np.allclose(generation.scores, shared[name].scores, atol=1e-4)
+        assert np.allclose(scores_of(generation), scores_of(shared[name]), atol=1e-4)
         assert generation.text == shared[name].text
     backend.close()
 
@@ -111,7 +112,7 @@ def test_pytorch_scores_match(model: Path, pictures: Pictures) -> None:
     for prove in (False, True):
         torch_results = in_torch(model, requests, pictures.path, prove=prove)
         for name, generation in mine.items():
-            assert np.allclose(generation.scores, torch_results.answers[name].scores, atol=1e-4)
+            assert np.allclose(scores_of(generation), scores_of(torch_results.answers[name]), atol=1e-4)
             assert (generation.text, generation.tokens) == (
                 torch_results.answers[name].text,
                 torch_results.answers[name].tokens,

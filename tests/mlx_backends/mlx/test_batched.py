@@ -15,6 +15,7 @@ from mlx_backends.core.batch_invariance import BATCHED
 from mlx_backends.mlx.prefix_cache import trim_limitation
 from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
+from mlx_backends.models.memory_estimate import CACHED_PROMPTS, least_caches
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, request_of
 from tests.support import tiny_models
@@ -362,6 +363,24 @@ def test_every_distinct_token_is_computed_about_once(
     assert 1 <= ratio <= 1.05
     assert without > 1.3
     assert backend._model.vision_tower is encoder, "the model is as it was"
+    backend.close()
+
+
+def test_requests_that_come_one_by_one_share_what_a_small_cache_holds(
+    questions: tuple[RequestFactory, dict[str, list[Request]]], tmp_path: Path
+) -> None:
+    where, sets = questions
+    requests = in_order(sets["mmkc-bench"])[:24]
+    backend = loaded("qwen3_vl", tmp_path / "model", where.path, width=4)
+    contents = [backend._preprocessor.inputs(request).content for request in requests]
+    backend.choose_mode(requests)
+    prompt = least_caches(backend._model.config, max(map(len, contents))).prefixes // CACHED_PROMPTS[0]
+    backend._cache_sizes = replace(backend._cache_sizes, prefixes=4 * prompt)
+    assert backend._batched is not None
+    backend._batched.abandon()
+    for request in requests:
+        answers(backend, [request])
+    assert 1 <= backend.reuse.computed_tokens / count_distinct_tokens(contents) <= 1.01
     backend.close()
 
 

@@ -29,7 +29,7 @@ PATCHED = {
     "phi3_v_proportions": "phi3_v.processing_phi3_v._hd_transform",
     "phi3_v_tile_order": "phi3_v.vision.VisionModel.__call__",
 }
-"""What each patch replaces in ``mlx_vlm.models``; test_family_patches.py has the others."""
+"""The names that each patch replaces in ``mlx_vlm.models``; test_family_patches.py has the others."""
 NAMES = sorted(PATCHED)
 
 

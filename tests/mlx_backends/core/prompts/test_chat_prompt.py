@@ -199,10 +199,12 @@ def test_a_template_that_drops_images_is_an_error(tiny: Path) -> None:
         prompter.prompt(user(Text("see "), picture()))
 
 
-def test_template_that_refuses_a_role_is_reported(tiny: Path) -> None:
+def test_a_template_without_a_system_role_gets_its_text_before_the_question(tiny: Path) -> None:
     prompter = with_template(tiny, NO_SYSTEM + IMAGES_FIRST)
+    system = Message("system", (Text("be good"),))
+    assert "user\nbe good\n\nhello" in prompter.prompt((system, *user(Text("hello")))).text
     with pytest.raises(PromptError, match="System role not supported"):
-        prompter.prompt((Message("system", (Text("be good"),)), *user(Text("hello"))))
+        prompter.prompt((system,))
 
 
 def test_a_template_that_drops_a_turn_is_an_error(tiny: Path) -> None:

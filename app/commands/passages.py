@@ -1,0 +1,76 @@
+"""``rashomon passages``: the examples of a build with 1 to 10 passages, of which one is right."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from app.annotation.review_session import find_build
+from app.store.sqlite_errors import StoreFullError
+from app.store.workspace import Workspace
+from app.system.paths import typed_path
+from app.text.escape import clean
+from app.text.shell import shell_quote
+from benchmarks.errors import SpecError, StoreError
+from benchmarks.k_passages.build import MOST_CALLS, Examples, build_design, design_size
+from benchmarks.k_passages.design import PassageDesign
+from benchmarks.untrusted.safe_files import is_disk_full
+
+
+@dataclass(frozen=True, slots=True)
+class PassagesArguments:
+    """The options of ``rashomon passages``; ``levels`` are those of each factor as typed, None for the default."""
+
+    levels: Mapping[str, str | None]
+    limit: int | None = None
+    seed: int = 0
+    out: Path | None = None
+    replace: bool = False
+    dry_run: bool = False
+    force: bool = False
+    as_json: bool = False
+
+
+def passages(workspace: Workspace, name: str, arguments: PassagesArguments) -> None:
+    """Print the size of a design over the build ``name``, then build it. Raises SpecError for a design that does not fit."""
+    design = PassageDesign.parse(arguments.levels)
+    if arguments.limit is not None and arguments.limit < 1:
+        raise SpecError("--limit must be at least 1.")
+    base = find_build(workspace, name)
+    examples = Examples(base)
+    size = design_size(examples, design, arguments.limit)
+    print(
+        f"{size.examples:,} examples in {size.cells:,} settings: {size.calls:,} calls of a model for each run.",
+        file=sys.stderr if arguments.as_json else sys.stdout,
+    )
+    if size.calls > MOST_CALLS and not arguments.force:
+        raise SpecError(
+            f"{size.calls:,} calls are more than {MOST_CALLS:,}; name fewer levels or a --limit, or add --force."
+        )
+    if arguments.dry_run:
+        if arguments.as_json:
+            print(json.dumps(asdict(size), indent=2))
+        return
+    out = typed_path(arguments.out or workspace.build_folder("k-passages"))
+    try:
+        built = build_design(
+            base, examples, design, out, seed=arguments.seed, limit=arguments.limit, replace=arguments.replace
+        )
+    except OSError as error:
+        kind = StoreFullError if is_disk_full(error) else StoreError
+        raise kind(f"cannot build {out}: {error.strerror}; nothing was written. Fix that and build again.") from error
+    if arguments.as_json:
+        print(json.dumps({"path": str(built.path), "digest": built.digest, "manifest": built.manifest}, indent=2))
+        return
+    facts = built.manifest
+    left_out = facts["examples"]["left out"]
+    print(
+        f"built {clean(str(built.path))}: {facts['calls']:,} instances, {facts['media']:,} media"
+        + f"; {left_out} examples are left out, see skipped.jsonl" * bool(left_out)
+    )
+    print(f"  digest: {built.digest}")
+    data = f" --data {shell_quote(str(built.path))}" if arguments.out else ""
+    print(f"run it with `{clean(f'{workspace.command()} --batch --benchmark k-passages{data} --model MODEL')}`.")

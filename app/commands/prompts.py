@@ -1,0 +1,93 @@
+"""``rashomon prompts``: prompt sets for any benchmark, checked and previewed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from app.engine.plan import chosen_instances, open_build
+from app.new_run.prompt_files import prompt_choices
+from app.run_spec import BatchSpec
+from app.store.workspace import Workspace
+from app.system.paths import typed_path
+from app.text.escape import clean
+from benchmarks.prompt_template import SHIPPED, SUFFIX, PromptTemplate, find_template, shipped_templates
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Media, Part
+
+_ANY_MODEL = "policy:random"
+
+
+def prompts(workspace: Workspace, name: str | None, *, benchmark: str | None, data: Path | None, as_json: bool) -> None:
+    """List the prompt sets; or print the one called ``name``, or with a ``benchmark``, its prompts of the first example."""
+    if name is None:
+        _print_list(workspace, benchmark, as_json=as_json)
+        return
+    path = str(typed_path(name)) if name.endswith(SUFFIX) else name
+    if benchmark is None:
+        template = find_template(path, {})
+        if as_json:
+            print(json.dumps(_to_json(template), indent=2))
+        elif name in shipped_templates():
+            print((SHIPPED / f"{name}{SUFFIX}").read_text("utf-8"), end="")
+        else:
+            print(f"{template.name}: {clean(template.description)}\ndigest {template.digest}")
+        return
+    values = {"benchmark": benchmark, "model": [_ANY_MODEL], "prompt_set": [path]}
+    (run,) = BatchSpec.model_validate({**values, **({"data": str(typed_path(data))} if data else {})}).runs()
+    about = get_benchmark(benchmark)
+    build = open_build(workspace, run)
+    group, shown = "", dict[str, list[dict[str, Any]]]()
+    for instance in chosen_instances(run, about, build):
+        group = group or instance.group
+        if instance.group != group:
+            break
+        request = run.protocol().next(instance, ())
+        if request is not None and instance.condition not in shown:
+            shown[instance.condition] = [
+                {"role": message.role, "text": "".join(map(_shown, message.parts))} for message in request.messages
+            ]
+    if as_json:
+        print(json.dumps({"prompt_set": run.prompt_set, "digest": _digest(run.prompts), "prompts": shown}, indent=2))
+        return
+    print(f"{run.prompt_set}  digest {_digest(run.prompts)}")
+    for condition, messages in shown.items():
+        print(f"\n--- {condition}")
+        for message in messages:
+            print(f"[{message['role']}] {clean(message['text'], newlines=True)}")
+
+
+def _print_list(workspace: Workspace, benchmark: str | None, *, as_json: bool) -> None:
+    templates: Iterator[tuple[str, PromptTemplate | None, str]]
+    if benchmark is None:
+        templates = ((name, template, "") for name, template in shipped_templates().items())
+    else:
+        choices = prompt_choices(get_benchmark(benchmark), workspace)
+        templates = ((choice.spec_name, choice.template, choice.problem) for choice in choices)
+    entries = [(name, template, problem) for name, template, problem in templates]
+    if as_json:
+        print(
+            json.dumps(
+                [{"name": n, "problem": p, **({} if t is None else _to_json(t))} for n, t, p in entries], indent=2
+            )
+        )
+        return
+    for name, template, problem in entries:
+        print(f"{clean(name)}  {clean(problem if template is None else template.description)}")
+        if template is not None and template.rationale:
+            print(f"    {clean(template.rationale)}")
+
+
+def _to_json(template: PromptTemplate) -> dict[str, str]:
+    keys = ("description", "rationale", "system", "user", "alone")
+    return {"name": template.name, "digest": template.digest, **{key: getattr(template, key) for key in keys}}
+
+
+def _digest(prompts: str | PromptTemplate) -> str | None:
+    return prompts.digest if isinstance(prompts, PromptTemplate) else None
+
+
+def _shown(part: Part) -> str:
+    return f"<{part.modality}>" if isinstance(part, Media) else part.text

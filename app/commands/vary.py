@@ -1,0 +1,117 @@
+"""``rashomon vary``: a build whose examples are repeated under crossed levels of factors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from app.annotation.review_session import find_build
+from app.commands.build import runs_text
+from app.store.sqlite_errors import StoreFullError
+from app.store.workspace import Workspace
+from app.system.paths import typed_path
+from app.text.escape import clean
+from app.text.shell import shell_quote
+from benchmarks.build import Build
+from benchmarks.errors import AnotherBuildError, SpecError, StoreError
+from benchmarks.factors.build import MOST_CALLS, DesignSize, Variation, VaryOptions
+from benchmarks.factors.design import Design
+from benchmarks.factors.levels import parse_factors
+from benchmarks.factors.regions import Regions
+from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.safe_files import is_disk_full
+from benchmarks.varied import MANIFEST_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class VaryArguments:
+    """The options of ``rashomon vary``."""
+
+    factors: Sequence[str]
+    cells: int | None = None
+    limit: int | None = None
+    conditions: Sequence[str] = ()
+    region: str | None = None
+    regions_file: Path | None = None
+    seed: int = 0
+    out: Path | None = None
+    replace: bool = False
+    dry_run: bool = False
+    force: bool = False
+    as_json: bool = False
+
+
+def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
+    """Print the size of a design over the build ``name``, then build it. Raises SpecError for a design that is too large."""
+    factors = parse_factors(arguments.factors)
+    regions = _regions(arguments)
+    base = find_build(workspace, name)
+    design = Design.of(factors, cells=arguments.cells, conditions=arguments.conditions, seed=arguments.seed)
+    options = VaryOptions(arguments.limit, arguments.seed, regions, arguments.replace)
+    variation = Variation(get_benchmark(base.benchmark), base, design, options)
+    size = variation.size()
+    print(size_sentence(size), file=sys.stderr if arguments.as_json else sys.stdout)
+    if size.calls > MOST_CALLS and not arguments.force:
+        raise SpecError(
+            f"{size.calls:,} calls are more than {MOST_CALLS:,}; name fewer levels, a --limit or a fraction with --cells, or add "
+            "--force."
+        )
+    if arguments.dry_run:
+        if arguments.as_json:
+            print(json.dumps(asdict(size), indent=2))
+        return
+    out = typed_path(arguments.out) if arguments.out else base.path.with_name(f"{base.path.name}-varied")
+    old_digest, dependent_runs = workspace.runs_of_build(out)
+    try:
+        built = variation.build(out)
+    except AnotherBuildError as error:
+        if not dependent_runs:
+            raise
+        raise AnotherBuildError(
+            f"{error} {runs_text(dependent_runs)} made from the existing build, and cannot be resumed without it."
+        ) from error
+    except OSError as error:
+        kind = StoreFullError if is_disk_full(error) else StoreError
+        raise kind(f"cannot build {out}: {error.strerror}; nothing was written. Fix that and build again.") from error
+    _print_built(workspace, built, as_json=arguments.as_json)
+    if dependent_runs and built.digest != old_digest:
+        print(
+            f"replaced the build {old_digest[:12]}: {clean(runs_text(dependent_runs))} made from it, and cannot be resumed "
+            "unless the same build is made again in another folder.",
+            file=sys.stderr if arguments.as_json else sys.stdout,
+        )
+
+
+def size_sentence(size: DesignSize) -> str:
+    """Return the size of a design as a sentence."""
+    of = f" of {size.full_cells:,}" if size.full_cells != size.cells else ""
+    return (
+        f"{size.examples:,} examples in {size.cells:,}{of} cells: {size.instances:,} instances, at most {size.calls:,} calls "
+        "of a model for each run, since equal inputs are asked once."
+    )
+
+
+def _regions(arguments: VaryArguments) -> Regions:
+    if arguments.region is not None and arguments.regions_file is not None:
+        raise SpecError("name the decisive regions either with --region or with --regions.")
+    if arguments.region is not None:
+        return Regions.parse(arguments.region)
+    return Regions() if arguments.regions_file is None else Regions.read(typed_path(arguments.regions_file))
+
+
+def _print_built(workspace: Workspace, built: Build, *, as_json: bool) -> None:
+    facts = built.manifest[MANIFEST_KEY]
+    if as_json:
+        print(json.dumps({"path": str(built.path), "digest": built.digest, "manifest": built.manifest}, indent=2))
+        return
+    left_out = f"; {facts['left out']} examples are left out, see skipped.jsonl" if facts["left out"] else ""
+    print(
+        f"built {clean(str(built.path))}: {facts['instances']:,} instances, {facts['distinct inputs']:,} distinct inputs, "
+        f"{built.manifest['media']:,} media{left_out}"
+    )
+    print(f"  digest: {built.digest}")
+    command = f"{workspace.command()} --batch --benchmark {built.benchmark} --data {shell_quote(str(built.path))} --model MODEL"
+    print(f"run it with `{clean(command)}`; `{workspace.command()} show RUN --table factors` shows the effects.")

@@ -1,0 +1,1 @@
+"""Factors: a build's examples under several levels of legibility, provenance, order, length and distance."""

@@ -1,0 +1,75 @@
+"""K passages: one right passage among wrong ones and distractors, by their number and its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.answers import Answers
+from benchmarks.base import AbstentionRule, Benchmark, DataSource, LabelMetrics
+from benchmarks.build import Build, BuildOptions
+from benchmarks.cmc_bench.prompts import PROMPT_SETS
+from benchmarks.k_passages.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS
+from benchmarks.prompt_template import Prompts
+from benchmarks.vocabulary import Instance, Table
+
+__all__ = ["KPassages"]
+
+
+class KPassages(Benchmark):
+    """The examples of a build of CMC-Bench with 1 to 10 passages, of which one is right, and with several images."""
+
+    name = "k-passages"
+    title = "K passages: majority against truth among retrieved passages"
+    paper = "no paper; the examples and the prompt of CMC-Bench (Catapang) with more passages"
+    conditions = CONDITIONS
+    labels = LABELS
+    prompt_sets = PROMPT_SETS
+    placeholders = ("question", "image", "text")
+    abstention = AbstentionRule(CONFLICT_CONDITIONS, CONDITIONS[:1], dict.fromkeys(CONDITIONS, frozenset({"ABSTAIN"})))
+    sources = (DataSource("cmc-bench", "a build of cmc-bench, your own rows included"),)
+    stratum = "type"
+    judges = ("which-passage",)
+    paper_rows = "no paper's rows"
+    conflicts = CONFLICT_CONDITIONS
+    detection = "Shows conflict"
+    behaviours: Mapping[str, str] = {
+        "RIGHT": "gives the right passage's value",
+        "WRONG": "gives the wrong passages' value",
+        "BOTH": "gives both values",
+        "DISTRACTOR": "answers a distractor's question",
+        "NEITHER": "gives another value",
+        "ABSTAIN": "abstains",
+    }
+    situations: Mapping[str, str] = {
+        "tie": "when one passage is wrong",
+        "majority-wrong": "when most of those that answer are wrong",
+    }
+    table_strata = ("passages", "wrong", "place", "images", "words")
+
+    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+        from benchmarks.k_passages.build import build
+
+        return build(sources, out, options)
+
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        from benchmarks.k_passages.design import PassageDesign
+        from benchmarks.k_passages.instances import instances_of_row
+
+        self.check(build, prompt_set)
+        cells = list(PassageDesign.from_json(build.manifest.get("design")).cells())
+        seed = build.manifest.get("seed", 0)
+        return (instance for row in build.rows() for instance in instances_of_row(row, cells, seed, prompt_set))
+
+    def correct(self, condition: str, label: str) -> bool:
+        return label == "RIGHT"
+
+    def label_metrics(self) -> LabelMetrics:
+        from benchmarks.k_passages.metrics import LABEL_METRICS
+
+        return LABEL_METRICS
+
+    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
+        from benchmarks.k_passages.tables import tables
+
+        return tables(runs, judge, resamples=resamples, seed=seed)

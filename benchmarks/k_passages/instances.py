@@ -1,0 +1,64 @@
+"""The instances of an example: one for each setting of the design."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchmarks.hashed import hash64
+from benchmarks.k_passages.constants import DISTRACTOR, RIGHT, WRONG, condition_of
+from benchmarks.k_passages.design import Cell
+from benchmarks.k_passages.texts import lengthened
+from benchmarks.prompt_template import Prompts
+from benchmarks.retrieval.prompts import parts
+from benchmarks.vocabulary import Instance, Media
+
+
+def instances_of_row(
+    row: Mapping[str, Any], cells: Sequence[Cell], seed: int, prompt_set: Prompts
+) -> Iterator[Instance]:
+    """Yield the instances of a build's row, in the order of the settings."""
+    for cell in cells:
+        yield _instance(row, cell, seed, prompt_set)
+
+
+def _instance(row: Mapping[str, Any], cell: Cell, seed: int, prompt_set: Prompts) -> Instance:
+    others = [*row["wrong_passages"][: cell.wrong], *row["distractors"][: cell.distractors]]
+    passages = _mixed(others, seed, f"{row['id']}|passages")
+    passages.insert(cell.index, row["right_passage"])
+    images = _mixed([tuple(image) for image in row["images"][: cell.images]], seed, f"{row['id']}|images")
+    references: dict[str, tuple[str, ...]] = {RIGHT: (row["right"],)}
+    if cell.wrong:
+        references[WRONG] = (row["wrong"],)
+    if cell.distractors:
+        references[DISTRACTOR] = tuple(row["distractor_answers"][: cell.distractors])
+    # For the policies: the image supports the right value, the texts that of their majority.
+    if cell.images:
+        references["image"] = (row["right"],)
+    references["text"] = (row["wrong"] if cell.wrong > 1 else row["right"],)
+    return Instance(
+        id=f"{row['id']}/{cell.name}",
+        group=row["id"],
+        condition=condition_of(cell.wrong),
+        question=row["question"],
+        parts=parts(
+            prompt_set,
+            row["question"],
+            [Media(sha256, suffix) for sha256, suffix in images],
+            [lengthened(passage, cell.words) for passage in passages],
+        ),
+        references=references,
+        strata={
+            **row["strata"],
+            "passages": str(cell.passages),
+            "wrong": str(cell.wrong),
+            "place": cell.place,
+            "images": str(cell.images),
+            "words": str(cell.words),
+        },
+    )
+
+
+def _mixed(items: Sequence[Any], seed: int, purpose: str) -> list[Any]:
+    """Return the items in an order that depends on their places alone, so that a further item moves no other past another."""
+    return [item for _, item in sorted((hash64(f"{seed}|{purpose}|{place}"), item) for place, item in enumerate(items))]

@@ -1,0 +1,88 @@
+"""Retrieval: conflicts in a pipeline's own log, found by reading its sources alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.answers import Answers
+from benchmarks.base import AbstentionRule, DataSource, LabelMetrics
+from benchmarks.build import Build, BuildOptions
+from benchmarks.cmc_bench import CMCBench
+from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
+from benchmarks.prompt_template import Prompts
+from benchmarks.retrieval.constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS, UNDECIDED
+from benchmarks.review import ReviewGuide
+from benchmarks.rows.row_checks import TableCheck
+from benchmarks.training_rows import TrainingOptions, TrainingRow
+from benchmarks.vocabulary import Instance, Table
+
+__all__ = ["Retrieval"]
+
+
+class Retrieval(CMCBench):
+    """Natural conflicts, with CMC-Bench's prompts, labels and metrics; no text and no image is changed."""
+
+    name = "retrieval"
+    title = "Retrieval: natural conflicts in your own retrieval log"
+    paper = "no paper; the conditions and metrics of CMC-Bench (Catapang) on questions of your own"
+    conditions = CONDITIONS
+    sources = (
+        DataSource("log", "JSON lines of a question, retrieved passages and page images, optionally the right answer"),
+        DataSource("misleading-chartqa", "charts that mislead, each with an explanation: Misleading ChartQA"),
+    )
+    rows_source = "log"
+    paper_rows = "other questions than yours"
+    conflicts = CONFLICT_CONDITIONS
+    situations: Mapping[str, str] = {
+        **CMCBench.situations,
+        UNDECIDED: "when nobody knows which is right",
+    }
+
+    abstention = AbstentionRule(
+        CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys((*PAPER_CONDITIONS, UNDECIDED), frozenset({"ABSTAIN"}))
+    )
+
+    @property
+    def review_guide(self) -> ReviewGuide:
+        from benchmarks.retrieval.review import RetrievalGuide
+
+        return RetrievalGuide()
+
+    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+        from benchmarks.retrieval.build import build
+
+        return build(sources, out, options)
+
+    def check_rows(self, file: Path, options: BuildOptions) -> TableCheck:
+        from benchmarks.retrieval.check_rows import check_rows
+
+        return check_rows(file)
+
+    def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        from benchmarks.retrieval.instances import instance_from_row
+
+        self.check(build, prompt_set)
+        return (instance_from_row(row, prompt_set) for row in build.rows())
+
+    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+        return ("\n\n".join(row["passages"]),) if row["passages"] else ()
+
+    def correct(self, condition: str, label: str) -> bool:
+        return label in ACCURATE[condition]
+
+    def label_metrics(self) -> LabelMetrics:
+        from benchmarks.retrieval.metrics import LABEL_METRICS
+
+        return LABEL_METRICS
+
+    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
+        from benchmarks.retrieval.tables import tables
+
+        return tables(runs, judge, resamples=resamples, seed=seed)
+
+    training_filters: tuple[str, ...] = ()
+
+    def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
+        return super(CMCBench, self).training_rows(build, options)

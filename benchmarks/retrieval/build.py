@@ -1,0 +1,121 @@
+"""The build of a retrieval log: its sources are read alone, and what they answer decides a question's condition."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.build import Build, BuildOptions, BuildWriter
+from benchmarks.cmc_bench.construction.candidates import REPEATED, answer_problem, inspect_image, text_problem
+from benchmarks.errors import MediaError, NothingUsableError, SpecError
+from benchmarks.hashed import hash64
+from benchmarks.retrieval.constants import CONDITIONS, CONFLICT_CONDITIONS
+from benchmarks.retrieval.instances import decide, instance_rows
+from benchmarks.retrieval.log_row import LogRow
+from benchmarks.retrieval.readings import SOURCES, Readings
+from benchmarks.retrieval.sources import NAMES, read_source
+from benchmarks.retrieval.stored_rows import StoredRow, StoredRows
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import SkippedRow
+from benchmarks.rows.sources import resolve_sources, top_reasons
+from benchmarks.vocabulary import Media, digest_of_list
+
+
+def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+    """Read the logs, have their sources read alone, and write the instances to ``out``; see ``Benchmark.build``.
+
+    Raises SpecError if sources have to be read and no model is named, NothingUsableError if no question has a conflict.
+    """
+    with BuildWriter(out) as writer:
+        rows = StoredRows()
+        usable: Counter[str] = Counter()
+        for row in _usable_rows(sources, writer):
+            rows.append(row)
+            usable[row.source] += 1
+        if not len(rows):
+            raise NothingUsableError(f"the log has no usable row ({top_reasons(writer.skipped)}).")
+        if not options.readers and not any(all(map(row.read_before, SOURCES)) for row in rows):
+            raise SpecError(
+                "a model has to read the log's images and passages alone first; name it with --reader, or write what they answer "
+                "as image_answer and text_answer."
+            )
+        conditions = _write_instances(writer, rows, Readings(rows, options.readers))
+        conflicts = sum(conditions[condition] for condition in CONFLICT_CONDITIONS)
+        if not conflicts:
+            raise NothingUsableError(
+                f"no question of the log has sources that disagree: {conditions['aligned']} agree "
+                f"({top_reasons(writer.skipped)}). Add questions, or check what the reader reads."
+            )
+        return writer.finish(
+            {
+                "benchmark": "retrieval",
+                "seed": options.seed,
+                "examples": {"conflicts": conflicts, "aligned": conditions["aligned"]},
+                "conditions": {condition: conditions[condition] for condition in CONDITIONS},
+                "readers": [model.name for model in options.readers],
+                "sources": {name: {"usable_rows": usable[name]} for name in sorted(usable)},
+                "rows_sha256": digest_of_list(row.id for row in rows),
+            },
+            replace=options.replace,
+        )
+
+
+def _usable_rows(sources: Sequence[tuple[str, str]], writer: BuildWriter) -> Iterator[StoredRow]:
+    """Yield the usable rows after adding their images to the build; the others are recorded there."""
+    known: set[int] = set()
+    for name, place in resolve_sources("retrieval", NAMES, sources):
+        for row in read_source(name, place):
+            try:
+                stored = row if isinstance(row, SkippedRow) else checked_row(row, writer)
+                if isinstance(stored, StoredRow) and hash64(stored.id) in known:
+                    raise RowProblem(REPEATED)
+            except RowProblem as problem:
+                stored = SkippedRow(row.source, row.row, str(problem))
+            if isinstance(stored, SkippedRow):
+                writer.add_skipped(stored.source, stored.row, stored.reason)
+            else:
+                known.add(hash64(stored.id))
+                yield stored
+
+
+def checked_row(row: LogRow, writer: BuildWriter | None = None) -> StoredRow:
+    """Return a row with its images added to ``writer``. Raises RowProblem if the row is unusable."""
+    problem = text_problem(row.question, row.group + "".join(row.passages))
+    for answer in (row.answer, row.image_answer, row.text_answer):
+        problem = problem or (answer_problem(answer) if answer else None)
+    if problem:
+        raise RowProblem(problem)
+    images, loaded = [], []
+    try:
+        for load in row.images:
+            data = load()
+            loaded.append((data, inspect_image(data).suffix))
+    except MediaError as error:
+        raise RowProblem(f"the image {error.reason}") from error
+    for data, suffix in loaded:
+        images.append(Media(_sha256(data), suffix) if writer is None else writer.add_media(data, suffix))
+    texts = (row.answer, row.group, row.image_answer, row.text_answer)
+    return StoredRow(row.source, row.row, row.question, row.passages, tuple(images), *texts)
+
+
+def _sha256(data: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def _write_instances(writer: BuildWriter, rows: StoredRows, readings: Readings) -> Counter[str]:
+    """Write the instances of the rows whose readings amount to a condition; return the number of each condition's."""
+    conditions: Counter[str] = Counter()
+    for number, row in enumerate(rows):
+        image, text = (readings.reading(number, row, source) for source in SOURCES)
+        problem = image.problem or text.problem
+        decision = problem or decide(row.answer, image.answer, text.answer)
+        if isinstance(decision, str):
+            writer.add_skipped(row.source, row.row, decision)
+            continue
+        for instance in instance_rows(row, decision):
+            conditions[instance["condition"]] += 1
+            writer.add_row(instance)
+    return conditions

@@ -1,0 +1,96 @@
+"""A check of a retrieval log: what each line becomes, or its problem and the fix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+from benchmarks.retrieval.build import checked_row
+from benchmarks.retrieval.instances import decide, instance_from_row, instance_rows
+from benchmarks.retrieval.log_row import LogRow
+from benchmarks.retrieval.readings import SOURCES
+from benchmarks.retrieval.sources import read_source
+from benchmarks.retrieval.sources.log_file import LONG_PASSAGE, NO_IMAGES, NO_PASSAGES
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.closest_file import NearFiles
+from benchmarks.rows.files import MISSING_IMAGE, NOT_JSON, Loader, SkippedRow
+from benchmarks.rows.row_checks import RowChecks, RowPreview, TableCheck
+from benchmarks.vocabulary import Media
+
+_FIXES = {
+    NOT_JSON: "write one JSON object a line",
+    NO_PASSAGES: 'write the retrieved texts as "passages": ["...", "..."]',
+    NO_IMAGES: 'write the page images as "images": ["page.png", "report.pdf#page=3"]',
+    LONG_PASSAGE: "split the passage, as a pipeline does for a model",
+    "the row has no question": 'write a question as "question"',
+}
+
+
+def check_rows(file: Path) -> TableCheck:
+    """Return the result of each line of ``file``, without a model. Raises SourceError for an unreadable file."""
+    checks = RowChecks(lambda number: _preview(file, number))
+    near = NearFiles(file.parent)
+    counts: Counter[str] = Counter()
+    for number, row in enumerate(read_source("log", str(file))):
+        problem = row if isinstance(row, SkippedRow) else _problem(row)
+        if problem is not None:
+            message, _, fix = problem.reason.partition("; ")
+            checks.append(problem.row, False, message, _fix(_FIXES.get(problem.reason, fix), problem, near))
+            continue
+        assert isinstance(row, LogRow)
+        message = _summary(row)
+        checks.append(row.row, True, message, example=None if message.endswith(_TO_READ) else number)
+        counts[message.rpartition(": ")[2]] += 1
+    return TableCheck(checks, [f"{count} {what}" for what, count in counts.items()])
+
+
+_TO_READ = "to be read by --reader"
+
+
+def _problem(row: LogRow) -> SkippedRow | None:
+    try:
+        stored = checked_row(row)
+        if all(map(stored.read_before, SOURCES)):
+            decision = decide(row.answer, row.image_answer, row.text_answer)
+            if isinstance(decision, str):
+                raise RowProblem(decision)
+    except RowProblem as problem:
+        return SkippedRow(row.source, row.row, str(problem))
+    return None
+
+
+def _summary(row: LogRow) -> str:
+    images, passages = len(row.images), len(row.passages)
+    retrieved = f"{images} image{'s'[: images > 1]}, {passages} passage{'s'[: passages > 1]}"
+    if not row.image_answer or not row.text_answer:
+        return f"{retrieved}: {_TO_READ}"
+    decision = decide(row.answer, row.image_answer, row.text_answer)
+    assert not isinstance(decision, str)
+    return " ".join(
+        f"{retrieved}; images say {row.image_answer}, passages say {row.text_answer}: {decision.condition}".split()
+    )
+
+
+def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
+    """Return how to fix a row, with the file it names, relative to the log's folder, and the one that it may mean."""
+    if not left_out.place:
+        return fix
+    place = near.relative(left_out.place)
+    if left_out.reason == MISSING_IMAGE and (match := near.nearest(place)):
+        return f"did you mean {match}? The log names {place}"
+    return f"{fix}: {place}"
+
+
+def _preview(file: Path, number: int) -> RowPreview:
+    """Return what the log's row of this number becomes; the file is read again, so that memory holds no rows."""
+    row = next(islice(read_source("log", str(file)), number, None), None)
+    if not isinstance(row, LogRow):
+        return RowPreview()
+    stored = checked_row(row)
+    decision = decide(row.answer, row.image_answer, row.text_answer)
+    if isinstance(decision, str):
+        return RowPreview()
+    instances = tuple(instance_from_row(fields, "paper") for fields in instance_rows(stored, decision))
+    loaders: dict[Media, Loader] = dict(zip(stored.images, row.images, strict=True))
+    return RowPreview(instances[:1], loaders)

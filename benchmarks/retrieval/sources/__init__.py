@@ -1,0 +1,18 @@
+"""The sources of retrieval logs, dispatched by source name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from benchmarks.retrieval.log_row import LogRow, Reader
+from benchmarks.retrieval.sources import log_file, misleading_chartqa
+from benchmarks.rows.files import SkippedRow
+
+_READERS: Mapping[str, Reader] = {"log": log_file.read, "misleading-chartqa": misleading_chartqa.read}
+
+NAMES = tuple(_READERS)
+
+
+def read_source(name: str, place: str) -> Iterator[LogRow | SkippedRow]:
+    """Yield the rows of source ``name`` in a file or folder. Raises SourceError."""
+    return _READERS[name](place)

@@ -1,0 +1,137 @@
+"""`rashomon vary`: from a build to the table of effects, and designs that are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.store.run import RunStore
+from benchmarks.varied import example_of
+from tests.support.charts import draw_sources
+from tests.support.command import Rashomon
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
+    """A home where cmc-bench is built from drawn charts."""
+    folder = tmp_path_factory.mktemp("vary")
+    draw_sources(folder / "sources")
+    rashomon = Rashomon(folder)
+    rashomon.run("build", "cmc-bench", "--source", folder / "sources")
+    return rashomon
+
+
+def run(home: Rashomon, build: str | Path, name: str, *more: str) -> None:
+    home.run(
+        "batch",
+        "--benchmark",
+        "cmc-bench",
+        "--data",
+        build,
+        "--model",
+        "policy:random",
+        "--name",
+        name,
+        "--display",
+        "none",
+        *more,
+    )
+
+
+def test_from_a_build_to_the_effects(home: Rashomon) -> None:
+    done = home.run(
+        "vary", "cmc-bench", "--factor", "blur=0,2,6", "--factor", "text-source=none,forum post", "--limit", "4"
+    )
+    assert "4 examples in 6 cells" in done.stdout
+    varied = home.workspace / "benchmarks" / "cmc-bench-varied"
+    run(home, varied, "one", "--strata", "blur=6")
+
+
+def test_equal_inputs_are_asked_once(home: Rashomon) -> None:
+    home.run(
+        "vary",
+        "cmc-bench",
+        "--factor",
+        "blur=0,1,2,3",
+        "--conditions",
+        "text-only,image-only",
+        "--limit",
+        "2",
+        "--out",
+        "few",
+    )
+    home.run(
+        "batch",
+        "--benchmark",
+        "cmc-bench",
+        "--data",
+        "few",
+        "--model",
+        "policy:random",
+        "--name",
+        "few",
+        "--display",
+        "none",
+    )
+    with RunStore.read(home.workspace / "runs" / "few") as store:
+        texts: dict[str, set[str]] = {}
+        for record in store.records():
+            assert record.answer is not None
+            texts.setdefault(example_of(record.instance.id), set()).add(record.answer.text)
+        # Two examples with two texts each under four levels that change none of them: three of four calls are saved.
+        assert store.cached_replies() == 2 * 2 * 3
+    assert all(len(answers) == 1 for name, answers in texts.items() if "text-only" in name)
+
+
+def test_a_varied_build_is_varied_reviewed_and_drawn_no_further(home: Rashomon) -> None:
+    home.run("vary", "cmc-bench", "--factor", "blur=0,1", "--limit", "1", "--out", "varied")
+    for command in (
+        ("vary", "varied", "--factor", "jpeg=none,20"),
+        ("review", "varied", "--as", "me"),
+        ("figures", "varied"),
+        ("training", "varied", "--out", "t"),
+    ):
+        home.run(*command, code=2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--factor", "blr=0,2"),
+        ("--factor", "blur=0"),
+        ("--factor", "blur=0,1", "--limit", "0"),
+        ("--factor", "blur=0,1", "--conditions", "alined"),
+        ("--factor", "crop=none,0:0:2:1"),
+        ("--factor", "cover=0,1"),
+        ("--factor", "cover=0,1", "--region", "0:0:2:1"),
+        ("--factor", "cover=0,1", "--region", "0:0:1:1", "--regions", "file"),
+        ("--factor", "cover=0,1", "--regions", "gone.jsonl"),
+        ("--factor", "blur=0,1", "--cells", "1"),
+        ("--factor", "blur=0,1", "--out", "."),
+    ],
+)
+def test_wrong_designs_are_refused(home: Rashomon, arguments: tuple[str, ...]) -> None:
+    home.run("vary", "cmc-bench", *arguments, code=2)
+    home.run("vary", "nowhere", "--factor", "blur=0,1", code=2)
+
+
+def test_a_design_of_too_many_calls_needs_force(home: Rashomon) -> None:
+    levels = ",".join(str(number) for number in range(20))
+    design = (
+        "--factor",
+        f"blur={levels}",
+        "--factor",
+        f"length={levels}",
+        "--factor",
+        "jpeg=none,10,20,30,40,50,60,70,80,90",
+    )
+    refused = home.run("vary", "cmc-bench", *design, code=2)
+    assert "calls" in refused.stdout
+    size = json.loads(home.run("vary", "cmc-bench", *design, "--force", "--dry-run", "--json").stdout)
+    assert size["calls"] > 100_000
+    smaller = json.loads(home.run("vary", "cmc-bench", *design, "--cells", "60", "--dry-run", "--json").stdout)
+    assert smaller["cells"] == 60
+    assert smaller["calls"] < 100_000

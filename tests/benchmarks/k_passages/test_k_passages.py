@@ -1,0 +1,224 @@
+"""K passages: what each setting shows, what is refused, and the curves of readers whose rule is known."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.figures.tables import draw_table
+from benchmarks.answers import Answers
+from benchmarks.build import Build, BuildOptions
+from benchmarks.cmc_bench.construction.passages import states
+from benchmarks.errors import SourceError, SpecError
+from benchmarks.k_passages.build import Examples, build_design
+from benchmarks.k_passages.design import PassageDesign
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Estimate, Generation, Instance, Media, Record, Table, Text
+from judges.registry import get_judge
+from tests.support.command import ROOT, Rashomon
+
+BENCHMARK = get_benchmark("k-passages")
+FULL = PassageDesign((1, 2, 5, 10), (0, 1, 3), ("first", "middle", "last"), (0, 1, 3), (0, 60))
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """CMC-Bench of rows of which some have passages of their own."""
+    out = tmp_path_factory.mktemp("base") / "build"
+    rows = ROOT / "assets" / "demo" / "rows.csv"
+    return get_benchmark("cmc-bench").build([("rows", str(rows))], out, BuildOptions())
+
+
+@pytest.fixture(scope="module")
+def built(base: Build, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return build_design(base, Examples(base), FULL, tmp_path_factory.mktemp("k") / "build", limit=20)
+
+
+@pytest.fixture(scope="module")
+def instances(built: Build) -> list[Instance]:
+    return list(BENCHMARK.instances(built, "paper"))
+
+
+def shown(instance: Instance) -> list[str]:
+    """Return the passages of a prompt."""
+    text = "".join(part.text for part in instance.parts if isinstance(part, Text))
+    return text.partition("Retrieved text evidence: ")[2].rpartition(". Answer the query")[0].split("\n\n")
+
+
+def test_every_example_is_in_every_setting(built: Build, instances: list[Instance]) -> None:
+    settings = {instance.id.partition("/")[2] for instance in instances}
+    assert len(settings) == built.manifest["cells"]
+    assert set(Counter(instance.group for instance in instances).values()) == {len(settings)}
+    assert len({instance.id for instance in instances}) == len(instances) == built.manifest["calls"]
+
+
+def test_each_setting_shows_what_it_says(instances: list[Instance]) -> None:
+    for instance in instances:
+        passages = shown(instance)
+        right = [i for i, passage in enumerate(passages) if states(passage, instance.references["right"][0])]
+        wrong = [p for p in passages if "wrong" in instance.references and states(p, instance.references["wrong"][0])]
+        strata = instance.strata
+        assert len(passages) == int(strata["passages"]) == len(set(passages))
+        assert len(wrong) == int(strata["wrong"])
+        assert len(instance.references.get("distractor", ())) == len(passages) - 1 - len(wrong)
+        middle = (len(passages) - 1) // 2
+        assert right == [{"only": 0, "first": 0, "middle": middle, "last": len(passages) - 1}[strata["place"]]]
+        assert sum(isinstance(part, Media) for part in instance.parts) == int(strata["images"])
+        assert min(len(passage.split()) for passage in passages) >= int(strata["words"])
+        assert instance.condition == ["no-conflict", "tie", "majority-wrong"][min(len(wrong), 2)]
+
+
+def test_own_passages_are_shown_as_they_are(base: Build, instances: list[Instance]) -> None:
+    own = {row["group"]: row["passage"] for row in base.rows() if row["condition"] == "aligned"}
+    used = {i.group: own[i.group] for i in instances if not own[i.group].startswith("According to the source")}
+    assert used
+    for instance in instances:
+        if instance.group in used and instance.strata["words"] == "0":
+            assert used[instance.group] in shown(instance)
+
+
+def test_the_same_seed_makes_the_same_build(base: Build, built: Build, tmp_path: Path) -> None:
+    assert build_design(base, Examples(base), FULL, tmp_path / "again", limit=20).digest == built.digest
+    assert build_design(base, Examples(base), FULL, tmp_path / "other", limit=20, seed=1).digest != built.digest
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        {"passages": "11"},
+        {"passages": "0"},
+        {"passages": "1,x"},
+        {"passages": ""},
+        {"passages": "3", "wrong": "3"},
+        {"wrong": "-1"},
+        {"places": "top"},
+        {"images": "11"},
+        {"words": "1000000"},
+    ],
+)
+def test_levels_that_do_not_fit_are_refused(levels: dict[str, str]) -> None:
+    with pytest.raises(SpecError):
+        PassageDesign.parse(levels)
+
+
+def test_more_passages_than_there_are_is_refused(tmp_path: Path) -> None:
+    lines = (ROOT / "assets" / "demo" / "rows.csv").read_text("utf-8").splitlines()[:5]
+    (tmp_path / "held_out").symlink_to(ROOT / "assets" / "demo" / "held_out")
+    (tmp_path / "rows.csv").write_text("\n".join(lines), "utf-8")
+    rashomon = Rashomon(tmp_path)
+    rashomon.run("build", "cmc-bench", "--from", tmp_path / "rows.csv")
+    result = rashomon.run("passages", "cmc-bench", "--passages", "10", code=2)
+    assert "needs 9" in result.stderr or "need 9" in result.stderr
+    assert not (rashomon.workspace / "benchmarks" / "k-passages").exists()
+
+
+def test_the_number_of_calls_comes_first_and_a_huge_design_is_refused(base: Build, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    size = rashomon.run("passages", base.path, "--passages", "1,2", "--wrong", "0,1", "--dry-run", "--json")
+    assert json.loads(size.stdout) == {"examples": 48, "cells": 5, "calls": 240}
+    levels = ",".join(map(str, range(1, 11)))
+    huge = ("--passages", levels, "--wrong", "0,1,2,3,4,5", "--images", levels, "--words", "0,10,20,30")
+    assert "100,000" in rashomon.run("passages", base.path, *huge, code=2).stderr
+    assert not (rashomon.workspace / "benchmarks" / "k-passages").exists()
+    rashomon.run("passages", base.path, *huge, "--force", "--dry-run")
+
+
+def test_a_manifest_without_a_design_is_refused(built: Build) -> None:
+    for design in (None, [1], {"passages": 3}, {"passages": ["x"]}, {"levels": [1]}):
+        broken = replace(built, manifest={**built.manifest, "design": design})
+        with pytest.raises(SourceError):
+            list(BENCHMARK.instances(broken, "paper"))
+
+
+def test_a_build_of_another_benchmark_is_refused(built: Build) -> None:
+    with pytest.raises(SpecError):
+        Examples(built)
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        ("43", "RIGHT"),
+        ("It is 12.", "WRONG"),
+        ("The passages disagree, so it cannot be determined.", "ABSTAIN"),
+        ("77", "DISTRACTOR"),
+        ("1,001", "NEITHER"),
+        ("One source says 43, another says 12.", "BOTH"),
+    ],
+)
+def test_whose_value_an_answer_gives(answer: str, label: str) -> None:
+    references = {"right": ("43",), "wrong": ("12",), "distractor": ("77", "78"), "text": ("12",)}
+    instance = Instance("e/1", "e", "tie", "What is the value of kale?", (Text("x"),), references)
+    record = Record(instance, (Generation("e/1#0", answer, "stop"),))
+    assert get_judge("which-passage").judge(record).label == label
+
+
+def majority(instance: Instance) -> str:
+    """Return what a reader who counts passages answers; of a tie, the right value."""
+    return instance.references["wrong" if int(instance.strata["wrong"]) > 1 else "right"][0]
+
+
+def recency(instance: Instance) -> str:
+    """Return what a reader of the last passage answers."""
+    last = shown(instance)[-1]
+    values = (value for name in ("right", "wrong", "distractor") for value in instance.references.get(name, ()))
+    return next(value for value in values if states(last, value))
+
+
+@pytest.fixture(scope="module")
+def tables(built: Build, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
+    """The tables of two readers whose rules are known."""
+    judge = get_judge("which-passage")
+    runs = {}
+    for reader in (majority, recency):
+        records = []
+        for instance in BENCHMARK.instances(built, "paper"):
+            record = Record(instance, (Generation(f"{instance.id}#0", reader(instance), "stop"),))
+            records.append(Record(instance, record.generations, {judge.id: judge.judge(record)}))
+        runs[reader.__name__] = Answers.of(records, BENCHMARK)
+    return {table.name: table for table in BENCHMARK.tables(runs, judge.id, resamples=200, seed=0)}
+
+
+def value(table: Table, row: str, column: str) -> float | None:
+    cell = dict(table.rows)[row][table.columns.index(column)]
+    assert isinstance(cell, Estimate)
+    return cell.value
+
+
+def test_the_majority_decides_for_a_reader_who_counts(tables: dict[str, Table]) -> None:
+    main = tables["main"]
+    assert [value(main, "majority", column) for column in ("No conflict", "Tie", "Majority wrong")] == [1, 1, 0]
+    assert value(main, "majority", "Follows majority") == 1
+    curve = tables["by-wrong"]
+    assert [value(curve, "majority / k=5", m) for m in ("0", "1", "3")] == [1, 1, 0]
+    assert value(curve, "majority / k=2", "3") is None
+
+
+def test_the_place_decides_for_a_reader_of_the_last_passage(tables: dict[str, Table]) -> None:
+    curve = tables["by-place"]
+    assert [value(curve, "recency / k=10", place) for place in ("first", "middle", "last")] == [0, 0, 1]
+    assert value(tables["main"], "recency", "Distracted") == pytest.approx(0.4, abs=0.2)
+    assert value(tables["by-passages"], "recency / 0 wrong", "1") == 1
+
+
+def test_curves_are_drawn_and_those_of_one_level_left_out(
+    built: Build, base: Build, tables: dict[str, Table], tmp_path: Path
+) -> None:
+    curves = ["by-passages", "by-wrong", "by-place", "by-images", "by-words"]
+    assert [name for name, table in tables.items() if table.chart == "lines"] == curves
+    figure = draw_table(tables["by-passages"], width="column")
+    assert figure is not None
+    lines = [line for line in figure.axes[0].get_lines() if str(line.get_label()).startswith("recency / 0")]
+    assert [round(float(x)) for line in lines for x in np.asarray(line.get_xdata())] == [1, 2, 5, 10]
+    small = build_design(base, Examples(base), PassageDesign((1, 2), (0, 1), ("last",)), tmp_path / "small", limit=2)
+    records = [Record(instance) for instance in BENCHMARK.instances(small, "paper")]
+    names = [
+        table.name
+        for table in BENCHMARK.tables({"r": Answers.of(records, BENCHMARK)}, "which-passage@1", resamples=9, seed=0)
+    ]
+    assert names == ["main", "by-passages", "by-wrong", "settings", "failures"]
