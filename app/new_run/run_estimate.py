@@ -28,7 +28,7 @@ from benchmarks.hashed import count_distinct
 from benchmarks.prompt_template import Prompts
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Generation, Instance, Record, Request
+from benchmarks.vocabulary import Generation, Instance, Record, Request, Stated
 from judges.rubric import RubricJudge
 from mlx_backends.policy import suitable_policies
 from mlx_backends.registry import modalities
@@ -217,10 +217,11 @@ def judge_usage(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]
 
 
 def longest_requests(protocol: Protocol, instance: Instance) -> Iterator[Request]:
-    """Yield the requests for an instance, with earlier answers replaced by text of the greatest length."""
+    """Yield the requests that a model gets for an instance, with earlier answers replaced by text of the greatest length."""
     previous: tuple[Generation, ...] = ()
     while (request := protocol.next(instance, previous)) is not None:
-        yield request
+        if not isinstance(request.form, Stated):
+            yield request
         previous = (*previous, _longest(request.id, request.decoding.max_tokens))
 
 
