@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from benchmarks.protocols import Protocol, candidate_values
 from benchmarks.text.answer_equality import same_value
@@ -13,7 +14,10 @@ from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import marked_letter
 from benchmarks.vocabulary import Generation, Instance, Message, Request, Stated, Text, digest
 
-DIRECT, READ, VOTE, VERIFY = "direct", "read-then-compare", "self-consistency", "verify"
+DIRECT: Final = "direct"
+READ: Final = "read-then-compare"
+VOTE: Final = "self-consistency"
+VERIFY: Final = "verify"
 REMEDIES: Mapping[str, str] = {
     READ: "the model first reads each source, then answers with what it read",
     VOTE: "the model answers several times, sampled, and the answers vote",

@@ -172,7 +172,7 @@ def measured_speed(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:
         for run in workspace.summaries()
         if run.spec.get("model") == spec.model and run.spec.get("benchmark") == spec.benchmark and run.done
     ]
-    compared = ("prompt_set", "exact", "score", "kv_bits", "decoding")
+    compared = ("prompt_set", "exact", "score", "protocol", "samples", "kv_bits", "decoding")
     values = spec.model_dump(mode="json")
     runs.sort(
         key=lambda run: (sum(run.spec.get(key) == values.get(key) for key in compared), run.created or 0), reverse=True
@@ -198,7 +198,7 @@ def remote_usage(spec: RunSpec, instances: Iterable[Instance], build: Build) -> 
     """Return the estimated usage of a remote engine for the instances of a run."""
     from mlx_backends.remote.budget import estimate_usage
 
-    protocol = spec.protocol()
+    protocol = spec.to_protocol()
     requests = (request for instance in instances for request in longest_requests(protocol, instance))
     return estimate_usage(requests, spec.api.remote_options(None), build.media_path)
 

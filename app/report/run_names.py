@@ -104,4 +104,5 @@ def _unusual(spec: dict[str, Any]) -> list[str]:
     }
     words = [text.format(spec[key]) for key, text in facts.items() if spec.get(key)]
     words += ["exact"] * bool(spec.get("exact")) + ["likelihood"] * (spec.get("score") == "likelihood")
+    words += [spec["protocol"]] * ("protocol" in spec)
     return [word[:16] for word in words]
