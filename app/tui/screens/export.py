@@ -53,6 +53,8 @@ class ExportScreen(RashomonScreen):
         self._tables: list[Table] | None = None
         """The tables of the runs; None until they have been computed."""
         self._writing = False
+        self._messages = 0
+        """The number of messages so far; a list of files that was begun before the last one is dropped."""
         self.painted = DisplayedText(Content("Created if it does not exist."), classes="label")
 
     def displayed_runs(self) -> tuple[Path, ...]:
@@ -105,7 +107,7 @@ class ExportScreen(RashomonScreen):
         formats = self.query_one("#formats", CheckList).checked
         canonical = "canonical" in self.query_one("#options", CheckList).checked
         names = expected_files(formats, self._tables, self.folders, canonical=canonical)
-        typed = self.query_one("#folder", Input).value
+        typed, messages = self.query_one("#folder", Input).value, self._messages
 
         def work() -> set[str] | str:
             try:
@@ -115,6 +117,8 @@ class ExportScreen(RashomonScreen):
             return {name for name in names if path_exists(out / name)}
 
         def show(existing: set[str] | str) -> None:
+            if messages != self._messages:
+                return
             if isinstance(existing, str):
                 self._report(f"! {existing}", WRONG)
                 return
@@ -195,6 +199,7 @@ class ExportScreen(RashomonScreen):
         self.query_one("#report", Static).update(Content("\n").join(lines))
 
     def _report(self, message: str, colour: str) -> None:
+        self._messages += 1
         self.query_one("#report", Static).update(literal(message, colour))
 
 
