@@ -166,7 +166,7 @@ class LiveScreen(RashomonScreen):
         table = self.query_one(VirtualTable)
         keys = [p.condition for p in progress]
         table.show(len(rows), lambda first, count: rows[first : first + count], columns=columns, keys=keys)
-        height = min(len(rows) + 3, max(6, self.size.height // 2 - 3))
+        height = min(len(rows) + 3, max(6, self.size.height // 2 - 4))
         if self._height != height:
             self._height = table.styles.height = height
         data = self._data
