@@ -208,14 +208,14 @@ def _calibration(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> T
             rows.append((f"{run.label} / {view}", (*cells, *(_detection(run) if view == _ALL else (None, None)))))
     columns = (
         *("answers", "right", "confidence", "ECE", "ECE by chance", "Brier", "AUROC right"),
-        *("AUROC conflict, by doubt", "AUROC conflict, by abstention"),
+        *("AUROC doubt", "AUROC abstention"),
     )
     about = (
         _CONFIDENCE,
         "ECE: |share right - confidence|, averaged over bins with equally many answers; 0 is calibrated. By chance: what a "
         "calibrated model would show with these answers. Brier: squared difference of confidence and rightness; 0.25 for a coin.",
         "AUROC: how well a number tells two kinds of answers apart; 0.5 is chance. Right: confidence, right from wrong answers. "
-        "Conflict: doubt (1 - confidence), or the odds of an abstention, conditions with a conflict from those without.",
+        "Doubt (1 - confidence), abstention (its odds): conditions with a conflict from those without.",
     )
     return Table("calibration", "How far confidence can be trusted", columns, tuple(rows), (*about, *notes))
 

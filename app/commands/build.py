@@ -130,7 +130,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
             if not dependent_runs:
                 raise
             raise AnotherBuildError(
-                f"{error} {_runs_text(dependent_runs)} made from the existing build ({old_digest[:12]}). Replacing it removes "
+                f"{error} {runs_text(dependent_runs)} made from the existing build ({old_digest[:12]}). Replacing it removes "
                 "their media, and they cannot be resumed unless the same build is made again."
             ) from error
         except NothingUsableError as error:
@@ -153,7 +153,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         print(f"  samples that a check rejected: {clean(str(folder.with_name(folder.name + REJECTED_SUFFIX)))}")
     if orphaned_runs:
         print(
-            f"  replaced the build {old_digest[:12]}: {clean(_runs_text(orphaned_runs))} made from it. Their media are gone, and "
+            f"  replaced the build {old_digest[:12]}: {clean(runs_text(orphaned_runs))} made from it. Their media are gone, and "
             "they cannot be resumed unless the same build is made again in another folder."
         )
     if not arguments.every:
@@ -285,7 +285,8 @@ def _fetched_sources(workspace: Workspace, benchmark: Benchmark) -> list[tuple[s
     raise SpecError(f"nothing to build from; name the sources, for example: {known}{or_get}.")
 
 
-def _runs_text(runs: Sequence[str]) -> str:
+def runs_text(runs: Sequence[str]) -> str:
+    """Return the number and the first names of runs, with the verb of a sentence about them."""
     more = ", …" if len(runs) > _MAX_RUNS_LISTED else ""
     noun, verb = ("run", "was") if len(runs) == 1 else ("runs", "were")
     return f"{len(runs)} {noun} ({', '.join(runs[:_MAX_RUNS_LISTED])}{more}) {verb}"

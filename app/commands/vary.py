@@ -9,13 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.annotation.review_session import find_build
+from app.commands.build import runs_text
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean
 from app.text.shell import shell_quote
 from benchmarks.build import Build
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import AnotherBuildError, SpecError, StoreError
 from benchmarks.factors.build import MOST_CALLS, DesignSize, Variation, VaryOptions
 from benchmarks.factors.design import Design
 from benchmarks.factors.levels import parse_factors
@@ -63,12 +64,25 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
             print(json.dumps(asdict(size), indent=2))
         return
     out = typed_path(arguments.out) if arguments.out else base.path.with_name(f"{base.path.name}-varied")
+    old_digest, dependent_runs = workspace.runs_of_build(out)
     try:
         built = variation.build(out)
+    except AnotherBuildError as error:
+        if not dependent_runs:
+            raise
+        raise AnotherBuildError(
+            f"{error} {runs_text(dependent_runs)} made from the existing build, and cannot be resumed without it."
+        ) from error
     except OSError as error:
         kind = StoreFullError if is_disk_full(error) else StoreError
         raise kind(f"cannot build {out}: {error.strerror}; nothing was written. Fix that and build again.") from error
     _print_built(workspace, built, as_json=arguments.as_json)
+    if dependent_runs and built.digest != old_digest:
+        print(
+            f"replaced the build {old_digest[:12]}: {clean(runs_text(dependent_runs))} made from it, and cannot be resumed "
+            "unless the same build is made again in another folder.",
+            file=sys.stderr if arguments.as_json else sys.stdout,
+        )
 
 
 def size_sentence(size: DesignSize) -> str:

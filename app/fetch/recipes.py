@@ -54,6 +54,8 @@ def get_recipe(benchmark: str) -> Recipe:
         raise SpecError(f"there is no benchmark {benchmark!r}; {did_you_mean(benchmark, benchmark_names())}")
     if benchmark in NOT_PUBLISHED:
         raise SpecError(NOT_PUBLISHED[benchmark])
+    if benchmark not in RECIPES:
+        raise SpecError(f"Rashomon does not know where the data of {benchmark} is; ask those who made the benchmark.")
     return RECIPES[benchmark]
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from app.report.competence import join_names, source_accuracies
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
+from benchmarks.factors.tables import reference_cells, reference_note
 from benchmarks.stats.intervals import clustered_wilson
 from benchmarks.vocabulary import Table
 
@@ -35,11 +36,13 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
     def conflict_label(kind: AnswerKind) -> str | None:
         return kind.label(judge) if is_labelled(kind) and kind.condition in benchmark.conflicts else None
 
+    missing = answers.count(lambda kind: None if is_labelled(kind) else str(kind.outcome(judge)))
+    varied = {label: answers}
+    answers = reference_cells(varied)[label]
     # Of each example, the wrong and the right answers.
     counts = answers.cells((2,), lambda kind: (int(is_right(kind)),) if is_counted(kind) else None)
     conditions = answers.count(lambda kind: kind.condition if is_counted(kind) else None)
     labels = answers.count(conflict_label)
-    missing = answers.count(lambda kind: None if is_labelled(kind) else str(kind.outcome(judge)))
     sources = answers.count(lambda kind: (kind.instance.single_source, is_right(kind)) if is_labelled(kind) else None)
     sentences = []
     if len(counts):
@@ -66,6 +69,8 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
         failing = [f"{source}s" for source, reading in by_source.items() if reading.fails]
         verdict = f" It does not read the {join_names(failing)}: more rows will not change that." if failing else ""
         sentences.append(f"Right {listing}.{verdict}")
+    if note := reference_note(varied):
+        sentences.append(note)
     if missing:
         listing = ", ".join(f"{count} {outcome}" for outcome, count in sorted(missing.items()))
         sentences.append(f"Without a label: {listing}.")

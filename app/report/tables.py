@@ -191,7 +191,9 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     if only not in names and only in CONFIDENCE_TABLES:
         raise SpecError(_why_no_table(only, inputs))
     if only not in names:
-        raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, names)}")
+        scored = any(answers.confidence is not None for answers in inputs.runs.values())
+        known = [*names, *CONFIDENCE_TABLES] if scored else names
+        raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
     return [table for table in tables if table.name == only]
 
 

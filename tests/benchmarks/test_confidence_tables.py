@@ -107,8 +107,8 @@ def test_a_coin_and_a_boaster_by_arithmetic() -> None:
             "ECE by chance": cells(tables["calibration"], "coin / all")["ECE by chance"],
             "Brier": 0.25,
             "AUROC right": 0.5,
-            "AUROC conflict, by doubt": None,
-            "AUROC conflict, by abstention": None,
+            "AUROC doubt": None,
+            "AUROC abstention": None,
         }
     )
     always_wrong = cells(tables["calibration"], "boaster / all")
@@ -138,7 +138,7 @@ def test_doubt_and_abstention_tell_conflicts() -> None:
     ]
     tables = tables_of({"m": records})
     row = cells(tables["calibration"], "m / all")
-    assert row["AUROC conflict, by doubt"] == row["AUROC conflict, by abstention"] == 1
+    assert row["AUROC doubt"] == row["AUROC abstention"] == 1
     assert row["AUROC right"] == 1
     assert [name for name, _ in tables["preference"].rows] == ["m / image-correct", "m / both-wrong"]
     # The 40 wrong answers of 120 are the least sure: the 80 others are safe.

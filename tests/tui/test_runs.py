@@ -356,3 +356,19 @@ def test_thousands_of_runs_are_ordered_and_grouped_quickly() -> None:
     listed.update(changed, (), 120)
     assert time.thread_time() - began < 0.2, "a change of one run must not cost as much as reading all"
     assert len(listed.entries) == 5001
+
+
+def test_baselines_of_the_run_under_the_cursor_are_made_by_a_process(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.run("a-run")
+    started: list[list[str]] = []
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        monkeypatch.setattr(app.processes, "start", started.append)
+        await pilot.press("B")
+        await until(pilot, lambda: started)
+        assert "they appear in this list" in screen_text(app)
+
+    drive(stage.app(), script)
+    assert started == [["baselines", "a-run"]]

@@ -24,18 +24,13 @@ DEMO = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of charts and questions. ``asked`` are the names that are asked for, ``bars`` the numbers of bars.
-
-    ``close`` is the share of charts whose wrong image and wrong value have the same first digit, as few random ones have. A
-    model that compares first digits alone would be right about most of the others.
-    """
+    """A kind of charts and questions. ``asked`` are the names that are asked for, ``bars`` the numbers of bars."""
 
     asked: Sequence[str]
     names: Sequence[str]
     values: Sequence[int]
     questions: Sequence[str]
     bars: Sequence[int]
-    close: float = 0.0
 
 
 _NEW_NAMES, _NEW_VALUES = ("kiwi", "date"), range(64, 72)
@@ -64,10 +59,7 @@ def write_charts(folder: Path, kind: Kind, count: int, seed: int = 0) -> None:
         image = f"charts/{number:04d}.png"
         draw(bars, random).image.save(folder / image, optimize=True)
         question = random.choice(kind.questions).format(name)
-        value = dict(bars)[name]
-        # Wrong images and values are taken from the same group.
-        group = f"{name} {value // 10}" if kind.close and random.random() < kind.close else name
-        row = {"image": image, "question": question, "answer": str(value), "group": group}
+        row = {"image": image, "question": question, "answer": str(dict(bars)[name]), "group": name}
         lines.append(json.dumps(row) + "\n")
     (folder / "rows.jsonl").write_text("".join(lines), "utf-8")
 
