@@ -107,15 +107,15 @@ def sample_size_advice(benchmark: Benchmark, conditions: Sequence[str], n: int) 
         return f"{n} labels are enough to correct the metrics: each condition has at least {MIN_LABELS}."
     # The conditions are not named, because labelling is blind to them.
     sufficient = [condition for condition in needed if sample_counts[condition] >= MIN_LABELS]
-    metrics = "not every metric" if sufficient else "no metric"
+    metrics = "every metric" if sufficient else "the metrics"
     advice = (
-        f"{n} labels are enough to correct {metrics}: each condition needs {MIN_LABELS}, and one has {smallest_count}."
+        f"{n} labels are too few to correct {metrics}: each condition needs {MIN_LABELS}, and one has {smallest_count}."
     )
     possible = [condition for condition in needed if total[condition] >= MIN_LABELS]
     if possible and (number := _sufficient_size(conditions, possible)) > n:
         advice += f" {number} labels are enough: --n {number}."
     if lacking := len(needed) - len(possible):
-        advice += f" {lacking} of {len(needed)} conditions have fewer answers than that, so their metrics cannot be corrected."
+        advice += f" {lacking} of {len(needed)} conditions have fewer answers than that."
     return advice
 
 

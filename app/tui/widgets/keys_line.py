@@ -56,7 +56,7 @@ class KeysLine(Widget):
         required: dict[str, _Key] = {}
         optional: dict[str, _Key] = {}
         optional_ids = set(optional_footer_ids(getattr(screen, "name_", "")))
-        if len(screen.app.screen_stack) <= 2:  # there is nothing to go back to
+        if screen in screen.app.screen_stack[:2]:  # there is nothing to go back to
             optional_ids.discard("everywhere.close")
         for _, binding, enabled, _ in screen.active_bindings.values():
             keys = required if binding.show else optional if binding.id in optional_ids else None

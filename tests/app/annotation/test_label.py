@@ -107,10 +107,10 @@ def test_a_sample_that_corrects_nothing_says_so_when_it_is_drawn_and_how_many_la
 ) -> None:
     take(workspace, says(), n=20)
     out = capsys.readouterr().out
-    assert "20 labels correct no metric: each condition needs 10" in out
+    assert "20 labels are too few to correct the metrics: each condition needs 10" in out
     enough = int(re.search(r"(\d+) labels are enough: --n \1\.", out)[1])  # type: ignore[index]
     take(workspace, says(*["1"] * (enough - 1)), n=enough - 1)
-    assert "labels correct not every metric" in capsys.readouterr().out
+    assert "labels are too few to correct every metric" in capsys.readouterr().out
     assert any(value is None for value in corrected(workspace)), "one label fewer is not enough for every figure"
     take(workspace, says("1"), n=enough)
     assert f"{enough} labels are enough to correct the metrics" in capsys.readouterr().out

@@ -85,7 +85,7 @@ def test_test_texts_are_found_with_another_picture(scenes: HeldOutSet, tmp_path:
 def test_images_are_compared_once_with_the_same_test_images(
     scenes: HeldOutSet, tmp_path: Path, other: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / "cache" / name)
     compared: list[Image.Image] = []
     find = ImageIndex.find
 
