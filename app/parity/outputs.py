@@ -12,7 +12,9 @@ from app.parity.inputs import prompt_difference
 from app.parity.stages import StageFinding, count_finding
 from app.run_spec import RunSpec, parse
 from app.store.run import RunStore
+from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
+from benchmarks.remedies import DIRECT
 from benchmarks.vocabulary import Generation, Media, Record, Request, Text
 from judges.base import newest
 from mlx_backends.imported import IMPORTED
@@ -50,10 +52,14 @@ def load_outputs(folder: Path) -> RunOutputs:
 
     Raises:
         StoreError: The folder is no run.
-        SpecError: The run's spec is not valid.
+        SpecError: The run's spec is not valid, or its answers take several calls each.
     """
     with RunStore.read(folder) as store:
         spec = parse(RunSpec, store.meta("spec"), str(folder))
+        if spec.protocol != DIRECT:
+            raise SpecError(
+                f"{folder.name} took several calls for each answer (--protocol {spec.protocol}); parity compares direct runs."
+            )
         judge_names = {judge for p in store.progress() for judge in p.judged}
         records = {record.instance.id: record for record in store.records()}
         judge = newest(spec.judge[0], sorted(judge_names))

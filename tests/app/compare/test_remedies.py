@@ -12,6 +12,7 @@ import pytest
 from app.compare.tables import compare
 from app.engine.plan import check_spec, plan_resume
 from app.new_run.form import command_line, read_form
+from app.parity.outputs import load_outputs
 from app.report.tables import tables_of
 from app.run_spec import RunSpec, load_spec, parse
 from app.store.run import RunStore
@@ -106,6 +107,13 @@ def test_another_remedy_does_not_resume_a_run(home: Workspace) -> None:
     assert plan_resume(home, home.runs_folder / "verify").spec.protocol == "verify"
     with pytest.raises(SpecError):
         check_spec(home, spec_of(name="verify", limit=12))
+
+
+def test_parity_refuses_answers_of_several_calls(home: Workspace) -> None:
+    load_outputs(home.runs_folder / "direct")
+    for name in REMEDIES:
+        with pytest.raises(SpecError):
+            load_outputs(home.runs_folder / name)
 
 
 def test_a_comparison_shows_the_gain_beside_tokens_and_seconds(home: Workspace) -> None:
