@@ -228,15 +228,17 @@ def _generation(instance: Instance, alone: Alone, choose: Choose, reader: Reader
         return replace(failed, request_id=request_id)
     source = choose(instance, alone, reader)
     taken = Generation(request_id, ABSTAIN, "stop") if source is None else alone[source].generations[-1]
-    peaks = [answer.peak_memory for answer in answers if answer.peak_memory is not None]
+    # A vote calls no model; the samples before it do.
+    calls = [step for record in alone.values() for step in record.generations if step.calls] or answers
+    peaks = [call.peak_memory for call in calls if call.peak_memory is not None]
     return Generation(
         request_id,
         taken.text,
         taken.finish_reason,
-        prompt_tokens=_total([answer.prompt_tokens for answer in answers]),
-        completion_tokens=_total([answer.completion_tokens for answer in answers]),
-        prefill_s=_sum([answer.prefill_s for answer in answers]),
-        decode_s=_sum([answer.decode_s for answer in answers]),
+        prompt_tokens=_total([call.prompt_tokens for call in calls]),
+        completion_tokens=_total([call.completion_tokens for call in calls]),
+        prefill_s=_sum([call.prefill_s for call in calls]),
+        decode_s=_sum([call.decode_s for call in calls]),
         peak_memory=max(peaks, default=None),
         calls=0,
     )

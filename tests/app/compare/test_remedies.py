@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.compare.tables import compare
+from app.engine.baselines import AGREE, make_baseline
 from app.engine.plan import check_spec, plan_resume
 from app.new_run.form import command_line, read_form
 from app.parity.outputs import load_outputs
@@ -133,6 +134,14 @@ def test_a_comparison_shows_the_gain_beside_tokens_and_seconds(home: Workspace) 
     direct, *others = values("accuracy")
     assert direct is not None
     assert values("gain")[1:] == pytest.approx([other - direct for other in others if other is not None])
+
+
+def test_a_baseline_of_a_remedy_costs_all_of_its_calls(home: Workspace) -> None:
+    for protocol, calls in (("verify", 3), ("self-consistency", SAMPLES)):
+        with RunStore.read(make_baseline(home, home.runs_folder / protocol, AGREE).folder) as store:
+            (answer,) = next(store.records()).generations
+        assert answer.prompt_tokens == 2 * 100 * calls, "both sources alone"
+        assert answer.decode_s == 2 * 0.375 * calls
 
 
 def test_runs_of_one_protocol_have_no_such_table(home: Workspace) -> None:
