@@ -16,8 +16,20 @@ from pydantic_core import PydanticCustomError
 from app.system.paths import path_exists, typed_path
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.prompt_template import SUFFIX, Prompts, PromptTemplate, find_template
-from benchmarks.protocols import Protocol
+from benchmarks.protocols import DirectProtocol, LikelihoodProtocol, Protocol, SystemProtocol
 from benchmarks.registry import get_benchmark
+from benchmarks.remedies import (
+    DIRECT,
+    READ,
+    REMEDIES,
+    SAMPLES,
+    VERIFY,
+    VOTE,
+    VOTE_TEMPERATURE,
+    ReadThenCompare,
+    SelfConsistency,
+    Verify,
+)
 from benchmarks.vocabulary import Decoding, digest
 from judges.registry import find_judge
 from mlx_backends.models.adapters import adapter_name, join_adapter, split_adapter
@@ -47,6 +59,10 @@ def _is_none(value: Any) -> bool:
     return value is None
 
 
+def _is_direct(value: Any) -> bool:
+    return bool(value == DIRECT)
+
+
 KV_BITS = (8, 4)
 """The numbers of bits to which the key-value cache can be quantised."""
 
@@ -60,6 +76,8 @@ RESTARTS = 2
 identity."""
 
 Score = Literal["generate", "likelihood"]
+ProtocolName = Literal["direct", "read-then-compare", "self-consistency", "verify"]
+SampleCount = Annotated[int, Field(ge=2, le=100)]
 FolderPath = Annotated[str, Field(max_length=4096)]
 """A folder. The length limit makes pydantic reject text that cannot be written to the spec's file."""
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
@@ -129,6 +147,9 @@ class BatchSpec(BaseModel):
     name: RunName | None = None
     exact: bool = False
     score: Score = "generate"
+    protocol: ProtocolName = Field(default=DIRECT, exclude_if=_is_direct)
+    samples: SampleCount | None = Field(default=None, exclude_if=_is_none)
+    """The number of answers that vote; None for the default."""
     kv_bits: KVBits | None = Field(default=None, exclude_if=_is_none)
     restarts: int = Field(default=RESTARTS, ge=0, le=100)
     decoding: DecodingSpec = DecodingSpec()
@@ -150,6 +171,9 @@ class BatchSpec(BaseModel):
         shared = self.model_dump(exclude={"model", "adapter", "prompt_set", "prompt", "judge"})
         shared["conditions"] = self.conditions or benchmark.default_conditions
         defaults = {key: value for key, value in asdict(benchmark.decoding).items() if key in DecodingSpec.model_fields}
+        if self.protocol == VOTE:
+            shared["samples"] = self.samples or SAMPLES
+            defaults["temperature"] = defaults["temperature"] or VOTE_TEMPERATURE
         shared["decoding"] = {**defaults, **self.decoding.model_dump(exclude_unset=True)}
         return [
             RunSpec(**shared, model=model, **self._prompts(prompt_set, benchmark), judge=judges)
@@ -181,11 +205,31 @@ class BatchSpec(BaseModel):
         for name in self.conditions:
             if name not in benchmark.conditions:
                 yield "conditions", f"there is no condition {name!r}; {did_you_mean(name, benchmark.conditions)}"
+        yield from self._protocol_mismatches(benchmark)
         count = len(self.model) * max(1, len(self.prompt_set))
         if self.name and count > 1:
             yield (
                 "name",
                 f"name = {self.name!r} can only name one run, but this spec makes {count}; remove it.",
+            )
+
+    def _protocol_mismatches(self, benchmark: Benchmark) -> Iterator[tuple[str, str]]:
+        if self.protocol in REMEDIES and not isinstance(benchmark.protocol(Decoding()), DirectProtocol):
+            yield (
+                "protocol",
+                f"{benchmark.name} has a protocol of its own, which no other can wrap; leave --protocol out.",
+            )
+        if self.protocol in REMEDIES and self.score == "likelihood":
+            yield (
+                "protocol",
+                f"{self.protocol} generates its answers; leave out either --protocol or --score likelihood.",
+            )
+        if self.samples is not None and self.protocol != VOTE:
+            yield "samples", f"samples are the answers that vote; add --protocol {VOTE}, or leave --samples out."
+        if self.protocol == VOTE and "temperature" in self.decoding.model_fields_set and not self.decoding.temperature:
+            yield (
+                "temperature",
+                f"greedy answers are all the same; give {VOTE} a --temperature above 0, or leave it out.",
             )
 
 
@@ -211,6 +255,9 @@ class RunSpec(BaseModel):
     score: Score = "generate"
     """The source of answers: generated text, or with "likelihood" the most likely of an instance's options; answers to open
     questions are generated in both cases, in the latter with likelihoods."""
+    protocol: ProtocolName = Field(default=DIRECT, exclude_if=_is_direct)
+    """The benchmark's own protocol, or a remedy that wraps it."""
+    samples: SampleCount | None = Field(default=None, exclude_if=_is_none)
     kv_bits: KVBits | None = Field(
         default=None, exclude_if=_is_none
     )  # specs from before this key existed stay as they are
@@ -247,14 +294,18 @@ class RunSpec(BaseModel):
         """The prompt set: the name of one of the benchmark's own, or the content of another."""
         return self.prompt or self.prompt_set
 
-    def protocol(self) -> Protocol:
+    def to_protocol(self) -> Protocol:
         """Return the protocol that turns the benchmark's instances into model calls."""
-        from benchmarks.protocols import LikelihoodProtocol, SystemProtocol
-
         benchmark, decoding = get_benchmark(self.benchmark), self.to_decoding()
         protocol = benchmark.protocol(decoding)
         if self.prompt is not None and (system := self.prompt.system_text(benchmark.abstention_phrase)):
             protocol = SystemProtocol(protocol, system)
+        if self.protocol == READ:
+            return ReadThenCompare(protocol)
+        if self.protocol == VERIFY:
+            return Verify(protocol)
+        if self.protocol == VOTE:
+            return SelfConsistency(protocol, benchmark.options, self.samples or SAMPLES)
         if self.score == "generate":
             return protocol
         return LikelihoodProtocol(protocol, benchmark.options, benchmark.abstention_phrase)
@@ -266,7 +317,7 @@ class RunSpec(BaseModel):
             "model": self.model,
             "prompt set": self.prompt_set,
             **({"prompt digest": self.prompt.digest} if self.prompt is not None else {}),
-            "protocol": self.protocol().name,
+            "protocol": self.to_protocol().name,
             "conditions": list(self.conditions),
             "strata": {k: list(v) for k, v in self.strata.items()},
             "limit": self.limit,

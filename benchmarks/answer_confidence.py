@@ -59,8 +59,8 @@ def confidence_of(
     if finish_reason == "error" or not scores:
         return UNKNOWN
     if options:
-        known = [score for score in scores if score is not None]
-        return _of_options(instance, options, known) if len(known) == len(options) else UNKNOWN
+        is_scored = len(scores) == len(options) and any(score is not None for score in scores)
+        return _of_options(instance, options, scores) if is_scored else UNKNOWN
     if len(scores) != len(CANDIDATES):
         return UNKNOWN
     image, text, abstention, answer = scores
@@ -74,9 +74,11 @@ def confidence_of(
     )
 
 
-def _of_options(instance: Instance, options: Sequence[str], scores: Sequence[float]) -> Confidence:
-    best = max(scores)
-    share = 1 / sum(math.exp(score - best) for score in scores)
+def _of_options(instance: Instance, options: Sequence[str], scores: Sequence[float | None]) -> Confidence:
+    """Return the confidence of an answer by its options' scores; an option without one was never chosen."""
+    logs = [-math.inf if score is None else score for score in scores]
+    best = max(logs)
+    share = 1 / sum(math.exp(score - best) for score in logs)
     places: dict[str, int] = {}
     for source, key in ((_IMAGE, "image letter"), (_TEXT, "text letter"), (_CONFLICT, "conflict letter")):
         if source == _TEXT and _first(instance.references, f"{SHOWN_TEXT} letter"):
@@ -86,12 +88,17 @@ def _of_options(instance: Instance, options: Sequence[str], scores: Sequence[flo
         if matches:
             places[source] = matches[0]
     image, text, conflict = (places.get(source) for source in (_IMAGE, _TEXT, _CONFLICT))
-    others = [score for place, score in enumerate(scores) if place != conflict]
+    others = [score for place, score in enumerate(logs) if place != conflict]
     return Confidence(
         share,
-        scores[image] - scores[text] if image is not None and text is not None and image != text else math.nan,
-        scores[conflict] - max(others) if conflict is not None and others else math.nan,
+        _log_odds(logs[image], logs[text]) if image is not None and text is not None and image != text else math.nan,
+        _log_odds(logs[conflict], max(others)) if conflict is not None and others else math.nan,
     )
+
+
+def _log_odds(score: float, other: float) -> float:
+    difference = score - other
+    return difference if math.isfinite(difference) else math.nan
 
 
 def _first(references: Mapping[str, Sequence[str]], key: str) -> str:

@@ -162,11 +162,23 @@ class Candidates:
     abstention: str
 
 
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """An answer form without a model: the answer is ``text``, which follows from earlier steps.
+
+    ``scores`` are the logs of the shares of earlier answers that chose each option, or each of :data:`CANDIDATES`; None for a
+    share of 0.
+    """
+
+    text: str
+    scores: tuple[float | None, ...] = ()
+
+
 CANDIDATES = ("image", "text", "abstention", "answer")
 """The scores of an open question: of the image's value, the text's value, an abstention, and the generated answer."""
 
 Form = Choice | JSONObject
-AnyForm = Form | Likelihood | Candidates
+AnyForm = Form | Likelihood | Candidates | Stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +221,8 @@ class Request:
             content.append({"likelihood": list(self.form.words)})
         elif isinstance(self.form, Candidates):
             content.append({"candidates": [list(self.form.values), self.form.abstention]})
+        elif isinstance(self.form, Stated):
+            content.append({"stated": self.form.text})
         elif isinstance(self.form, JSONObject):
             content.append({"object": [[name, list(words)] for name, words in self.form.properties.items()]})
         return digest(content)

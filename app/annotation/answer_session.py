@@ -109,7 +109,7 @@ class AnswerSession:
         self.benchmark = get_benchmark(spec.benchmark)
         self.person = spec.model.removeprefix(PERSON)
         self._info = asdict(describe(spec.model))
-        self._protocol = spec.protocol()
+        self._protocol = spec.to_protocol()
         found = [find_judge(name, self.benchmark) for name in spec.judge]
         self._judges = [judge for judge in found if isinstance(judge, FunctionJudge)]
         self.model_judges = [judge.id for judge in found if not isinstance(judge, FunctionJudge)]

@@ -81,6 +81,12 @@ _EXECUTION = ("display", "force", "accept_engine", "allowed")
     help="Generate answers; or score options by likelihood, and generate with likelihoods where there are none.",
 )
 @click.option(
+    "--protocol",
+    type=click.Choice(["direct", "read-then-compare", "self-consistency", "verify"]),
+    help="Spend more calls on each answer: read the sources first, let samples vote, or check the answer; default: direct.",
+)
+@click.option("--samples", type=int, metavar="N", help="How many answers vote in self-consistency; default 5.")
+@click.option(
     "--kv-bits",
     type=int,
     metavar="N",

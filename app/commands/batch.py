@@ -141,7 +141,7 @@ def _print_calls(workspace: Workspace, spec: RunSpec, options: ExecutionOptions)
 
 def _calls(run: CheckedSpec) -> int:
     """Return the number of calls of a model; an answer takes several under some conditions."""
-    protocol = run.spec.protocol()
+    protocol = run.spec.to_protocol()
     return sum(1 for instance in run.instances for _ in longest_requests(protocol, instance))
 
 

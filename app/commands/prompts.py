@@ -44,7 +44,7 @@ def prompts(workspace: Workspace, name: str | None, *, benchmark: str | None, da
         group = group or instance.group
         if instance.group != group:
             break
-        request = run.protocol().next(instance, ())
+        request = run.to_protocol().next(instance, ())
         if request is not None and instance.condition not in shown:
             shown[instance.condition] = [
                 {"role": message.role, "text": "".join(map(_shown, message.parts))} for message in request.messages

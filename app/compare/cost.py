@@ -15,6 +15,7 @@ from benchmarks.vocabulary import Cell, Estimate, Table
 
 COSTS = ("tokens per second", "seconds per answer", "peak memory, GB", "size on disk, GB")
 _GB = 1e9
+_NOT_TIMED, _NO_TOKENS = "no answer was timed", "the engine does not count tokens"
 
 LabelMask = NDArray[np.bool_]
 
@@ -25,8 +26,8 @@ def cost_cells(run: RunView) -> tuple[Estimate, ...]:
     peak = None if cost.peak_memory is None else cost.peak_memory / _GB
     size = None if run.weights_bytes is None else run.weights_bytes / _GB
     return (
-        Estimate(cost.tokens_per_second, n=cost.timed, reason="no answer was timed"),
-        Estimate(cost.seconds_per_answer, n=cost.timed, reason="no answer was timed"),
+        Estimate(cost.tokens_per_second, n=cost.timed, reason=_NOT_TIMED),
+        Estimate(cost.seconds_per_answer, n=cost.timed, reason=_NOT_TIMED),
         Estimate(peak, n=cost.answers, reason="the engine does not report its memory"),
         Estimate(size, n=1, reason="the model has no local weights, or the run predates their measurement"),
     )
@@ -64,6 +65,52 @@ def tradeoff_table(
     )
     columns = ("accuracy", "difference", *COSTS)
     return Table("tradeoff", "Quality against memory and speed, by quantisation", columns, tuple(rows), notes)
+
+
+def remedies_table(pairs: Sequence[RunPair], views: RunViews, resamples: int) -> Table | None:
+    """Return the gain of other protocols beside what they cost; None if the runs have the same protocol."""
+    pairs = [pair for pair in pairs if _protocol(pair.first) != _protocol(pair.second)]
+    if not pairs:
+        return None
+    first = pairs[0].first
+    rows: list[tuple[str, tuple[Cell, ...]]] = [(first.label, _remedy_cells(first, None, views, resamples))]
+    rows += [(pair.second.label, _remedy_cells(pair.second, pair, views, resamples)) for pair in pairs]
+    notes = (
+        f"accuracy: the share of right labels over {', '.join(views.label_metrics.conditions)} together; gain: its difference "
+        f"from {first.label}, over the answers labelled in both. Intervals: 95%, percentile bootstrap over examples. Tokens: of "
+        "prompts and answers, of all calls for an answer; seconds: of all calls for an answer.",
+    )
+    columns = (
+        "protocol",
+        "accuracy",
+        "gain",
+        "tokens per answer",
+        "extra tokens",
+        "seconds per answer",
+        "extra seconds",
+    )
+    return Table("remedies", "Gain and cost of protocols", columns, tuple(rows), notes)
+
+
+def _remedy_cells(run: RunView, pair: RunPair | None, views: RunViews, resamples: int) -> tuple[Cell, ...]:
+    cost, first = run.cost, None if pair is None else pair.first.cost
+    return (
+        _protocol(run),
+        accuracy(run, views, resamples),
+        None if pair is None else accuracy_difference(pair, views),
+        Estimate(cost.tokens_per_answer, n=cost.metered, reason=_NO_TOKENS),
+        None if first is None else _extra(cost.tokens_per_answer, first.tokens_per_answer, cost.metered, _NO_TOKENS),
+        Estimate(cost.seconds_per_answer, n=cost.timed, reason=_NOT_TIMED),
+        None if first is None else _extra(cost.seconds_per_answer, first.seconds_per_answer, cost.timed, _NOT_TIMED),
+    )
+
+
+def _protocol(run: RunView) -> str:
+    return str(run.identity.get("protocol") or "")
+
+
+def _extra(value: float | None, first: float | None, n: int, reason: str) -> Estimate:
+    return Estimate(None if value is None or first is None else value - first, n=n, reason=reason)
 
 
 def correct_labels(views: RunViews) -> LabelMask:

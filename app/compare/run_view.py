@@ -112,6 +112,13 @@ class RunCost:
     decode_s: float = 0.0
     decoded: int = 0
     peak_memory: int | None = None
+    metered: int = 0
+    tokens: int = 0
+    """The tokens of prompts and answers, of all steps of the ``metered`` answers."""
+
+    @property
+    def tokens_per_answer(self) -> float | None:
+        return self.tokens / self.metered if self.metered else None
 
     @property
     def seconds_per_answer(self) -> float | None:
@@ -319,7 +326,7 @@ class _CostSum:
     """The cost of the answers added so far, errors excluded."""
 
     def __init__(self) -> None:
-        self._answers = self._timed = self._decoded = 0
+        self._answers = self._timed = self._decoded = self._metered = self._tokens = 0
         self._seconds = self._decode_s = 0.0
         self._peak: int | None = None
 
@@ -329,7 +336,7 @@ class _CostSum:
             return
         self._answers += 1
         seconds, is_timed = 0.0, False
-        for _, completion_tokens, prefill_s, decode_s, peak_memory in steps:
+        for _, _, completion_tokens, prefill_s, decode_s, peak_memory in steps:
             seconds += (prefill_s or 0) + (decode_s or 0)
             is_timed = is_timed or decode_s is not None
             if decode_s and completion_tokens:
@@ -338,13 +345,27 @@ class _CostSum:
                 self._decoded += completion_tokens - (prefill_s is not None)
             if peak_memory is not None:
                 self._peak = max(self._peak or 0, peak_memory)
+        tokens = [count for step in steps for count in (step.prompt_tokens, step.completion_tokens)]
+        known_tokens = [count for count in tokens if count is not None]
+        if len(known_tokens) == len(tokens):
+            self._metered += 1
+            self._tokens += sum(known_tokens)
         if is_timed:
             self._timed += 1
             self._seconds += seconds
 
     def total(self) -> RunCost:
         """Return the cost."""
-        return RunCost(self._answers, self._timed, self._seconds, self._decode_s, self._decoded, self._peak)
+        return RunCost(
+            self._answers,
+            self._timed,
+            self._seconds,
+            self._decode_s,
+            self._decoded,
+            self._peak,
+            self._metered,
+            self._tokens,
+        )
 
 
 def unlabelled_outcomes(run: RunView, labels: Sequence[str]) -> Counter[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.compare.cost import cost_table, tradeoff_table
+from app.compare.cost import cost_table, remedies_table, tradeoff_table
 from app.compare.differences import differences_table
 from app.compare.fine_tuning import FineTuning, check_pairs, fine_tuning_table, fine_tunings, regressions_table
 from app.compare.flips import changes_table, flipped_table, flips_table
@@ -135,6 +135,8 @@ def compare_views(
         tables.append(fine_tuning_table(tunings))
     if (regressions := regressions_table(tunings, others, resamples)) is not None:
         tables.append(regressions)
+    if (remedies := remedies_table(pairs, views, resamples)) is not None:
+        tables.append(remedies)
     tables.append(cost_table(views.runs))
     return Comparison(
         views,

@@ -17,7 +17,7 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import BudgetError, ModelError
 from benchmarks.protocols import Protocol
 from benchmarks.varied import example_of
-from benchmarks.vocabulary import Generation, Record, Request, Verdict
+from benchmarks.vocabulary import Generation, Record, Request, Stated, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
 
@@ -105,7 +105,7 @@ class AnswerLoop:
             if pending is None:
                 break
             _, request = pending
-            if self._is_asked(pending):
+            if self._is_stated(pending) or self._is_asked(pending):
                 continue
             if request.step:  # its earlier steps are made durable first, so that a kill repeats none of them
                 self._finished.commit()
@@ -115,6 +115,16 @@ class AnswerLoop:
             self.in_flight.note(self._submitted.values())
         for request in requests:
             self.backend.submit(request)
+
+    def _is_stated(self, pending: PendingRequest) -> bool:
+        """Return whether the answer follows from the earlier steps; it is then stored without a call of the model."""
+        _, request = pending
+        if not isinstance(request.form, Stated):
+            return False
+        stated = Generation(request.id, request.form.text, "stop", scores=request.form.scores)
+        self._finish_equal(pending, stated)
+        self._finished.commit_if_due()
+        return True
 
     def _is_asked(self, pending: PendingRequest) -> bool:
         """Return whether an equal request is in flight or was answered; ``pending`` is then answered along with it."""
@@ -196,7 +206,8 @@ def first_requests(
     store: RunStore, protocol: Protocol, conditions: Sequence[str], count: int, *, only: Sequence[int] | None = None
 ) -> list[PendingRequest]:
     """Return the first ``count`` requests that an :class:`AnswerLoop` would submit now; ``only`` restricts the ordinals."""
-    return list(islice(ordered_requests(store, protocol, conditions, only=only), count))
+    requests = ordered_requests(store, protocol, conditions, only=only)
+    return list(islice((pending for pending in requests if not isinstance(pending[1].form, Stated)), count))
 
 
 def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *, stop: Stop = lambda: False) -> int:

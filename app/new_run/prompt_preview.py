@@ -27,7 +27,7 @@ def preview_requests(spec: RunSpec, instance: Instance) -> list[Request]:
 
     Answers that a later step depends on are replaced by dots of the greatest length.
     """
-    protocol = spec.protocol()
+    protocol = spec.to_protocol()
     return list(islice(longest_requests(protocol, instance), MAX_STEPS))
 
 

@@ -28,7 +28,7 @@ from benchmarks.hashed import count_distinct
 from benchmarks.prompt_template import Prompts
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Generation, Instance, Record, Request
+from benchmarks.vocabulary import Generation, Instance, Record, Request, Stated
 from judges.rubric import RubricJudge
 from mlx_backends.policy import suitable_policies
 from mlx_backends.registry import modalities
@@ -172,7 +172,7 @@ def measured_speed(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:
         for run in workspace.summaries()
         if run.spec.get("model") == spec.model and run.spec.get("benchmark") == spec.benchmark and run.done
     ]
-    compared = ("prompt_set", "exact", "score", "kv_bits", "decoding")
+    compared = ("prompt_set", "exact", "score", "protocol", "samples", "kv_bits", "decoding")
     values = spec.model_dump(mode="json")
     runs.sort(
         key=lambda run: (sum(run.spec.get(key) == values.get(key) for key in compared), run.created or 0), reverse=True
@@ -198,7 +198,7 @@ def remote_usage(spec: RunSpec, instances: Iterable[Instance], build: Build) -> 
     """Return the estimated usage of a remote engine for the instances of a run."""
     from mlx_backends.remote.budget import estimate_usage
 
-    protocol = spec.protocol()
+    protocol = spec.to_protocol()
     requests = (request for instance in instances for request in longest_requests(protocol, instance))
     return estimate_usage(requests, spec.api.remote_options(None), build.media_path)
 
@@ -217,10 +217,11 @@ def judge_usage(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]
 
 
 def longest_requests(protocol: Protocol, instance: Instance) -> Iterator[Request]:
-    """Yield the requests for an instance, with earlier answers replaced by text of the greatest length."""
+    """Yield the requests that a model gets for an instance, with earlier answers replaced by text of the greatest length."""
     previous: tuple[Generation, ...] = ()
     while (request := protocol.next(instance, previous)) is not None:
-        yield request
+        if not isinstance(request.form, Stated):
+            yield request
         previous = (*previous, _longest(request.id, request.decoding.max_tokens))
 
 

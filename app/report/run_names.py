@@ -104,4 +104,5 @@ def _unusual(spec: dict[str, Any]) -> list[str]:
     }
     words = [text.format(spec[key]) for key, text in facts.items() if spec.get(key)]
     words += ["exact"] * bool(spec.get("exact")) + ["likelihood"] * (spec.get("score") == "likelihood")
-    return [word[:16] for word in words]
+    words += [str(spec["protocol"])] if "protocol" in spec else []
+    return [word[:17] for word in words]

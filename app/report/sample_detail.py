@@ -71,7 +71,7 @@ def read_sample_detail(
 
 def _conversations(spec: RunSpec, record: Record) -> tuple[tuple[Message, ...], ...]:
     """Rebuild the requests of a record; for a pending instance, its first request."""
-    protocol = spec.protocol()
+    protocol = spec.to_protocol()
     steps = []
     for count in range(max(1, len(record.generations))):
         request = protocol.next(record.instance, record.generations[:count])

@@ -34,6 +34,7 @@ class StepUsage(NamedTuple):
     """The cost of one step of an answer; see :class:`Generation`."""
 
     finish_reason: str
+    prompt_tokens: int | None
     completion_tokens: int | None
     prefill_s: float | None
     decode_s: float | None
@@ -89,7 +90,7 @@ def read_answers(
             about = _known_instance(store, row, benchmark, known)
             steps, verdicts = page.generations.get(ordinal, ()), page.verdicts.get(ordinal, ())
             if visit is not None:
-                visit(row[3], about.instance, [StepUsage(step[6], *step[9:13]) for step in steps])
+                visit(row[3], about.instance, [StepUsage(step[6], *step[8:13]) for step in steps])
             reading = benchmark.reading(store.record(page, row, about.instance)) if has_reading else None
             finish_reason, is_empty, confidence = None, True, None
             if steps:

@@ -16,10 +16,10 @@ from app.engine.plan import check_spec, plan_run
 from app.run_spec import BatchSpec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.protocols import DirectProtocol
 from benchmarks.registry import get_benchmark
 from judges.base import FunctionJudge
 from judges.registry import get_judge
+from mlx_backends.base import Backend
 from mlx_backends.models.host import host_info
 from mlx_backends.policy import PolicyBackend
 
@@ -28,14 +28,16 @@ RIGHT = {"aligned": "BOTH", "image-correct": "IMAGE", "text-correct": "TEXT", "b
 WRONG = {"aligned": "NEITHER", "image-correct": "TEXT", "text-correct": "IMAGE", "both-wrong": "IMAGE"}
 
 
-def answered(workspace: Workspace, name: str, model: str, limit: int) -> None:
-    """A run of a policy, answered and judged in this process."""
-    (spec,) = BatchSpec(benchmark="cmc-bench", model=(model,), name=name, limit=limit).runs()
-    judge, backend = get_judge("match"), PolicyBackend(model)
+def answered(
+    workspace: Workspace, name: str, model: str, limit: int, *, backend: Backend | None = None, **more: Any
+) -> None:
+    """A run of a policy, or of another ``backend``, answered and judged in this process."""
+    (spec,) = BatchSpec(benchmark="cmc-bench", model=(model,), name=name, limit=limit, **more).runs()
+    judge, backend = get_judge("match"), backend or PolicyBackend(model)
     assert isinstance(judge, FunctionJudge)
     with RunStore.open(plan_run(workspace, check_spec(workspace, spec)).folder) as store:
         store.use_engine({**asdict(backend.info), "machine": asdict(host_info())})
-        AnswerLoop(store, backend, DirectProtocol(spec.to_decoding()), [judge], get_benchmark("cmc-bench")).run()
+        AnswerLoop(store, backend, spec.to_protocol(), [judge], get_benchmark("cmc-bench")).run()
         store.set_meta("state", {"state": "done"})
 
 

@@ -197,7 +197,7 @@ class Worker:
         backend = self._backend(store, spec.model, media, options, spec.kv_bits)
         if backend is None:
             return
-        protocol = spec.protocol()
+        protocol = spec.to_protocol()
         info = backend.info
         engine = {**asdict(info), "machine": asdict(host_info()), **float_facts(info.engine, info.device)}
         store.use_engine(engine)

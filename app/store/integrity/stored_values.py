@@ -66,6 +66,8 @@ class _Spec(TypedDict, total=False):
     name: str | None
     exact: bool
     score: str
+    protocol: str
+    samples: int
     kv_bits: int
     restarts: int
     decoding: _Decoding

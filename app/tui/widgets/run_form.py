@@ -18,7 +18,18 @@ SECTIONS = {
     "scope": ("Scope", ("limit", "prompt_set", "conditions", "strata")),
     "sampling": (
         "Sampling",
-        ("max_tokens", "temperature", "top_p", "seed", "max_pixels", "kv_bits", "score", "name", "restarts"),
+        (
+            "max_tokens",
+            "temperature",
+            "top_p",
+            "seed",
+            "max_pixels",
+            "protocol",
+            "kv_bits",
+            "score",
+            "name",
+            "restarts",
+        ),
     ),
     "judges": ("Judges", ("judge", "cost_ceiling", "token_ceiling", "input_price", "output_price", "concurrency")),
     "preview": ("Prompt", ()),
@@ -31,6 +42,7 @@ _SAMPLING = (
     ("top_p", "top p", "nucleus sampling"),
     ("seed", "seed", "for examples and sampling"),
     ("max_pixels", "max pixels", "larger images are scaled down"),
+    ("protocol", "protocol", "verify, read-then-compare, …"),
     ("kv_bits", "kv bits", "8 or 4: quantises the key-value cache"),
     ("name", "name", "of the run"),
     ("restarts", "restarts", "of a worker that ran out of memory"),
@@ -43,7 +55,8 @@ _API = (
     ("concurrency", "concurrency", "simultaneous calls of remote models"),
 )
 DEFAULTS = {"limit": "all", "seed": "0", "name": "derived from spec", "restarts": "2", "max_pixels": "none"}
-DEFAULTS |= {"kv_bits": "none", "cost_ceiling": "none", "token_ceiling": "none", "concurrency": "8"}
+DEFAULTS |= {"protocol": "direct", "kv_bits": "none", "concurrency": "8"}
+DEFAULTS |= {"cost_ceiling": "none", "token_ceiling": "none"}
 _READING = "◐ reading …"
 _NO_BENCHMARK = "select a benchmark first"
 

@@ -56,7 +56,7 @@ def test_a_run_keeps_the_prompt_set_and_its_digest(rashomon: Rashomon) -> None:
     first = next(instance for instance in instances if instance.condition == "aligned")
     assert isinstance(first.parts[0], Text)
     assert first.parts[0].text == "Look: "
-    request = RunSpec.model_validate(spec).protocol().next(first, ())
+    request = RunSpec.model_validate(spec).to_protocol().next(first, ())
     assert request is not None
     system = request.messages[0]
     assert (system.role, request.messages[1].parts) == ("system", first.parts)
