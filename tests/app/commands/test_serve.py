@@ -92,7 +92,9 @@ async def _visit(link: str, apps: Callable[[], list[int]]) -> str:
         async with session.ws_connect(f"{url}/ws?width=100&height=30", headers={"Origin": url}) as socket_:
             await socket_.send_str(json.dumps(["resize", {"width": 100, "height": 30}]))
             seen = ""
-            while not ("No runs yet" in seen and "0 in workspace" in seen):  # the title may come in a frame of its own
+            while not (
+                "No runs yet" in seen and "0 runs in workspace" in seen
+            ):  # the title may come in a frame of its own
                 message: Any = await asyncio.wait_for(socket_.receive(), 60)
                 assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), message
                 seen += message.data.decode() if isinstance(message.data, bytes) else message.data

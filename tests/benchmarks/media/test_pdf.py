@@ -11,6 +11,7 @@ from PIL import Image
 
 from benchmarks.errors import ExtraMissingError, MediaError
 from benchmarks.media import pdf
+from benchmarks.media.decoder import run_decoder
 from benchmarks.media.limits import LARGEST_PAGE
 from benchmarks.media.pdf import PdfPage, parse_page
 from benchmarks.rows.base import RowProblem
@@ -20,8 +21,9 @@ from tests.support.pdf_files import encrypted_pdf, picture_pdf, raw_pdf
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "rashomon" / "pdf-pages"
+    folder = tmp_path / "pdf-pages"
+    monkeypatch.setattr(pdf, "_cache_folder", lambda: folder)
+    return folder
 
 
 def pixels(data: bytes) -> Image.Image:
@@ -45,7 +47,7 @@ def test_a_page_is_rendered_once_and_again_after_its_file_changed(
     monkeypatch.setattr(pdf, "run_decoder", lambda *_, **__: pytest.fail("a page was rendered again"))
     assert PdfPage(file, 1)() == PdfPage(tmp_path / "copy.pdf", 1)() == first
     assert len(list(cache.iterdir())) == 1
-    monkeypatch.undo()
+    monkeypatch.setattr(pdf, "run_decoder", run_decoder)
     file.write_bytes(picture_pdf(2)[:-20] + b"\n%" + b"x" * 40 + b"\n%%EOF")
     assert pixels(PdfPage(file, 2)()).size == (150, 75)
 
