@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from benchmarks.errors import ModelError
-from benchmarks.vocabulary import AnyForm, Candidates, Choice, Form, Likelihood
+from benchmarks.vocabulary import AnyForm, Candidates, Choice, Form, Likelihood, Stated
 from mlx_backends.core.isolation import contained
 
 
@@ -31,6 +31,7 @@ class Constrainer:
         """
         if form is None or not hasattr(self._tokenizer, "backend_tokenizer"):
             return []
+        assert not isinstance(form, Stated), "no model is called for an answer that is stated"
         if isinstance(form, Likelihood | Candidates):
             raise ModelError("this engine reports no likelihoods; leave --score out.")
         from llguidance import LLMatcher
