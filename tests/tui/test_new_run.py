@@ -189,9 +189,9 @@ def test_the_prompt_of_the_next_instance_as_the_models_template_puts_it(desk: St
         await known(pilot, screen)
         await pilot.press("ctrl+b", "ctrl+b")
         await until(pilot, lambda: "<|im_start|>user" in screen_text(app))
-        assert "1 of 1152" in screen_text(app)
+        assert "1 of 1,152" in screen_text(app)
         await pilot.press("n", "n", "N")
-        await until(pilot, lambda: "2 of 1152" in screen_text(app) and "<|im_start|>user" in screen_text(app))
+        await until(pilot, lambda: "2 of 1,152" in screen_text(app) and "<|im_start|>user" in screen_text(app))
         assert_harmless(app)
 
     drive(desk.app(), script, (120, 40))
