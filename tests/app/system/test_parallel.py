@@ -39,14 +39,20 @@ def fails(numbers: Sequence[int]) -> list[int]:
     return list(numbers)
 
 
+def hang() -> None:
+    """Sleep in short steps: a signal that arrives just before a sleep, or in another thread, is handled only after it."""
+    for _ in range(20 * HANG_S):
+        time.sleep(0.1)
+
+
 def hangs_when_started(numbers: Sequence[tuple[str, int]]) -> list[int]:
     folder, home = numbers[0]
     if os.getpid() == home:
-        time.sleep(2 * HANG_S)
+        hang()
     place = Path(folder) / str(os.getpid())
     try:
         place.touch()
-        time.sleep(2 * HANG_S)
+        hang()
     finally:
         place.unlink()
     return []
