@@ -85,7 +85,8 @@ def test_without_another_process_everything_is_computed_here(monkeypatch: pytest
 
 def test_an_interrupt_ends_the_others_and_lets_them_clean_up(tmp_path: Path) -> None:
     script = (
-        "import os, sys; from app.system import parallel\n"
+        "import os, signal, sys; from app.system import parallel\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # the tests may run where it is ignored
         "parallel._cores, parallel._SECONDS = lambda: 3, 60\n"  # nothing is killed on a busy machine
         "from tests.app.system.test_parallel import hangs_when_started as work\n"
         "parallel.map_shares(work, [(sys.argv[1], os.getpid())] * 6)\n"
