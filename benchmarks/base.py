@@ -99,7 +99,7 @@ class Benchmark(ABC):
     """The situation of a condition of ``conflicts``, as in "when the image alone is right"; stands behind a behaviour."""
 
     abstention: AbstentionRule | None = None
-    """What abstains among its labels, or names the conflict; None if none does."""
+    """The labels that abstain or name the conflict; None if no label does."""
 
     tasks: Mapping[str, str] = {}
     """The tasks of its questions by abbreviation, each with its level and capabilities; empty if the paper names none."""
