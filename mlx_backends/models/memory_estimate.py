@@ -77,7 +77,7 @@ def memory_fit(weights_bytes: int, device: Mapping[str, Any] | None = None) -> M
 
     With ``device``, MLX's device information, the memory is Metal's recommended working set, exactly, or an NVIDIA GPU's.
     Without it, on a Mac Metal is asked in a process of its own (:func:`metal_working_set`), and where none answers it is
-    estimated from the machine's memory; elsewhere it is the machine's memory less 2^31 bytes or an eighth of it, whichever is more.
+    estimated from the machine's memory; elsewhere it is the machine's memory less 2^31 bytes or an eighth, whichever is more.
     """
     available, source = _available(device or {})
     required = required_memory(weights_bytes)
