@@ -116,4 +116,4 @@ def training_memory(
 
 
 def _size(size: int) -> str:
-    return f"{size / GIB:.1f} GiB"
+    return f"{size / 1e9:.1f} GB"
