@@ -27,6 +27,17 @@ def test_training_charts_share_nothing_with_new_ones(tmp_path: Path) -> None:
     assert not set(TRAINED.bars) & set(NEW.bars)
 
 
+def test_wrong_values_of_many_training_charts_differ_in_one_digit_alone(tmp_path: Path) -> None:
+    write_charts(tmp_path / "charts", TRAINED, 100)
+    groups: dict[str, set[str]] = {}
+    for line in (tmp_path / "charts" / "rows.jsonl").read_text("utf-8").splitlines():
+        row = json.loads(line)
+        groups.setdefault(row["group"], set()).add(row["answer"])
+    digits = [{len({answer[place] for answer in answers}) for place in (0, 1)} for answers in groups.values()]
+    assert sum(1 in counts for counts in digits) > 0.5 * len(groups)
+    assert sum(1 not in counts for counts in digits) > 5
+
+
 def test_training_rows_get_answers_that_the_model_can_write(tmp_path: Path) -> None:
     write_charts(tmp_path / "charts", TRAINED, 20)
     rashomon = Rashomon(tmp_path)
@@ -43,8 +54,8 @@ def test_training_rows_get_answers_that_the_model_can_write(tmp_path: Path) -> N
         else:
             readings.append(last)
         names, values = zip(*(reading.split(": ") for reading in readings), strict=True)
-        assert set(names) <= set(TRAINED.names)
-        assert len(set(names)) == 1
+        assert names[0] in TRAINED.names
+        assert names[1:] in ((), ("text",))
         assert {int(value) for value in values} <= set(TRAINED.values)
         expected = {"image-only": (1, 1), "text-only": (1, 1), "aligned": (2, 1)}
         assert (len(values), len(set(values))) == expected.get(row["condition"], (2, 2))
