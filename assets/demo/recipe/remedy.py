@@ -68,7 +68,7 @@ def write_charts(folder: Path, kind: Kind, count: int, seed: int = 0) -> None:
     lines = []
     for number in range(count):
         name = kind.asked[number % len(kind.asked)]
-        bars = _bars(random, kind, name)
+        bars = distinct_values(random, kind, name)
         image = f"charts/{number:04d}.png"
         draw(bars, random).image.save(folder / image, optimize=True)
         question = random.choice(kind.questions).format(name)
@@ -86,7 +86,8 @@ def _group(random: Random, kind: Kind, name: str, value: int) -> str:
     return f"{name}, units {value % 10}" if draw < 2 * kind.close else name
 
 
-def _bars(random: Random, kind: Kind, name: str) -> Bars:
+def distinct_values(random: Random, kind: Kind, name: str) -> Bars:
+    """Draw names with distinct values, ``name`` among them, and no held-out pair."""
     others = random.sample([other for other in kind.names if other != name], random.choice(kind.bars) - 1)
     names = random.sample([name, *others], len(others) + 1)
     while True:
