@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from benchmarks.errors import ModelError
 from benchmarks.training.training_set import ChatRow, TrainingSet
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request
 from mlx_backends.mlx.load import load
+from mlx_backends.mlx.training.inputs import TrainingInputs
 from mlx_backends.mlx.training.loop import TrainingLoop
+from mlx_backends.mlx.training.objective import answer_loss, embedded
 from mlx_backends.models.discovery import inspect, read_config
 from mlx_backends.models.training_memory import training_memory
 from mlx_backends.registry import load_backend
@@ -99,6 +102,22 @@ def test_loss_falls_and_adapter_loads_again(family: str, rows: list[ChatRow], tm
         saving = trained(tmp_path / "saving", model, rows, gradient_checkpointing=True, dropout=0.0)
         keeping = trained(tmp_path / "keeping", model, rows, dropout=0.0)
         assert [report.loss for report in saving] == pytest.approx([report.loss for report in keeping], rel=1e-2)
+
+
+def test_orpo_prefers_the_answer_to_the_rejected_one(rows: list[ChatRow], tmp_path: Path) -> None:
+    from mlx_vlm import load as load_vlm
+
+    model = FAMILIES["qwen3_vl"](tmp_path / "model")
+    pairs = [replace(row, rejected="No number.") for row in rows]
+    reports = trained(tmp_path / "t", model, pairs, objective="orpo", beta=5.0, dropout=0.0, steps=8)
+    assert reports[-1].loss < reports[0].loss
+    margins = []
+    for adapter in (None, str(tmp_path / "t" / "adapter")):
+        loaded, processor = load_vlm(str(model), adapter_path=adapter)
+        inputs = TrainingInputs(pairs, processor, loaded.config, max_length=4096, max_pixels=None)
+        losses = [float(answer_loss(loaded, embedded(loaded, row), row)) / row.answer for row in inputs.pair(0)]
+        margins.append(losses[1] - losses[0])
+    assert margins[1] > margins[0]
 
 
 @pytest.mark.slow
