@@ -147,18 +147,28 @@ def test_families_listed_as_untrainable_are(family: str, rows: list[ChatRow], tm
         trained(tmp_path / "training", model, rows)
 
 
+@pytest.mark.parametrize("objective", ["answer", "orpo"])
 @pytest.mark.parametrize(
     "family", [pytest.param("qwen3_vl"), *(pytest.param(n, marks=pytest.mark.slow) for n in ("llava", "lfm2_vl"))]
 )
 @pytest.mark.usefixtures("untouched_layers")
-def test_memory_is_at_most_as_predicted(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
+def test_memory_is_at_most_as_predicted(family: str, objective: str, rows: list[ChatRow], tmp_path: Path) -> None:
     model = FAMILIES[family](tmp_path / family)
     info, config = inspect(model), read_config(model)
-    long = [ChatRow(row.where, (row.messages[0], *row.messages[:0]), row.target * 8, row.images) for row in rows]
-    reports = trained(tmp_path / "training", model, long, steps=2, batch_size=1)
+    long = [
+        ChatRow(row.where, (row.messages[0], *row.messages[:0]), row.target * 8, row.images, rejected=row.target * 8)
+        for row in rows
+    ]
+    reports = trained(tmp_path / "training", model, long, steps=2, batch_size=1, objective=objective)
     measured = max(report.peak_memory for report in reports)
     memory = training_memory(
-        config, info.weights_bytes, longest_row(model, long, None), rank=4, dropout=0.1, checkpointing=False
+        config,
+        info.weights_bytes,
+        longest_row(model, long, None),
+        rank=4,
+        dropout=0.1,
+        checkpointing=False,
+        answers=2 if objective == "orpo" else 1,
     )
     predicted = memory.total - memory.runtime
     assert measured <= predicted * 1.1
