@@ -15,6 +15,7 @@ from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, read_summary
 from app.store.workspace import Workspace as Folders
+from app.text.escape import clean
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Record
@@ -70,7 +71,8 @@ class Run:
     def records(self, judge: str | None = None) -> Records:
         """Return the answers with their prompts, references and verdicts.
 
-        ``judge`` is whose labels count; by default the run's first judge. Raises SpecError for an unknown judge, StoreError for a damaged run.
+        ``judge`` is whose labels count; by default the run's first judge. Raises SpecError for an unknown judge, StoreError for a
+        damaged run.
         """
         (run,) = load_runs(self._folders, [self.folder], judge)
         return Records(run)
@@ -112,7 +114,7 @@ class Run:
             return heading(f"{self.name}: {summary.problem}")
         columns = ("condition", "done", "total", "errors")
         rows = [(p.condition, p.done, p.total, p.errors) for p in summary.progress]
-        facts = f"{self.name}: {summary.state}, {summary.spec['benchmark']}, {summary.spec['model']}"
+        facts = f"{self.name}: {summary.state}, {summary.spec.get('benchmark')}, {summary.spec.get('model')}"
         return heading(facts) + grid(columns, rows)
 
     def __repr__(self) -> str:
@@ -181,7 +183,7 @@ class Runs(Sequence[Run]):
         return grid(columns, (_line(run.summary()) for run in self._runs))
 
     def __repr__(self) -> str:
-        return f"<Runs {', '.join(ascii(run.name) for run in self._runs)}>"
+        return clean(f"<Runs {', '.join(run.name for run in self._runs)}>")
 
 
 def _line(run: RunSummary) -> tuple[object, ...]:

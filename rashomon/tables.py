@@ -29,12 +29,11 @@ class ResultTable(ArrowData):
 
     Attributes:
         table: The cells, the notes and the kind of figure.
-        benchmark: The name of the benchmark.
     """
 
-    def __init__(self, table: Table, benchmark: str) -> None:
+    def __init__(self, table: Table, drawn: Table) -> None:
         self.table = table
-        self.benchmark = benchmark
+        self._drawn = drawn
 
     @property
     def name(self) -> str:
@@ -76,7 +75,7 @@ class ResultTable(ArrowData):
         """
         from app.figures.tables import draw_table
 
-        figure = draw_table(without_published(self.table, self.benchmark), width=width)
+        figure = draw_table(self._drawn, width=width)
         if figure is None:
             raise SpecError(f"the table {self.name} has no figure; see docs/export.md for those that have one.")
         return Plot(figure)
@@ -130,8 +129,8 @@ class UnknownTableError(SpecError, KeyError):
 class Tables(Mapping[str, ResultTable], ArrowData):
     """The tables of one or more runs, by name; the first is "main". As data it has the cells of all tables."""
 
-    def __init__(self, tables: Sequence[Table], benchmark: str) -> None:
-        self._tables = {table.name: ResultTable(table, benchmark) for table in tables}
+    def __init__(self, tables: Sequence[ResultTable]) -> None:
+        self._tables = {table.name: table for table in tables}
 
     def __getitem__(self, name: str) -> ResultTable:
         """Return the table of that name. Raises UnknownTableError with the nearest right name."""
@@ -167,4 +166,7 @@ class Tables(Mapping[str, ResultTable], ArrowData):
 def read_tables(folders: Sequence[Path], judge: str | None, *, published: bool) -> Tables:
     """Return the tables of the runs in ``folders``; see :meth:`rashomon.Run.tables`."""
     inputs = read_inputs(folders, judge)
-    return Tables(tables_from(inputs, published=published), inputs.benchmark.name)
+    tables = tables_from(inputs, published=published)
+    # Figures have no rows of the paper.
+    drawn = [without_published(table, inputs.benchmark.name) if published else table for table in tables]
+    return Tables([ResultTable(*pair) for pair in zip(tables, drawn, strict=True)])
