@@ -82,8 +82,8 @@ class Run:
         return read_tables([self.folder], judge, published=published)
 
     def table(self, name: str = "main", judge: str | None = None, *, published: bool = False) -> ResultTable:
-        """Return one table. Raises as :meth:`tables`, and SpecError if there is no such table."""
-        return self.tables(judge, published=published)[name]
+        """Return one table; the others are not computed. Raises as :meth:`tables`, and SpecError if there is no such table."""
+        return read_tables([self.folder], judge, published=published, only=name).main
 
     def judge(self, judge: FunctionJudge | OwnJudge) -> int:
         """Label every answer that ``judge`` has not labelled, in this process; return their number.

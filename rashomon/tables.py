@@ -163,10 +163,10 @@ class Tables(Mapping[str, ResultTable], ArrowData):
         return f"<Tables {', '.join(self._tables)}>"
 
 
-def read_tables(folders: Sequence[Path], judge: str | None, *, published: bool) -> Tables:
-    """Return the tables of the runs in ``folders``; see :meth:`rashomon.Run.tables`."""
+def read_tables(folders: Sequence[Path], judge: str | None, *, published: bool, only: str | None = None) -> Tables:
+    """Return the tables of the runs in ``folders``, or the one called ``only``; see :meth:`rashomon.Run.tables`."""
     inputs = read_inputs(folders, judge)
-    tables = tables_from(inputs, published=published)
+    tables = tables_from(inputs, only=only, published=published)
     # Figures have no rows of the paper.
     drawn = [without_published(table, inputs.benchmark.name) if published else table for table in tables]
     return Tables([ResultTable(*pair) for pair in zip(tables, drawn, strict=True)])
