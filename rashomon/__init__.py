@@ -52,6 +52,8 @@ __all__ = [
     "register_judge",
 ]
 
+__version__: str
+
 _PLACES = {
     "Benchmark": "benchmarks.base",
     "Estimate": "benchmarks.vocabulary",
@@ -100,20 +102,22 @@ def demo_source(benchmark: str = "cmc-bench") -> dict[str, str]:
     return {name: str(folder)}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        check_names(PACKAGES[0])
-        value = getattr(import_module(_PLACES[name]), name)
-    elif name in PACKAGES:
-        value = import_module(f"rashomon.{name}")
-    elif name == "__version__":
-        from app.system.version import rashomon_version
+if not TYPE_CHECKING:  # a type checker knows the names from above, and no others
 
-        value = rashomon_version()
-    else:
-        raise AttributeError(f"module 'rashomon' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name in _PLACES:
+            check_names(PACKAGES[0])
+            value = getattr(import_module(_PLACES[name]), name)
+        elif name in PACKAGES:
+            value = import_module(f"rashomon.{name}")
+        elif name == "__version__":
+            from app.system.version import rashomon_version
+
+            value = rashomon_version()
+        else:
+            raise AttributeError(f"module 'rashomon' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

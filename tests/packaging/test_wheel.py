@@ -69,6 +69,7 @@ for run in started.wait(timeout=60):
 tables: list[Table] = tables_of([Path("run")])
 names: tuple[str, ...] = get_benchmark("cmc-bench").conditions
 judges: list[type[FunctionJudge]] = [rashomon.FunctionJudge]
+version: str = rashomon.__version__
 '''
 
 MISTAKES = """
@@ -79,6 +80,7 @@ workspace.start(limits=3)
 workspace.start(limit="3")
 workspace.run("a").table().nothing
 workspace.run("a").judge("match")
+rashomon.opne("a")
 """
 
 
@@ -212,4 +214,4 @@ def test_a_users_script_passes_the_strict_type_checker(installed: Installed, tmp
 def test_a_users_mistakes_do_not(installed: Installed, tmp_path: Path) -> None:
     result = check_types(installed, MISTAKES, tmp_path)
     lines = [int(line.split(":")[1]) for line in result.stdout.splitlines() if ": error:" in line]
-    assert sorted(set(lines)) == [4, 5, 6, 7, 8], result.stdout
+    assert sorted(set(lines)) == [4, 5, 6, 7, 8, 9], result.stdout
