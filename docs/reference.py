@@ -16,6 +16,17 @@ Every name of `import rashomon`; [Python API](api.md) shows them in use. This pa
 """
 
 
+_CONSTRUCTED = ("Estimate", "Verdict", "Record", "Workspace")
+"""The classes of which users make objects; of others they get them."""
+
+
+class _Plain(str):
+    """An annotation that a signature prints without quotation marks."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 def reference() -> str:
     """Return the page as Markdown."""
     lines = [_INTRODUCTION]
@@ -29,8 +40,7 @@ def reference() -> str:
 def _class(name: str, kind: type) -> Iterator[str]:
     yield f"## `rashomon.{name}`"
     yield ""
-    # Of a Protocol or an abstract class, the constructor says nothing.
-    if "__init__" in vars(kind) and not inspect.isabstract(kind) and not getattr(kind, "_is_protocol", False):
+    if name in _CONSTRUCTED:
         yield from _code(f"{name}{_signature(kind)}")
     yield _markdown(inspect.getdoc(kind) or "")
     yield ""
@@ -39,7 +49,7 @@ def _class(name: str, kind: type) -> Iterator[str]:
         yield ""
         return
     for member_name, member in _members(kind):
-        if isinstance(member, property) or not inspect.isroutine(member):
+        if not inspect.isfunction(member):
             yield f"### `{name}.{member_name}`"
             yield ""
             yield _markdown(inspect.getdoc(member) or "")
@@ -56,8 +66,8 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
             continue
         for name, member in vars(base).items():
             member = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-            documented = isinstance(member, property) or inspect.isfunction(member) or hasattr(member, "func")
-            if not name.startswith("_") and documented and name not in seen:
+            described = isinstance(member, property) or inspect.isfunction(member) or hasattr(member, "func")
+            if not name.startswith("_") and described and inspect.getdoc(member) and name not in seen:
                 seen.add(name)
                 yield name, getattr(kind, name) if inspect.isfunction(member) else member
 
@@ -77,8 +87,13 @@ def _options() -> Iterator[str]:
 
 def _signature(member: Any) -> str:
     signature = inspect.signature(member)
-    parameters = [parameter for name, parameter in signature.parameters.items() if name != "self"]
-    return str(signature.replace(parameters=parameters)).replace("'", "")
+    parameters = [
+        parameter.replace(annotation=_Plain(parameter.annotation))
+        for name, parameter in signature.parameters.items()
+        if name != "self"
+    ]
+    result = inspect.Signature.empty if inspect.isclass(member) else _Plain(signature.return_annotation)
+    return str(signature.replace(parameters=parameters, return_annotation=result))
 
 
 def _code(text: str) -> tuple[str, ...]:
@@ -87,9 +102,7 @@ def _code(text: str) -> tuple[str, ...]:
 
 def _markdown(docstring: str) -> str:
     """Return a docstring as Markdown: its code spans, its references, and its sections as lists."""
-    text = re.sub(
-        r":\w+:`([^`]*)`", lambda match: f"`{match[1].removeprefix('rashomon.').rpartition('.')[2]}`", docstring
-    )
+    text = re.sub(r":\w+:`(?:[a-z_]+\.)*([^`]*)`", r"`\1`", docstring)
     text = text.replace("``", "`")
     text = re.sub(r"^(Attributes|Raises|Args|Returns):\n", r"\n**\1**\n\n", text, flags=re.MULTILINE)
     return re.sub(r"^ {4}(\w+): ", r"- `\1`: ", text, flags=re.MULTILINE)
