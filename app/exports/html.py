@@ -11,7 +11,6 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from app.exports.export_input import Export, ExportedRun, Files, is_right
 from app.exports.figures import export_figures
 from app.figures.style import to_bytes
 from app.report.render import cell_text, format_value, missing_value_notes
-from app.text.escape import clean
+from app.text.escape import clean, html
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Cell, Estimate, Media, Record, Table
 
@@ -119,6 +118,11 @@ def _answer(export: Export, number: int, run: ExportedRun, record: Record) -> di
 
 
 def _table(table: Table, *, opened: bool) -> str:
+    return f"<details{' open' if opened else ''}><summary><h2>{_text(table.title)}</h2></summary>{table_markup(table)}</details>"
+
+
+def table_markup(table: Table) -> str:
+    """Return a table and its notes as HTML elements, without its title."""
     head = "".join(f'<th scope="col">{_text(column)}</th>' for column in table.columns)
     rows = "".join(
         f'<tr><th scope="row">{_text(label)}</th>{"".join(_cell(cell, table.percent) for cell in cells)}</tr>'
@@ -126,9 +130,8 @@ def _table(table: Table, *, opened: bool) -> str:
     )
     notes = "".join(f"<li>{_text(note)}</li>" for note in (*table.notes, *missing_value_notes(table)))
     return (
-        f"<details{' open' if opened else ''}><summary><h2>{_text(table.title)}</h2></summary>"
         f'<div class="wide"><table><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-        f'<ul class="notes">{notes}</ul></details>'
+        f'<ul class="notes">{notes}</ul>'
     )
 
 
@@ -164,7 +167,7 @@ def _browser() -> str:
 
 
 def _text(text: object) -> str:
-    return escape(clean(str(text), newlines=True), quote=True)
+    return html(str(text))
 
 
 def _clean(text: str) -> str:
