@@ -14,8 +14,14 @@ from pathlib import Path
 
 import click
 
-from app.cli import data, people, results, run, system, training
+from app.cli import data, people, results, run, sharing, system, training
 from app.cli.options import PATH
+
+_READERS = (
+    *("runs", "show", "compare", "recommend", "export", "published", "bundle", "cite"),
+    *("benchmarks", "judges", "prompts", "doctor", "completion"),
+)
+"""The commands that can read a bundle, which nothing writes to, in place of a workspace."""
 
 
 class RashomonGroup(click.Group):
@@ -89,6 +95,8 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
     from app.store.workspace import Workspace
 
     context.obj = Workspace.find(workspace)
+    if context.invoked_subcommand not in (None, *_READERS):
+        context.obj.require_writable()
     if context.invoked_subcommand is None:
         if (sys.stdin.isatty() and sys.stdout.isatty()) or "TEXTUAL_DRIVER" in os.environ:
             from app.tui.app import open_app
@@ -104,6 +112,7 @@ for _command in (
     *data.COMMANDS,
     *training.COMMANDS,
     *results.COMMANDS,
+    *sharing.COMMANDS,
     *system.COMMANDS,
 ):
     cli.add_command(_command)
