@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from app.cli.options import PATH, RUN_HELP, as_json, run_names
+from app.cli.options import PATH, RUN_HELP, as_json, on_terminal, run_names
 from app.system.blas import use_one_thread
 
 FILE_HELP = "With --workspace FILE, or with FILE:RUN in place of RUN, other commands read a bundle too."
@@ -40,9 +40,14 @@ def bundle(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
 @click.pass_obj
 def open_bundle(workspace: Any, /, file: Path, **options: Any) -> int:
     """Show a bundle's runs, read-only. On a terminal, open the interface; else list them."""
-    from app.commands.bundle import open_file
+    if on_terminal() and not (options["imports"] or options["as_json"]):
+        from app.store.workspace import Workspace
+        from app.tui.app import open_app
 
-    return open_file(workspace, file, **options)
+        return open_app(Workspace.open(file.expanduser().absolute()))
+    from app.commands.bundle import list_bundle
+
+    return list_bundle(workspace, file, **options)
 
 
 COMMANDS = (bundle, open_bundle)

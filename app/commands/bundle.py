@@ -44,8 +44,8 @@ def bundle_runs(
         print(clean(note))
 
 
-def open_file(workspace: Workspace, file: Path, *, imports: bool, yes: bool, as_json: bool) -> int:
-    """Show the runs of a bundle, in the interface if this is a terminal, or copy them to the workspace; return the exit code."""
+def list_bundle(workspace: Workspace, file: Path, *, imports: bool, yes: bool, as_json: bool) -> int:
+    """List the runs of a bundle, or copy them to the workspace; return the exit code."""
     path = typed_path(file)
     with spinner("checking the bundle"):
         bundle = Workspace.open(path)
@@ -57,10 +57,6 @@ def open_file(workspace: Workspace, file: Path, *, imports: bool, yes: bool, as_
         facts = {key: manifest.get(key) for key in ("format", "rashomon", "media", "licences", "notes")}
         print(json.dumps({**facts, "folder": str(bundle.path), "runs": runs}, indent=2))
         return 0
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        from app.tui.app import open_app
-
-        return open_app(bundle)
     print(clean(f"{path.name}: made by Rashomon {manifest.get('rashomon')}, media: {manifest.get('media')}; read-only"))
     notes = manifest.get("notes")
     for note in notes if isinstance(notes, list) else ():
