@@ -13,15 +13,20 @@ import resource
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
 from app.commands.export import ExportArguments, export
 from app.commands.show import show
+from app.exports.export_input import media_of
+from app.exports.thumbnails import make_thumbnails
 from app.store.bundles.layout import MANIFEST
+from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import RashomonError
+from benchmarks.vocabulary import Media
 from tests.support.bundles import read_members, signed, zipped
 
 ROOM = 600 << 20
@@ -69,14 +74,25 @@ def mutant(original: bytes, number: int) -> bytes:
     return zipped(members)
 
 
+def _media(bundle: Workspace, run: str) -> Iterator[tuple[Path, Media]]:
+    with RunStore.read(bundle.runs_folder / run) as store:
+        build = bundle.build_of(store)
+        for record in store.records():
+            yield from ((build, medium) for medium in media_of(record))
+
+
 def _read(path: Path, home: Path) -> str:
     """Read all of a bundle; return how it ended."""
     bundle = Workspace.open(path)
     for run in bundle.summaries():
         if run.problem:
             continue
-        export(bundle, [run.name], ExportArguments(formats=["json", "html"], out=home / "out"))
-        show(bundle, [run.name], table=None, sample="1", spec=True, judge=None, as_json=True)
+        export(bundle, [run.name], ExportArguments(formats=["json"], out=home / "out"))
+        make_thumbnails(_media(bundle, run.name))
+        with RunStore.read(bundle.runs_folder / run.name) as store:
+            instance = store.ids()[0]
+        show(bundle, [run.name], table=None, sample=None, spec=True, judge=None, as_json=False)
+        show(bundle, [run.name], table=None, sample=instance, spec=False, judge=None, as_json=False)
     return "read"
 
 
