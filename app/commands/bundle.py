@@ -12,7 +12,7 @@ from app.commands.adopt import adopt_and_report, print_received
 from app.commands.runs import run_to_json
 from app.commands.runs import runs as print_runs
 from app.commands.spinner import spinner
-from app.engine.adopt import ReceivedRun, read_received_run
+from app.engine.adopt import ReceivedRun, find_build, read_received_run
 from app.exports.bundle import write_bundle
 from app.store.bundles.layout import BUILDS, MEDIA, MediaChoice, read_manifest
 from app.store.workspace import Workspace
@@ -82,7 +82,7 @@ def _import(workspace: Workspace, bundle: Workspace, *, yes: bool) -> int:
             return 0
     code = 0
     for run in received:
-        data = run.local_build or _import_build(workspace, bundle, run)
+        data = find_build(workspace, run.spec.benchmark, run.digest) or _import_build(workspace, bundle, run)
         code = max(code, adopt_and_report(workspace, run, name=None, data=data))
     return code
 
@@ -97,8 +97,6 @@ def _import_build(workspace: Workspace, bundle: Workspace, run: ReceivedRun) -> 
         raise StoreError(f"{bundle.bundle} has another build than {run.folder.name} was made from; get a fresh copy.")
     usual = workspace.build_folder(run.spec.benchmark)
     target = usual.with_name(f"{usual.name}-{run.digest[:8]}") if usual.exists() else usual
-    if target.exists():  # imported before
-        return target if Build.open(target).digest == run.digest else None
     workspace.make()
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = make_folder(target.parent, f".{target.name}.building")
