@@ -250,3 +250,26 @@ def test_importing_asks_then_copies_the_runs_and_their_build(home: Rashomon, bun
         there.run("open", bundle, "--import", "--yes")
         assert len(workspace.run_names()) == 4
     assert os.listdir(there.workspace / "benchmarks") == ["cmc-bench"]
+
+
+# --- another lab's run as a published row --------------------------------------------------------
+
+
+def test_a_bundles_run_is_compared_as_a_published_row(home: Rashomon, bundle: Path) -> None:
+    result = json.loads(home.run("compare", RUNS[0], f"published:{bundle}:{RUNS[1]}", "--json").stdout)
+    (table,) = [table for table in result["tables"] if table["name"] == "received"]
+    cells = {row["row"].split(" / ")[-2]: list(row["cells"].values()) for row in table["rows"]}
+    assert (cells["Img-Cor"][0]["value"], cells["Img-Cor"][1]["value"], cells["Img-Cor"][2]["value"]) == (1, 0, 1)
+    assert cells["Img-Cor"][2]["low"] < 1 <= cells["Img-Cor"][2]["high"]
+    assert any("24" in note for note in table["notes"])
+
+
+def test_a_run_beside_itself_from_a_bundle_differs_in_nothing(home: Rashomon, bundle: Path) -> None:
+    result = json.loads(home.run("compare", RUNS[0], f"published:{bundle}:{RUNS[0]}", "--json").stdout)
+    (table,) = [table for table in result["tables"] if table["name"] == "received"]
+    assert {row["cells"]["difference"]["value"] for row in table["rows"]} - {None} == {0}
+
+
+@pytest.mark.parametrize("row", ["all.zip", "all.zip:nothing", "workspace", "nothing.zip"])
+def test_a_row_that_is_no_run_of_a_bundle_is_refused(home: Rashomon, bundle: Path, row: str) -> None:
+    home.run("compare", RUNS[0], f"published:{row}", code=2)
