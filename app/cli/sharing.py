@@ -50,4 +50,18 @@ def open_bundle(workspace: Any, /, file: Path, **options: Any) -> int:
     return list_bundle(workspace, file, **options)
 
 
-COMMANDS = (bundle, open_bundle)
+@click.command(epilog=RUN_HELP)
+@run_names
+@as_json
+@click.pass_obj
+def cite(workspace: Any, /, run: Sequence[str], as_json: bool) -> None:
+    """Print BibTeX of the tool, and of runs' benchmarks, sources and engines, with the licences of data and models.
+
+    Only what is stored is printed; the licence of a model is that of its card.
+    """
+    from app.commands.cite import cite_runs
+
+    cite_runs(workspace, run, as_json=as_json)
+
+
+COMMANDS = (bundle, open_bundle, cite)
