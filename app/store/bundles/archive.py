@@ -26,13 +26,13 @@ from app.store.bundles.layout import (
     MAX_MEMBERS,
     MAX_RATIO,
     SMALL,
+    BundleError,
     is_member_name,
     member_digests,
     repeated_name,
 )
 from app.store.sqlite_errors import StoreFullError
 from app.system.paths import free_space
-from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_regular, open_write
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
@@ -56,10 +56,6 @@ _FAULTS = (
     OverflowError,
 )
 """The exceptions with which the zip library meets damaged archives."""
-
-
-class BundleError(StoreError):
-    """A file that is not a bundle, is damaged, or is refused."""
 
 
 class Archive:
@@ -156,7 +152,7 @@ def _check_directory(stream: BufferedReader, path: Path) -> None:
             raise _refusal(path, "its end is damaged")
         stream.seek(offset)
         record = _END_64.unpack(stream.read(_END_64.size))
-        count, size = record[7], record[8]
+        count, size = max(count, record[7]), max(size, record[8])  # the zip library may use either
     if count > MAX_MEMBERS + 1 or size > _LARGEST_DIRECTORY:
         raise _refusal(path, f"it lists more than {MAX_MEMBERS:,} members")
     stream.seek(0)

@@ -16,10 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from app.store.database import DATABASE
 from app.store.title import TITLE_FILE
+from benchmarks.errors import StoreError
+from benchmarks.untrusted.safe_files import read_bytes
+from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
 FORMAT = 1
 MANIFEST = "bundle.json"
@@ -45,9 +49,18 @@ _MEMBER = re.compile(
 )
 
 
+class BundleError(StoreError):
+    """A file that is not a bundle, is damaged, or is refused."""
+
+
 def is_member_name(name: str) -> bool:
     """Return whether a bundle may have a member of this name, beside its manifest."""
     return _MEMBER.fullmatch(name) is not None
+
+
+def is_sha256(text: object) -> bool:
+    """Return whether a value is a sha256 in hexadecimal."""
+    return isinstance(text, str) and re.fullmatch(_SHA256, text) is not None
 
 
 def repeated_name(names: Iterable[str]) -> str | None:
@@ -75,6 +88,15 @@ def bundled_names(names: Iterable[str]) -> list[str]:
     return bundled
 
 
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of an opened bundle; its values are its author's. Raises BundleError."""
+    try:
+        manifest = parse_json(read_bytes(folder, MANIFEST, limit=MAX_MANIFEST))
+    except (OSError, OutsideJSONError) as error:
+        raise BundleError(f"{folder} is no opened bundle; open the file again.") from error
+    return manifest if isinstance(manifest, dict) else {}
+
+
 def member_digests(manifest: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
     """Return the sha256 and the size of each member by its name. Raises ValueError if the manifest has another form."""
     members = manifest.get("members")
@@ -83,7 +105,7 @@ def member_digests(manifest: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
     digests: dict[str, tuple[str, int]] = {}
     for name, facts in members.items():
         match facts:
-            case {"sha256": str(sha256), "bytes": int(size)} if re.fullmatch(_SHA256, sha256) and size >= 0:
+            case {"sha256": str(sha256), "bytes": int(size)} if is_sha256(sha256) and size >= 0:
                 digests[name] = sha256, size
             case _:
                 raise ValueError(f"its manifest has no digest of {name[:80]!r}")

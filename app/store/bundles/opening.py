@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from app.store.bundles.archive import BundleError, open_archive
-from app.store.bundles.layout import MANIFEST, RUNS
+from app.store.bundles.layout import MANIFEST, RUNS, BundleError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import make_folder, open_regular
 
@@ -98,10 +97,12 @@ def _cache() -> Path:
 
 def _extract(path: Path, folder: Path) -> None:
     """Extract a bundle to ``folder``, which appears complete."""
+    from app.store.bundles.archive import open_archive
+
     staging = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:
+        staging.mkdir(mode=0o700)
         with open_archive(path) as archive:
-            staging.mkdir(mode=0o700)
             archive.extract(staging)
         _set_modes(staging, file=0o400, inner=0o500)
         try:
