@@ -46,7 +46,7 @@ def to_latex(table: Table, *, caption: str = "", of: str = "") -> str:
     The caption is ``caption``, or the table's title without the paper's table number. The label is ``tab:OF-NAME``.
     """
     parts = _pages(table)
-    caption = latex(caption or _PAPERS_NUMBER.sub("", table.title))
+    caption = latex(caption or without_papers_number(table.title))
     label = f"tab:{of}-{table.name}" if of else f"tab:{table.name}"
     environments = (
         _part(table, rows, caption, "" if number else label, last=number == len(parts) - 1)
@@ -71,6 +71,11 @@ def document(
     before = f"\\begin{{itemize}}\n{items}\\end{{itemize}}\n" if items else ""
     body = "\n\\clearpage\n".join(to_latex(table, caption=captions.get(table.name, ""), of=of) for table in tables)
     return f"{PREAMBLE}\\begin{{document}}\n\\section*{{{latex(title)}}}\n{before}\n{body}\n\\end{{document}}\n"
+
+
+def without_papers_number(title: str) -> str:
+    """Return the title of a table without the paper's number of it."""
+    return _PAPERS_NUMBER.sub("", title)
 
 
 def without_commands(notes: Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ from app.exports.report.first_page import first_page
 from app.exports.report.limitations import limitations
 from app.report.competence import join_names
 from app.report.judge_selection import caveat, measured_agreement
-from app.report.latex import without_commands
+from app.report.latex import without_commands, without_papers_number
 from app.report.samples import prompt_text
 from app.text.escape import size
 from benchmarks.vocabulary import Cell, Table
@@ -51,7 +51,7 @@ def report_of(evidence: Evidence, title: str = "") -> Report:
         Section("All tables", list(_other_tables(evidence)), appendix=True),
         Section("What was run", [evidence.export.runs_table()], appendix=True),
     ]
-    sections = _without_repeated_notes(sections)
+    sections = _edited(sections)
     names = [run.label for run in evidence.models] or [run.label for run in evidence.views.runs]
     return Report(
         title or f"Evaluation of {join_names(names)}",
@@ -62,8 +62,11 @@ def report_of(evidence: Evidence, title: str = "") -> Report:
     )
 
 
-def _without_repeated_notes(sections: Sequence[Section]) -> list[Section]:
-    """Return the sections with each note under its first table only, and without advice for a terminal."""
+def _edited(sections: Sequence[Section]) -> list[Section]:
+    """Return the sections with each note under its first table only, and without advice for a terminal.
+
+    The titles of tables lose the paper's numbers, since a report numbers its own.
+    """
     seen: set[str] = set()
 
     def shorten(block: Block | str) -> Block | str:
@@ -71,7 +74,7 @@ def _without_repeated_notes(sections: Sequence[Section]) -> list[Section]:
             return block
         notes = [note for note in without_commands(block.notes) if note not in seen]
         seen.update(notes)
-        return replace(block, notes=tuple(notes))
+        return replace(block, title=without_papers_number(block.title), notes=tuple(notes))
 
     return [replace(section, blocks=[shorten(block) for block in section.blocks]) for section in sections]
 
@@ -193,7 +196,7 @@ def _results(evidence: Evidence) -> Iterator[Block | str]:
         else:
             yield recommendation.table
     for name, caption, figure in export_figures(evidence.export):
-        yield Plot(name, caption, figure)
+        yield Plot(name, without_papers_number(caption), figure)
 
 
 def _without_costs(table: Table) -> Table:

@@ -130,7 +130,7 @@ def _(block: Example) -> str:
 def _(block: Plot) -> str:
     return (
         figure_markup(block.caption, to_bytes(block.figure, "svg"))
-        + f'<p class="note">{escape_text(block.caption)}</p>'
+        + f'<p class="caption">{escape_text(block.caption)}</p>'
     )
 
 
