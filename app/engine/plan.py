@@ -21,7 +21,7 @@ from app.run_spec import RunSpec, parse
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
-from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
+from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -34,6 +34,7 @@ from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_fi
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
+from mlx_backends.models.licence import stated_licence
 from mlx_backends.policy import lacks_references
 from mlx_backends.registry import check_kv_bits, describe
 
@@ -134,8 +135,15 @@ def plan_run(workspace: Workspace, checked: CheckedSpec) -> PlannedRun:
             checked.instances,
             data=checked.build.path,
             excluded=checked.excluded,
+            fill=lambda store: _store_licence(store, checked),
         )
     return PlannedRun(checked.folder, checked.spec, checked.existing)
+
+
+def _store_licence(store: RunStore, checked: CheckedSpec) -> None:
+    """Store the licence that the card of a local model states, for reports."""
+    if checked.identity.get("weights digest") and (licence := stated_licence(checked.spec.model)) is not None:
+        store.set_meta(LICENCE_KEY, licence)
 
 
 def plan_resume(
