@@ -39,5 +39,6 @@ def _to_json(run: RunSummary) -> dict[str, object]:
         "created": run.created,
         "problem": run.problem,
         "own": run.own,
+        "cells": run.cells,
         "conditions": [progress_to_json(p) for p in run.progress],
     }

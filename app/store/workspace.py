@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.store.data_types import ConditionProgress
+from app.store.data_types import CELLS_KEY, ConditionProgress
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.run import RunStore
@@ -52,6 +52,8 @@ class RunSummary:
     """The quantisation that the engine reported; empty for a model without local weights."""
     title: str = ""
     """The name that the user gave the run, to be displayed in place of its folder's."""
+    cells: int = 1
+    """The number of cells of a varied build in which each example is repeated."""
 
     @property
     def done(self) -> int:
@@ -293,7 +295,7 @@ def _stored_summary(folder: Path) -> RunSummary:
             state, note = recorded.get("state", "planned"), recorded.get("note", "")
             created = store.meta("created", 0.0) or None
             quantisation = str(store.meta("identity", {}).get("quantisation") or "")
-            title = read_title(folder)
+            title, cells = read_title(folder), store.meta(CELLS_KEY, 1)
             return RunSummary(
                 folder.name,
                 state,
@@ -304,6 +306,7 @@ def _stored_summary(folder: Path) -> RunSummary:
                 own=_own(store),
                 quantisation=quantisation,
                 title=title,
+                cells=cells if type(cells) is int else 1,
             )
     except Exception as error:  # one damaged run, possibly from elsewhere, must not hide the others
         return _unreadable(folder, error)
