@@ -254,10 +254,10 @@ class Benchmark(ABC):
     training_filters: tuple[str, ...] = ()
     """The filters by which :meth:`training_rows` can select examples; the first is the default."""
 
-    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
-        """Return the texts of a build's row that compete with its images under a condition; none unless overridden.
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
+        """Return the texts that compete with the images of an instance of a build's row; none unless overridden.
 
-        They are spelled as in the prompt.
+        They are spelled and ordered as in the prompt.
         """
         return ()
 

@@ -40,5 +40,6 @@ def run_to_json(run: RunSummary) -> dict[str, object]:
         "created": run.created,
         "problem": run.problem,
         "own": run.own,
+        "cells": run.cells,
         "conditions": [progress_to_json(p) for p in run.progress],
     }

@@ -243,7 +243,7 @@ class _Images:
             return self._known[name]
         data, levels = self._read(medium), self._levels[key]
         region = self._regions.of(medium.sha256, load_image(data).size) if needs_region(levels) else None
-        image = change_image(data, levels, region)
+        image = change_image(data, medium.suffix, levels, region)
         stored = self._writer.add_media(image.data, image.suffix)
         self._known[name] = {
             "sha256": stored.sha256,
