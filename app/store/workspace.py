@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.store.data_types import ConditionProgress
+from app.store.data_types import NODES_KEY, ConditionProgress, NodeStatus
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.run import RunStore
@@ -52,6 +52,8 @@ class RunSummary:
     """The quantisation that the engine reported; empty for a model without local weights."""
     title: str = ""
     """The name that the user gave the run, to be displayed in place of its folder's."""
+    nodes: tuple[NodeStatus, ...] = ()
+    """The nodes of the cluster that answers, or answered last."""
 
     @property
     def done(self) -> int:
@@ -294,6 +296,7 @@ def _stored_summary(folder: Path) -> RunSummary:
             created = store.meta("created", 0.0) or None
             quantisation = str(store.meta("identity", {}).get("quantisation") or "")
             title = read_title(folder)
+            nodes = tuple(NodeStatus(**node) for node in store.meta(NODES_KEY, []))
             return RunSummary(
                 folder.name,
                 state,
@@ -304,6 +307,7 @@ def _stored_summary(folder: Path) -> RunSummary:
                 own=_own(store),
                 quantisation=quantisation,
                 title=title,
+                nodes=nodes,
             )
     except Exception as error:  # one damaged run, possibly from elsewhere, must not hide the others
         return _unreadable(folder, error)
