@@ -42,7 +42,10 @@ _SHADOWED = (
     "start it where PYTHONPATH and the current folder hold no such package, or install it in an environment of its own "
     "(`pipx install rashomon`)."
 )
-_REPLACED = "remove the other package and install Rashomon again, or install it in an environment of its own (`pipx install rashomon`)."
+_REPLACED = (
+    "remove the other package and install Rashomon again, or install it in an environment of its own "
+    "(`pipx install rashomon`)."
+)
 
 
 def check_names(package: str) -> None:
