@@ -110,7 +110,9 @@ def fits(record: Record, wanted: SampleFilter) -> bool:
     last = record.answer
     disputing = wanted.disputing or JUDGES[:2]
     message = {v.label for judge, v in record.verdicts.items() if judge in disputing and v.status == "labelled"}
-    texts = [record.instance.id, record.instance.question, *(g.text for g in record.generations)]
+    # SQLite reads the escape of a lone surrogate in a row as U+FFFD; records show the escape.
+    question = record.instance.question.replace(r"\ud800", "\ufffd")
+    texts = [record.instance.id, question, *(g.text for g in record.generations)]
     keys = {key for key, _ in wanted.strata}
     return (
         (not wanted.conditions or record.instance.condition in wanted.conditions)
