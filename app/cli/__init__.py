@@ -49,9 +49,9 @@ class RashomonGroup(click.Group):
 
 def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
-        from importlib.metadata import version
+        from app.system.version import rashomon_version
 
-        click.echo(f"rashomon {version('rashomon')}")
+        click.echo(f"rashomon {rashomon_version()}")
         context.exit()
 
 

@@ -72,9 +72,19 @@ allow_address = click.option(
     metavar="URL",
     help="Allow this server to receive questions, images and API keys; remembered. Repeatable.",
 )
+workers = click.option(
+    "--workers",
+    metavar="CLUSTER",
+    help="Let the nodes of a Ray cluster answer: ray://HOST:10001, or ray for the one of RAY_ADDRESS or a new one here.",
+)
+allow_open_cluster = click.option(
+    "--allow-open-cluster",
+    is_flag=True,
+    help="Use a cluster without token authentication, where whoever reaches it can run any code.",
+)
 worker_options = option_group(display, force, accept_engine, allow_address)
 """Options for starting models that answer or judge."""
-run_options = option_group(until_width, restarts, worker_options)
+run_options = option_group(until_width, restarts, workers, allow_open_cluster, worker_options)
 """Options for executing a run."""
 conditions = click.option(
     "--conditions",

@@ -239,6 +239,7 @@ def coverage_warnings(views: RunViews) -> list[str]:
                 f"{first.label} ({len(first.answers)} instances) and {run.label} ({len(run.answers)}) share {shared}: "
                 "differences rest on those."
             )
+    messages += dict.fromkeys(run.cell_note for run in views.runs if run.cell_note)
     messages += [f"{run.label}: {remark}" for run in views.runs for remark in run.remarks]
     return messages
 

@@ -23,7 +23,7 @@ from benchmarks.licences import source_licences
 from judges.registry import judge_names
 from mlx_backends.baseline import split_baseline
 from mlx_backends.imported import IMPORTED
-from mlx_backends.models.licence import stored_licence
+from mlx_backends.models.licence import stated_licence
 from mlx_backends.person import PERSON
 from mlx_backends.policy import PREFIX as POLICY
 from mlx_backends.pytorch.spec import split_name
@@ -137,5 +137,5 @@ def _licence(model: str) -> str:
     _, weights, _ = split_name(name)
     if Path(weights).is_relative_to(ASSETS):
         return "mit (assets/demo/card.md)"
-    licence = stored_licence(weights)
+    licence = stated_licence(weights)
     return f"{licence} (its card)" if licence else "not stored here; see its card on the Hub"

@@ -66,6 +66,7 @@ class Database:
         self.folder = folder
         self._db = connection
         self._engine_id: int | None = None
+        self._engines: dict[str, int] = {}  # the numbers of those that single answers named, by their JSON
         self.parsed_instances: ParsedTexts[Instance] | None = None
         """The instances that were parsed before, by their stored text; None to parse every one."""
         self._changes: dict[str, Tally] = {}

@@ -14,7 +14,7 @@ from app.report import citations
 from app.report.citations import bibliography, tool_entry
 from benchmarks.licences import LICENCES
 from benchmarks.registry import BUILT_IN
-from mlx_backends.models.licence import stored_licence
+from mlx_backends.models.licence import stated_licence
 from tests.support.command import ROOT, Rashomon
 from tests.support.runs import instances, make_run, says
 
@@ -106,7 +106,7 @@ CARDS = (
 @pytest.mark.parametrize(("card", "licence"), CARDS)
 def test_a_models_licence_is_that_of_its_card(tmp_path: Path, card: str, licence: str | None) -> None:
     (tmp_path / "README.md").write_text(card)
-    assert stored_licence(str(tmp_path)) == licence
+    assert stated_licence(str(tmp_path)) == licence
 
 
 def test_a_licence_that_is_not_stored_is_not_guessed(home: Rashomon, tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def test_a_model_is_fetched_into_the_cache_checked_and_listed(hub: FakeHub, rash
     plan = rashomon.run("models", "get", "org/tiny", "--dry-run").stdout
     assert "to fetch 10 files" in plan
     assert "licence   mit" in plan
-    assert "it needs about 1.0 GiB" in plan
+    assert "it needs about 1.1 GB" in plan
     cache = rashomon.home / "cache" / "huggingface" / "hub" / "models--org--tiny"
     assert not cache.exists()
     stdout = rashomon.run("models", "get", "org/tiny", "--yes").stdout
