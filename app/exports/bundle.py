@@ -46,6 +46,7 @@ from app.store.run import RunStore
 from app.store.sqlite_errors import StoreFullError
 from app.store.title import TITLE_FILE, read_title
 from app.store.workspace import Workspace
+from app.system.version import rashomon_version
 from benchmarks.build import Build
 from benchmarks.errors import MediaError, SourceError, StoreError
 from benchmarks.licences import source_licences
@@ -138,7 +139,7 @@ class _Writer:
         self._step("writing the file")
         manifest = {
             "format": FORMAT,
-            "rashomon": _version(),
+            "rashomon": rashomon_version(),
             "runs": [_describe(run) for run in runs],
             "media": choice,
             "licences": licences,
@@ -316,9 +317,3 @@ def _describe(run: _StagedRun) -> dict[str, Any]:
             "build": None if run.build is None else run.build.digest,
             "versions": versions,
         }
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("rashomon")
