@@ -124,8 +124,8 @@ def cite(workspace: Workspace, folders: Iterable[Path]) -> Citations:
         keys |= dict.fromkeys(_ENGINES[engine] for engine in engines if engine in _ENGINES)
         answering, *judging = (str(spec["model"]), *map(str, spec["judge"]))
         for model in (answering, *judging):
-            if licence := _licence(model, stored_licence if model == answering else ""):
-                models.setdefault(model, licence)
+            if terms := _licence(model, stored_licence if model == answering else ""):
+                models.setdefault(model, terms)
     stored = bibliography()
     entries = {"rashomon": tool_entry(), **{key: stored[key] for key in keys}}
     return Citations(entries, data, models, tuple(unknown))

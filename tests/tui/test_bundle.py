@@ -46,10 +46,10 @@ def test_no_key_changes_a_bundle(bundle: Path) -> None:
             await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
             assert "read" in screen_text(app)
             await pilot.press("escape")
-        for screen in (TablesScreen, SamplesScreen):
-            app.open_screen(screen.name_, [workspace.runs_folder / "one"])
-            await until(pilot, lambda screen=screen: isinstance(app.screen, screen))
-            await pilot.pause()
+        app.open_screen("tables", [workspace.runs_folder / "one"])
+        await until(pilot, lambda: isinstance(app.screen, TablesScreen))
+        app.open_screen("samples", [workspace.runs_folder / "one"])
+        await until(pilot, lambda: isinstance(app.screen, SamplesScreen))
         await until(pilot, lambda: "12" in screen_text(app))
 
     drive(Staged(workspace), script, (120, 40))

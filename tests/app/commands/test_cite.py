@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from huggingface_hub import DatasetCard
 
 from app.report import citations
 from app.report.citations import bibliography, tool_entry
@@ -17,6 +16,7 @@ from benchmarks.licences import LICENCES
 from benchmarks.registry import BUILT_IN
 from mlx_backends.models.licence import stated_licence
 from tests.support.command import ROOT, Rashomon
+from tests.support.front_matter import front_matter
 from tests.support.runs import instances, make_run, says
 
 PAPERS = {
@@ -31,7 +31,7 @@ TEXTS = ROOT.parent / "shared" / "papers"
 
 def test_the_citation_file_has_what_the_format_requires() -> None:
     text = (ROOT / "CITATION.cff").read_text("utf-8")
-    cff = DatasetCard(f"---\n{text}---\n").data.to_dict()  # reads YAML
+    cff = front_matter(f"---\n{text}---\n")
     assert cff["cff-version"] == "1.2.0"
     assert cff["message"]
     assert cff["type"] == "software"
