@@ -105,10 +105,16 @@ def write_bundle(
             staging = Path(place) / "bundle"
             staging.mkdir()
             return _Writer(workspace, staging, step).write(folders, out, media)
+    except StoreFullError as error:  # it names the file of a run, which is not at fault
+        raise _full(out) from error
     except OSError as error:
         if is_disk_full(error):
-            raise StoreFullError(f"cannot write {out}: {error.strerror}; free some space.") from error
+            raise _full(out) from error
         raise StoreError(f"cannot write {out}: {error.strerror}; name another file with --out.") from error
+
+
+def _full(out: Path) -> StoreFullError:
+    return StoreFullError(f"cannot write {out}: its disk is full; free some space, then run the same command.")
 
 
 class _Writer:
