@@ -36,7 +36,7 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
                 _COCO,
             )
         ),
-        "sugar-crepe": Licence((_COCO,)),
+        "sugar-crepe": Licence(("SugarCrepe's captions: MIT (its repository)", _COCO)),
         "coco": Licence((_COCO,)),
         "spatial": Licence((_COCO,)),
         "rows": _OWN,
@@ -57,7 +57,12 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
             media=True,
         )
     },
-    "retrieval": {"log": _OWN},
+    "retrieval": {
+        "log": _OWN,
+        "misleading-chartqa": Licence(
+            ("not stated (its repository has no licence, and asks to cite its EMNLP 2025 paper)",)
+        ),
+    },
 }
 """The licences by benchmark and source."""
 

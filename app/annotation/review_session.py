@@ -80,6 +80,7 @@ def find_review(
     folder = workspace.path / "reviews" / review_name(build, name)
     review = Review(folder, build, benchmark, benchmark.review_guide)
     if not ReviewStore.exists(folder):
+        workspace.require_writable()
         selection = {"share": share, "seed": seed or 0}
         facts = {
             "benchmark": build.benchmark,

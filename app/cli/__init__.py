@@ -16,7 +16,7 @@ from app.cli import data, people, results, run, sharing, system, training
 from app.cli.options import PATH, on_terminal
 
 _READERS = (
-    *("runs", "show", "compare", "recommend", "export", "published", "bundle", "cite"),
+    *("runs", "show", "compare", "recommend", "report", "export", "parity", "published", "bundle", "cite"),
     *("benchmarks", "judges", "prompts", "doctor", "completion"),
 )
 """The commands that can read a bundle, which nothing writes to, in place of a workspace."""

@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from app.engine.adopt import ReceivedRun, adopt, matching_build, read_received_run
+from app.engine.adopt import ReceivedRun, adopt, matching_build, read_received_run, usable_build
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.errors import SpecError
@@ -28,9 +28,9 @@ def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | 
         if not click.confirm("Adopt it?", default=False):
             print("nothing was adopted.")
             return 0
-        if build is None and received.local_build is None and received.named_build is not None:
+        if build is None and received.needs_confirmed_build:
             build = _confirmed_build(received)
-    return adopt_and_report(workspace, received, name=name, data=build or received.local_build)
+    return adopt_and_report(workspace, received, name=name, data=build)
 
 
 def print_received(received: ReceivedRun) -> None:
@@ -41,8 +41,12 @@ def print_received(received: ReceivedRun) -> None:
         print(clean(f"  {line}"))
 
 
-def adopt_and_report(workspace: Workspace, received: ReceivedRun, *, name: str | None, data: Path | None) -> int:
-    """Copy a received run to a new run with the build in ``data``, and print the result; return 1 if anything was left out."""
+def adopt_and_report(workspace: Workspace, received: ReceivedRun, *, name: str | None, data: Path | None = None) -> int:
+    """Copy a received run to a new run and print the result; return 1 if anything was left out.
+
+    Its build is the one in ``data``, else the workspace's, else a copy of the one in its bundle.
+    """
+    data = data or usable_build(workspace, received)
     adopted = adopt(workspace, received, name=name, data=data)
     name = adopted.folder.name
     print(

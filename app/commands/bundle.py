@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,15 +11,13 @@ from app.commands.adopt import adopt_and_report, print_received
 from app.commands.runs import run_to_json
 from app.commands.runs import runs as print_runs
 from app.commands.spinner import spinner
-from app.engine.adopt import ReceivedRun, find_build, read_received_run
+from app.engine.adopt import read_received_run
 from app.exports.bundle import write_bundle
-from app.store.bundles.layout import BUILDS, MEDIA, MediaChoice, read_manifest
+from app.store.bundles.layout import MediaChoice, read_manifest
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean, size
-from benchmarks.build import Build
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.untrusted.safe_files import make_folder
 
 SUFFIX = ".rashomon.zip"
 
@@ -69,6 +66,8 @@ def list_bundle(workspace: Workspace, file: Path, *, imports: bool, yes: bool, a
 def _import(workspace: Workspace, bundle: Workspace, *, yes: bool) -> int:
     """Copy the runs of a bundle, and the builds that they need, to the workspace after asking."""
     workspace.require_writable()
+    if not bundle.run_names():
+        raise StoreError(f"{bundle.bundle} has no runs; get a fresh copy from its author.")
     received = [read_received_run(workspace, bundle.runs_folder / name) for name in bundle.run_names()]
     for run in received:
         print_received(run)
@@ -80,35 +79,4 @@ def _import(workspace: Workspace, bundle: Workspace, *, yes: bool) -> int:
         if not click.confirm(f"Copy {len(received)} runs to {clean(str(workspace.path))}?", default=False):
             print("nothing was imported.")
             return 0
-    code = 0
-    for run in received:
-        data = find_build(workspace, run.spec.benchmark, run.digest) or _import_build(workspace, bundle, run)
-        code = max(code, adopt_and_report(workspace, run, name=None, data=data))
-    return code
-
-
-def _import_build(workspace: Workspace, bundle: Workspace, run: ReceivedRun) -> Path | None:
-    """Copy the build of a run to the workspace; return its folder, or None if the bundle lacks it or its media."""
-    source = bundle.path / BUILDS / str(run.digest)
-    if run.digest is None or not (source / MEDIA).is_dir():
-        return None
-    build = Build.open(source)
-    if build.digest != run.digest or build.benchmark != run.spec.benchmark:
-        raise StoreError(f"{bundle.bundle} has another build than {run.folder.name} was made from; get a fresh copy.")
-    usual = workspace.build_folder(run.spec.benchmark)
-    target = usual.with_name(f"{usual.name}-{run.digest[:8]}") if usual.exists() else usual
-    workspace.make()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = make_folder(target.parent, f".{target.name}.building")
-    try:
-        for path in sorted(source.rglob("*")):
-            if path.is_file():
-                copy = staging / path.relative_to(source)
-                copy.parent.mkdir(exist_ok=True)
-                shutil.copyfile(path, copy)
-        staging.rename(target)
-    except OSError as error:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise StoreError(f"cannot write {target}: {error.strerror}; name another --workspace.") from error
-    print(clean(f"{target.name}: the build of {run.folder.name}, {build.manifest['instances']} rows"))
-    return target
+    return max(adopt_and_report(workspace, run, name=None) for run in received)

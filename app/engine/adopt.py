@@ -6,6 +6,7 @@ No file of the received folder is copied: every value is read, validated and wri
 from __future__ import annotations
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -18,11 +19,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.engine.plan import create_run
 from app.run_spec import RunName, RunSpec, parse
+from app.store.bundles.layout import BUILDS, MEDIA, is_sha256
+from app.store.bundles.opening import is_opened_bundle
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
 from app.store.salvage import Report, Salvage, SavedInstance
+from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from benchmarks.base import Benchmark
@@ -30,6 +34,7 @@ from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.safe_files import is_disk_full, make_folder
 from mlx_backends.remote import is_remote
 from mlx_backends.remote.addresses import all_allowed
 from mlx_backends.remote.model_names import parse as parse_name
@@ -51,6 +56,7 @@ class ReceivedRun:
         models: The model and the judges that would be requested, each with its address.
         named_build: The build that the run names.
         local_build: The build with the same digest in the workspace.
+        bundled_build: The build beside the run in an opened bundle, with media.
         answers: The number of valid answers.
         verdicts: The number of valid verdicts by judge.
     """
@@ -62,18 +68,29 @@ class ReceivedRun:
     digest: str | None
     named_build: Path | None
     local_build: Path | None
+    bundled_build: Path | None
     answers: int
     total: int
     verdicts: dict[str, int]
+
+    @property
+    def needs_confirmed_build(self) -> bool:
+        """True if its only build is one that it names, which is used only once the user agrees."""
+        return self.local_build is None and self.bundled_build is None and self.named_build is not None
 
     def lines(self) -> list[str]:
         """Return a description of what the run would use, as lines."""
         (model, address), *judges = self.models
         lines = [f"benchmark  {self.spec.benchmark}", f"model      {_at(model, address)}"]
         lines += [f"judge      {_at(*judge)}" for judge in judges]
-        build = self.local_build or self.named_build
-        origin = "in this workspace, same digest" if self.local_build else "named by the run; not checked"
-        lines.append(f"media      {build} ({origin})" if build else "media      no build is named")
+        if self.local_build:
+            lines.append(f"media      {self.local_build} (in this workspace, same digest)")
+        elif self.bundled_build:
+            lines.append("media      those of the bundle, whose build is copied to this workspace")
+        elif self.named_build:
+            lines.append(f"media      {self.named_build} (named by the run; not checked)")
+        else:
+            lines.append("media      no build is named")
         lines.append(f"answers    {self.answers} of {self.total}")
         lines += [f"verdicts   {count} by {judge}" for judge, count in sorted(self.verdicts.items())]
         return lines
@@ -109,7 +126,8 @@ def read_received_run(workspace: Workspace, folder: Path) -> ReceivedRun:
             tuple((model, _address(model)) for model in (spec.model, *spec.judge)),
             digest if isinstance(digest, str) else None,
             Path(build_name) if build_name else None,
-            find_build(workspace, spec.benchmark, digest),
+            _find_build(workspace, spec.benchmark, digest),
+            _bundled_build(folder, digest),
             counts["done"],
             counts["total"],
             dict(verdicts),
@@ -219,7 +237,7 @@ def _ignored(error: StoreError) -> None:
     pass
 
 
-def find_build(workspace: Workspace, benchmark: str, digest: Any) -> Path | None:
+def _find_build(workspace: Workspace, benchmark: str, digest: Any) -> Path | None:
     """Return the folder of the workspace's build of a benchmark with that digest, if there is one."""
     usual = workspace.build_folder(benchmark)
     with suppress(OSError):
@@ -228,6 +246,49 @@ def find_build(workspace: Workspace, benchmark: str, digest: Any) -> Path | None
                 if (build := Build.open(place)).digest == digest and build.benchmark == benchmark:
                     return build.path
     return None
+
+
+def _bundled_build(folder: Path, digest: Any) -> Path | None:
+    """Return the build beside a run in an opened bundle, if the bundle has its media."""
+    bundle = folder.parent.parent
+    if not is_opened_bundle(bundle) or not is_sha256(digest) or not (bundle / BUILDS / digest / MEDIA).is_dir():
+        return None
+    return bundle / BUILDS / str(digest)
+
+
+def usable_build(workspace: Workspace, received: ReceivedRun) -> Path | None:
+    """Return the workspace's build of a received run, after copying it from the run's bundle if necessary; None if there is none.
+
+    Raises StoreError, SpecError or SourceError if the bundle's build cannot be copied, or is another one.
+    """
+    local = _find_build(workspace, received.spec.benchmark, received.digest)
+    if local is not None or received.bundled_build is None:
+        return local
+    return _copy_build(workspace, received, matching_build(received, received.bundled_build))
+
+
+def _copy_build(workspace: Workspace, received: ReceivedRun, source: Path) -> Path:
+    """Copy a build to the workspace; return its folder there."""
+    usual = workspace.build_folder(received.spec.benchmark)
+    target = usual.with_name(f"{usual.name}-{source.name[:8]}") if usual.exists() else usual
+    workspace.make()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staging = make_folder(target.parent, f".{target.name}.building")
+        try:
+            for path in sorted(source.rglob("*")):
+                if path.is_file():
+                    copy = staging / path.relative_to(source)
+                    copy.parent.mkdir(exist_ok=True)
+                    shutil.copyfile(path, copy)
+            staging.rename(target)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+    except OSError as error:
+        kind = StoreFullError if is_disk_full(error) else StoreError
+        raise kind(f"cannot write {target}: {error.strerror}; name another --workspace.") from error
+    return target
 
 
 def _new_name(workspace: Workspace, old: str, name: str | None) -> str:

@@ -46,6 +46,7 @@ from app.store.run import RunStore
 from app.store.sqlite_errors import StoreFullError
 from app.store.title import TITLE_FILE, read_title
 from app.store.workspace import Workspace
+from app.system.version import rashomon_version
 from benchmarks.build import Build
 from benchmarks.errors import MediaError, SourceError, StoreError
 from benchmarks.licences import source_licences
@@ -104,10 +105,16 @@ def write_bundle(
             staging = Path(place) / "bundle"
             staging.mkdir()
             return _Writer(workspace, staging, step).write(folders, out, media)
+    except StoreFullError as error:  # it names the file of a run, which is not at fault
+        raise _full(out) from error
     except OSError as error:
         if is_disk_full(error):
-            raise StoreFullError(f"cannot write {out}: {error.strerror}; free some space.") from error
+            raise _full(out) from error
         raise StoreError(f"cannot write {out}: {error.strerror}; name another file with --out.") from error
+
+
+def _full(out: Path) -> StoreFullError:
+    return StoreFullError(f"cannot write {out}: its disk is full; free some space, then run the same command.")
 
 
 class _Writer:
@@ -138,7 +145,7 @@ class _Writer:
         self._step("writing the file")
         manifest = {
             "format": FORMAT,
-            "rashomon": _version(),
+            "rashomon": rashomon_version(),
             "runs": [_describe(run) for run in runs],
             "media": choice,
             "licences": licences,
@@ -316,9 +323,3 @@ def _describe(run: _StagedRun) -> dict[str, Any]:
             "build": None if run.build is None else run.build.digest,
             "versions": versions,
         }
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("rashomon")

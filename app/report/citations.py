@@ -10,13 +10,15 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 from app.fetch.manifest import read_manifest as read_fetched
 from app.store.run import RunStore
+from app.store.run_facts import LICENCE_KEY
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
+from app.system.version import rashomon_version
+from app.text.escape import clean
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError
 from benchmarks.licences import source_licences
@@ -72,7 +74,7 @@ class Citations:
         """Return a BibTeX file, with the licences as comments."""
         comments = [f"data {name}: {terms}" for name, terms in self.data.items()]
         comments += [f"model {name}: {licence}" for name, licence in self.models.items()]
-        lines = [f"% {line}" for line in (*comments, *self.unknown)]
+        lines = [f"% {clean(line)}" for line in (*comments, *self.unknown)]
         return "\n\n".join([*self.entries.values(), "\n".join(lines)]).rstrip() + "\n"
 
 
@@ -81,7 +83,7 @@ def tool_entry() -> str:
     fields = {
         "title": "{Rashomon}: what a vision-language model does when its sources disagree",
         "author": "{The Rashomon authors}",
-        "version": version("rashomon"),
+        "version": rashomon_version(),
         "year": "2026",
         "note": "MIT licence",
     }
@@ -105,6 +107,7 @@ def cite(workspace: Workspace, folders: Iterable[Path]) -> Citations:
         with RunStore.read(folder) as store:
             spec, build = store.meta("spec"), workspace.build_of(store)
             engines = [str(engine.get("engine")) for engine in store.engines()]
+            stored_licence = str(store.meta(LICENCE_KEY, "") or "")
         benchmark = str(spec["benchmark"])
         if benchmark in _PAPERS:
             keys[_PAPERS[benchmark]] = None
@@ -119,16 +122,17 @@ def cite(workspace: Workspace, folders: Iterable[Path]) -> Citations:
         if (fetched := read_fetched(workspace.source_folder(benchmark))) is not None:
             data[f"{benchmark}, as fetched"] = "; ".join(fetched.licences)
         keys |= dict.fromkeys(_ENGINES[engine] for engine in engines if engine in _ENGINES)
-        for model in (str(spec["model"]), *(str(judge) for judge in spec["judge"])):
-            if model not in models and (licence_text := _licence(model)):
-                models[model] = licence_text
+        answering, *judging = (str(spec["model"]), *map(str, spec["judge"]))
+        for model in (answering, *judging):
+            if terms := _licence(model, stored_licence if model == answering else ""):
+                models.setdefault(model, terms)
     stored = bibliography()
     entries = {"rashomon": tool_entry(), **{key: stored[key] for key in keys}}
     return Citations(entries, data, models, tuple(unknown))
 
 
-def _licence(model: str) -> str:
-    """Return the licence of a model that answered or judged; "" for what is no model."""
+def _licence(model: str, stored: str) -> str:
+    """Return the licence of a model that answered or judged, by default the one stored with its run; "" for what is no model."""
     name = split_baseline(model)[1]
     if name.startswith((POLICY, IMPORTED, PERSON)) or name.partition("@")[0] in judge_names():
         return ""
@@ -137,5 +141,5 @@ def _licence(model: str) -> str:
     _, weights, _ = split_name(name)
     if Path(weights).is_relative_to(ASSETS):
         return "mit (assets/demo/card.md)"
-    licence = stated_licence(weights)
+    licence = stored or stated_licence(weights)
     return f"{licence} (its card)" if licence else "not stored here; see its card on the Hub"

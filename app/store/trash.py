@@ -31,6 +31,7 @@ class Trash:
     """The runs deleted by this process, in order."""
 
     def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
         self._runs = workspace.runs_folder
         self._folder = self._runs / FOLDER / uuid4().hex
         self._lock: FileLock | None = None
@@ -42,7 +43,8 @@ class Trash:
         return [_name(run) for run in self._deleted]
 
     def delete(self, run: Path) -> None:
-        """Move a run into the trash. Raises StoreError while another process uses it."""
+        """Move a run into the trash. Raises StoreError while another process uses it, and in an opened bundle."""
+        self._workspace.require_writable()
         if run.is_symlink() or not (run / DATABASE).is_file():
             raise StoreError(f"{run} is a link or not a run; delete it manually.")
         with FileLock(run / "lock") as lock:

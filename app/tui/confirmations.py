@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from app.commands.confirm_addresses import ADDRESS_WARNING
-from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run
+from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run, usable_build
 from app.tui.services import BackgroundScreen, Services
 from app.tui.widgets.dialogs import Confirm
 from benchmarks.build import Build
@@ -42,13 +42,16 @@ def confirm_adoption(screen: BackgroundScreen, folder: Path) -> None:
             app.toast(f"{folder.name} was made on this machine; nothing to adopt")
             return
         lines = [f"{folder.name} was made on another machine. It would use:", *received.lines()]
-        if received.local_build is None and received.named_build is not None:
+        if received.needs_confirmed_build:
             lines.append("The media folder that it names is ignored; name one with `rashomon adopt --data`.")
         app.push_screen(Confirm("Adopt?", "\n".join(lines), yes="Adopt"), partial(on_answer, received))
 
     def on_answer(received: ReceivedRun, yes: bool | None) -> None:
         if yes:
-            screen.in_thread(lambda: adopt(app.workspace, received, data=received.local_build), report, group="adopt")
+            screen.in_thread(lambda: copy(received), report, group="adopt")
+
+    def copy(received: ReceivedRun) -> AdoptedRun:
+        return adopt(app.workspace, received, data=usable_build(app.workspace, received))
 
     def report(adopted: AdoptedRun) -> None:
         damage_note = f"; {len(adopted.left_out)} damaged items were left out" if adopted.left_out else ""

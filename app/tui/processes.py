@@ -81,7 +81,11 @@ class RunProcesses:
         return job.log
 
     def start_job(self, arguments: Sequence[str]) -> Job:
-        """Start `rashomon` with ``arguments``; the caller reports its end while it is attended. Raises StoreError."""
+        """Start `rashomon` with ``arguments``; the caller reports its end while it is attended.
+
+        Raises StoreError, also for an opened bundle.
+        """
+        self.workspace.require_writable()
         folder = self.workspace.path / "jobs"
         log = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns()}.log"
         command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(self.workspace.path), *arguments]

@@ -24,6 +24,7 @@ from tests.support.fault_server import FaultServer
 DOWNLOAD = "it fetches from the network"
 NOT_RUN = (
     (r"^rashomon serve\b", "it goes on until it is stopped, and is run so below"),
+    (r"^rashomon push (?!.*--out)", "it sends to the Hub, which a test of its own stands in for"),
     (r"^rashomon models get sentence-transformers/", DOWNLOAD),
     (
         r"adapter FOLDER|ID\+FOLDER|BASE TUNED|training clash --data BUILD|learning-curve",

@@ -16,6 +16,7 @@ from app.report.render import short_interval, short_value
 from app.report.run_names import short_benchmark
 from app.report.running_accuracy import ConflictAccuracy, conflict_accuracy, judging_progress
 from app.report.throughput import duration
+from app.store.bundles.opening import is_bundle_file, is_opened_bundle
 from app.store.title import MOST_CHARACTERS, set_title
 from app.store.trash import Trash
 from app.store.workspace import DEMOS_FOLDER, Workspace
@@ -262,6 +263,11 @@ class RunsScreen(RashomonScreen):
         self._update_selection()
 
     def action_rename(self) -> None:
+        try:
+            self.rashomon.workspace.require_writable()
+        except StoreError as error:
+            self.rashomon.show_error(error)
+            return
         for run in self.under_cursor():
             folder = run.folder
 
@@ -356,8 +362,10 @@ class RunsScreen(RashomonScreen):
         self.rashomon.toast(f"{folder.name} is restored")
 
     def _regular_workspace(self) -> Workspace:
-        """Return the workspace on display, or the one that the demo on display belongs to."""
+        """Return the workspace on display, the one that the demo on display belongs to, or the user's beside a bundle."""
         current = self.rashomon.workspace
+        if current.read_only:
+            return Workspace.find()
         return Workspace(current.path.parent.parent) if current.path.parent.name == DEMOS_FOLDER else current
 
     def action_workspace(self) -> None:
@@ -376,9 +384,10 @@ class RunsScreen(RashomonScreen):
     def _ask_for_folder(self) -> None:
         def on_answer(path: str | None) -> None:
             if path is not None:
-                self.rashomon.open_workspace(Workspace(typed_path(path)))
+                self.in_thread(lambda: Workspace.find(Path(path)), self.rashomon.open_workspace, group="open")
 
-        self.app.push_screen(TextDialog("Open a workspace", "The path of its folder:", check=_check_folder), on_answer)
+        text = "The path of its folder, or of a bundle:"
+        self.app.push_screen(TextDialog("Open a workspace", text, check=_check_folder), on_answer)
 
     def action_demo(self) -> None:
         """Open the newest demo's workspace; run the demo first if there is none, after a confirmation."""
@@ -451,8 +460,10 @@ def _delete(trash: Trash, folders: Sequence[Path]) -> tuple[list[str], list[str]
 
 
 def _display_name(workspace: Workspace) -> str:
-    """Return a workspace's name for the title; a demo's includes its parent folder."""
+    """Return a workspace's name for the title; a demo's includes its parent folder, a bundle's is its file's."""
     path = workspace.path
+    if workspace.read_only:
+        return f"{workspace.bundle.name if workspace.bundle else 'a bundle'}, read-only"
     return f"{DEMOS_FOLDER}/{path.name}" if path.parent.name == DEMOS_FOLDER else path.name
 
 
@@ -465,12 +476,12 @@ def _check_title(text: str) -> str:
 
 
 def _check_folder(text: str) -> str:
-    """Return one sentence if ``text`` is not an existing folder."""
+    """Return one sentence if ``text`` is neither an existing folder nor a bundle."""
     try:
-        is_folder = bool(text) and typed_path(text).is_dir()
+        is_place = bool(text) and (typed_path(text).is_dir() or is_bundle_file(typed_path(text)))
     except (OSError, ValueError, RashomonError):
-        is_folder = False
-    return "" if is_folder else "there is no such folder"
+        is_place = False
+    return "" if is_place else "there is no such folder or bundle"
 
 
 def _about(run: WatchedRun) -> Content:
@@ -493,7 +504,8 @@ def _about(run: WatchedRun) -> Content:
     if run.seconds_left is not None:
         facts.insert(0, f"{duration(run.seconds_left)} left")
     if not summary.own:
-        facts.append("received, read-only: a adopts it")
+        is_bundled = is_opened_bundle(run.folder.parent.parent)
+        facts.append("received, read-only" if is_bundled else "received, read-only: a adopts it")
     elif run.resumable:
         facts.append("R resumes it")
     note = f"{summary.note.rstrip('.')}; " if summary.note and facts else summary.note

@@ -273,3 +273,24 @@ def test_a_run_beside_itself_from_a_bundle_differs_in_nothing(home: Rashomon, bu
 @pytest.mark.parametrize("row", ["all.zip", "all.zip:nothing", "workspace", "nothing.zip"])
 def test_a_row_that_is_no_run_of_a_bundle_is_refused(home: Rashomon, bundle: Path, row: str) -> None:
     home.run("compare", RUNS[0], f"published:{row}", code=2)
+
+
+def test_one_run_of_a_bundle_is_adopted_with_its_build(bundle: Path, tmp_path: Path) -> None:
+    with elsewhere():
+        there = Rashomon(tmp_path)
+        there.run("adopt", f"{bundle}:{RUNS[1]}", "--yes")
+        there.run("resume", RUNS[1], "--repeat", "--display", "none")
+        there.run("adopt", f"{bundle}:{RUNS[0]}", "--yes")
+    assert os.listdir(there.workspace / "benchmarks") == ["cmc-bench"]
+    assert sorted(os.listdir(there.workspace / "runs")) == list(RUNS)
+
+
+def test_an_import_never_replaces_another_build(home: Rashomon, bundle: Path, tmp_path: Path) -> None:
+    other = tmp_path / "workspace" / "benchmarks" / "cmc-bench"
+    shutil.copytree(home.workspace / "benchmarks" / "cmc-bench", other)
+    facts = json.loads((other / "manifest.json").read_text())
+    (other / "manifest.json").write_text(json.dumps({**facts, "seed": 1}))
+    before = tree(other)
+    Rashomon(tmp_path).run("open", bundle, "--import", "--yes")
+    assert tree(other) == before
+    assert len(os.listdir(other.parent)) == 2

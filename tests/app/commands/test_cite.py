@@ -8,14 +8,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from huggingface_hub import DatasetCard
 
 from app.report import citations
 from app.report.citations import bibliography, tool_entry
+from app.store.workspace import Workspace
 from benchmarks.licences import LICENCES
 from benchmarks.registry import BUILT_IN
 from mlx_backends.models.licence import stated_licence
 from tests.support.command import ROOT, Rashomon
+from tests.support.front_matter import front_matter
 from tests.support.runs import instances, make_run, says
 
 PAPERS = {
@@ -30,7 +31,7 @@ TEXTS = ROOT.parent / "shared" / "papers"
 
 def test_the_citation_file_has_what_the_format_requires() -> None:
     text = (ROOT / "CITATION.cff").read_text("utf-8")
-    cff = DatasetCard(f"---\n{text}---\n").data.to_dict()  # reads YAML
+    cff = front_matter(f"---\n{text}---\n")
     assert cff["cff-version"] == "1.2.0"
     assert cff["message"]
     assert cff["type"] == "software"
@@ -109,9 +110,13 @@ def test_a_models_licence_is_that_of_its_card(tmp_path: Path, card: str, licence
     assert stated_licence(str(tmp_path)) == licence
 
 
-def test_a_licence_that_is_not_stored_is_not_guessed(home: Rashomon, tmp_path: Path) -> None:
-    from app.store.workspace import Workspace
+def test_no_name_leaves_its_comment(tmp_path: Path) -> None:
+    here = Rashomon(tmp_path)
+    make_run(Workspace(here.workspace), "r", instances(1), says("12"), model="x\n@misc{hostile,\n}\r\u2028")
+    assert not [line for line in here.run("cite", "r").stdout.splitlines() if line.startswith("@misc{hostile")]
 
+
+def test_a_licence_that_is_not_stored_is_not_guessed(home: Rashomon, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "README.md").write_text(CARDS[0][0])
     here = Rashomon(tmp_path)

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from huggingface_hub import DatasetCard
 from pyarrow import parquet
 
 from app.commands.push import push_runs
@@ -17,6 +16,7 @@ from app.fetch.upload import UploadError, repository_name
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from tests.support.command import Rashomon
+from tests.support.front_matter import front_matter
 from tests.support.runs import instances, make_run, says
 from tests.support.upload_hub import TOKEN, UploadHub
 
@@ -55,9 +55,9 @@ def test_records_and_a_card_are_sent_to_a_private_data_set(made: Workspace, hub:
     table = parquet.read_table(io.BytesIO(hub.files[NAME]["data/samples.parquet"]))
     assert table.num_rows == 12
     assert {"id", "condition", "prompt", "answer", "label", "run", "model"} <= set(table.column_names)
-    card = DatasetCard(hub.files[NAME]["README.md"].decode())
-    assert card.data.to_dict()["configs"][0]["data_files"] == [{"split": "test", "path": "data/samples.parquet"}]
-    assert "| org/small-4bit |" in card.text.replace("\\", "")
+    card = hub.files[NAME]["README.md"].decode()
+    assert front_matter(card)["configs"][0]["data_files"] == [{"split": "test", "path": "data/samples.parquet"}]
+    assert "| org/small-4bit |" in card.replace("\\", "")
     results = json.loads(hub.files[NAME]["results.json"])
     assert results["runs"][0]["identity"]["quantisation"] == "4-bit"
     assert hub.tokens == {f"Bearer {TOKEN}"}
@@ -105,7 +105,7 @@ def test_pushing_again_replaces_the_files(made: Workspace, hub: UploadHub) -> No
 
 def test_hostile_names_do_not_change_the_front_matter(made: Workspace, hub: UploadHub) -> None:
     push(made, "hostile")
-    data = DatasetCard(hub.files[NAME]["README.md"].decode()).data.to_dict()
+    data = front_matter(hub.files[NAME]["README.md"].decode())
     assert set(data) == {"pretty_name", "tags", "configs"}
     assert "\n" not in data["pretty_name"]
 
