@@ -58,7 +58,7 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
         show_runs(workspace, run, **options)
 
 
-@click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table.")
+@click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table, published:FILE a run in a bundle.")
 @run_names
 @click.option(
     "--baseline",

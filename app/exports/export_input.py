@@ -20,6 +20,7 @@ from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
 from app.store.workspace import Workspace
+from app.system.version import rashomon_version
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
@@ -100,7 +101,7 @@ class ExportedRun:
     @property
     def versions(self) -> dict[str, str]:
         """The versions of Rashomon and of the engines' libraries."""
-        versions = {"rashomon": _version()}
+        versions = {"rashomon": rashomon_version()}
         for engine in self.engines:
             versions |= {str(name): str(version) for name, version in (engine.get("versions") or {}).items()}
         return versions
@@ -125,7 +126,7 @@ class ExportedRun:
         for outcome in OUTCOMES:
             count = self.outcomes[outcome]
             facts[outcome] = f"{count} ({100 * count / total:.2f}%)" if total else "0"
-        facts["rashomon"] = _version()
+        facts["rashomon"] = rashomon_version()
         return facts
 
 
@@ -291,12 +292,3 @@ def _words(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_words, value))
     return "" if value is None else clean(str(value))
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("rashomon")
-    except PackageNotFoundError:
-        return "unknown"

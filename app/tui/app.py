@@ -66,6 +66,7 @@ STYLES: list[str | PurePath] = [
         "settings",
         "doctor",
         "fetch",
+        "vary",
         "trainings",
     )
 ]
@@ -232,7 +233,7 @@ class RashomonApp(App[int]):
         """Open a screen, for ``folders`` if it needs runs (default: see :meth:`_default_runs`).
 
         It replaces whatever is above the list of runs; with ``on_top`` it is put on top, and Esc returns. ``query`` is the
-        filter with which Samples opens.
+        filter with which Samples opens, the build's folder for New run and Vary, or the section of Vary.
         """
         entry = SCREENS[name]
         runs = tuple(self._default_runs(name) if folders is None else folders)

@@ -101,8 +101,8 @@ class Clash(Benchmark):
         seed = build.manifest["seed"]
         return (instance for row in build.rows() for instance in instances(ClashSample.from_row(row), prompt_set, seed))
 
-    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
-        caption = row["conflicting_caption" if condition in CONFLICTING else "original_caption"]
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
+        caption = row["conflicting_caption" if instance.condition in CONFLICTING else "original_caption"]
         return (caption,) if caption else ()
 
     def options(self, instance: Instance) -> tuple[str, ...]:

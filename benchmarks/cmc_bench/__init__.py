@@ -98,7 +98,7 @@ class CMCBench(Benchmark):
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
 
-    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         return (row["passage"],) if row["passage"] else ()
 
     def contradiction(self, siblings: Sequence[Instance]) -> Contradiction | None:

@@ -96,7 +96,7 @@ class CrossCheckBench(Benchmark):
         self.check(build, prompt_set)
         return (instance for row in build.rows() for instance in instances(CrossCheckSample.from_row(row), prompt_set))
 
-    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         return (row["text"],) if row["text"].strip() else ()
 
     def options(self, instance: Instance) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from app.compare.floor import Floor, hardest_floors
 from app.compare.non_inferiority import Decision
-from app.compare.recommend import Recommendation, recommend_views, split_policies
-from app.compare.run_view import RunView, RunViews
+from app.compare.recommend import Recommendation, recommend_views
+from app.compare.run_view import RunView, RunViews, split_policies
 from app.exports.export_input import Export, ExportedRun
 from app.report.competence import SourceAccuracy, source_accuracies
 from app.report.headline import counted_conditions

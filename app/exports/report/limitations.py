@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from app.compare.recommend import FEW_EXAMPLES
+from app.compare.caveats import FEW_EXAMPLES
 from app.compare.run_view import RunView
 from app.exports.report.evidence import Evidence, percent
 from app.report.competence import join_names
