@@ -83,7 +83,16 @@ def export_runs(
     inputs = read_inputs(folders, judge)
     tables = tables_from(inputs)
     runs = load_runs(workspace, folders, judge, inputs)
-    export = Export(benchmark_of(runs), runs, tables, options, inputs=inputs, folders=folders, requested_judge=judge)
+    export = Export(
+        benchmark_of(runs),
+        runs,
+        tables,
+        options,
+        inputs=inputs,
+        folders=folders,
+        workspace=workspace,
+        requested_judge=judge,
+    )
     table_names, columns = [table.name for table in tables], export.main.columns
     for name in options.captions:
         if name not in table_names:

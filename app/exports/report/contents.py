@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from app.compare.cost import COSTS
 from app.exports.export_input import ExportedRun
 from app.exports.figures import export_figures
 from app.exports.report.document import Block, Bullets, Facts, Paragraph, Plot, Report, Section
@@ -20,15 +21,12 @@ from app.report.samples import prompt_text
 from app.text.escape import size
 from benchmarks.vocabulary import Cell, Table
 from judges.base import HUMAN
-from mlx_backends.imported import IMPORTED
-from mlx_backends.models.licence import stated_licence
-from mlx_backends.policy import PREFIX
-from mlx_backends.remote.model_names import ENGINES as REMOTE_ENGINES
 
 _AGREEMENT = ("corrected", "agreement", "agreement-labels", "confusion", "fleiss")
 """The tables about people and other judges."""
 
 _LONGEST_PROMPT = 1_500
+_FIELD = re.compile(r"^\s+(\w+)\s*=\s*\{(.*)\},?$", re.MULTILINE)
 
 _METHODS = (
     ("Wilson", "Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference. JASA 22."),
@@ -47,7 +45,7 @@ def report_of(evidence: Evidence, title: str = "") -> Report:
         Section("Results", list(_results(evidence))),
         Section("Agreement with people", list(_agreement(evidence))),
         Section("Limitations", [Bullets(tuple(limitations(evidence)))]),
-        Section("Models and licences", list(_licences(evidence))),
+        Section("Licences", list(_licences(evidence))),
         Section("All tables", list(_other_tables(evidence)), appendix=True),
         Section("What was run", [evidence.export.runs_table()], appendix=True),
     ]
@@ -201,9 +199,9 @@ def _results(evidence: Evidence) -> Iterator[Block | str]:
 
 def _without_costs(table: Table) -> Table:
     """Return the table of a recommendation without its columns of times and memory."""
-    kept = len(table.columns) - 4
+    count = len(table.columns) - len(COSTS)
     return replace(
-        table, columns=table.columns[:kept], rows=tuple((label, cells[:kept]) for label, cells in table.rows)
+        table, columns=table.columns[:count], rows=tuple((label, cells[:count]) for label, cells in table.rows)
     )
 
 
@@ -237,35 +235,41 @@ def _licences(evidence: Evidence) -> Iterator[Block | str]:
     for view in evidence.models:
         run = evidence.exported(view.label)
         revision = run.identity.get("model revision") or run.identity.get("weights digest") or ""
-        rows.append((view.label, (str(run.spec["model"]), _licence(run), str(revision)[:16])))
+        rows.append((view.label, (str(run.spec["model"]), _licence(evidence, run), str(revision)[:16])))
     if rows:
         note = "Licences as the models' cards state them; they bind whoever uses a model, whatever this report says."
         yield Table(
             "licences", "Models and their licences", ("model", "licence", "revision"), tuple(rows), (note,), judges=()
         )
+    if evidence.citations.data:
+        yield "The data"
+        yield Facts(tuple(evidence.citations.data.items()))
 
 
-def _licence(run: ExportedRun) -> str:
-    model = str(run.spec["model"])
-    prefix = model.partition(":")[0]
-    if run.licence:
-        return run.licence
-    if prefix in REMOTE_ENGINES:
-        return "the terms of the service"
-    if model.startswith((PREFIX, IMPORTED)):
-        return "not known here"
-    return stated_licence(model) or "not stated; see the model's card"
+def _licence(evidence: Evidence, run: ExportedRun) -> str:
+    """Return the licence that was stored when the run was planned, else what is known of the model today."""
+    return run.licence or evidence.citations.models.get(str(run.spec["model"]), "not known here")
 
 
 def _references(evidence: Evidence) -> list[str]:
-    """Return the benchmark's paper, Rashomon, and the statistical methods that the tables name."""
-    versions = evidence.export.runs[0].versions
-    references = [
-        f"{evidence.benchmark.title}. {evidence.benchmark.paper}.",
-        f"Rashomon, version {versions['rashomon']}: what a vision-language model does when its sources disagree.",
-    ]
+    """Return the papers of benchmark, data and engine, this tool, and the statistical methods that the tables name."""
+    references = [_reference(entry) for entry in evidence.citations.entries.values()]
+    if len(references) == 1:  # only this tool's
+        references.append(f"{evidence.benchmark.title}. {evidence.benchmark.paper}.")
     tables = list(evidence.export.tables)
     if evidence.recommendation is not None:
         tables.append(evidence.recommendation.table)
     notes = " ".join(note for table in tables for note in table.notes)
     return [*references, *(text for name, text in _METHODS if name in notes)]
+
+
+def _reference(entry: str) -> str:
+    """Return a BibTeX entry as prose."""
+    fields = {name: re.sub(r"[{}]", "", text) for name, text in _FIELD.findall(entry)}
+    authors = fields.get("author", "").split(" and ")
+    names = authors[0] if len(authors) == 1 else f"{authors[0]} et al." if len(authors) > 3 else "; ".join(authors)
+    year = f" ({fields['year']})" if "year" in fields else ""
+    version = f"version {fields['version']}" if "version" in fields else ""
+    places = [fields.get(name, "") for name in ("booktitle", "journal", "note", "url")]
+    rest = ". ".join(text for text in (fields.get("title", ""), version, *places) if text)
+    return f"{names}{year}. {rest}."

@@ -14,6 +14,7 @@ from app.compare.non_inferiority import Decision
 from app.compare.recommend import Recommendation, recommend_views
 from app.compare.run_view import RunView, RunViews, split_policies
 from app.exports.export_input import Export, ExportedRun
+from app.report.citations import Citations, cite
 from app.report.competence import SourceAccuracy, source_accuracies
 from app.report.headline import counted_conditions
 from app.report.tables import TableInputs
@@ -46,6 +47,12 @@ class Evidence:
     def answers(self) -> Mapping[str, Answers]:
         """The answers of each run, by its label; of a varied build, those in one cell."""
         return reference_cells(self.inputs.runs)
+
+    @cached_property
+    def citations(self) -> Citations:
+        """The papers to cite, and the licences of data and models."""
+        assert self.export.workspace is not None
+        return cite(self.export.workspace, self.export.folders)
 
     @cached_property
     def models(self) -> tuple[RunView, ...]:

@@ -64,9 +64,10 @@ class Home:
             benchmark_of(runs),
             runs,
             tables_from(inputs),
-            ExportOptions(**options),
+            ExportOptions(**options),  # type: ignore[arg-type]
             inputs=inputs,
-            folders=folders,  # type: ignore[arg-type]
+            folders=folders,
+            workspace=self.workspace,
         )
         return build_report(export)
 
