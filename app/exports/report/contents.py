@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from app.compare.cost import COSTS
 from app.exports.export_input import ExportedRun
@@ -44,7 +45,7 @@ def report_of(evidence: Evidence, title: str = "") -> Report:
         Section("Setup", list(_setup(evidence))),
         Section("Results", list(_results(evidence))),
         Section("Agreement with people", list(_agreement(evidence))),
-        Section("Limitations", [Bullets(tuple(limitations(evidence)))]),
+        Section("Limitations", [Bullets(tuple((item.name, item.text) for item in limitations(evidence)))]),
         Section("Licences", list(_licences(evidence))),
         Section("All tables", list(_other_tables(evidence)), appendix=True),
         Section("What was run", [evidence.export.runs_table()], appendix=True),
@@ -155,7 +156,7 @@ def _models_table(evidence: Evidence) -> Table:
         engine = run.engines[-1] if run.engines else {}
         machine = engine.get("machine") or {}
         cells: tuple[Cell, ...] = (
-            str(run.spec["model"]),
+            _model_id(run),
             view.quantisation or "",
             "" if view.weights_bytes is None else size(view.weights_bytes),
             str(run.identity.get("engine") or engine.get("engine") or ""),
@@ -170,6 +171,12 @@ def _models_table(evidence: Evidence) -> Table:
             )
         rows.append((view.label, cells))
     return Table("models", "The models", columns, tuple(rows), judges=())
+
+
+def _model_id(run: ExportedRun) -> str:
+    """Return a model's name as it was requested; of a local folder, its last part."""
+    model = str(run.spec["model"])
+    return f"{Path(model).name} (a local folder)" if Path(model).is_absolute() else model
 
 
 def _prompt(evidence: Evidence) -> str:
@@ -235,7 +242,7 @@ def _licences(evidence: Evidence) -> Iterator[Block | str]:
     for view in evidence.models:
         run = evidence.exported(view.label)
         revision = run.identity.get("model revision") or run.identity.get("weights digest") or ""
-        rows.append((view.label, (str(run.spec["model"]), _licence(evidence, run), str(revision)[:16])))
+        rows.append((view.label, (_model_id(run), _licence(evidence, run), str(revision)[:16])))
     if rows:
         note = "Licences as the models' cards state them; they bind whoever uses a model, whatever this report says."
         yield Table(

@@ -20,7 +20,7 @@ from benchmarks.vocabulary import Record
 _PICTURE_PIXELS = 320
 _MOST_MISTAKES = 3
 _MOST_CAUTIONS = 4
-_MOST_POLICIES = 3
+_MOST_POLICIES = 2
 _LONGEST = 160
 """The most characters of a question, a source or an answer in the example."""
 
@@ -45,7 +45,7 @@ def first_page(evidence: Evidence) -> list[Block | str]:
         blocks += [f"What {evidence.subject.label} gets wrong", Bullets(tuple(("", line) for line in mistakes))]
     if (example := _example(evidence)) is not None:
         blocks.append(example)
-    cautions = [(item.name, item.text) for item in limitations(evidence)[:_MOST_CAUTIONS]]
+    cautions = [(item.name, item.short or item.text) for item in limitations(evidence)[:_MOST_CAUTIONS]]
     return [*blocks, "Before you rely on this", Bullets(tuple(cautions))] if cautions else blocks
 
 
@@ -57,7 +57,7 @@ def verdict(evidence: Evidence) -> Verdict:
     if not evidence.models:
         return Verdict(
             "These runs hold no model to choose.",
-            ("They are simple rules that read neither image nor text, and show what can be reached without reading.",),
+            ("They are fixed rules, which show what can be reached without weighing the sources up.",),
         )
     decision = evidence.decision
     if decision is None:
@@ -82,7 +82,7 @@ def _verdict_on_one(evidence: Evidence, shares: TargetShares, objections: Sequen
     if objections:
         return Verdict(f"Do not rely on {model.label} yet.", (share, *objections, alone))
     better = [
-        f"That is better than {_policy(evidence, floor.policy)}, which reads nothing and is right in "
+        f"That is better than {_policy(evidence, floor.policy)}, which is right in "
         f"{percent(float(floor.basis.shares[1]))}."
         for floor in evidence.floors
     ]
@@ -103,13 +103,13 @@ def _objections(evidence: Evidence) -> Iterator[str]:
     if evidence.floors and len(evidence.floors) == models and not any(floor.beats for floor in evidence.floors):
         policies = list(dict.fromkeys(_policy(evidence, floor.policy) for floor in evidence.floors))
         verb = "is not" if models == 1 else "is"
-        yield f"{subject} {verb} shown to do better than {' or '.join(policies)}, which reads nothing."
+        yield f"{subject} {verb} shown to do better than {' or '.join(policies)}."
 
 
 def _policy(evidence: Evidence, policy: RunView) -> str:
     """Return a policy as a noun phrase."""
     answer = evidence.describe_policy(policy)
-    return f"a rule that answers {answer}" if answer else policy.label
+    return f"a fixed rule ({answer})" if answer else policy.label
 
 
 def _choice(evidence: Evidence) -> tuple[str, list[str]]:
@@ -171,19 +171,23 @@ def _count(number: int) -> str:
 def _setting(evidence: Evidence) -> str:
     """Return what was asked of whom, in prose."""
     models, policies = len(evidence.models), len(evidence.policies)
-    runs = [run.label for run in evidence.views.runs]
-    questions = max(evidence.examples(run) for run in runs)
-    prompts = max(len(evidence.answers[run]) for run in runs)
-    amount = f"{questions:,} questions" + (f" in {prompts:,} prompts" if prompts > questions else "")
-    who = (
-        [f"{models} model{'s' * (models != 1)} ({join_names([run.label for run in evidence.models])})"]
-        if models
-        else []
-    )
+    runs = [run.label for run in evidence.models or evidence.views.runs]
+    questions = _range([evidence.examples(run) for run in runs])
+    prompts = _range([len(evidence.answers[run]) for run in runs])
+    amount = f"{questions} questions" + (f" in {prompts} prompts" if prompts != questions else "")
+    who = [f"{models} model{'s' * (models != 1)} ({join_names(runs)})"] if models else []
+    purpose = ""
     if policies:
-        who.append("a rule that reads nothing" if policies == 1 else f"{policies} rules that read nothing")
-    purpose = " Such a rule shows what can be reached without reading: a useful model does better." if policies else ""
+        who.append("a fixed rule" if policies == 1 else f"{policies} fixed rules")
+        first = next(filter(None, map(evidence.describe_policy, evidence.policies)), "")
+        example = f", such as {first}" if first else ""
+        purpose = f" A fixed rule answers without weighing anything up{example}; a useful model does better."
     return f"{evidence.benchmark.in_plain_words} {amount} went to {join_names(who)}.{purpose}".strip()
+
+
+def _range(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _shares(evidence: Evidence) -> Shares:

@@ -124,7 +124,7 @@ def test_the_better_model_is_chosen_and_its_mistakes_are_listed(
 def test_a_model_no_better_than_a_rule_is_not_recommended(home: Home, blind: Path, policy: Path) -> None:
     report = home.report(blind, policy)
     assert verdict(report).headline == "Do not rely on blind-4bit yet."
-    assert any("a rule that answers always the text's value" in sentence for sentence in verdict(report).sentences)
+    assert any("a fixed rule (always the text's value)" in sentence for sentence in verdict(report).sentences)
     mistakes = next(block for block in report.first_page if isinstance(block, Bullets))
     assert any("it follows the text in 32 of 40 answers (80%)" in text for _, text in mistakes.items)
     example = next(block for block in report.first_page if isinstance(block, Example))
