@@ -199,5 +199,5 @@ def percent(share: Estimate | float | None) -> str:
 
 
 def interval(share: Estimate) -> str:
-    """Return the 95% interval of a share as whole percentages: "62% to 79%"."""
-    return "" if share.low is None or share.high is None else f"{share.low:.0%} to {share.high:.0%}"
+    """Return the 95% interval of a share in whole percent: "62 to 79%"."""
+    return "" if share.low is None or share.high is None else f"{100 * share.low:.0f} to {share.high:.0%}"

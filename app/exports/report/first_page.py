@@ -77,7 +77,7 @@ def verdict(evidence: Evidence) -> Verdict:
 
 def _verdict_on_one(evidence: Evidence, shares: TargetShares, objections: Sequence[str]) -> Verdict:
     model = shares.views.runs[0]
-    share = f"{model.label} is right in {percent(float(shares.shares[0]))} of {len(shares.group):,} answers."
+    share = f"{model.label} is right in {percent(float(shares.shares[0]))} of {_answers(evidence, shares)}."
     alone = "Only one model was tested, so there is nothing to choose between."
     if objections:
         return Verdict(f"Do not rely on {model.label} yet.", (share, *objections, alone))
@@ -118,7 +118,7 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
     assert decision is not None
     shares, runs = decision.basis, decision.basis.views.runs
     points = f"{format_points(decision.margin)} percentage points"
-    listing = _listing(shares)
+    listing = _listing(evidence, shares)
     if not decision.holds:
         more = f"With {shares.groups:,} questions, the test cannot tell whether the models are within {points} of one another."
         return "It is too early to choose.", [f"The results so far: {listing}.", more]
@@ -142,11 +142,17 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
     return f"Choose any of {labels}.", [equal, "Size and speed were not measured for all of them."]
 
 
-def _listing(shares: TargetShares) -> str:
+def _answers(evidence: Evidence, shares: TargetShares) -> str:
+    """Return the number of answers that decide, which are not those to one source alone."""
+    where = {0: "", 1: "", 2: " with both sources"}.get(len(evidence.sources), " with several sources")
+    return f"{len(shares.group):,} answers{where}"
+
+
+def _listing(evidence: Evidence, shares: TargetShares) -> str:
     """Return each model's share of right answers, best first."""
     order = sorted(range(len(shares.views.runs)), key=lambda index: -float(shares.shares[index]))
     parts = [f"{shares.views.runs[index].label} {percent(float(shares.shares[index]))}" for index in order]
-    return f"{', '.join(parts)} of {len(shares.group):,} answers right"
+    return f"{', '.join(parts)} of {_answers(evidence, shares)} right"
 
 
 def _cost(run: RunView) -> str:
@@ -219,7 +225,7 @@ def _shares(evidence: Evidence) -> Shares:
     titles = (*(title for title, _, _ in columns), *(f"{source} alone" for source in sources))
     note = "Bars: the share of all labelled answers. Line: the range in which the true share lies with 95% confidence."
     left_out = len(evidence.policies) - len(policies)
-    note += f" {left_out} more rules are in the tables." if left_out else ""
+    note += f" The tables have {left_out} more fixed rule{'s' * (left_out != 1)}." if left_out else ""
     return Shares(titles, tuple(rows), note)
 
 
