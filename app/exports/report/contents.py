@@ -45,7 +45,7 @@ def report_of(evidence: Evidence, title: str = "") -> Report:
         Section("Setup", list(_setup(evidence))),
         Section("Results", list(_results(evidence))),
         Section("Agreement with people", list(_agreement(evidence))),
-        Section("Limitations", [Bullets(tuple((item.name, item.text) for item in limitations(evidence)))]),
+        Section("Limitations", list(_limitations(evidence))),
         Section("Licences", list(_licences(evidence))),
         Section("All tables", list(_other_tables(evidence)), appendix=True),
         Section("What was run", [evidence.export.runs_table()], appendix=True),
@@ -232,6 +232,11 @@ def _other_tables(evidence: Evidence) -> Iterator[Block | str]:
     for table in evidence.export.tables:
         if table is not evidence.export.main and not (people and table.name in _AGREEMENT):
             yield table
+
+
+def _limitations(evidence: Evidence) -> Iterator[Block | str]:
+    if items := tuple((item.name, item.text) for item in limitations(evidence)):
+        yield Bullets(items)
 
 
 # --- licences and references -----------------------------------------------------------------------

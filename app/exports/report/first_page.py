@@ -279,15 +279,15 @@ def _example(evidence: Evidence) -> Example | None:
         sorted(kinds), key=lambda kind: (bool(_right_source(evidence, kind.partition(" ")[0])), kinds[kind])
     )
     exported = evidence.exported(run)
-    candidates = [
+    candidates = (
         record
         for record in exported.records
         if record.outcome(exported.judge) == "labelled"
         and f"{record.instance.condition} {record.verdicts[exported.judge].label}" == most_frequent
-    ]
-    if not candidates:
+    )
+    record = min(candidates, key=lambda record: (_length(record), record.instance.id), default=None)
+    if record is None:
         return None
-    record = min(candidates, key=lambda record: (_length(record), record.instance.id))
     condition, _, label = most_frequent.partition(" ")
     answer = record.answer
     lines = [("Question", _clipped(record.instance.question))]

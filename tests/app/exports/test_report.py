@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.exports.export_input import Export, ExportOptions, benchmark_of, load_runs
-from app.exports.report.document import Bullets, Example, Facts, Paragraph, Report, Section, Shares, Verdict
+from app.exports.report.document import Block, Bullets, Example, Facts, Paragraph, Report, Section, Shares, Verdict
 from app.exports.report.export import build_report
 from app.exports.report.write_html import to_html
 from app.exports.report.write_latex import to_latex_files
@@ -117,7 +117,8 @@ def test_the_better_model_is_chosen_and_its_mistakes_are_listed(
     best, worst = rows["good-4bit"][disagree], rows["policy:always-text"][disagree]
     assert best is not None
     assert worst is not None
-    assert (best.value, worst.value) == (1.0, pytest.approx(1 / 3))
+    assert best.value == 1.0
+    assert worst.value == pytest.approx(1 / 3)
     assert [remark for label, remark, _ in shares.rows if label.startswith("policy:")] == ["always the text's value"]
 
 
@@ -252,7 +253,7 @@ TEXTS = (*HOSTILE, r"\input{/etc/passwd} \end{document} $x$ % # _ ^ ~ & { } \\",
 @given(st.text() | st.sampled_from(TEXTS))
 def test_any_text_stays_text(text: str) -> None:
     share = Estimate(0.5, 0.4, 0.6, 10)
-    blocks = [
+    blocks: list[Block | str] = [
         Verdict(text, (text,)),
         Paragraph(text),
         Bullets(((text, text), ("", text))),
@@ -276,7 +277,7 @@ def test_any_text_stays_text(text: str) -> None:
 
 def _plain(report: Report) -> Report:
     share = Estimate(0.5, 0.4, 0.6, 10)
-    blocks = [
+    blocks: list[Block | str] = [
         Verdict("a", ("a",)),
         Paragraph("a"),
         Bullets((("a", "a"),)),
