@@ -193,7 +193,7 @@ def _prompt(evidence: Evidence) -> str:
 def _results(evidence: Evidence) -> Iterator[Block | str]:
     yield evidence.export.main
     recommendation = evidence.recommendation
-    if recommendation is not None and len(evidence.models) > 1:
+    if recommendation is not None and len(evidence.models) > 1 and evidence.counted:
         yield "Comparison of the models"
         yield Bullets(tuple(("", line) for line in (*recommendation.advice, *recommendation.behaviour)))
         if evidence.export.options.canonical:

@@ -24,6 +24,9 @@ _MOST_POLICIES = 2
 _LONGEST = 160
 """The most characters of a question, a source or an answer in the example."""
 
+_SOURCES = ("image", "text", "audio", "video")
+"""The names of references that are what a source says."""
+
 _AS_FAST = 0.05
 """The relative difference below which speeds count as equal."""
 
@@ -59,6 +62,8 @@ def verdict(evidence: Evidence) -> Verdict:
             "These runs hold no model to choose.",
             ("They are fixed rules, which show what can be reached without weighing the sources up.",),
         )
+    if not evidence.counted:
+        return _behaviour_verdict(evidence)
     decision = evidence.decision
     if decision is None:
         return Verdict(
@@ -73,6 +78,20 @@ def verdict(evidence: Evidence) -> Verdict:
         among = f"Among them: {headline[:1].lower()}{headline[1:]}"
         return Verdict("Do not rely on any of these models yet.", (*objections, among, *sentences))
     return Verdict(headline, tuple(sentences))
+
+
+def _behaviour_verdict(evidence: Evidence) -> Verdict:
+    """Return what the models do, where no answer is right or wrong by itself."""
+    sentences = []
+    for run in evidence.models:
+        shares = [
+            f"{evidence.behaviour(label)} in {percent(share)}"
+            for label in evidence.benchmark.behaviours
+            if (share := evidence.share_labelled(run.label, label, evidence.benchmark.conflicts)) is not None
+        ]
+        if shares:
+            sentences.append(f"Under conflict, {run.label} {join_names(shares)} of its answers.")
+    return Verdict("This test shows what the models do; it does not say which is better.", tuple(sentences))
 
 
 def _verdict_on_one(evidence: Evidence, shares: TargetShares, objections: Sequence[str]) -> Verdict:
@@ -187,7 +206,8 @@ def _setting(evidence: Evidence) -> str:
         who.append("a fixed rule" if policies == 1 else f"{policies} fixed rules")
         first = next(filter(None, map(evidence.describe_policy, evidence.policies)), "")
         example = f", such as {first}" if first else ""
-        purpose = f" A fixed rule answers without weighing anything up{example}; a useful model does better."
+        better = "; a useful model does better" if evidence.counted else ""
+        purpose = f" A fixed rule answers without weighing anything up{example}{better}."
     return f"{evidence.benchmark.in_plain_words} {amount} went to {join_names(who)}.{purpose}".strip()
 
 
@@ -274,10 +294,7 @@ def _example(evidence: Evidence) -> Example | None:
     kinds = evidence.count(run, lambda kind: _wrong_kind(evidence, kind))
     if not kinds:
         return None
-    # An example is clearest where one source is right.
-    most_frequent = max(
-        sorted(kinds), key=lambda kind: (bool(_right_source(evidence, kind.partition(" ")[0])), kinds[kind])
-    )
+    most_frequent = max(sorted(kinds), key=lambda kind: (*_clarity(evidence, kind.partition(" ")[0]), kinds[kind]))
     exported = evidence.exported(run)
     candidates = (
         record
@@ -294,7 +311,7 @@ def _example(evidence: Evidence) -> Example | None:
     lines += [
         (f"The {source} says", _clipped(" or ".join(values)))
         for source, values in record.instance.references.items()
-        if values and source in ("image", "text", "audio", "video", "answer", "original", "conflict", "caption")
+        if values and source in _SOURCES
     ]
     lines.append((f"{run} answers", _clipped(visible_answer(answer.text) if answer is not None else "")))
     lines.append(("So it", f"{evidence.behaviour(label)}, {evidence.situation(condition)}"))
@@ -315,6 +332,11 @@ def _wrong_kind(evidence: Evidence, kind: AnswerKind) -> str | None:
     return None if evidence.benchmark.correct(kind.condition, label) else f"{kind.condition} {label}"
 
 
+def _clarity(evidence: Evidence, condition: str) -> tuple[bool, bool]:
+    """Return what makes an example under a condition clear: a conflict, and one source that is right."""
+    return condition in evidence.conflicts, bool(_right_source(evidence, condition))
+
+
 def _right_source(evidence: Evidence, condition: str) -> str:
     """Return the source whose value is right under a condition; empty if there is no single one."""
     sources = ("image", "text")
@@ -327,10 +349,12 @@ def _is_label_right(evidence: Evidence, condition: str, label: str) -> bool:
 
 
 def _right_value(evidence: Evidence, record: Record) -> str:
-    """Return the value of the source that is right, or else of the right answer."""
-    references = record.instance.references
-    source = _right_source(evidence, record.instance.condition) or "answer"
-    return " or ".join(references.get(source, ()))
+    """Return the value of the source that is right, else the right answer, else what a right answer does."""
+    references, condition = record.instance.references, record.instance.condition
+    if values := references.get(_right_source(evidence, condition)) or references.get("answer"):
+        return " or ".join(values)
+    labels = [label for label in evidence.benchmark.behaviours if _is_label_right(evidence, condition, label)]
+    return f"an answer that {' or '.join(map(evidence.behaviour, labels))}" if labels else ""
 
 
 def _length(record: Record) -> int:

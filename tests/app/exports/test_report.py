@@ -22,7 +22,7 @@ from benchmarks.vocabulary import Estimate, Generation, Instance
 from benchmarks.vocabulary import Verdict as Label
 from mlx_backends.models.licence import read_licence
 from tests.app.exports.test_html import HOSTILE, Page
-from tests.support.command import Rashomon
+from tests.support.command import ROOT, Rashomon
 from tests.support.runs import Answering, instances, make_run, says
 
 EXAMPLES = 40
@@ -137,6 +137,24 @@ def test_policies_alone_and_equal_models_give_no_choice(home: Home, policy: Path
     assert "no model" in verdict(home.report(policy)).headline
     few = [home.run(f"few-{name}", follows(name), f"org/few-{name}", 6) for name in ("image", "text")]
     assert verdict(home.report(*few)).headline == "It is too early to choose."
+
+
+@pytest.mark.slow
+def test_where_nothing_is_right_by_itself_no_model_is_chosen(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    held_out = ROOT / "assets" / "demo" / "held_out" / "mmkc-bench"
+    rashomon.run("build", "mmkc-bench", "--source", f"published={held_out}")
+    conditions = ("--conditions", "original-open,context-memory-open")
+    options = ("--benchmark", "mmkc-bench", "--limit", "4", *conditions, "--display", "none")
+    folders = []
+    for policy in ("always-image", "always-text"):
+        rashomon.run("--batch", *options, "--model", f"policy:{policy}", "--name", policy)
+        folders.append(rashomon.workspace / "runs" / policy)
+        with RunStore.open(folders[-1]) as store:
+            store.set_meta("spec", {**store.meta("spec"), "model": f"org/{policy}"})
+    advice = verdict(Home(tmp_path).report(*folders))
+    assert "Choose" not in advice.headline
+    assert any("always-image keeps to its own answer in 100%" in sentence for sentence in advice.sentences)
 
 
 # --- limitations ---------------------------------------------------------------------------------
