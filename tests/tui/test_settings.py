@@ -149,9 +149,9 @@ def test_help_is_about_the_focused_widget_and_the_screen(
         text = screen_text(app)
         assert "on this screen" in text
         snapshot(app, "help-doctor")
-        await pilot.press("escape", "1", "f9", "f1")
+        await pilot.press("escape", "1", "f12", "f1")
         await until(pilot, lambda: "You are typing" in screen_text(app))
-        assert "f9" in screen_text(app)
+        assert "f12" in screen_text(app)
 
     quiet.run("one")
     file = tmp_path / "settings.toml"
