@@ -29,11 +29,12 @@ from mlx_backends.policy import policy_description
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a report is made of."""
+    """All that a report is made of; ``comparable`` is False if the judge gives an answer several labels."""
 
     export: Export
     inputs: TableInputs
     views: RunViews
+    comparable: bool = True
 
     @property
     def benchmark(self) -> Benchmark:
@@ -66,7 +67,9 @@ class Evidence:
 
     @cached_property
     def recommendation(self) -> Recommendation | None:
-        """The recommendation; None where the runs share too few labelled answers to compare."""
+        """The recommendation; None where the runs share too few labelled answers to compare, or none are comparable."""
+        if not self.comparable:
+            return None
         try:
             return recommend_views(self.views, margin=self.export.options.margin)
         except SpecError:

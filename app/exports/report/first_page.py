@@ -65,6 +65,10 @@ def verdict(evidence: Evidence) -> Verdict:
     if not evidence.counted:
         return _behaviour_verdict(evidence)
     decision = evidence.decision
+    if not evidence.comparable:
+        return Verdict(
+            "These labels do not decide between models.", ("The judge gives an answer several labels; choose another.",)
+        )
     if decision is None:
         return Verdict(
             "There are too few labelled answers to choose.",

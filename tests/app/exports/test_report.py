@@ -246,6 +246,7 @@ def test_the_command_writes_a_report_without_scripts(home: Home, good: Path, pol
     for name in written:
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
     assert rashomon.run("report", "good", "--margin", "7", code=2).stderr
+    assert rashomon.run("report", "good", "good", code=2).stderr
 
 
 def balanced(tex: str) -> None:
