@@ -151,7 +151,7 @@ def _models_table(evidence: Evidence) -> Table:
         *(() if canonical else ("peak memory", "s per answer")),
     )
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for view in evidence.views.runs:
+    for view in sorted(evidence.views.runs, key=lambda view: view.is_policy):
         run = evidence.exported(view.label)
         engine = run.engines[-1] if run.engines else {}
         machine = engine.get("machine") or {}

@@ -174,8 +174,10 @@ def _answers(evidence: Evidence, shares: TargetShares) -> str:
 def _listing(evidence: Evidence, shares: TargetShares) -> str:
     """Return each model's share of right answers, best first."""
     order = sorted(range(len(shares.views.runs)), key=lambda index: -float(shares.shares[index]))
-    parts = [f"{shares.views.runs[index].label} {percent(float(shares.shares[index]))}" for index in order]
-    return f"{', '.join(parts)} of {_answers(evidence, shares)} right"
+    labels = [run.label for run in shares.views.runs]
+    parts = [f"{labels[index]} in {percent(float(shares.shares[index]))}" for index in order]
+    parts[0] = f"{labels[order[0]]} is right in {percent(float(shares.shares[order[0]]))}"
+    return f"{', '.join(parts)} of {_answers(evidence, shares)}"
 
 
 def _cost(run: RunView) -> str:
@@ -208,8 +210,11 @@ def _setting(evidence: Evidence) -> str:
     purpose = ""
     if policies:
         who.append("a fixed rule" if policies == 1 else f"{policies} fixed rules")
-        first = next(filter(None, map(evidence.describe_policy, evidence.policies)), "")
-        example = f", such as {first}" if first else ""
+        answers = sorted(
+            filter(None, map(evidence.describe_policy, evidence.policies)),
+            key=lambda answer: not answer.startswith("always the "),
+        )
+        example = f", such as {answers[0]}" if answers else ""
         better = "; a useful model does better" if evidence.counted else ""
         purpose = f" A fixed rule answers without weighing anything up{example}{better}."
     return f"{evidence.benchmark.in_plain_words} {amount} went to {join_names(who)}.{purpose}".strip()
@@ -235,7 +240,8 @@ def _shares(evidence: Evidence) -> Shares:
         columns += [(evidence.behaviour(label), label, conflicts) for label in behaviours if conflicts]
     sources = evidence.sources
     rows = []
-    policies = evidence.policies[:_MOST_POLICIES]
+    hardest = {floor.policy.label: floor.policy for floor in evidence.floors}
+    policies = [*hardest.values(), *(run for run in evidence.policies if run.label not in hardest)][:_MOST_POLICIES]
     for run in (*evidence.models, *policies):
         cells = [
             evidence.share_labelled(run.label, label, conditions)
