@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,19 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.engine.plan import check_spec, plan_run
 from app.exports.export_input import Export, ExportOptions, benchmark_of, load_runs
 from app.exports.report.document import Block, Bullets, Example, Facts, Paragraph, Report, Section, Shares, Verdict
 from app.exports.report.export import build_report
 from app.exports.report.write_html import to_html
 from app.exports.report.write_latex import to_latex_files
 from app.report.tables import read_inputs, tables_from
+from app.run_spec import BatchSpec
 from app.store.run import RunStore
+from app.store.run_facts import LICENCE_KEY
 from app.store.workspace import Workspace
+from benchmarks.build import BuildOptions
+from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Generation, Instance
 from benchmarks.vocabulary import Verdict as Label
 from mlx_backends.models.licence import read_licence
 from tests.app.exports.test_html import HOSTILE, Page
 from tests.support.command import ROOT, Rashomon
+from tests.support.demo import FOUR_BIT
 from tests.support.runs import Answering, instances, make_run, says
 
 EXAMPLES = 40
@@ -220,6 +227,20 @@ def test_a_persons_labels_end_a_limitation_and_add_a_section(home: Home) -> None
 def test_the_card_states_the_licence(card: str, licence: str | None, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(card)
     assert read_licence(tmp_path) == licence
+
+
+def test_a_planned_run_stores_the_licence_of_its_model(tmp_path: Path) -> None:
+    model = shutil.copytree(FOUR_BIT, tmp_path / "model")
+    (model / "README.md").write_text("---\nlicense: a-licence\n---\n")
+    workspace = Workspace(tmp_path / "workspace")
+    source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
+    get_benchmark("cmc-bench").build([("rows", source)], workspace.build_folder("cmc-bench"), BuildOptions())
+    licences = []
+    for name in (str(model), "policy:always-text"):
+        (spec,) = BatchSpec(benchmark="cmc-bench", model=(name,), limit=1).runs()
+        with RunStore.read(plan_run(workspace, check_spec(workspace, spec)).folder) as store:
+            licences.append(store.meta(LICENCE_KEY, None))
+    assert licences == ["a-licence", None]
 
 
 def test_the_stored_licence_stands_in_the_report(home: Home, good: Path) -> None:
