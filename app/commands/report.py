@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.commands.spinner import spinner
+from app.compare.run_view import reject_duplicates
 from app.exports.export_input import ExportOptions
 from app.exports.formats import default_folder, export_runs
 from app.exports.writer import written_message
@@ -27,6 +28,7 @@ def report(
     if not 0 < margin < 1:
         raise SpecError(f"a margin of {margin} is not between 0 and 1; 0.03 is three percentage points.")
     folders = [workspace.run_folder(run) for run in runs]
+    reject_duplicates(folders)
     with spinner("reading the runs") as update:
         exported = export_runs(
             workspace,

@@ -98,7 +98,11 @@ def summary(evidence: Evidence) -> str:
     sentences = []
     if len(labels) > 1 and not decision.holds:
         more = "" if evidence.hopeless else " More examples would tell."
-        sentences.append(f"No run can be recommended yet: none is {within}, {_named(shares, shares.best)}.{more}")
+        best = f"best {shares.metric.name} ({labels[shares.best]}, {shares.shares[shares.best]:.1%})"
+        points = format_points(decision.margin)
+        sentences.append(
+            f"No run can be recommended yet: none is shown to be within {points} points of the {best}.{more}"
+        )
     elif len(decision.holds) == 1 and len(labels) > 1:
         sentences.append(f"Recommended: {_named(shares, decision.holds[0])}, the only run that is {within}.")
     elif len(labels) > 1:

@@ -245,7 +245,7 @@ class _Writer:
 
     def _add_report(self, benchmark: str, folders: Sequence[Path]) -> None:
         place = self._staging.parent / "report"
-        export_runs(Workspace(self._staging), folders, formats=("html", "md"), out=place)
+        export_runs(Workspace(self._staging), folders, formats=("report", "md"), out=place)
         for name, suffix in (("report.html", "html"), ("tables.md", "md")):
             self._copy(place, name, f"{REPORT}/{benchmark}.{suffix}")
 

@@ -165,6 +165,7 @@ class Export:
     """The contents of the runs that the tables were computed from; None in an export of a comparison."""
     folders: Sequence[Path] = ()
     """The folders of the runs, in their order."""
+    workspace: Workspace | None = None
     requested_judge: str | None = None
     """The judge that was asked for; None stands for the first run's first judge."""
 

@@ -16,12 +16,12 @@ from app.system.paths import typed_path
 from benchmarks.errors import SpecError, did_you_mean
 
 _WRITERS = {
+    "report": "app.exports.report.export:to_report_files",
     "csv": "app.exports.tabular:to_csv_files",
     "md": "app.exports.tabular:to_markdown_files",
     "latex": "app.exports.latex:to_latex_files",
     "json": "app.exports.tabular:to_json_files",
     "parquet": "app.exports.tabular:to_parquet_files",
-    "report": "app.exports.report.export:to_report_files",
     "html": "app.exports.html:to_html_files",
     "lm-eval": "app.exports.lm_eval:to_lm_eval_files",
     "inspect": "app.exports.inspect_log:to_inspect_files",
@@ -29,12 +29,12 @@ _WRITERS = {
 }
 FORMATS = tuple(_WRITERS)
 FORMAT_DESCRIPTIONS = {
+    "report": "for readers: HTML, LaTeX",
     "csv": "a table per file; samples",
     "md": "tables for GitHub",
     "latex": "tables as a document",
     "json": "tables; samples as stored",
     "parquet": "tables; samples",
-    "report": "a paper: HTML, LaTeX",
     "html": "report, sample browser",
     "lm-eval": "lm-evaluation-harness",
     "inspect": "Inspect's log",
@@ -83,7 +83,16 @@ def export_runs(
     inputs = read_inputs(folders, judge)
     tables = tables_from(inputs)
     runs = load_runs(workspace, folders, judge, inputs)
-    export = Export(benchmark_of(runs), runs, tables, options, inputs=inputs, folders=folders, requested_judge=judge)
+    export = Export(
+        benchmark_of(runs),
+        runs,
+        tables,
+        options,
+        inputs=inputs,
+        folders=folders,
+        workspace=workspace,
+        requested_judge=judge,
+    )
     table_names, columns = [table.name for table in tables], export.main.columns
     for name in options.captions:
         if name not in table_names:

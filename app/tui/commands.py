@@ -108,7 +108,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("runs.all", "escape", "All", "Clear the filter and show all runs.", palette=False),
     Command("runs.mark", "space", "Mark", "Mark the run to compare, export or delete it with others.", footer=True),
     Command("runs.compare", "c", "Compare", "Compare the marked runs.", footer=True),
-    Command("runs.export", "e", "Export", "Write tables and samples of the marked runs, or of this run, to files."),
+    Command("runs.export", "e", "Export", "Write a report, tables and samples of the marked runs, or of this run."),
     Command("runs.samples", "s", "Samples", "Browse the answers of this run."),
     Command("runs.watch", "l", "Watch", "Follow the progress of this run."),
     Command(

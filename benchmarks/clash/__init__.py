@@ -34,8 +34,8 @@ class Clash(Benchmark):
     name = "clash"
     title = "CLASH: cross-modal contradiction detection"
     in_plain_words = (
-        "A model sees a photograph with a caption that names a wrong object or attribute, and is asked about it. A good model "
-        "notices that caption and photograph disagree."
+        "A model sees a photograph with a caption, which in some prompts names a wrong object or attribute, and is asked about "
+        "it. A good model notices that caption and photograph disagree."
     )
     paper = "Popordanoska, Li, Blaschko, Clash: A Benchmark for Cross-Modal Contradiction Detection"
     conditions = CONDITIONS
@@ -67,6 +67,8 @@ class Clash(Benchmark):
     situations: Mapping[str, str] = {
         "mc-conflicting": "when the caption is wrong and options are offered",
         "open-conflicting": "when the caption is wrong and it answers freely",
+        "mc-original": "when the caption is right and options are offered",
+        "open-original": "when the caption is right and it answers freely",
     }
     abstention = AbstentionRule(
         CONFLICTING, ("mc-original", "open-original"), dict.fromkeys(CONDITIONS, frozenset({"CONFLICT"}))

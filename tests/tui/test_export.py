@@ -45,7 +45,7 @@ def test_selected_formats_are_written_and_listed_with_their_sizes(
         await pilot.pause()
         await until_settled(pilot)
         snapshot(app, "export")
-        await press(pilot, "space", "down", "down", "space", "down", "space", "up", "up")  # Markdown alone
+        await press(pilot, "down", "space", "down", "down", "space", "down", "space", "up", "up")  # Markdown alone
         await press(pilot, "w")
         assert screen.written is not None
         assert screen.written.folder == out

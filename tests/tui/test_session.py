@@ -103,7 +103,7 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
         await until(pilot, lambda: "Answers differ:" in screen_text(app))
         assert "--" not in screen_text(app), "a screen names no option of the command line"
         await press(pilot, "t", "t")
-        assert "shared instances. Enter lists" in screen_text(app)
+        assert "Enter lists a cell" in screen_text(app)
         await press(pilot, "e", "w")
         screen = app.screen
         assert isinstance(screen, ExportScreen)

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
+from app.compare.cost import COSTS
 from app.exports.export_input import ExportedRun
 from app.exports.figures import export_figures
 from app.exports.report.document import Block, Bullets, Facts, Paragraph, Plot, Report, Section
@@ -20,15 +22,12 @@ from app.report.samples import prompt_text
 from app.text.escape import size
 from benchmarks.vocabulary import Cell, Table
 from judges.base import HUMAN
-from mlx_backends.imported import IMPORTED
-from mlx_backends.models.licence import stated_licence
-from mlx_backends.policy import PREFIX
-from mlx_backends.remote.model_names import ENGINES as REMOTE_ENGINES
 
 _AGREEMENT = ("corrected", "agreement", "agreement-labels", "confusion", "fleiss")
 """The tables about people and other judges."""
 
 _LONGEST_PROMPT = 1_500
+_FIELD = re.compile(r"^\s+(\w+)\s*=\s*\{(.*)\},?$", re.MULTILINE)
 
 _METHODS = (
     ("Wilson", "Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference. JASA 22."),
@@ -46,8 +45,8 @@ def report_of(evidence: Evidence, title: str = "") -> Report:
         Section("Setup", list(_setup(evidence))),
         Section("Results", list(_results(evidence))),
         Section("Agreement with people", list(_agreement(evidence))),
-        Section("Limitations", [Bullets(tuple(limitations(evidence)))]),
-        Section("Models and licences", list(_licences(evidence))),
+        Section("Limitations", list(_limitations(evidence))),
+        Section("Licences", list(_licences(evidence))),
         Section("All tables", list(_other_tables(evidence)), appendix=True),
         Section("What was run", [evidence.export.runs_table()], appendix=True),
     ]
@@ -152,12 +151,12 @@ def _models_table(evidence: Evidence) -> Table:
         *(() if canonical else ("peak memory", "s per answer")),
     )
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for view in evidence.views.runs:
+    for view in sorted(evidence.views.runs, key=lambda view: view.is_policy):
         run = evidence.exported(view.label)
         engine = run.engines[-1] if run.engines else {}
         machine = engine.get("machine") or {}
         cells: tuple[Cell, ...] = (
-            str(run.spec["model"]),
+            _model_id(run),
             view.quantisation or "",
             "" if view.weights_bytes is None else size(view.weights_bytes),
             str(run.identity.get("engine") or engine.get("engine") or ""),
@@ -174,6 +173,12 @@ def _models_table(evidence: Evidence) -> Table:
     return Table("models", "The models", columns, tuple(rows), judges=())
 
 
+def _model_id(run: ExportedRun) -> str:
+    """Return a model's name as it was requested; of a local folder, its last part."""
+    model = str(run.spec["model"])
+    return f"{Path(model).name} (a local folder)" if Path(model).is_absolute() else model
+
+
 def _prompt(evidence: Evidence) -> str:
     """Return the first prompt as the models got it."""
     for record in evidence.exported(evidence.subject.label).records:
@@ -188,7 +193,7 @@ def _prompt(evidence: Evidence) -> str:
 def _results(evidence: Evidence) -> Iterator[Block | str]:
     yield evidence.export.main
     recommendation = evidence.recommendation
-    if recommendation is not None and len(evidence.models) > 1:
+    if recommendation is not None and len(evidence.models) > 1 and evidence.counted:
         yield "Comparison of the models"
         yield Bullets(tuple(("", line) for line in (*recommendation.advice, *recommendation.behaviour)))
         if evidence.export.options.canonical:
@@ -201,9 +206,9 @@ def _results(evidence: Evidence) -> Iterator[Block | str]:
 
 def _without_costs(table: Table) -> Table:
     """Return the table of a recommendation without its columns of times and memory."""
-    kept = len(table.columns) - 4
+    count = len(table.columns) - len(COSTS)
     return replace(
-        table, columns=table.columns[:kept], rows=tuple((label, cells[:kept]) for label, cells in table.rows)
+        table, columns=table.columns[:count], rows=tuple((label, cells[:count]) for label, cells in table.rows)
     )
 
 
@@ -229,6 +234,11 @@ def _other_tables(evidence: Evidence) -> Iterator[Block | str]:
             yield table
 
 
+def _limitations(evidence: Evidence) -> Iterator[Block | str]:
+    if items := tuple((item.name, item.text) for item in limitations(evidence)):
+        yield Bullets(items)
+
+
 # --- licences and references -----------------------------------------------------------------------
 
 
@@ -237,35 +247,41 @@ def _licences(evidence: Evidence) -> Iterator[Block | str]:
     for view in evidence.models:
         run = evidence.exported(view.label)
         revision = run.identity.get("model revision") or run.identity.get("weights digest") or ""
-        rows.append((view.label, (str(run.spec["model"]), _licence(run), str(revision)[:16])))
+        rows.append((view.label, (_model_id(run), _licence(evidence, run), str(revision)[:16])))
     if rows:
         note = "Licences as the models' cards state them; they bind whoever uses a model, whatever this report says."
         yield Table(
             "licences", "Models and their licences", ("model", "licence", "revision"), tuple(rows), (note,), judges=()
         )
+    if evidence.citations.data:
+        yield "The data"
+        yield Facts(tuple(evidence.citations.data.items()))
 
 
-def _licence(run: ExportedRun) -> str:
-    model = str(run.spec["model"])
-    prefix = model.partition(":")[0]
-    if run.licence:
-        return run.licence
-    if prefix in REMOTE_ENGINES:
-        return "the terms of the service"
-    if model.startswith((PREFIX, IMPORTED)):
-        return "not known here"
-    return stated_licence(model) or "not stated; see the model's card"
+def _licence(evidence: Evidence, run: ExportedRun) -> str:
+    """Return the licence that was stored when the run was planned, else what is known of the model today."""
+    return run.licence or evidence.citations.models.get(str(run.spec["model"]), "not known here")
 
 
 def _references(evidence: Evidence) -> list[str]:
-    """Return the benchmark's paper, Rashomon, and the statistical methods that the tables name."""
-    versions = evidence.export.runs[0].versions
-    references = [
-        f"{evidence.benchmark.title}. {evidence.benchmark.paper}.",
-        f"Rashomon, version {versions['rashomon']}: what a vision-language model does when its sources disagree.",
-    ]
+    """Return the papers of benchmark, data and engine, this tool, and the statistical methods that the tables name."""
+    references = [_reference(entry) for entry in evidence.citations.entries.values()]
+    if len(references) == 1:  # only this tool's
+        references.append(f"{evidence.benchmark.title}. {evidence.benchmark.paper}.")
     tables = list(evidence.export.tables)
     if evidence.recommendation is not None:
         tables.append(evidence.recommendation.table)
     notes = " ".join(note for table in tables for note in table.notes)
     return [*references, *(text for name, text in _METHODS if name in notes)]
+
+
+def _reference(entry: str) -> str:
+    """Return a BibTeX entry as prose."""
+    fields = {name: re.sub(r"[{}]", "", text) for name, text in _FIELD.findall(entry)}
+    authors = fields.get("author", "").split(" and ")
+    names = authors[0] if len(authors) == 1 else f"{authors[0]} et al." if len(authors) > 3 else "; ".join(authors)
+    year = f" ({fields['year']})" if "year" in fields else ""
+    version = f"version {fields['version']}" if "version" in fields else ""
+    places = [fields.get(name, "") for name in ("booktitle", "journal", "note", "url")]
+    rest = ". ".join(text for text in (fields.get("title", ""), version, *places) if text)
+    return f"{names}{year}. {rest}."

@@ -14,6 +14,7 @@ from app.compare.non_inferiority import Decision
 from app.compare.recommend import Recommendation, recommend_views
 from app.compare.run_view import RunView, RunViews, split_policies
 from app.exports.export_input import Export, ExportedRun
+from app.report.citations import Citations, cite
 from app.report.competence import SourceAccuracy, source_accuracies
 from app.report.headline import counted_conditions
 from app.report.tables import TableInputs
@@ -28,11 +29,12 @@ from mlx_backends.policy import policy_description
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a report is made of."""
+    """All that a report is made of; ``comparable`` is False if the judge gives an answer several labels."""
 
     export: Export
     inputs: TableInputs
     views: RunViews
+    comparable: bool = True
 
     @property
     def benchmark(self) -> Benchmark:
@@ -48,6 +50,12 @@ class Evidence:
         return reference_cells(self.inputs.runs)
 
     @cached_property
+    def citations(self) -> Citations:
+        """The papers to cite, and the licences of data and models."""
+        assert self.export.workspace is not None
+        return cite(self.export.workspace, self.export.folders)
+
+    @cached_property
     def models(self) -> tuple[RunView, ...]:
         """The runs of models, which can be chosen."""
         return split_policies(self.views)[0]
@@ -59,7 +67,9 @@ class Evidence:
 
     @cached_property
     def recommendation(self) -> Recommendation | None:
-        """The recommendation; None where the runs share too few labelled answers to compare."""
+        """The recommendation; None where the runs share too few labelled answers to compare, or none are comparable."""
+        if not self.comparable:
+            return None
         try:
             return recommend_views(self.views, margin=self.export.options.margin)
         except SpecError:
@@ -192,5 +202,5 @@ def percent(share: Estimate | float | None) -> str:
 
 
 def interval(share: Estimate) -> str:
-    """Return the 95% interval of a share as whole percentages: "62% to 79%"."""
-    return "" if share.low is None or share.high is None else f"{share.low:.0%} to {share.high:.0%}"
+    """Return the 95% interval of a share in whole percent: "62 to 79%"."""
+    return "" if share.low is None or share.high is None else f"{100 * share.low:.0f} to {share.high:.0%}"

@@ -9,6 +9,7 @@ from app.exports.report.document import Report
 from app.exports.report.evidence import Evidence
 from app.exports.report.write_html import to_html
 from app.exports.report.write_latex import to_latex_files
+from benchmarks.errors import SpecError
 
 
 def to_report_files(export: Export) -> Files:
@@ -25,5 +26,9 @@ def html_report(export: Export) -> str:
 def build_report(export: Export) -> Report:
     """Return the report of an export; see :func:`app.exports.report.contents.report_of`."""
     assert export.inputs is not None
-    views = load_views(export.folders, judge=export.requested_judge)
-    return report_of(Evidence(export, export.inputs, views), export.options.title)
+    comparable = True
+    try:
+        views = load_views(export.folders, judge=export.requested_judge)
+    except SpecError:  # a panel that gives an answer several labels
+        views, comparable = load_views(export.folders), False
+    return report_of(Evidence(export, export.inputs, views, comparable), export.options.title)

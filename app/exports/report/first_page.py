@@ -20,9 +20,12 @@ from benchmarks.vocabulary import Record
 _PICTURE_PIXELS = 320
 _MOST_MISTAKES = 3
 _MOST_CAUTIONS = 4
-_MOST_POLICIES = 3
+_MOST_POLICIES = 2
 _LONGEST = 160
 """The most characters of a question, a source or an answer in the example."""
+
+_SOURCES = ("image", "text", "audio", "video")
+"""The names of references that are what a source says."""
 
 _AS_FAST = 0.05
 """The relative difference below which speeds count as equal."""
@@ -45,7 +48,7 @@ def first_page(evidence: Evidence) -> list[Block | str]:
         blocks += [f"What {evidence.subject.label} gets wrong", Bullets(tuple(("", line) for line in mistakes))]
     if (example := _example(evidence)) is not None:
         blocks.append(example)
-    cautions = [(item.name, item.text) for item in limitations(evidence)[:_MOST_CAUTIONS]]
+    cautions = [(item.name, item.short or item.text) for item in limitations(evidence)[:_MOST_CAUTIONS]]
     return [*blocks, "Before you rely on this", Bullets(tuple(cautions))] if cautions else blocks
 
 
@@ -57,9 +60,15 @@ def verdict(evidence: Evidence) -> Verdict:
     if not evidence.models:
         return Verdict(
             "These runs hold no model to choose.",
-            ("They are simple rules that read neither image nor text, and show what can be reached without reading.",),
+            ("They are fixed rules, which show what can be reached without weighing the sources up.",),
         )
+    if not evidence.counted:
+        return _behaviour_verdict(evidence)
     decision = evidence.decision
+    if not evidence.comparable:
+        return Verdict(
+            "These labels do not decide between models.", ("The judge gives an answer several labels; choose another.",)
+        )
     if decision is None:
         return Verdict(
             "There are too few labelled answers to choose.",
@@ -75,14 +84,28 @@ def verdict(evidence: Evidence) -> Verdict:
     return Verdict(headline, tuple(sentences))
 
 
+def _behaviour_verdict(evidence: Evidence) -> Verdict:
+    """Return what the models do, where no answer is right or wrong by itself."""
+    sentences = []
+    for run in evidence.models:
+        shares = [
+            f"{evidence.behaviour(label)} in {percent(share)}"
+            for label in evidence.benchmark.behaviours
+            if (share := evidence.share_labelled(run.label, label, evidence.benchmark.conflicts)) is not None
+        ]
+        if shares:
+            sentences.append(f"Under conflict, {run.label} {join_names(shares)} of its answers.")
+    return Verdict("This test shows what the models do; it does not say which is better.", tuple(sentences))
+
+
 def _verdict_on_one(evidence: Evidence, shares: TargetShares, objections: Sequence[str]) -> Verdict:
     model = shares.views.runs[0]
-    share = f"{model.label} is right in {percent(float(shares.shares[0]))} of {len(shares.group):,} answers."
+    share = f"{model.label} is right in {percent(float(shares.shares[0]))} of {_answers(evidence, shares)}."
     alone = "Only one model was tested, so there is nothing to choose between."
     if objections:
         return Verdict(f"Do not rely on {model.label} yet.", (share, *objections, alone))
     better = [
-        f"That is better than {_policy(evidence, floor.policy)}, which reads nothing and is right in "
+        f"That is better than {_policy(evidence, floor.policy)}, which is right in "
         f"{percent(float(floor.basis.shares[1]))}."
         for floor in evidence.floors
     ]
@@ -103,13 +126,13 @@ def _objections(evidence: Evidence) -> Iterator[str]:
     if evidence.floors and len(evidence.floors) == models and not any(floor.beats for floor in evidence.floors):
         policies = list(dict.fromkeys(_policy(evidence, floor.policy) for floor in evidence.floors))
         verb = "is not" if models == 1 else "is"
-        yield f"{subject} {verb} shown to do better than {' or '.join(policies)}, which reads nothing."
+        yield f"{subject} {verb} shown to do better than {' or '.join(policies)}."
 
 
 def _policy(evidence: Evidence, policy: RunView) -> str:
     """Return a policy as a noun phrase."""
     answer = evidence.describe_policy(policy)
-    return f"a rule that answers {answer}" if answer else policy.label
+    return f"a fixed rule ({answer})" if answer else policy.label
 
 
 def _choice(evidence: Evidence) -> tuple[str, list[str]]:
@@ -118,7 +141,7 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
     assert decision is not None
     shares, runs = decision.basis, decision.basis.views.runs
     points = f"{format_points(decision.margin)} percentage points"
-    listing = _listing(shares)
+    listing = _listing(evidence, shares)
     if not decision.holds:
         more = f"With {shares.groups:,} questions, the test cannot tell whether the models are within {points} of one another."
         return "It is too early to choose.", [f"The results so far: {listing}.", more]
@@ -142,11 +165,19 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
     return f"Choose any of {labels}.", [equal, "Size and speed were not measured for all of them."]
 
 
-def _listing(shares: TargetShares) -> str:
+def _answers(evidence: Evidence, shares: TargetShares) -> str:
+    """Return the number of answers that decide, which are not those to one source alone."""
+    where = {0: "", 1: "", 2: " with both sources"}.get(len(evidence.sources), " with several sources")
+    return f"{len(shares.group):,} answers{where}"
+
+
+def _listing(evidence: Evidence, shares: TargetShares) -> str:
     """Return each model's share of right answers, best first."""
     order = sorted(range(len(shares.views.runs)), key=lambda index: -float(shares.shares[index]))
-    parts = [f"{shares.views.runs[index].label} {percent(float(shares.shares[index]))}" for index in order]
-    return f"{', '.join(parts)} of {len(shares.group):,} answers right"
+    labels = [run.label for run in shares.views.runs]
+    parts = [f"{labels[index]} in {percent(float(shares.shares[index]))}" for index in order]
+    parts[0] = f"{labels[order[0]]} is right in {percent(float(shares.shares[order[0]]))}"
+    return f"{', '.join(parts)} of {_answers(evidence, shares)}"
 
 
 def _cost(run: RunView) -> str:
@@ -171,19 +202,27 @@ def _count(number: int) -> str:
 def _setting(evidence: Evidence) -> str:
     """Return what was asked of whom, in prose."""
     models, policies = len(evidence.models), len(evidence.policies)
-    runs = [run.label for run in evidence.views.runs]
-    questions = max(evidence.examples(run) for run in runs)
-    prompts = max(len(evidence.answers[run]) for run in runs)
-    amount = f"{questions:,} questions" + (f" in {prompts:,} prompts" if prompts > questions else "")
-    who = (
-        [f"{models} model{'s' * (models != 1)} ({join_names([run.label for run in evidence.models])})"]
-        if models
-        else []
-    )
+    runs = [run.label for run in evidence.models or evidence.views.runs]
+    questions = _range([evidence.examples(run) for run in runs])
+    prompts = _range([len(evidence.answers[run]) for run in runs])
+    amount = f"{questions} questions" + (f" in {prompts} prompts" if prompts != questions else "")
+    who = [f"{models} model{'s' * (models != 1)} ({join_names(runs)})"] if models else []
+    purpose = ""
     if policies:
-        who.append("a rule that reads nothing" if policies == 1 else f"{policies} rules that read nothing")
-    purpose = " Such a rule shows what can be reached without reading: a useful model does better." if policies else ""
+        who.append("a fixed rule" if policies == 1 else f"{policies} fixed rules")
+        answers = sorted(
+            filter(None, map(evidence.describe_policy, evidence.policies)),
+            key=lambda answer: not answer.startswith("always the "),
+        )
+        example = f", such as {answers[0]}" if answers else ""
+        better = "; a useful model does better" if evidence.counted else ""
+        purpose = f" A fixed rule answers without weighing anything up{example}{better}."
     return f"{evidence.benchmark.in_plain_words} {amount} went to {join_names(who)}.{purpose}".strip()
+
+
+def _range(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _shares(evidence: Evidence) -> Shares:
@@ -201,7 +240,8 @@ def _shares(evidence: Evidence) -> Shares:
         columns += [(evidence.behaviour(label), label, conflicts) for label in behaviours if conflicts]
     sources = evidence.sources
     rows = []
-    policies = evidence.policies[:_MOST_POLICIES]
+    hardest = {floor.policy.label: floor.policy for floor in evidence.floors}
+    policies = [*hardest.values(), *(run for run in evidence.policies if run.label not in hardest)][:_MOST_POLICIES]
     for run in (*evidence.models, *policies):
         cells = [
             evidence.share_labelled(run.label, label, conditions)
@@ -215,7 +255,7 @@ def _shares(evidence: Evidence) -> Shares:
     titles = (*(title for title, _, _ in columns), *(f"{source} alone" for source in sources))
     note = "Bars: the share of all labelled answers. Line: the range in which the true share lies with 95% confidence."
     left_out = len(evidence.policies) - len(policies)
-    note += f" {left_out} more rules are in the tables." if left_out else ""
+    note += f" The tables have {left_out} more fixed rule{'s' * (left_out != 1)}." if left_out else ""
     return Shares(titles, tuple(rows), note)
 
 
@@ -264,27 +304,24 @@ def _example(evidence: Evidence) -> Example | None:
     kinds = evidence.count(run, lambda kind: _wrong_kind(evidence, kind))
     if not kinds:
         return None
-    # An example is clearest where one source is right.
-    most_frequent = max(
-        sorted(kinds), key=lambda kind: (bool(_right_source(evidence, kind.partition(" ")[0])), kinds[kind])
-    )
+    most_frequent = max(sorted(kinds), key=lambda kind: (*_clarity(evidence, kind.partition(" ")[0]), kinds[kind]))
     exported = evidence.exported(run)
-    candidates = [
+    candidates = (
         record
         for record in exported.records
         if record.outcome(exported.judge) == "labelled"
         and f"{record.instance.condition} {record.verdicts[exported.judge].label}" == most_frequent
-    ]
-    if not candidates:
+    )
+    record = min(candidates, key=lambda record: (_length(record), record.instance.id), default=None)
+    if record is None:
         return None
-    record = min(candidates, key=lambda record: (_length(record), record.instance.id))
     condition, _, label = most_frequent.partition(" ")
     answer = record.answer
     lines = [("Question", _clipped(record.instance.question))]
     lines += [
         (f"The {source} says", _clipped(" or ".join(values)))
         for source, values in record.instance.references.items()
-        if values and source in ("image", "text", "audio", "video", "answer", "original", "conflict", "caption")
+        if values and source in _SOURCES
     ]
     lines.append((f"{run} answers", _clipped(visible_answer(answer.text) if answer is not None else "")))
     lines.append(("So it", f"{evidence.behaviour(label)}, {evidence.situation(condition)}"))
@@ -305,6 +342,11 @@ def _wrong_kind(evidence: Evidence, kind: AnswerKind) -> str | None:
     return None if evidence.benchmark.correct(kind.condition, label) else f"{kind.condition} {label}"
 
 
+def _clarity(evidence: Evidence, condition: str) -> tuple[bool, bool]:
+    """Return what makes an example under a condition clear: a conflict, and one source that is right."""
+    return condition in evidence.conflicts, bool(_right_source(evidence, condition))
+
+
 def _right_source(evidence: Evidence, condition: str) -> str:
     """Return the source whose value is right under a condition; empty if there is no single one."""
     sources = ("image", "text")
@@ -317,10 +359,12 @@ def _is_label_right(evidence: Evidence, condition: str, label: str) -> bool:
 
 
 def _right_value(evidence: Evidence, record: Record) -> str:
-    """Return the value of the source that is right, or else of the right answer."""
-    references = record.instance.references
-    source = _right_source(evidence, record.instance.condition) or "answer"
-    return " or ".join(references.get(source, ()))
+    """Return the value of the source that is right, else the right answer, else what a right answer does."""
+    references, condition = record.instance.references, record.instance.condition
+    if values := references.get(_right_source(evidence, condition)) or references.get("answer"):
+        return " or ".join(values)
+    labels = [label for label in evidence.benchmark.behaviours if _is_label_right(evidence, condition, label)]
+    return f"an answer that {' or '.join(map(evidence.behaviour, labels))}" if labels else ""
 
 
 def _length(record: Record) -> int:

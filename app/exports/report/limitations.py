@@ -22,10 +22,11 @@ _FEW_BITS = re.compile(r"\b[2-8](?:/[2-8])?-bit")
 
 
 class Limitation(NamedTuple):
-    """A limitation: its name, and one or two sentences."""
+    """A limitation: its name, and one or two sentences; ``short`` replaces them on the first page unless it is empty."""
 
     name: str
     text: str
+    short: str = ""
 
 
 def limitations(evidence: Evidence) -> list[Limitation]:
@@ -95,13 +96,15 @@ def _no_person(evidence: Evidence) -> Iterator[Limitation]:
         "No person checked the labels",
         f"All labels are by {evidence.judge}{caveat(evidence.judge)}, not by people. "
         + (measured or "Its quality on these answers is unknown."),
+        f"All labels are by {evidence.judge}{caveat(evidence.judge)}, not by people.",
     )
 
 
 def _no_policy(evidence: Evidence) -> Iterator[Limitation]:
     if evidence.models and not evidence.policies:
         yield Limitation(
-            "No baseline", "No rule that reads nothing was run, so it is unknown what can be reached without reading."
+            "No baseline",
+            "No fixed rule, such as always the text's value, was run, so it is unknown whether a model does better than one.",
         )
 
 

@@ -65,8 +65,8 @@ def _block(block: Block | str) -> str:
 
 @_block.register
 def _(block: Verdict) -> str:
-    sentences = "".join(f"<p>{escape_text(sentence)}</p>" for sentence in block.sentences)
-    return f'<div class="verdict"><p class="headline">{escape_text(block.headline)}</p>{sentences}</div>'
+    sentences = escape_text(" ".join(block.sentences))
+    return f'<div class="verdict"><p class="headline">{escape_text(block.headline)}</p><p>{sentences}</p></div>'
 
 
 @_block.register

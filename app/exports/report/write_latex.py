@@ -91,7 +91,7 @@ def _block(block: Block | str) -> str:
 
 @_block.register
 def _(block: Verdict) -> str:
-    sentences = r"\\ ".join(map(_text, block.sentences))
+    sentences = _text(" ".join(block.sentences))
     return (
         "\\noindent\\fbox{\\parbox{0.97\\linewidth}{\\raggedright\n"
         rf"{{\large\bfseries {_text(block.headline)}\par}}"
