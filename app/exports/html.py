@@ -141,7 +141,7 @@ def _cell(cell: Cell, percent: bool) -> str:
             return f'<td class="none" title="{_text(cell.reason)}">n/a</td>'
         value = format_value(cell.value, percent)
         around = cell_text(cell, percent).removeprefix(value).strip()
-        return f"<td>{value}{f'<small>{_text(around)}</small>' if around else ''}</td>"
+        return f"<td>{value}{f' <small>{_text(around)}</small>' if around else ''}</td>"
     return f'<td class="words">{_text(cell)}</td>' if isinstance(cell, str) else f"<td>{cell_text(cell)}</td>"
 
 
