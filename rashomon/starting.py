@@ -27,6 +27,7 @@ class ExecutionChoices(TypedDict, total=False):
 
     force: bool
     accept_engine: bool
+    allow_open_cluster: bool
     allow_address: Names
     until_width: float
     restarts: int
@@ -62,6 +63,7 @@ class BatchOptions(ExecutionChoices, total=False):
     concurrency: int
     timeout: float
     attempts: int
+    workers: str
 
 
 class RunFailedError(RashomonError):
@@ -140,6 +142,7 @@ def start(folders: Folders, spec: str | Path | None, options: BatchOptions) -> S
         display="none",
         force=chosen.get("force", False),
         accept_engine=chosen.get("accept_engine", False),
+        allow_open_cluster=chosen.get("allow_open_cluster", False),
         until_width=chosen.get("until_width"),
     )
     path = None if spec is None else Path(spec)
@@ -147,7 +150,9 @@ def start(folders: Folders, spec: str | Path | None, options: BatchOptions) -> S
     file = folders.path / "jobs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns()}.toml"
     save_spec(batch, file)
     runs = Runs([Run(folders, run.folder) for run in checked])
-    return run_process(folders, runs, ["batch", str(file), *_execution_arguments(chosen)])
+    # A cluster that only a spec names must be allowed; this one was named by the caller.
+    cluster = [f"--workers={values['workers']}"] if values.get("workers") else []
+    return run_process(folders, runs, ["batch", str(file), *_execution_arguments(chosen), *cluster])
 
 
 def run_process(folders: Folders, runs: Runs, arguments: Sequence[str]) -> Started:
@@ -162,7 +167,9 @@ def execution_arguments(options: ExecutionChoices) -> list[str]:
 
 def _execution_arguments(chosen: Mapping[str, Any]) -> list[str]:
     addresses = allow_address_options(_listed(chosen.get("allow_address", ())))
-    flags = [f"--{key.replace('_', '-')}" for key in ("force", "accept_engine") if chosen.get(key)]
+    flags = [
+        f"--{key.replace('_', '-')}" for key in ("force", "accept_engine", "allow_open_cluster") if chosen.get(key)
+    ]
     numbers = [
         f"--{key.replace('_', '-')}={chosen[key]}" for key in ("until_width", "restarts") if chosen.get(key) is not None
     ]

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.exports.html import table_markup
+from app.exports.html_markup import notes_markup, table_markup
 from app.exports.tabular import tables_to_arrow
 from app.report.tables import read_inputs, tables_from, without_published
 from benchmarks.errors import SpecError, did_you_mean
@@ -86,7 +86,7 @@ class ResultTable(ArrowData):
         return tables_to_arrow([self.table])
 
     def _repr_html_(self) -> str:
-        return heading(self.title) + table_markup(self.table)
+        return heading(self.title) + table_markup(self.table) + notes_markup(self.table)
 
     def __repr__(self) -> str:
         return f"<ResultTable {self.name}: {len(self.rows)} rows, {len(self.columns)} columns>"

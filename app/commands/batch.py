@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from app.engine import stopping_rule
 from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, plan_resume, plan_run
 from app.engine.progress import Display
 from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
+from app.engine.workers.cluster.address import NONE, check_workers
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import judge_usage, longest_requests, measured_speed, remote_usage
@@ -57,6 +58,10 @@ class ExecutionOptions:
     """The width of every condition's accuracy interval at which a run stops."""
     restarts: int | None = None
     """The number of restarts of a worker that runs out of memory; None: as the spec says."""
+    workers: str | None = None
+    """The cluster whose nodes answer; None for this machine."""
+    allow_open_cluster: bool = False
+    """Flag to use a cluster without token authentication."""
 
 
 def batch(
@@ -71,6 +76,7 @@ def batch(
     display = make_display(options.display)
     # All specs are checked before the first run is created.
     batch_spec, checked, faults = check_batch(workspace, spec, overrides, options, stop=not dry_run)
+    options = _with_workers(batch_spec, options, typed="workers" in overrides)
     for run in checked:
         if run.identity[_DEVICE] == "remote" and not run.existing:
             print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
@@ -103,6 +109,14 @@ def batch(
     if warning := workspace.warning():
         display.problem(warning)
     return execute_runs(workspace, [plan_run(workspace, run) for run in checked], display, options)
+
+
+def _with_workers(batch_spec: BatchSpec, options: ExecutionOptions, *, typed: bool) -> ExecutionOptions:
+    """Return the options with the spec's cluster, which the user may have to have allowed."""
+    if batch_spec.workers is None:
+        return options
+    check_workers(batch_spec.workers, [run.model for run in batch_spec.runs()], options.allowed, typed=typed)
+    return replace(options, workers=batch_spec.workers)
 
 
 def check_batch(
@@ -191,6 +205,8 @@ def resume(
         print_message(f"{folder.name}: no longer paused; process {worker_pid(folder)} resumes it.", options.display)
         return 0
     plan = plan_resume(workspace, folder, data=data, accept_engine=options.accept_engine)
+    if options.workers is not None:
+        check_workers(options.workers, [plan.spec.model], options.allowed, typed=True)
     known = [p.condition for p in read_summary(folder).progress]
     for condition in conditions:
         if condition not in known:
@@ -328,6 +344,8 @@ def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[
         restarts=spec.restarts if options.restarts is None else options.restarts,
         until_width=options.until_width,
         model=spec.model,
+        workers=None if options.workers == NONE else options.workers,
+        allow_open_cluster=options.allow_open_cluster,
     )
 
 
