@@ -20,6 +20,10 @@ _CONSTRUCTED = ("Estimate", "Verdict", "Record", "Workspace")
 """The classes of which users make objects; of others they get them."""
 
 
+_LONGEST = 90
+"""The most characters of a signature in one line."""
+
+
 class _Plain(str):
     """An annotation that a signature prints without quotation marks."""
 
@@ -93,7 +97,11 @@ def _signature(member: Any) -> str:
         if name != "self"
     ]
     result = inspect.Signature.empty if inspect.isclass(member) else _Plain(signature.return_annotation)
-    return str(signature.replace(parameters=parameters, return_annotation=result))
+    signature = signature.replace(parameters=parameters, return_annotation=result)
+    if len(text := str(signature)) <= _LONGEST:
+        return text
+    first, last = str(signature.replace(parameters=())).split("()")
+    return "\n".join([f"{first}(", *(f"    {parameter}," for parameter in parameters), f"){last}"])
 
 
 def _code(text: str) -> tuple[str, ...]:

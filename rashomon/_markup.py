@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from app.text.escape import html
+from app.exports.html_markup import escape_text
 
 LONGEST = 200
 """The most characters of a text in a cell."""
@@ -12,16 +12,16 @@ LONGEST = 200
 
 def grid(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table of texts as HTML."""
-    head = "".join(f"<th>{html(column)}</th>" for column in columns)
+    head = "".join(f"<th>{escape_text(column)}</th>" for column in columns)
     body = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def heading(text: str) -> str:
     """Return a line of text above a table as HTML."""
-    return f"<p><b>{html(text)}</b></p>"
+    return f"<p><b>{escape_text(text)}</b></p>"
 
 
 def _cell(value: object) -> str:
     text = "" if value is None else str(value)
-    return html(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+    return escape_text(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")

@@ -14,11 +14,11 @@ from benchmarks.errors import SpecError
 from judges import registry as judge_registry
 from judges.base import FunctionJudge, OwnJudge
 
-_Judge = TypeVar("_Judge", bound=Callable[[], FunctionJudge | OwnJudge])
-_Benchmark = TypeVar("_Benchmark", bound=type[Benchmark])
+JudgeClass = TypeVar("JudgeClass", bound=Callable[[], FunctionJudge | OwnJudge])
+BenchmarkClass = TypeVar("BenchmarkClass", bound=type[Benchmark])
 
 
-def register_judge(kind: _Judge) -> _Judge:
+def register_judge(kind: JudgeClass) -> JudgeClass:
     """Register a class of judges under its ``name``, and return it; usable as a decorator.
 
     The class is a ``FunctionJudge`` or an ``OwnJudge``, in a module: workers are processes of their own and import it. A class of
@@ -28,7 +28,7 @@ def register_judge(kind: _Judge) -> _Judge:
     return kind
 
 
-def register_benchmark(kind: _Benchmark) -> _Benchmark:
+def register_benchmark(kind: BenchmarkClass) -> BenchmarkClass:
     """Register a class of benchmarks under its ``name``, and return it; see :func:`register_judge`."""
     _register(kind, benchmark_registry.GROUP, benchmark_registry.benchmark_names())
     return kind

@@ -38,7 +38,7 @@ def _cell(cell: Cell, percent: bool) -> str:
             return f'<td class="none" title="{escape_text(cell.reason)}">n/a</td>'
         value = format_value(cell.value, percent)
         around = cell_text(cell, percent).removeprefix(value).strip()
-        return f"<td>{value}{f'<small>{escape_text(around)}</small>' if around else ''}</td>"
+        return f"<td>{value}{f' <small>{escape_text(around)}</small>' if around else ''}</td>"
     return f'<td class="words">{escape_text(cell)}</td>' if isinstance(cell, str) else f"<td>{cell_text(cell)}</td>"
 
 

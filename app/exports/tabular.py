@@ -18,6 +18,13 @@ from app.text.escape import spreadsheet_cell
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Cell, Estimate, Record, Table, canonical_json
 
+_TYPES = {
+    **dict.fromkeys(("value", "low", "high", "sd"), "double"),
+    "n": "int64",
+    **dict.fromkeys(("answer", "label", "status"), "string"),
+}
+"""The types of Arrow columns that may be empty, and so say nothing of their type."""
+
 
 def to_csv_files(export: Export) -> Files:
     """Return ``NAME.csv`` for each table, ``runs.csv``, and ``samples.csv`` for each run."""
@@ -152,7 +159,9 @@ def _arrow(rows: Iterable[dict[str, Any]]) -> Any:
     listed = list(rows)
     # pyarrow's schema inference misses a column that is absent from the first rows.
     columns = dict.fromkeys(key for row in listed for key in row)
-    return pyarrow.table({key: [_storable(row.get(key)) for row in listed] for key in columns})
+    return pyarrow.table(
+        {key: pyarrow.array([_storable(row.get(key)) for row in listed], type=_TYPES.get(key)) for key in columns}
+    )
 
 
 def _parquet(table: Any, metadata: str) -> bytes:

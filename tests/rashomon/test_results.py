@@ -6,6 +6,7 @@ import io
 import json
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pyarrow
@@ -91,12 +92,13 @@ def test_other_libraries_share_the_memory_of_arrow(workspace: rashomon.Workspace
 
 
 def test_polars_shares_the_memory_of_numbers(workspace: rashomon.Workspace) -> None:
-    pytest.importorskip("polars")
+    polars = pytest.importorskip("polars")
     table = workspace.run("text").table()
-    values = table.polars()["low"].drop_nulls()
-    assert values.to_list() == [low for low in table.arrow()["low"].to_pylist() if low is not None]
-    column = table.polars()["n"]
-    assert column.len() == len(table.rows) * len(table.columns)
+    for column in ("value", "low", "n"):
+        (values,) = table.arrow()[column].chunks
+        assert table.polars()[column].to_arrow().buffers()[1].address == values.buffers()[1].address
+    records = workspace.run("text").records()
+    assert polars.DataFrame(records)["answer"].to_list() == records.arrow()["answer"].to_pylist()
 
 
 def places(column: pyarrow.ChunkedArray) -> list[int]:
@@ -123,7 +125,7 @@ class Tags(HTMLParser):
 
 def test_what_a_notebook_displays_is_escaped(workspace: rashomon.Workspace) -> None:
     run = workspace.run("hostile")
-    displayed = [
+    displayed: list[Any] = [
         workspace,
         workspace.runs,
         run,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,13 @@ class Longest:
 
 
 @pytest.fixture
-def workspace(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[rashomon.Workspace]:
+def home(tmp_path: Path) -> Rashomon:
+    return Rashomon(tmp_path)
+
+
+@pytest.fixture
+def workspace(built: Path, home: Rashomon, monkeypatch: pytest.MonkeyPatch) -> Iterator[rashomon.Workspace]:
     """A workspace with CMC-Bench from drawn charts, in an environment without a network, and no plugins of scripts."""
-    home = Rashomon(tmp_path)
     shutil.copytree(built, home.workspace / "benchmarks")
     for name, value in home.environment.items():
         monkeypatch.setenv(name, value)
@@ -78,6 +83,34 @@ def test_policies_from_start_to_tables(workspace: rashomon.Workspace) -> None:
         "policy:always-text": 0,
     }
     assert {record.instance.condition for record in started.runs[0].records()} == {"image-correct"}
+
+
+def test_runs_are_stopped_and_resumed(
+    workspace: rashomon.Workspace, home: Rashomon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in home.held().environment.items():
+        monkeypatch.setenv(name, value)
+    started = workspace.start(benchmark="cmc-bench", model="policy:always-text", limit=3)
+    (run,) = started.runs
+    with pytest.raises(TimeoutError):
+        started.wait(timeout=0.1)
+    wait_until(lambda: run.summary().problem is None and run.done >= 8)
+    assert started.running
+    started.stop()
+    assert run.state == "interrupted"
+    with pytest.raises(rashomon.RunFailedError):
+        started.wait()
+    home.go_on()
+    workspace.resume(run.name).wait()
+    assert run.done == run.total > 8
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until ``condition``, at most a minute."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_registered_judge_labels_in_the_worker_and_an_unknown_one_is_an_error(
