@@ -32,6 +32,7 @@ from app.tui.widgets.tab_line import TabLine
 from benchmarks.errors import SpecError
 from benchmarks.factors.levels import parse_factor
 from benchmarks.k_passages.design import PassageDesign
+from benchmarks.registry import benchmark_names
 from benchmarks.varied import FACTOR_NAMES
 
 FACTORS, PASSAGES = "factors", "passages"
@@ -151,7 +152,7 @@ class VaryScreen(RashomonScreen):
 
         def on_choice(name: str | None) -> None:
             if name is not None:
-                self._field("build").value = name if (folder / name).exists() else ""
+                self._field("build").value = name if name in benchmark_names() else str(folder / name)
 
         def show(builds: Mapping[str, Path]) -> None:
             if builds:
