@@ -382,3 +382,11 @@ class _CostSum:
 def unlabelled_outcomes(run: RunView, labels: Sequence[str]) -> Counter[str]:
     """Return the number of a run's instances without a label, by outcome."""
     return Counter(answer.outcome for answer in run.answers.values() if answer.outcome not in labels)
+
+
+def split_policies(views: RunViews) -> tuple[tuple[RunView, ...], tuple[RunView, ...]]:
+    """Split the runs into models, which can be recommended, and policies, which are floors; oracles are neither."""
+    return (
+        tuple(run for run in views.runs if not run.is_policy and not run.is_oracle),
+        tuple(run for run in views.runs if run.is_policy and not run.is_oracle),
+    )

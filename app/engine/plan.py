@@ -22,7 +22,7 @@ from app.store.data_types import CELLS_KEY
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
-from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
+from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -36,6 +36,7 @@ from benchmarks.varied import FACTOR_NAMES, example_of
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
+from mlx_backends.models.licence import stated_licence
 from mlx_backends.policy import lacks_references
 from mlx_backends.registry import check_kv_bits, describe
 
@@ -136,8 +137,15 @@ def plan_run(workspace: Workspace, checked: CheckedSpec) -> PlannedRun:
             checked.instances,
             data=checked.build.path,
             excluded=checked.excluded,
+            fill=lambda store: _store_licence(store, checked),
         )
     return PlannedRun(checked.folder, checked.spec, checked.existing)
+
+
+def _store_licence(store: RunStore, checked: CheckedSpec) -> None:
+    """Store the licence that the card of a local model states, for reports."""
+    if checked.identity.get("weights digest") and (licence := stated_licence(checked.spec.model)) is not None:
+        store.set_meta(LICENCE_KEY, licence)
 
 
 def plan_resume(

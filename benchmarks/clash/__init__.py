@@ -33,6 +33,10 @@ class Clash(Benchmark):
 
     name = "clash"
     title = "CLASH: cross-modal contradiction detection"
+    in_plain_words = (
+        "A model sees a photograph with a caption that names a wrong object or attribute, and is asked about it. A good model "
+        "notices that caption and photograph disagree."
+    )
     paper = "Popordanoska, Li, Blaschko, Clash: A Benchmark for Cross-Modal Contradiction Detection"
     conditions = CONDITIONS
     labels = LABELS

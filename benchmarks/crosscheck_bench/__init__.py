@@ -36,6 +36,10 @@ class CrossCheckBench(Benchmark):
 
     name = "crosscheck-bench"
     title = "CrossCheck-Bench: compositional failures in resolving multimodal conflicts"
+    in_plain_words = (
+        "A model sees pictures and texts of products and says whether they fit together, in 15 kinds of questions, from "
+        "reading a price to comparing offers."
+    )
     paper = "Tian, Si, Wang, Li et al., CrossCheck-Bench: Diagnosing Compositional Failures in Multimodal Conflict Resolution"
     conditions = CONDITIONS
     labels = LABELS

@@ -23,6 +23,10 @@ class KPassages(Benchmark):
 
     name = "k-passages"
     title = "K passages: majority against truth among retrieved passages"
+    in_plain_words = (
+        "A model gets a question, an image and up to ten passages of text, some of which state a wrong value. A good model "
+        "answers by those that are right, however many they are."
+    )
     paper = "no paper; the examples and the prompt of CMC-Bench (Catapang) with more passages"
     conditions = CONDITIONS
     labels = LABELS

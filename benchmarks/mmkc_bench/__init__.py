@@ -42,6 +42,10 @@ class MMKCBench(Benchmark):
 
     name = "mmkc-bench"
     title = "MMKC-Bench: multimodal knowledge conflicts, context-memory and inter-context"
+    in_plain_words = (
+        "A model is asked what it knows about a person, a logo or a gesture, and then again with evidence that states something "
+        "else. Measured is whether it keeps its own answer or takes that of the evidence."
+    )
     paper = "Jia et al., Benchmarking Multimodal Knowledge Conflict for Large Multimodal Models"
     conditions = CONDITIONS
     labels = LABELS

@@ -27,6 +27,10 @@ class Retrieval(CMCBench):
 
     name = "retrieval"
     title = "Retrieval: natural conflicts in your own retrieval log"
+    in_plain_words = (
+        "Each question comes with the page images and passages that a retrieval system found for it; some of them disagree. A "
+        "good model answers what is right, and says so if it cannot tell."
+    )
     paper = "no paper; the conditions and metrics of CMC-Bench (Catapang) on questions of your own"
     conditions = CONDITIONS
     sources = (

@@ -16,8 +16,14 @@ from mlx_backends.remote.model_names import KEYS, RemoteModelName, address_of, c
 ADDRESSES_FILE = "agreed-addresses"
 
 
+CLUSTER = "ray://"
+"""The scheme of a cluster's address, which is recorded as it is."""
+
+
 def parse_address(text: str) -> str:
     """Return the address in a user's input, an address or a whole URL. Raise SpecError for anything else."""
+    if text.startswith(CLUSTER):
+        return text.strip()
     return address_of(check_url(text.strip(), "an address to allow"))
 
 
@@ -44,6 +50,11 @@ def all_allowed(models: Iterable[str]) -> bool:
         return not new_addresses(models)
     except SpecError:
         return False
+
+
+def is_recorded(address: str) -> bool:
+    """Return whether the user has allowed an address."""
+    return address in _recorded()
 
 
 def check_allowed(name: RemoteModelName) -> None:

@@ -15,7 +15,8 @@ from textual.content import Content
 from textual.widgets import ContentSwitcher, Static
 
 from app.compare.headline import headlines
-from app.compare.recommend import Recommendation, format_points
+from app.compare.non_inferiority import format_points
+from app.compare.recommend import Recommendation
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import Comparison
 from app.compare.utility import parse_requirements
