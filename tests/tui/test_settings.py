@@ -86,7 +86,7 @@ def test_settings_are_shown_without_any_key_and_kept(
 def test_invalid_settings_are_reported_and_not_overwritten(quiet: Stage, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     text = (
-        f'theme = "nrd"\nimages = "laser"\n[keys]\n"runs.filter" = "f9"\n"runs.fliter" = "x"\n{PAYLOAD[:5]!r} = "y"\n'
+        f'theme = "nrd"\nimages = "laser"\n[keys]\n"runs.filter" = "f10"\n"runs.fliter" = "x"\n{PAYLOAD[:5]!r} = "y"\n'
     )
     file.write_text(text)
 
@@ -96,7 +96,7 @@ def test_invalid_settings_are_reported_and_not_overwritten(quiet: Stage, tmp_pat
         assert app.theme == "rashomon"
         assert len(app.settings_problems) == 4
         await until(pilot, lambda: "did you mean 'nord'" in screen_text(app))
-        await pilot.press("f9")
+        await pilot.press("f10")
         await pilot.pause()
         assert app.focused is not None
         assert app.focused.id == "filter"
@@ -149,13 +149,13 @@ def test_help_is_about_the_focused_widget_and_the_screen(
         text = screen_text(app)
         assert "on this screen" in text
         snapshot(app, "help-doctor")
-        await pilot.press("escape", "1", "f9", "f1")
+        await pilot.press("escape", "1", "f10", "f1")
         await until(pilot, lambda: "You are typing" in screen_text(app))
-        assert "f9" in screen_text(app)
+        assert "f10" in screen_text(app)
 
     quiet.run("one")
     file = tmp_path / "settings.toml"
-    file.write_text('[keys]\n"runs.filter" = "f9"\n')
+    file.write_text('[keys]\n"runs.filter" = "f10"\n')
     findings = [CheckResult("machine", True, "a machine")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.tui.screens.doctor.examine", lambda workspace: iter(findings))
