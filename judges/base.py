@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from benchmarks.vocabulary import Record, Verdict
@@ -57,19 +57,22 @@ class FunctionJudge(Judge):
 
 
 class OwnJudge(Protocol):
-    """A judge of one's own in a few lines: a class with these attributes, a constructor without arguments and this method.
+    """A judge of one's own in a few lines: a class with these attributes, a constructor without arguments and this method."""
 
-    ``version`` is raised when it labels differently: labels are stored by version, so earlier ones stay.
-    """
+    @property
+    def name(self) -> str:
+        """The name by which commands and tables know it."""
 
-    name: str
-    version: str
-    benchmarks: tuple[str, ...]
-    """The benchmarks whose answers it labels."""
+    @property
+    def version(self) -> str:
+        """The version, to be raised when it labels differently: labels are stored by version, so earlier ones stay."""
+
+    @property
+    def benchmarks(self) -> Sequence[str]:
+        """The names of the benchmarks whose answers it labels."""
 
     def label(self, record: Record) -> str | None:
         """Return one of the benchmark's labels for ``record.answer``, or None if there is nothing to label."""
-        ...
 
 
 class AdaptedJudge(FunctionJudge):

@@ -31,16 +31,20 @@ def find_collision(package: str = PACKAGES[0]) -> str | None:
         if place is None:
             return f"Rashomon's package {name!r} is missing; install Rashomon again."
         if place != _ROOT / name:
-            return f"the package {name!r} would be imported from {str(place)!r}, which is not Rashomon's; {_ADVICE}"
+            return f"the package {name!r} would be imported from {str(place)!r}, which is not Rashomon's; {_SHADOWED}"
         for file in _FILES[name]:
             if not _is_ours(_ROOT / name / file):
-                return f"another package has replaced {str(_ROOT / name / file)!r}; {_ADVICE}"
+                return f"another package has replaced or removed {str(_ROOT / name / file)!r}; {_REPLACED}"
     return None
 
 
-_ADVICE = (
-    "install Rashomon in an environment of its own (`pipx install rashomon`), "
-    "or start it where PYTHONPATH and the current folder hold no such package."
+_SHADOWED = (
+    "start it where PYTHONPATH and the current folder hold no such package, or install it in an environment of its own "
+    "(`pipx install rashomon`)."
+)
+_REPLACED = (
+    "remove the other package and install Rashomon again, or install it in an environment of its own "
+    "(`pipx install rashomon`)."
 )
 
 

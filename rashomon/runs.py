@@ -11,6 +11,7 @@ from app.engine.loop import judge_pending
 from app.exports.export_input import ExportedRun, load_runs
 from app.exports.tabular import samples_to_arrow
 from app.report.samples import sample_to_row
+from app.report.tables import model_label
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, read_summary
@@ -114,7 +115,7 @@ class Run:
             return heading(f"{self.name}: {summary.problem}")
         columns = ("condition", "done", "total", "errors")
         rows = [(p.condition, p.done, p.total, p.errors) for p in summary.progress]
-        facts = f"{self.name}: {summary.state}, {summary.spec.get('benchmark')}, {summary.spec.get('model')}"
+        facts = f"{self.name}: {summary.state}, {summary.spec.get('benchmark')}, {_model(summary)}"
         return heading(facts) + grid(columns, rows)
 
     def __repr__(self) -> str:
@@ -188,12 +189,10 @@ class Runs(Sequence[Run]):
 
 def _line(run: RunSummary) -> tuple[object, ...]:
     created = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created)) if run.created else ""
-    spec = run.spec
-    return (
-        run.name,
-        spec.get("benchmark"),
-        spec.get("model"),
-        run.problem or run.state,
-        f"{run.done}/{run.total}",
-        created,
-    )
+    answered = f"{run.done}/{run.total}"
+    return run.name, run.spec.get("benchmark"), _model(run), run.problem or run.state, answered, created
+
+
+def _model(run: RunSummary) -> str:
+    """Return the name of a run's model in tables."""
+    return model_label(str(run.spec.get("model", "")))

@@ -16,6 +16,8 @@ from benchmarks.vocabulary import Cell, Table
 from rashomon._arrow import ArrowData
 from rashomon._markup import grid, heading
 
+_SCREEN_DPI = 150
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -117,7 +119,7 @@ class Plot:
     def _repr_png_(self) -> bytes:
         from app.figures.style import to_bytes
 
-        return to_bytes(self.figure, "png")
+        return to_bytes(self.figure, "png", dpi=_SCREEN_DPI)
 
 
 class UnknownTableError(SpecError, KeyError):

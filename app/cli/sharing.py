@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from app.cli.options import PATH, RUN_HELP, as_json, on_terminal, run_names
+from app.cli.options import PATH, RUN_HELP, as_json, judge, on_terminal, run_names
 from app.system.blas import use_one_thread
 
 FILE_HELP = "With --workspace FILE, or with FILE:RUN in place of RUN, other commands read a bundle too."
@@ -64,4 +64,25 @@ def cite(workspace: Any, /, run: Sequence[str], as_json: bool) -> None:
     cite_runs(workspace, run, as_json=as_json)
 
 
-COMMANDS = (bundle, open_bundle, cite)
+@click.command(epilog=RUN_HELP)
+@run_names
+@click.argument("target", metavar="hub:OWNER/NAME")
+@click.option("--public", is_flag=True, help="Let everybody see the data set; default: private.")
+@click.option("--yes", is_flag=True, help="Send without asking for confirmation.")
+@click.option("--out", type=PATH, metavar="FOLDER", help="Write the files to a folder instead, and send nothing.")
+@judge
+@click.pass_obj
+def push(workspace: Any, /, run: Sequence[str], target: str, **options: Any) -> None:
+    """Send runs to the Hugging Face Hub as a data set: records as Parquet, and a card with the metrics; no media.
+
+    Shows the files, sizes, rows and licences first, and asks. The token is that of `hf auth login`, or HF_TOKEN.
+
+    Exit codes: 0 sent; 1 the Hub refused or could not be reached; 2 wrong command.
+    """
+    use_one_thread()
+    from app.commands.push import push_runs
+
+    push_runs(workspace, run, target, **options)
+
+
+COMMANDS = (bundle, open_bundle, cite, push)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 from app.store.data_types import progress_to_json
 from app.store.workspace import RunSummary, Workspace
@@ -42,4 +43,5 @@ def run_to_json(run: RunSummary) -> dict[str, object]:
         "own": run.own,
         "cells": run.cells,
         "conditions": [progress_to_json(p) for p in run.progress],
+        "nodes": [asdict(node) for node in run.nodes],
     }

@@ -247,7 +247,7 @@ def _new_name(workspace: Workspace, old: str, name: str | None) -> str:
 
 
 def _address(model: str) -> str | None:
-    return parse_name(model).address if is_remote(model) else None
+    return ", ".join(server.address for server in parse_name(model).servers) if is_remote(model) else None
 
 
 def _at(model: str, address: str | None) -> str:

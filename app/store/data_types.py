@@ -57,6 +57,10 @@ class ConditionProgress:
     judged: Mapping[str, JudgedCounts]
 
 
+NODES_KEY = "nodes"
+"""The meta key of a run's :class:`NodeStatus` entries."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
     """A node of the cluster that answers a run, or answered last.

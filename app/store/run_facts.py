@@ -20,9 +20,6 @@ DEATHS_KEY = "deaths"
 """The meta key of a run's :class:`WorkerDeath` entries."""
 
 
-NODES_KEY = "nodes"
-"""The meta key of the nodes that answer, or answered last (:class:`app.store.data_types.NodeStatus`)."""
-
 LICENCE_KEY = "licence"
 """The meta key of the licence that the model's card states; absent where none is known."""
 

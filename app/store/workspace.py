@@ -14,7 +14,7 @@ from typing import Any
 
 from app.store.bundles.layout import BUILDS, is_sha256
 from app.store.bundles.opening import bundled_run, is_bundle_file, is_opened_bundle, open_bundle
-from app.store.data_types import CELLS_KEY, ConditionProgress
+from app.store.data_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeStatus
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.run import RunStore
@@ -56,6 +56,8 @@ class RunSummary:
     """The name that the user gave the run, to be displayed in place of its folder's."""
     cells: int = 1
     """The number of cells of a varied build in which each example is repeated."""
+    nodes: tuple[NodeStatus, ...] = ()
+    """The nodes of the cluster that answers, or answered last."""
 
     @property
     def done(self) -> int:
@@ -336,6 +338,7 @@ def _stored_summary(folder: Path) -> RunSummary:
             created = store.meta("created", 0.0) or None
             quantisation = str(store.meta("identity", {}).get("quantisation") or "")
             title, cells = read_title(folder), store.meta(CELLS_KEY, 1)
+            nodes = tuple(NodeStatus(**node) for node in store.meta(NODES_KEY, []))
             return RunSummary(
                 folder.name,
                 state,
@@ -347,6 +350,7 @@ def _stored_summary(folder: Path) -> RunSummary:
                 quantisation=quantisation,
                 title=title,
                 cells=cells if type(cells) is int else 1,
+                nodes=nodes,
             )
     except Exception as error:  # one damaged run, possibly from elsewhere, must not hide the others
         return _unreadable(folder, error)

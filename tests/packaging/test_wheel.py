@@ -68,7 +68,8 @@ for run in started.wait(timeout=60):
     count: int = run.judge(Short())
 tables: list[Table] = tables_of([Path("run")])
 names: tuple[str, ...] = get_benchmark("cmc-bench").conditions
-judges: list[type[FunctionJudge]] = [rashomon.FunctionJudge]
+judge: rashomon.FunctionJudge | None = None
+other_name: FunctionJudge | None = judge
 version: str = rashomon.__version__
 '''
 

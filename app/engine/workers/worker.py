@@ -41,9 +41,10 @@ from app.engine.workers.recovery import suspects
 from app.engine.workers.standby import STANDBY
 from app.engine.workers.supervise import Job
 from app.run_spec import RunSpec, parse
+from app.store.data_types import NODES_KEY
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
-from app.store.run_facts import NODES_KEY, stop_reason
+from app.store.run_facts import stop_reason
 from app.system.logs import drop_output, report_exception, write_single_lines
 from app.system.signals import ended_by_signals
 from benchmarks.base import Benchmark
