@@ -308,9 +308,5 @@ def _answers(instances: list[Instance], label: str) -> Answers:
 def _true_share(chances: dict[tuple[str, str, str], float], table: str, row: str, column: str) -> float:
     """Return the mean chance of the settings that a cell pools."""
     series = row.removeprefix("k=").removesuffix(" wrong")
-    wanted = {
-        "by-passages": lambda k, m, place: (k, m) == (column, series),
-        "by-wrong": lambda k, m, place: (m, k) == (column, series),
-        "by-place": lambda k, m, place: (place, k) == (column, series),
-    }[table]
-    return float(np.mean([chance for setting, chance in chances.items() if wanted(*setting)]))
+    place, other = {"by-passages": (0, 1), "by-wrong": (1, 0), "by-place": (2, 0)}[table]
+    return float(np.mean([c for setting, c in chances.items() if (setting[place], setting[other]) == (column, series)]))
