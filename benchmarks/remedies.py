@@ -85,7 +85,7 @@ class ReadThenCompare(_Conversation):
         *before, question = request.messages
         reading = replace(question, parts=(*question.parts, Text(f"\n\n{READ_FIRST}")))
         if not replies:
-            return _notes(replace(request, messages=(*before, reading)))
+            return _notes(replace(request, messages=(*before, reading), is_continued=True))
         if len(replies) == 1:
             return replace(request, step=1, messages=(*before, reading, *_turn(replies[0], COMPARE)))
         return None
@@ -98,10 +98,10 @@ class Verify(_Conversation):
 
     def _step(self, request: Request, replies: Sequence[str]) -> Request | None:
         if not replies:
-            return request
+            return replace(request, is_continued=True)
         checking = (*request.messages, *_turn(replies[0], CHECK))
         if len(replies) == 1:
-            return _notes(replace(request, step=1, messages=checking))
+            return _notes(replace(request, step=1, messages=checking, is_continued=True))
         if len(replies) == 2:
             return replace(request, step=2, messages=(*checking, *_turn(replies[1], ANSWER_AGAIN)))
         return None
@@ -127,7 +127,8 @@ class SelfConsistency(Protocol):
             return None
         if step < self._samples:
             seed = int(digest([request.decoding.seed, step])[:8], 16)
-            return replace(request, step=step, decoding=replace(request.decoding, seed=seed))
+            decoding = replace(request.decoding, seed=seed)
+            return replace(request, step=step, decoding=decoding, is_continued=step + 1 < self._samples)
         answers = [generation.text for generation in generations]
         return replace(request, step=step, form=vote(instance, answers, self._options(instance)))
 

@@ -187,6 +187,7 @@ class Request:
 
     ``form`` is the required form of the answer; a backend enforces it if its engine can, and every reader of the answer
     checks it again. ``references`` are for the policy baselines only; no model reads them, and ``digest`` excludes them.
+    ``is_continued`` says that the instance's next request begins with the same messages, so that what was read is of use.
     """
 
     instance_id: str
@@ -195,6 +196,7 @@ class Request:
     decoding: Decoding
     form: AnyForm | None = None
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_continued: bool = False
 
     @property
     def id(self) -> str:

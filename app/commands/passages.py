@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.annotation.review_session import find_build
 from app.commands.spinner import counter
-from app.commands.vary import many_calls
+from app.commands.vary import many_calls, refuse_base
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -61,6 +61,7 @@ def passages(workspace: Workspace, name: str, arguments: PassagesArguments) -> N
             print(json.dumps(asdict(size), indent=2))
         return
     out = typed_path(arguments.out or workspace.build_folder("k-passages"))
+    refuse_base(base, out)
     try:
         with counter(size.examples, "examples") as progress:
             built = build_design(

@@ -13,7 +13,7 @@ from app.commands.build import runs_text
 from app.commands.spinner import counter
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
+from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from app.text.shell import shell_quote
 from benchmarks.build import Build
@@ -68,6 +68,7 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
             print(json.dumps(asdict(size), indent=2))
         return
     out = typed_path(arguments.out) if arguments.out else base.path.with_name(f"{base.path.name}-varied")
+    refuse_base(base, out)
     old_digest, dependent_runs = workspace.runs_of_build(out)
     try:
         with counter(size.examples, "examples") as progress:
@@ -88,6 +89,12 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
             "unless the same build is made again in another folder.",
             file=sys.stderr if arguments.as_json else sys.stdout,
         )
+
+
+def refuse_base(base: Build, out: Path) -> None:
+    """Raise SpecError if a build would replace the one that it is made from."""
+    if path_exists(out) and out.samefile(base.path):
+        raise SpecError(f"{out} is the build that this one is made from; name another folder with --out.")
 
 
 def many_calls(calls: int) -> str:

@@ -36,13 +36,13 @@ _LARGEST_PNG = 64 * 1024 * 1024
 _MOST_CACHED = 4000
 """The number of cached pages from which the oldest are removed."""
 
-_PLACE = re.compile(r"(?P<file>.+\.pdf)(?:#(?:page=)?(?P<page>[0-9]{1,7}))?", re.IGNORECASE | re.DOTALL)
+_PLACE = re.compile(r"(?P<file>.+\.pdf)(?:#(?:page=)?(?P<page>[0-9]{1,7})|#page=[^#/]*)?", re.IGNORECASE | re.DOTALL)
 
 
 def parse_page(text: str) -> tuple[str, int | None] | None:
     """Return the file and the page number of ``report.pdf#page=3``, or None for the name of another kind of file.
 
-    The number is None if the text names no page.
+    The number is None if the text names no page, or something else in its place.
     """
     match = _PLACE.fullmatch(text)
     if match is None:

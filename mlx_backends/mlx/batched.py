@@ -168,7 +168,7 @@ class BatchedAnswers:
         """Return a request with the row of its answer."""
         scoring, limit = self._scoring(request), request.decoding.max_tokens
         if scoring is None:
-            return _Work(request, VLMRow(inputs, limit, processors))
+            return _Work(request, VLMRow(inputs, limit, processors, is_continued=request.is_continued))
         # The answer is observed before a token is drawn.
         return _Work(request, VLMRow(inputs, limit, [scoring.answer, *processors], is_continued=True), scoring)
 

@@ -51,7 +51,7 @@ class VLMRow:
     """An answer in progress: its inputs, its token limit, its logits processors, and the tokens so far.
 
     ``failed`` is why it could not be answered in a batch; ``read`` how many of its prompt's tokens ``cache`` holds.
-    ``is_continued`` says that rows with the same prompt will follow.
+    ``is_continued`` says that rows whose prompts begin with this one will follow.
     """
 
     inputs: PreparedInputs

@@ -145,6 +145,14 @@ async def _rows(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     await press(pilot, "enter", "n")
 
 
+async def _vary(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    app.open_screen("vary")
+    await pilot.pause()
+    for key in ("build", "text-source", "limit", "out"):
+        app.screen.query_one(f"#input-{key}", Input).value = sanitize(PAYLOAD)
+    await until(pilot, lambda: "✗" in screen_text(app))
+
+
 def _of(name: str, *keys: str) -> Callable[[Pilot[Any], RashomonApp, Path], Awaitable[object]]:
     """To a screen of the hostile run and of a copy of it."""
 
@@ -180,6 +188,7 @@ CASES = [
     Case("compare-answers", _of("compare", "t", "t", "up", "left", "enter", "enter"), "[@click"),
     Case("export", _of("export", "w"), "files"),
     Case("rows", _rows, "[@click"),
+    Case("vary", _vary, "[@click"),
 ]
 
 

@@ -12,6 +12,7 @@ from app.tui.app import RashomonApp
 from app.tui.screens.fetch import FetchScreen
 from app.tui.screens.new_run import NewRunScreen
 from app.tui.screens.vary import VaryScreen
+from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.command_dialog import Stage as DialogStage
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
@@ -122,6 +123,10 @@ def test_what_is_wrong_is_said_and_nothing_starts(desk: Stage) -> None:
         await until(pilot, lambda: not screen.problem)
         await pilot.press("ctrl+r")  # without a factor
         assert app.screen is screen
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        await pilot.press("enter")
+        assert screen._typed("build") == "cmc-bench"
         fill(screen, blur="0,1", build="nowhere")
         await pilot.press("ctrl+r")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog))

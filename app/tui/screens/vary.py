@@ -32,6 +32,7 @@ from app.tui.widgets.tab_line import TabLine
 from benchmarks.errors import SpecError
 from benchmarks.factors.levels import parse_factor
 from benchmarks.k_passages.design import PassageDesign
+from benchmarks.registry import benchmark_names
 from benchmarks.varied import FACTOR_NAMES
 
 FACTORS, PASSAGES = "factors", "passages"
@@ -150,8 +151,13 @@ class VaryScreen(RashomonScreen):
         folder = self.rashomon.workspace.path / "benchmarks"
 
         def on_choice(name: str | None) -> None:
-            if name is not None:
-                self._field("build").value = name if (folder / name).exists() else ""
+            if name is None:
+                return
+            build = name if name in benchmark_names() else str(folder / name)
+            if not build.isprintable():  # an input would send it to the terminal as it is
+                self.rashomon.toast("the folder's name has control characters; rename the folder", severity="warning")
+                return
+            self._field("build").value = build
 
         def show(builds: Mapping[str, Path]) -> None:
             if builds:

@@ -131,6 +131,7 @@ def test_a_varied_build_is_varied_reviewed_and_drawn_no_further(home: Rashomon) 
         ("--factor", "cover=0,1", "--regions", "gone.jsonl"),
         ("--factor", "blur=0,1", "--cells", "1"),
         ("--factor", "blur=0,1", "--out", "."),
+        ("--factor", "blur=0,1", "--out", "workspace/benchmarks/cmc-bench", "--replace"),
     ],
 )
 def test_wrong_designs_are_refused(home: Rashomon, arguments: tuple[str, ...]) -> None:

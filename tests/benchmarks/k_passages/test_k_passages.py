@@ -23,7 +23,7 @@ from benchmarks.k_passages.build import Examples, build_design
 from benchmarks.k_passages.design import PassageDesign
 from benchmarks.registry import get_benchmark
 from benchmarks.varied import example_of
-from benchmarks.vocabulary import Estimate, Generation, Instance, Media, Record, Table, Text
+from benchmarks.vocabulary import Estimate, Generation, Instance, Media, Record, Table, Text, Verdict
 from judges.registry import get_judge
 from tests.support.command import ROOT, Rashomon
 
@@ -250,3 +250,63 @@ def test_curves_are_drawn_and_those_of_one_level_left_out(
         for table in BENCHMARK.tables({"r": Answers.of(records, BENCHMARK)}, "which-passage@1", resamples=9, seed=0)
     ]
     assert names == ["main", "by-passages", "by-wrong", "settings", "failures"]
+
+
+@pytest.mark.slow
+def test_known_curves_are_within_their_intervals(base: Build, tmp_path: Path) -> None:
+    """The 95% intervals of every curve hold the true share in about 95% of simulated experiments.
+
+    The scripted reader is right with a chance that falls with each passage, each wrong one and an early place, from one example
+    to another by a different amount, so that the answers to an example are correlated.
+    """
+    built = build_design(base, Examples(base), PassageDesign(), tmp_path / "build")
+    instances = list(BENCHMARK.instances(built, "paper"))
+    right, wrong = (_answers(instances, label) for label in ("RIGHT", "NEITHER"))
+    both = [*right.kinds, *wrong.kinds]
+    strata = [instance.strata for instance in instances]
+    logits = np.array(
+        [2 - 0.2 * int(s["passages"]) - 0.7 * int(s["wrong"]) - 0.5 * (s["place"] == "first") for s in strata]
+    )
+    # The truth of a cell is the mean of its settings', each over all examples that there could be.
+    own = np.linspace(-1.5, 1.5, 1001)
+    chances = {}
+    for setting, logit in zip(strata, logits, strict=True):
+        key = (setting["passages"], setting["wrong"], setting["place"])
+        chances[key] = float(np.mean(1 / (1 + np.exp(-logit - own))))
+    random, experiments = np.random.default_rng(0), 1000
+    covered: dict[tuple[str, str, str], int] = {}
+    for experiment in range(experiments):
+        shift = random.uniform(-1.5, 1.5, size=int(right.group.max()) + 1)[right.group]
+        is_right = random.uniform(size=len(logits)) < 1 / (1 + np.exp(-logits - shift))
+        answers = replace(right, kinds=both, kind=np.where(is_right, right.kind, wrong.kind + len(right.kinds)))
+        for table in BENCHMARK.tables({"r": answers}, "which-passage@1", resamples=200, seed=experiment):
+            if table.name not in ("by-passages", "by-wrong", "by-place"):
+                continue
+            for row, cells in table.rows:
+                for column, cell in zip(table.columns, cells, strict=True):
+                    assert isinstance(cell, Estimate)
+                    if cell.low is not None and cell.high is not None:
+                        truth = _true_share(chances, table.name, row.partition(" / ")[2], column)
+                        name = (table.name, row, column)
+                        covered[name] = covered.get(name, 0) + (cell.low <= truth <= cell.high)
+    shares = np.array(list(covered.values())) / experiments
+    assert len(shares) > 15
+    assert 0.92 <= shares.mean() <= 0.97
+    assert shares.min() >= 0.9
+
+
+def _answers(instances: list[Instance], label: str) -> Answers:
+    """Return answers that all have this label."""
+    verdict = Verdict("which-passage@1", "labelled", label)
+    records = [
+        Record(instance, (Generation(f"{instance.id}#0", "x", "stop"),), {"which-passage@1": verdict})
+        for instance in instances
+    ]
+    return Answers.of(records, BENCHMARK)
+
+
+def _true_share(chances: dict[tuple[str, str, str], float], table: str, row: str, column: str) -> float:
+    """Return the mean chance of the settings that a cell pools."""
+    series = row.removeprefix("k=").removesuffix(" wrong")
+    place, other = {"by-passages": (0, 1), "by-wrong": (1, 0), "by-place": (2, 0)}[table]
+    return float(np.mean([c for setting, c in chances.items() if (setting[place], setting[other]) == (column, series)]))

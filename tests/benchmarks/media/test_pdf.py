@@ -113,6 +113,7 @@ def test_the_forms_of_a_page_name() -> None:
     assert parse_page("a/B.PDF#page=3") == ("a/B.PDF", 3)
     assert parse_page("b.pdf#4") == ("b.pdf", 4)
     assert parse_page("b.pdf") == ("b.pdf", None)
+    assert parse_page("b.pdf#page=x") == ("b.pdf", None)
     assert parse_page("b.png") is None
 
 

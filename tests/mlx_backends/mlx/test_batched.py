@@ -384,6 +384,28 @@ def test_requests_that_come_one_by_one_share_what_a_small_cache_holds(
     backend.close()
 
 
+@pytest.mark.slow
+def test_what_the_next_sample_needs_stays_in_a_small_cache(
+    questions: tuple[RequestFactory, dict[str, list[Request]]], tmp_path: Path
+) -> None:
+    where, sets = questions
+    requests, samples = in_order(sets["cmc-bench"])[:24], 3
+    backend = loaded("qwen3_vl", tmp_path / "model", where.path, width=4)
+    contents = [backend._preprocessor.inputs(request).content for request in requests]
+    backend.choose_mode(requests)
+    prompt = least_caches(backend._model.config, max(map(len, contents))).prefixes // CACHED_PROMPTS[0]
+    backend._cache_sizes = replace(backend._cache_sizes, prefixes=16 * prompt)
+    assert backend._batched is not None
+    backend._batched.abandon()
+    for start in range(0, len(requests), 4):  # the answers in progress at a time
+        for step in range(samples):
+            wave = [replace(r, step=step, is_continued=step + 1 < samples) for r in requests[start : start + 4]]
+            answers(backend, wave)
+    again = len(requests) * (samples - 1)  # the last token of a prompt is computed each time
+    assert backend.reuse.computed_tokens <= 1.05 * count_distinct_tokens(contents) + again
+    backend.close()
+
+
 @pytest.mark.parametrize(("kind", "rigid"), [("qwen3_vl", ""), ("lfm2_vl", "cannot be trimmed (ArraysCache)")])
 def test_untrimmable_cache_is_reported_with_its_cost(kind: str, rigid: str, pictures: Pictures, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures.path, width=2)
