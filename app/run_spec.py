@@ -152,6 +152,8 @@ class BatchSpec(BaseModel):
     """The number of answers that vote; None for the default."""
     kv_bits: KVBits | None = Field(default=None, exclude_if=_is_none)
     restarts: int = Field(default=RESTARTS, ge=0, le=100)
+    workers: str | None = Field(default=None, max_length=300, exclude_if=_is_none)
+    """The cluster whose nodes answer. It is not part of a run: a run that somebody else made never names one."""
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
 
@@ -168,7 +170,7 @@ class BatchSpec(BaseModel):
             find_judge(name, benchmark)
         models = [_with_adapter(model, self.adapter) for model in self.model]
         pairs = product(models, self.prompt_set or (next(iter(benchmark.prompt_sets)),))
-        shared = self.model_dump(exclude={"model", "adapter", "prompt_set", "prompt", "judge"})
+        shared = self.model_dump(exclude={"model", "adapter", "prompt_set", "prompt", "judge", "workers"})
         shared["conditions"] = self.conditions or benchmark.default_conditions
         defaults = {key: value for key, value in asdict(benchmark.decoding).items() if key in DecodingSpec.model_fields}
         if self.protocol == VOTE:

@@ -6,7 +6,14 @@ from importlib.util import find_spec
 
 from benchmarks.errors import ExtraMissingError
 
-LIBRARIES = {"video": "av", "shapes": "trimesh", "pdf": "pypdfium2", "serve": "textual_serve", "wordnet": "nltk"}
+LIBRARIES = {
+    "video": "av",
+    "shapes": "trimesh",
+    "pdf": "pypdfium2",
+    "serve": "textual_serve",
+    "wordnet": "nltk",
+    "ray": "ray",
+}
 """The module that each extra of pyproject.toml brings."""
 
 

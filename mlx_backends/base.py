@@ -75,6 +75,10 @@ class Backend(ABC):
         """Work saved by sharing since :meth:`choose_mode`; None where nothing is shared."""
         return None
 
+    def engine_of(self, request_id: str) -> Mapping[str, Any] | None:
+        """Return the description of the engine that gave a request's answer, once; None where that is always the same one."""
+        return None
+
     @abstractmethod
     def submit(self, request: Request) -> None:
         """Take a request. Raises RuntimeError when ``capacity`` requests are in flight."""

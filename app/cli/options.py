@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,9 +72,19 @@ allow_address = click.option(
     metavar="URL",
     help="Allow this server to receive questions, images and API keys; remembered. Repeatable.",
 )
+workers = click.option(
+    "--workers",
+    metavar="CLUSTER",
+    help="Let the nodes of a Ray cluster answer: ray://HOST:10001, or ray for the one of RAY_ADDRESS or a new one here.",
+)
+allow_open_cluster = click.option(
+    "--allow-open-cluster",
+    is_flag=True,
+    help="Use a cluster without token authentication, where whoever reaches it can run any code.",
+)
 worker_options = option_group(display, force, accept_engine, allow_address)
 """Options for starting models that answer or judge."""
-run_options = option_group(until_width, restarts, worker_options)
+run_options = option_group(until_width, restarts, workers, allow_open_cluster, worker_options)
 """Options for executing a run."""
 conditions = click.option(
     "--conditions",
@@ -113,6 +125,11 @@ api_options = option_group(
 def pop_api_options(options: dict[str, Any]) -> dict[str, Any]:
     """Remove the values of ``api_options`` from a command's options, and return those that were set."""
     return {name: value for name in _API_OPTIONS if (value := options.pop(name)) is not None}
+
+
+def on_terminal() -> bool:
+    """Return whether the terminal interface can be opened here."""
+    return (sys.stdin.isatty() and sys.stdout.isatty()) or "TEXTUAL_DRIVER" in os.environ
 
 
 def split_commas(text: str | None) -> list[str]:

@@ -26,6 +26,7 @@ from app.cli.options import (
 )
 
 _EXECUTION = ("display", "force", "accept_engine", "allowed")
+_RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
 
 
 @click.command()
@@ -104,7 +105,7 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
     """
     from app.engine.workers import standby
 
-    if not options["dry_run"]:
+    if not (options["dry_run"] or options["workers"]):
         from app.setups import setup_file
 
         standby.start(standby.first_model(setup_file(spec) or spec, options["model"]))
@@ -112,7 +113,7 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
     from app.commands.batch import batch as run_batch
     from app.system.paths import typed_path
 
-    execution = ExecutionOptions(**{key: options.pop(key) for key in (*_EXECUTION, "until_width")})
+    execution = ExecutionOptions(**{key: options.pop(key) for key in _RUNNING})
     dry_run = options.pop("dry_run")
     overrides = options | {
         "data": str(typed_path(options["data"])) if options["data"] else None,
@@ -142,7 +143,7 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **options: Any) 
     from app.commands.batch import ExecutionOptions
     from app.commands.batch import resume as resume_run
 
-    execution = ExecutionOptions(**{key: options.pop(key) for key in (*_EXECUTION, "until_width", "restarts")})
+    execution = ExecutionOptions(**{key: options.pop(key) for key in (*_RUNNING, "restarts", "workers")})
     return resume_run(workspace, run, execution, conditions=split_commas(conditions), **options)
 
 

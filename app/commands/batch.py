@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from app.engine import stopping_rule
 from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, plan_resume, plan_run
 from app.engine.progress import Display
 from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
+from app.engine.workers.cluster.address import NONE, check_workers
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import judge_usage, longest_requests, measured_speed, remote_usage
@@ -57,6 +58,10 @@ class ExecutionOptions:
     """The width of every condition's accuracy interval at which a run stops."""
     restarts: int | None = None
     """The number of restarts of a worker that runs out of memory; None: as the spec says."""
+    workers: str | None = None
+    """The cluster whose nodes answer; None for this machine."""
+    allow_open_cluster: bool = False
+    """Flag to use a cluster without token authentication."""
 
 
 def batch(
@@ -69,11 +74,9 @@ def batch(
 ) -> int:
     """Run a spec file with ``overrides`` from the command line, resuming runs that exist; return the exit code."""
     display = make_display(options.display)
-    specs = _read_spec(workspace, spec, overrides, options).runs()
     # All specs are checked before the first run is created.
-    checked, faults = _check_specs(workspace, specs, options, stop=not dry_run)
-    for run in checked:
-        _check_until_width(options.until_width, run.spec, run.folder if run.existing else None)
+    batch_spec, checked, faults = check_batch(workspace, spec, overrides, options, stop=not dry_run)
+    options = _with_workers(batch_spec, options, typed="workers" in overrides)
     for run in checked:
         if run.identity[_DEVICE] == "remote" and not run.existing:
             print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
@@ -87,8 +90,8 @@ def batch(
     ]
     if dry_run:
         _print_dry_run(workspace, checked, options)
-        for run_spec in specs:
-            if not any(run.spec is run_spec for run in checked):
+        for run_spec in batch_spec.runs():
+            if not any(run.spec == run_spec for run in checked):
                 _print_calls(workspace, run_spec, options)
         for problem in dict.fromkeys(
             readiness_problem(names, remote_options) for names, remote_options in requirements
@@ -106,6 +109,30 @@ def batch(
     if warning := workspace.warning():
         display.problem(warning)
     return execute_runs(workspace, [plan_run(workspace, run) for run in checked], display, options)
+
+
+def _with_workers(batch_spec: BatchSpec, options: ExecutionOptions, *, typed: bool) -> ExecutionOptions:
+    """Return the options with the spec's cluster, which the user may have to have allowed."""
+    if batch_spec.workers is None:
+        return options
+    check_workers(batch_spec.workers, [run.model for run in batch_spec.runs()], options.allowed, typed=typed)
+    return replace(options, workers=batch_spec.workers)
+
+
+def check_batch(
+    workspace: Workspace,
+    spec: Path | None,
+    overrides: Mapping[str, Any],
+    options: ExecutionOptions,
+    *,
+    stop: bool = True,
+) -> tuple[BatchSpec, list[CheckedSpec], list[RashomonError]]:
+    """Return the spec of a batch, its valid runs, and the errors of the others; raise the first error to ``stop`` there."""
+    batch_spec = _read_spec(workspace, spec, overrides, options)
+    checked, faults = _check_specs(workspace, batch_spec.runs(), options, stop=stop)
+    for run in checked:
+        _check_until_width(options.until_width, run.spec, run.folder if run.existing else None)
+    return batch_spec, checked, faults
 
 
 def _check_specs(
@@ -178,6 +205,8 @@ def resume(
         print_message(f"{folder.name}: no longer paused; process {worker_pid(folder)} resumes it.", options.display)
         return 0
     plan = plan_resume(workspace, folder, data=data, accept_engine=options.accept_engine)
+    if options.workers is not None:
+        check_workers(options.workers, [plan.spec.model], options.allowed, typed=True)
     known = [p.condition for p in read_summary(folder).progress]
     for condition in conditions:
         if condition not in known:
@@ -315,6 +344,8 @@ def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[
         restarts=spec.restarts if options.restarts is None else options.restarts,
         until_width=options.until_width,
         model=spec.model,
+        workers=None if options.workers == NONE else options.workers,
+        allow_open_cluster=options.allow_open_cluster,
     )
 
 

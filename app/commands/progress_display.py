@@ -6,9 +6,11 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Self
 
 from app.engine.progress import Display
+from app.report.nodes import node_lines
 from app.report.render import cell_text, terminal_cell
 from app.report.running_accuracy import accuracy, judging_progress
 from app.report.throughput import Throughput, duration
@@ -67,7 +69,8 @@ class PlainDisplay(Display):
             facts.append(f"{throughput.per_second:.3g} answers/s")
             facts.append(f"{duration(throughput.eta(run.total - run.done))} left")
         note = f" ({run.note})" if run.note else ""
-        return clean(f"{run.name}: {run.state}{note}: {', '.join(facts)}")
+        nodes = "".join(f"\n  {clean(line)}" for line in node_lines(run.nodes))
+        return clean(f"{run.name}: {run.state}{note}: {', '.join(facts)}") + nodes
 
 
 class JsonDisplay(PlainDisplay):
@@ -86,6 +89,7 @@ class JsonDisplay(PlainDisplay):
                 "answers_per_second": throughput.per_second,
                 "seconds_left": throughput.eta(run.total - run.done),
                 "conditions": [progress_to_json(p) for p in run.progress],
+                "nodes": [asdict(node) for node in run.nodes],
             }
         )
 
@@ -138,7 +142,7 @@ def progress_table(run: RunSummary, throughput: Throughput) -> Table:
     ]
     table = Table(
         title=Text(clean(f"{run.name}: {run.state}{note}"), overflow="fold"),
-        caption=Text(", ".join(caption)),
+        caption=Text("\n".join([", ".join(caption), *map(clean, node_lines(run.nodes))])),
         title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,

@@ -199,6 +199,7 @@ class AnswerLoop:
             last=last,
             verdicts=verdicts,
             correct=tuple(is_correct(self.benchmark, condition, verdict) for verdict in verdicts),
+            engine=self.backend.engine_of(request.id),
         )
 
 

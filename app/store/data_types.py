@@ -8,6 +8,9 @@ from typing import Any
 
 from benchmarks.vocabulary import Generation, Instance, Verdict
 
+CELLS_KEY = "cells"
+"""The meta key of the number of cells of a varied build that a run is of."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewAnswer:
@@ -25,6 +28,8 @@ class NewAnswer:
     """For each verdict, True if its label is right under the condition."""
     finished_at: float | None = None
     """The time in seconds since 1970; None for now."""
+    engine: Mapping[str, Any] | None = None
+    """The engine that answered; None for that of :meth:`app.store.run.RunStore.use_engine`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,28 @@ class ConditionProgress:
     seconds: float
     peak_memory: int
     judged: Mapping[str, JudgedCounts]
+
+
+NODES_KEY = "nodes"
+"""The meta key of a run's :class:`NodeStatus` entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """A node of the cluster that answers a run, or answered last.
+
+    ``state`` is "ready" or says why it is not, with a ``note``. ``answers`` and ``errors`` are those that it gave since the last
+    start or resumption; ``held`` are the requests that it has now. ``peak_memory`` is in bytes.
+    """
+
+    name: str
+    state: str
+    note: str = ""
+    answers: int = 0
+    errors: int = 0
+    held: int = 0
+    per_second: float | None = None
+    peak_memory: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,13 +201,18 @@ class RunStore(Samples):
 
     def use_engine(self, info: Mapping[str, Any]) -> None:
         """Set the engine of the answers that are committed from now on."""
-        text = storable(canonical_json(info))
         with self._transaction():
-            engines = self._whole("engine")
-            known = next((row["id"] for row in engines if row["info"] == text), None)
-            self._engine_id = known or max((row["id"] for row in engines), default=0) + 1
-            if known is None:
-                self._write("engine", {"id": self._engine_id, "info": text})
+            self._engine_id = self._engine(storable(canonical_json(info)))
+
+    def _engine(self, text: str) -> int:
+        """Return the number of an engine, given as JSON, after storing it if it is new. In a transaction."""
+        engines = self._whole("engine")
+        known = next((int(row["id"]) for row in engines if row["info"] == text), None)
+        if known is not None:
+            return known
+        number = max((int(row["id"]) for row in engines), default=0) + 1
+        self._write("engine", {"id": number, "info": text})
+        return number
 
     def commit(self, answers: Sequence[NewAnswer]) -> None:
         """Store answers and their verdicts durably, in one transaction with the counters.
@@ -219,9 +224,14 @@ class RunStore(Samples):
             (last,) = self._ids("SELECT coalesce(max(id), 0) FROM generation")
             (verdicts,) = self._ids("SELECT coalesce(max(id), 0) FROM verdict")
             counters = self._counters()
+            engines = dict(self._engines)
             for number, answer in enumerate(answers, last + 1):
                 generation = answer.generation
-                self._write("generation", self._generation_row(number, answer, now))
+                engine = self._engine_id
+                if answer.engine is not None:
+                    text = storable(canonical_json(answer.engine))
+                    engine = engines[text] = engines.get(text) or self._engine(text)
+                self._write("generation", self._generation_row(number, answer, engine, now))
                 counter = counters.of(answer.condition)
                 counter["done"] += answer.last
                 counter["errors"] += generation.finish_reason == "error"
@@ -235,8 +245,9 @@ class RunStore(Samples):
                     counters.add(answer.condition, verdict.judge, verdict.status, correct)
             self._change("instance", [answer.ordinal for answer in answers if answer.last], done=1)
             self._write_counters(counters)
+        self._engines = engines
 
-    def _generation_row(self, number: int, answer: NewAnswer, now: float) -> Row:
+    def _generation_row(self, number: int, answer: NewAnswer, engine: int | None, now: float) -> Row:
         generation = answer.generation
         return {
             "id": number,
@@ -257,7 +268,7 @@ class RunStore(Samples):
             "active_memory": generation.active_memory,
             "cache_memory": generation.cache_memory,
             "scores": json.dumps(generation.scores) if generation.scores else None,
-            "engine": self._engine_id,
+            "engine": engine,
             "finished_at": now if answer.finished_at is None else answer.finished_at,
         }
 

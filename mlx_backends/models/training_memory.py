@@ -128,4 +128,4 @@ def training_memory(
 
 
 def _size(size: int) -> str:
-    return f"{size / GIB:.1f} GiB"
+    return f"{size / 1e9:.1f} GB"

@@ -22,7 +22,9 @@ _INDEX = "model.safetensors.index.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 """Suffixes of files that are pickled, and therefore never opened."""
 
-_DECIDING = (".safetensors", ".json", ".jinja", ".model", ".tiktoken", ".txt")
+DECIDING = (".safetensors", ".json", ".jinja", ".model", ".tiktoken", ".txt")
+"""Suffixes of the files that decide a model's answers."""
+
 _BLOB = re.compile(r"[0-9a-f]{64}")
 _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32}
 _BITS |= {"U64": 64, "I64": 64, "F64": 64}
@@ -64,7 +66,7 @@ def weights_digest(path: Path) -> str:
     These are its safetensors, configuration, tokenizer and processor files; documentation and code are left out. A
     model has the same digest in a Hugging Face cache and in a plain folder.
     """
-    return files_digest(f for f in folder_entries(path) if f.suffix in _DECIDING and f.is_file())
+    return files_digest(f for f in folder_entries(path) if f.suffix in DECIDING and f.is_file())
 
 
 def files_digest(files: Iterable[Path]) -> str:

@@ -76,6 +76,7 @@ def load(model: str, media: MediaPath, options: RemoteOptions) -> Backend:
     from mlx_backends.remote.backend import RemoteBackend
     from mlx_backends.remote.media import EncodedMedia
     from mlx_backends.remote.provider import shorten
+    from mlx_backends.remote.several import SeveralServers
 
     check_ready(model, options)  # takes a millisecond, the import of the provider's library two seconds
     name = parse(model)
@@ -83,7 +84,7 @@ def load(model: str, media: MediaPath, options: RemoteOptions) -> Backend:
     encoded = EncodedMedia(media)
     try:
         provider_class = getattr(import_module(f"mlx_backends.remote.{module}"), class_name)
-        provider: Provider = provider_class(name, encoded)
+        providers: list[Provider] = [provider_class(server, encoded) for server in name.servers]
     except ImportError as error:
         raise _not_installed(name.engine) from error
     except RashomonError:
@@ -94,6 +95,7 @@ def load(model: str, media: MediaPath, options: RemoteOptions) -> Backend:
     # A user's own server can serve another model under the same name later, so its responses are cached per scope only.
     if name.server is not None and name.engine != "azure":
         responder.append(options.scope)
+    provider = providers[0] if len(providers) == 1 else SeveralServers(providers)
     return RemoteBackend(_info(name), provider, encoded, options, canonical_json(responder), KEYS[name.engine][0])
 
 

@@ -16,8 +16,14 @@ from mlx_backends.remote.model_names import KEYS, RemoteModelName, address_of, c
 ADDRESSES_FILE = "agreed-addresses"
 
 
+CLUSTER = "ray://"
+"""The scheme of a cluster's address, which is recorded as it is."""
+
+
 def parse_address(text: str) -> str:
     """Return the address in a user's input, an address or a whole URL. Raise SpecError for anything else."""
+    if text.startswith(CLUSTER):
+        return text.strip()
     return address_of(check_url(text.strip(), "an address to allow"))
 
 
@@ -35,7 +41,8 @@ def allow(addresses: Iterable[str]) -> None:
 def new_addresses(models: Iterable[str]) -> list[str]:
     """Return the addresses of the remote ones of ``models`` that are not allowed yet. Raise SpecError."""
     names = [parse(model) for model in models if is_remote(model)]
-    return list(dict.fromkeys(name.address for name in names if not _is_allowed(name)))
+    servers = [server for name in names for server in name.servers]
+    return list(dict.fromkeys(server.address for server in servers if not _is_allowed(server)))
 
 
 def all_allowed(models: Iterable[str]) -> bool:
@@ -46,13 +53,19 @@ def all_allowed(models: Iterable[str]) -> bool:
         return False
 
 
+def is_recorded(address: str) -> bool:
+    """Return whether the user has allowed an address."""
+    return address in _recorded()
+
+
 def check_allowed(name: RemoteModelName) -> None:
-    """Raise AddressError unless the address of a remote model is allowed."""
-    if not _is_allowed(name):
-        raise AddressError(
-            f"{name.address} is new on this machine, and questions, images and any key {KEYS[name.engine][0]} would be sent "
-            f"to it; add --allow-address {name.address} if you trust it."
-        )
+    """Raise AddressError unless the addresses of a remote model are allowed."""
+    for server in name.servers:
+        if not _is_allowed(server):
+            raise AddressError(
+                f"{server.address} is new on this machine, and questions, images and any key {KEYS[name.engine][0]} would be "
+                f"sent to it; add --allow-address {server.address} if you trust it."
+            )
 
 
 def _is_allowed(name: RemoteModelName) -> bool:

@@ -25,6 +25,7 @@ from mlx_backends.remote.provider import (
     TransientError,
     shorten,
 )
+from mlx_backends.remote.several import SeveralServers
 
 _STEP_S = 0.05
 
@@ -65,7 +66,7 @@ class RemoteBackend(Backend):
     def __init__(
         self,
         info: EngineInfo,
-        provider: Provider,
+        provider: Provider | SeveralServers,
         media: EncodedMedia,
         options: RemoteOptions,
         responder: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 from urllib.parse import urlsplit
 
@@ -50,6 +50,13 @@ class RemoteModelName:
     server: str | None = None
     api_version: str | None = None
     own: bool = False
+    others: tuple[RemoteModelName, ...] = ()
+    """The same model on other servers; ``server`` then names all of them."""
+
+    @property
+    def servers(self) -> tuple[RemoteModelName, ...]:
+        """The model on each of its servers."""
+        return (self, *self.others)
 
     @property
     def address(self) -> str:
@@ -87,9 +94,9 @@ def is_remote(model: str) -> bool:
 def parse(model: str) -> RemoteModelName:
     """Return the parts of the name ``model``, with the base URLs that the environment gives.
 
-    Raises SpecError where it is not of the form ``openai:MODEL``, ``azure:DEPLOYMENT``, ``anthropic:MODEL``,
-    ``gemini:MODEL`` or ``endpoint:MODEL@URL``, and for a URL that holds a user, a query or no host. What is refused is
-    not quoted, as it may hold a key.
+    Raises SpecError where it is not of the form ``openai:MODEL``, ``azure:DEPLOYMENT``, ``anthropic:MODEL``, ``gemini:MODEL`` or
+    ``endpoint:MODEL@URL``, with several URLs separated by commas, and for a URL that holds a user, a query or no host. What is
+    refused is not quoted, as it may hold a key.
     """
     prefix, _, rest = model.partition(":")
     engine = cast(RemoteEngine, prefix)
@@ -99,8 +106,11 @@ def parse(model: str) -> RemoteModelName:
             raise SpecError("name an endpoint as endpoint:MODEL@URL, such as endpoint:qwen@http://127.0.0.1:8080/v1.")
         if "://" in name:
             raise SpecError("the model of an endpoint holds a second URL; name it endpoint:MODEL@URL with one.")
-        base = "http" + url
-        return RemoteModelName(engine, _model(engine, name), check_url(base, "the endpoint's URL"), _server(base))
+        urls = [check_url(base.strip(), "the endpoint's URL") for base in f"http{url}".split(",")]
+        if len({_server(base) for base in urls}) < len(urls):
+            raise SpecError("the endpoint names one URL twice; name each server once.")
+        first, *others = [RemoteModelName(engine, _model(engine, name), base, _server(base)) for base in urls]
+        return replace(first, server=",".join(map(_server, urls)), others=tuple(others))
     if engine == "azure":
         base = os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip()
         if not base:

@@ -98,7 +98,7 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     if memory.total > fit.available and not force:
         advice = "" if spec.gradient_checkpointing else "--gradient-checkpointing, "
         raise ModelError(
-            f"training {info.name} needs about {memory.sentence()}, more than the {fit.available / 2**30:.1f} GiB of "
+            f"training {info.name} needs about {memory.sentence()}, more than the {fit.available / 1e9:.1f} GB of "
             f"{fit.source}; take {advice}smaller images (--max-pixels), a lower --rank or a smaller quantisation, or add --force."
         )
     identity = {

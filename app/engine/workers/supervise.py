@@ -63,6 +63,9 @@ class Job:
     """The interval width of every condition at which the answering stops early; None for no early stop."""
     model: str = ""
     """The model that answers, to which a standby worker must belong."""
+    workers: str | None = None
+    """The cluster whose nodes answer; None for this machine."""
+    allow_open_cluster: bool = False
 
     def command(self) -> list[str]:
         """Return the worker's command line; its only argument is the job."""

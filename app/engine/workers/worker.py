@@ -34,11 +34,14 @@ from app.engine.judging import (
 )
 from app.engine.loop import AnswerLoop, first_requests, judge_pending
 from app.engine.run_control import is_paused
+from app.engine.workers.cluster.backend import ClusterBackend
+from app.engine.workers.cluster.connect import connect, node_job
 from app.engine.workers.device_lock import acquire_device
 from app.engine.workers.recovery import suspects
 from app.engine.workers.standby import STANDBY
 from app.engine.workers.supervise import Job
 from app.run_spec import RunSpec, parse
+from app.store.data_types import NODES_KEY
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import stop_reason
@@ -194,15 +197,20 @@ class Worker:
         options = self._remote_options(store, store.answer_usage())
         # The backend, which the job's runs share, finds its media through the first one's.
         media = self.media = self.media or ReplaceableMedia(Build.open(self.job.data).media_path)
-        backend = self._backend(store, spec.model, media, options, spec.kv_bits)
+        if self.job.workers is None:
+            backend = self._backend(store, spec.model, media, options, spec.kv_bits)
+        else:
+            backend = self._cluster_backend(store, spec, media)
         if backend is None:
             return
         protocol = spec.to_protocol()
         info = backend.info
         engine = {**asdict(info), "machine": asdict(host_info()), **float_facts(info.engine, info.device)}
+        if isinstance(backend, ClusterBackend):
+            engine = dict(backend.engine)
         store.use_engine(engine)
         backend.use_sequential_mode()
-        max_width = backend.capacity if spec.exact else backend.max_capacity
+        max_width = backend.capacity if spec.exact and self.job.workers is None else backend.max_capacity
         width = min(max_width, self.job.width or max_width)
 
         def answer(only: Sequence[int] | None, at_once: int) -> None:
@@ -216,7 +224,7 @@ class Worker:
                     conditions=self.job.conditions,
                     only=only,
                     width=at_once,
-                    in_flight=in_flight,
+                    in_flight=in_flight if self.job.workers is None else None,  # a node's death is not this process's
                     stop=self.stopped.is_set,
                     paused=partial(is_paused, store.folder),
                 ).run()
@@ -342,6 +350,26 @@ class Worker:
                         "mlx_backends."
                     ):  # another package's code has no digest
                         self.backend.stored_checks = StoredChecks(asdict(self.backend.info))
+        return self.backend
+
+    def _cluster_backend(self, store: RunStore, spec: RunSpec, media: MediaPath) -> Backend | None:
+        """Return the backend over the job's cluster, connected once; None if the wait for a node was interrupted."""
+        assert self.job.workers is not None
+        if self.backend is None:
+            self._note(store, "loading", f"starting workers on {self.job.workers}")
+            job = node_job(
+                spec.model, store.folder.name, force=self.job.force, max_in_flight=self.job.width, kv_bits=spec.kv_bits
+            )
+            self.backend = connect(
+                self.job.workers,
+                job,
+                media,
+                accept_engine=self.job.accept_engine,
+                allow_open=self.job.allow_open_cluster,
+                stop=self.stopped.is_set,
+            )
+        if isinstance(self.backend, ClusterBackend):
+            self.backend.watch(lambda nodes: store.set_meta(NODES_KEY, [asdict(node) for node in nodes]))
         return self.backend
 
     @contextmanager

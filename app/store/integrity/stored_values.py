@@ -148,6 +148,17 @@ class _Death(_DeathCause):
     failed: list[str]
 
 
+class _Node(TypedDict):
+    name: str
+    state: str
+    note: str
+    answers: int
+    errors: int
+    held: int
+    per_second: float | None
+    peak_memory: int
+
+
 class _Labelling(TypedDict, total=False):
     n: int
     seed: int
@@ -185,13 +196,14 @@ _META: Mapping[str, Any] = {
     "judges": dict[str, dict[str, Any]],
     "suspects": list[int],
     "deaths": list[_Death],
+    "nodes": list[_Node],
     "order": str,
     "reached": float | None,
     "digests since": int,
 }
 
 
-_CLOSED = (_Decoding, _Excluded, _Death, _Work)
+_CLOSED = (_Decoding, _Excluded, _Death, _Node, _Work)
 """Objects that become the arguments of a class, which must not have unknown keys."""
 
 

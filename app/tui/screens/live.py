@@ -19,6 +19,7 @@ from textual.widgets import Static
 
 from app.engine.batch_runs import read_batch
 from app.report.checks import stored_check
+from app.report.nodes import node_lines
 from app.report.render import short_interval, short_value
 from app.report.running_accuracy import accuracy, conflict_accuracy, overall_accuracy
 from app.report.throughput import duration
@@ -235,6 +236,7 @@ class LiveScreen(RashomonScreen):
         memory = self._memory(summary)
         if memory:
             lines.append(_content(memory))
+        lines += [literal(line, limit=200) for line in node_lines(summary.nodes)]
         lines += [literal(line) for line in _judges(summary)]
         if self._data is not None:
             lines += [literal(line, DIM, limit=200) for line in self._remarks(self._data.newest)]
@@ -366,7 +368,11 @@ def _accuracy(summary: RunSummary) -> str:
     estimates = {"overall": overall}
     if conflict.of_conflicts:
         estimates = {"under conflict": conflict.estimate, "overall": overall}
-    texts = [f"{where} {short_value(value)} {short_interval(value)} n={value.n}" for where, value in estimates.items()]
+    pooled = f"over {summary.cells:,} cells" if summary.cells > 1 else ""
+    texts = [
+        f"{where} {short_value(value)} {pooled or short_interval(value)} n={value.n}"
+        for where, value in estimates.items()
+    ]
     return f"accuracy {', '.join(texts)}"
 
 

@@ -12,15 +12,17 @@ import time
 from collections.abc import Iterable, Iterator
 from email.utils import formatdate
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks.errors import BudgetError, ModelError
+from benchmarks.errors import AddressError, BudgetError, ModelError, SpecError
 from benchmarks.vocabulary import Generation, Request, Text
 from mlx_backends.base import Backend
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.remote import rate_limit
+from mlx_backends.remote import addresses, check_ready, rate_limit
+from tests.support.command import free_port
 from tests.support.fault_server import FaultServer, faults
 from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run, wait_for_threads
 
@@ -217,6 +219,60 @@ def test_retry_after_is_respected(header: str) -> None:
     assert len(later) > 15
     assert min(later) > (0.95 if header == "date" else 0.59)
     assert all(g.finish_reason == "stop" for g in done)
+
+
+# --- several addresses ---
+
+
+def several(*urls: str, **options: Any) -> Backend:
+    addresses.allow([addresses.parse_address(url) for url in urls])
+    return load_backend(f"endpoint:some-model@{','.join(urls)}", nowhere, remote=RemoteOptions(**options))
+
+
+def test_a_run_is_spread_over_the_addresses_of_an_endpoint() -> None:
+    with FaultServer(latency=0.02) as first, FaultServer(latency=0.02) as second:
+        backend = several(first.url, second.url, concurrency=8)
+        done = run(backend, [ask(number) for number in range(60)])
+        backend.close()
+        assert min(first.requests, second.requests) >= 15
+        assert first.requests + second.requests == 60
+    assert all(generation.finish_reason == "stop" for generation in done)
+    assert backend.info.versions["server"] == f"{first.url[7:]},{second.url[7:]}"
+
+
+def test_requests_of_a_dead_address_go_to_the_others() -> None:
+    with FaultServer() as first:
+        with FaultServer() as second:
+            backend = several(second.url, first.url, f"http://127.0.0.1:{free_port()}/v1", concurrency=4, attempts=2)
+            done = run(backend, [ask(number) for number in range(20)])
+        done += run(backend, [ask(number) for number in range(20, 60)])
+        backend.close()
+        assert second.requests > 0
+        assert first.requests + second.requests >= 60
+    assert [generation.error for generation in done] == [None] * 60
+    assert len({generation.request_id for generation in done}) == 60
+
+
+def test_endpoint_whose_every_address_is_dead_ends_the_run() -> None:
+    urls = [f"http://127.0.0.1:{free_port()}/v1" for _ in range(2)]
+    backend = several(*urls, attempts=1)
+    with pytest.raises(ModelError):
+        run(backend, [ask(1)])
+    backend.close()
+
+
+@pytest.mark.parametrize(
+    "urls", ["http://a/v1,http://a/v1/", "http://a/v1,", "http://a/v1,ftp://b/v1", "http://a/v1,b"]
+)
+def test_malformed_list_of_addresses_is_refused(urls: str) -> None:
+    with pytest.raises(SpecError):
+        describe(f"endpoint:some-model@{urls}")
+
+
+def test_every_address_has_to_be_allowed() -> None:
+    addresses.allow(["http://allowed.example:80"])
+    with pytest.raises(AddressError):
+        check_ready("endpoint:m@http://allowed.example/v1,http://other.example/v1", RemoteOptions())
 
 
 # --- the response cache ---

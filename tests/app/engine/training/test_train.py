@@ -253,7 +253,7 @@ def test_training_that_cannot_fit_is_refused_with_numbers(training_set: Path, tm
     config["text_config"] |= {"num_hidden_layers": 900, "intermediate_size": 400_000}
     (model / "config.json").write_text(json.dumps(config))
     failed = Rashomon(tmp_path).run("train", *command(training_set), "--model", model, "--rank", "128", code=2)
-    assert "GiB" in failed.stderr
+    assert " GB" in failed.stderr
     assert "--force" in failed.stderr
 
 

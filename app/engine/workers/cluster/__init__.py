@@ -1,0 +1,5 @@
+"""Workers on several machines: a Backend that spreads a run's requests over the nodes of a cluster.
+
+:mod:`backend` is the driver's side, which decides who answers what, :mod:`node` what runs on each node, and
+:mod:`ray_cluster` the only module that knows Ray.
+"""

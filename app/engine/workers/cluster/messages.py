@@ -1,0 +1,83 @@
+"""Messages between the driver of a run and the workers on its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.vocabulary import Generation, Media, Request
+from mlx_backends.base import EngineInfo
+
+MediaReferences = Mapping[str, Any]
+"""Media by their names: what :meth:`app.engine.workers.cluster.seam.Cluster.put` returned for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeJob:
+    """The model that a node loads, and the options that decide its answers.
+
+    ``weights`` is the digest that its weights must have; ``owner`` is the text of the device's lock, the same for all nodes of a
+    run; ``version`` is Rashomon's on the driver's machine.
+    """
+
+    model: str
+    weights: str | None
+    owner: str
+    version: str
+    force: bool = False
+    max_in_flight: int | None = None
+    kv_bits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A node's report that its model is loaded. ``engine`` is what is stored with each of its answers."""
+
+    info: EngineInfo
+    engine: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NotLoaded:
+    """A node's report that its model is not loaded: for good if there is a ``problem``, else for now.
+
+    ``holder`` is who uses the node's device. ``missing`` tells that the node has no model with these weights.
+    """
+
+    problem: str = ""
+    holder: str = ""
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a node is to do next: new requests with their media, requests to drop, and how many it may give back."""
+
+    requests: Sequence[Request] = ()
+    media: MediaReferences = field(default_factory=dict)
+    cancel: Sequence[str] = ()
+    give_back: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a node has done since its last report.
+
+    ``returned`` are the ids of requests that it gives back without having begun them, ``queued`` the number of those that it has
+    not begun yet; ``capacity`` is its backend's. After a ``problem``, such as a full disk, the node can answer nothing more.
+    """
+
+    generations: Sequence[Generation]
+    returned: Sequence[str] = ()
+    queued: int = 0
+    capacity: int = 1
+    reuse: Mapping[str, int] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
+    problem: str = ""
+
+
+def media_of(request: Request) -> list[Media]:
+    """Return the media that a request shows, each once."""
+    parts = (part for message in request.messages for part in message.parts)
+    return list(dict.fromkeys(part for part in parts if isinstance(part, Media)))

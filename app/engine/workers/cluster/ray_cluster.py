@@ -1,0 +1,222 @@
+"""Cluster through Ray: the only module that knows it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from app.engine.workers.cluster.address import head_of
+from app.engine.workers.cluster.node import SECRETS, NodeWorker
+from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
+from benchmarks.errors import ModelError
+from mlx_backends.core.error_text import one_line
+from mlx_backends.pytorch.spec import PREFIX as TORCH
+
+CONNECT_SECONDS = 5.0
+"""The seconds in which a cluster's head must take a connection."""
+
+OBJECT_STORE_BYTES = 200 << 20
+"""The memory in which a cluster on this machine shares media."""
+
+HEALTH = "health"
+
+_QUIET = {
+    "RAY_AUTH_MODE": "token",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+}
+"""Environment variables for Ray in this process, where the user has not set them."""
+
+
+class RayWorker(NodeWorker):
+    """Worker as an actor of Ray."""
+
+    def __init__(self) -> None:
+        for name in SECRETS:  # which a node's own environment may hold
+            os.environ.pop(name, None)
+        super().__init__(_fetch)
+
+    def facts(self) -> bool:
+        """Return whether this process requires Ray's token."""
+        return os.environ.get("RAY_AUTH_MODE", "token") == "token"
+
+
+def _fetch(reference: Any) -> bytes:
+    import ray
+
+    data: bytes = ray.get(reference)
+    return data
+
+
+class RayCluster(Cluster):
+    """The cluster at an address, or a new one on this machine.
+
+    Raises ModelError if it cannot be reached, is of another version, or has no token authentication, unless ``allow_open``.
+    """
+
+    def __init__(self, workers: str, model: str, *, allow_open: bool = False) -> None:
+        self._uses_gpus = model.startswith(TORCH)
+        self._finished: SimpleQueue[tuple[int, Future[Any]]] = SimpleQueue()
+        self._calls = 0
+        head = head_of(workers)
+        if head is not None:
+            _check_head(workers, *head)
+        with _environment(), _signals_kept(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import ray
+
+            self._ray = ray
+            try:
+                self._connect(workers, own=head is None and not os.environ.get("RAY_ADDRESS"))
+            except Exception as error:
+                with suppress(Exception):
+                    ray.shutdown()
+                raise _explained(workers, error) from error
+
+    def _connect(self, workers: str, *, own: bool) -> None:
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if own:
+            self._ray.init(
+                address="local",
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                _node_ip_address="127.0.0.1",
+                **options,
+            )
+        elif head_of(workers) is None:
+            self._ray.init(address=os.environ["RAY_ADDRESS"], **options)
+        else:
+            self._ray.init(address=workers, **options)
+
+    def members(self) -> Sequence[Member]:
+        try:
+            nodes = [node for node in self._ray.nodes() if node["Alive"]]
+        except Exception as error:
+            raise ModelError(f"the cluster cannot be reached any more ({one_line(error)}); resume the run.") from error
+        names = [str(node["NodeManagerHostname"]) for node in nodes]
+        members = []
+        for node, name in zip(nodes, names, strict=True):
+            identifier = str(node["NodeID"])
+            shown = name if names.count(name) == 1 else f"{name} {identifier[:6]}"
+            gpus = int(node["Resources"].get("GPU", 0)) if self._uses_gpus else 0
+            if gpus > 1:
+                members += [Member(f"{identifier}/{gpu}", f"{shown} GPU {gpu}") for gpu in range(gpus)]
+            elif node["Resources"].get("CPU", 0) >= 1:
+                members.append(Member(identifier, shown))
+        return members
+
+    def start(self, member: Member) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        node = member.id.partition("/")[0]
+        actor = self._ray.remote(RayWorker).options(
+            num_cpus=1,
+            num_gpus=1 if self._uses_gpus and self._has_gpu(node) else 0,
+            max_restarts=0,
+            max_task_retries=0,
+            concurrency_groups={HEALTH: 1},
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+        )
+        try:
+            return actor.remote()
+        except Exception as error:
+            raise WorkerLostError(one_line(error)) from error
+
+    def call(self, worker: Any, method: str, *arguments: Any) -> int:
+        self._calls += 1
+        call = getattr(worker, method)
+        if method == "ping":
+            call = call.options(concurrency_group=HEALTH)
+        try:
+            future = call.remote(*arguments).future()
+        except Exception as error:
+            future = Future()
+            future.set_exception(error)
+        future.add_done_callback(partial(self._finish, self._calls))
+        return self._calls
+
+    def _finish(self, number: int, future: Future[Any]) -> None:
+        self._finished.put((number, future))
+
+    def poll(self, seconds: float) -> Sequence[tuple[int, Any]]:
+        finished = []
+        with suppress(Empty):
+            finished.append(self._finished.get(timeout=seconds))
+            while True:
+                finished.append(self._finished.get_nowait())
+        return [(number, _outcome(future)) for number, future in finished]
+
+    def put(self, data: bytes) -> Any:
+        return self._ray.put(data)
+
+    def release(self, worker: Any) -> None:
+        with suppress(Exception):  # of a cluster that is gone
+            self._ray.kill(worker)
+
+    def close(self) -> None:
+        with suppress(Exception):
+            self._ray.shutdown()
+
+    def _has_gpu(self, node_id: str) -> bool:
+        return any(node["NodeID"] == node_id and node["Resources"].get("GPU", 0) >= 1 for node in self._ray.nodes())
+
+
+def _outcome(future: Future[Any]) -> Any:
+    """Return what a call returned, or the exception that it raised on its node."""
+    from ray.exceptions import RayError, RayTaskError
+
+    error = future.exception()
+    if error is None:
+        return future.result()
+    if isinstance(error, RayTaskError):
+        return getattr(error, "cause", error)
+    return WorkerLostError(one_line(error)) if isinstance(error, RayError) else error
+
+
+def _check_head(workers: str, host: str, port: int) -> None:
+    """Raise ModelError if nothing listens there: Ray would try for half a minute."""
+    try:
+        socket.create_connection((host, port), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise ModelError(
+            f"no cluster answers at {workers} ({error.strerror or error}); check its address, and that `ray start --head` "
+            "runs there with the client server's port."
+        ) from error
+
+
+def _explained(workers: str, error: Exception) -> ModelError:
+    return ModelError(f"the cluster {workers} cannot be used: {one_line(error)}")
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """Set Ray's variables, and hide keys from the processes that start within the block."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    hidden = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Keep this process's handlers of signals, which Ray replaces."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

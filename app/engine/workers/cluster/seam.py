@@ -1,0 +1,55 @@
+"""The cluster as the driver sees it: nodes, workers on them, and calls that finish in any order."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class WorkerLostError(Exception):
+    """The end of a worker, or of its node; the message says how, in a clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A place for one worker: a node, or one of the GPUs of a node. ``name`` is what people see."""
+
+    id: str
+    name: str
+
+
+class Cluster(Protocol):
+    """Nodes that run workers. Nothing here blocks, except :meth:`poll` for the time that it is given."""
+
+    @abstractmethod
+    def members(self) -> Sequence[Member]:
+        """Return the places for workers that there are now. Raises ModelError if the cluster cannot be reached any more."""
+
+    @abstractmethod
+    def start(self, member: Member) -> Any:
+        """Start a :class:`app.engine.workers.cluster.node.NodeWorker` there; return its handle."""
+
+    @abstractmethod
+    def call(self, worker: Any, method: str, *arguments: Any) -> int:
+        """Call a method of a worker, after the calls before; ``ping`` at once. Return the number of the call."""
+
+    @abstractmethod
+    def poll(self, seconds: float) -> Sequence[tuple[int, Any]]:
+        """Wait up to ``seconds`` for calls to finish; return their numbers, each with its result or the exception that it raised.
+
+        A call whose worker ended raises :class:`WorkerLostError`.
+        """
+
+    @abstractmethod
+    def put(self, data: bytes) -> Any:
+        """Share ``data`` with all nodes, for as long as the result lives; a node gets it with ``fetch``."""
+
+    @abstractmethod
+    def release(self, worker: Any) -> None:
+        """End a worker at once, whatever it does. Its calls may never finish."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the cluster as it was found."""

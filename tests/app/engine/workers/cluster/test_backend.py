@@ -1,0 +1,206 @@
+"""A run's requests on several nodes: the same answers, whatever nodes do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from app.engine.loop import AnswerLoop
+from app.engine.workers.cluster import backend as module
+from app.engine.workers.cluster.backend import ClusterBackend
+from app.engine.workers.cluster.connect import node_job
+from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
+from app.engine.workers.cluster.node import NodeWorker
+from app.engine.workers.cluster.seam import WorkerLostError
+from app.store.run import RunStore
+from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Decoding, Generation, Message, Request, Text
+from mlx_backends.base import no_media
+from mlx_backends.policy import PolicyBackend
+from mlx_backends.registry import describe
+from tests.app.store.test_run import META
+from tests.support.local_cluster import LocalCluster, OtherWorker
+from tests.support.toy import EvenJudge, Toy, TwoSteps, toy_instances
+
+MODEL = "policy:random"
+
+
+def requests(count: int) -> list[Request]:
+    references = {"image": ("seven",), "text": ("eight",)}
+    return [
+        Request(f"instance-{number}", 0, (Message("user", (Text(f"{number}?"),)),), Decoding(), references=references)
+        for number in range(count)
+    ]
+
+
+def opened(cluster: LocalCluster, *, accept_engine: bool = False, job: NodeJob | None = None) -> ClusterBackend:
+    backend = ClusterBackend(
+        cluster,
+        no_media,
+        job or node_job(MODEL, "run"),
+        describe(MODEL),
+        accept_engine=accept_engine,
+        clock=cluster.clock,
+    )
+    assert backend.wait()
+    return backend
+
+
+def answer(
+    backend: ClusterBackend, items: Sequence[Request], disturb: Callable[[int], None] = lambda step: None
+) -> list[Generation]:
+    """All answers; ``disturb`` gets the number of each step before it."""
+    waiting, answers, step = list(items), list[Generation](), 0
+    while len(answers) < len(items):
+        while waiting and len(items) - len(waiting) - len(answers) < backend.capacity:
+            backend.submit(waiting.pop(0))
+        disturb(step)
+        answers += backend.step()
+        step += 1
+        assert step < 10_000, backend.status()
+    return answers
+
+
+def expected(items: Sequence[Request]) -> dict[str, str]:
+    policy = PolicyBackend(MODEL)
+    policy.capacity = len(items)
+    for item in items:
+        policy.submit(item)
+    return {generation.request_id: generation.text for generation in policy.step()}
+
+
+def texts(answers: Sequence[Generation]) -> dict[str, str]:
+    assert len({generation.request_id for generation in answers}) == len(answers), "an answer came twice"
+    return {generation.request_id: generation.text for generation in answers}
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_nodes_give_the_answers_of_one_machine(nodes: int) -> None:
+    cluster = LocalCluster(*"abc"[:nodes])
+    backend, items = opened(cluster), requests(700)
+    assert texts(answer(backend, items)) == expected(items)
+    counts = {node.name: node.answers for node in backend.status()}
+    assert sum(counts.values()) == 700
+    assert all(counts.values()), "every node took part"
+    backend.close()
+    assert cluster.closed
+    assert sorted(cluster.released) == sorted(cluster.names), "no worker is left behind"
+
+
+def test_nodes_that_crash_hang_leave_and_join_change_no_answer() -> None:
+    cluster = LocalCluster("a", "b")
+    backend, items = opened(cluster), requests(3000)
+
+    def disturb(step: int) -> None:
+        if step % 7 == 3:
+            cluster.kill("ab"[step % 2])
+        if step == 5:
+            cluster.names.append("late")
+        if step == 20:
+            cluster.hung.add("b")
+        if step == 40:
+            cluster.names.remove("a")
+            cluster.kill("a")
+
+    assert texts(answer(backend, items, disturb)) == expected(items)
+    status = {node.name: node for node in backend.status()}
+    assert status["late"].answers > 0
+    assert status["a"].state == "gone"
+    assert sum(node.errors for node in status.values()) == 0
+
+
+def test_a_hung_worker_is_replaced_and_its_requests_asked_elsewhere() -> None:
+    cluster = LocalCluster("a", "b")
+    backend, items = opened(cluster), requests(600)
+
+    def disturb(step: int) -> None:
+        if step == 6:
+            cluster.hung.add("b")
+
+    assert texts(answer(backend, items, disturb)) == expected(items)
+    assert cluster.released == ["b"]
+    assert cluster.now >= module.QUIET_SECONDS + module.HANG_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("facts", "accepted"),
+    [
+        ({"weights": "0" * 64}, False),
+        ({"versions": {"mlx": "0.1"}}, True),
+        ({"device": "metal"}, True),
+        ({"answers": ("stop", "another answer")}, True),
+    ],
+)
+def test_a_node_that_differs_is_refused_by_name_or_accepted_and_recorded(
+    facts: dict[str, object], accepted: bool
+) -> None:
+    def make(name: str) -> NodeWorker:
+        return OtherWorker(**facts) if name == "other" else NodeWorker()
+
+    items = requests(400)
+    backend = opened(LocalCluster("first", "other", make=make))
+    assert texts(answer(backend, items)) == expected(items)
+    status = {node.name: node for node in backend.status()}
+    assert (status["other"].state, status["other"].answers) == ("refused", 0)
+    assert any("other" in remark for remark in backend.remarks)
+    backend = opened(LocalCluster("first", "other", make=make), accept_engine=True)
+    answers = answer(backend, items)
+    status = {node.name: node for node in backend.status()}
+    assert (status["other"].answers > 0) is accepted
+    engines = [backend.engine_of(generation.request_id) for generation in answers]
+    assert all(engine is not None and engine["model"] == MODEL for engine in engines)
+
+
+def test_a_first_node_that_is_not_the_engine_of_the_run_answers_nothing() -> None:
+    cluster = LocalCluster("only", make=lambda name: OtherWorker(weights="0" * 64))
+    with pytest.raises(ModelError, match="only"):
+        opened(cluster)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        NodeJob("policy:unknown", None, "me", "0.2.0"),
+        NodeJob("/no/such/model", None, "me", "0.2.0"),
+        NodeJob(MODEL, None, "me", "another version"),
+    ],
+)
+def test_a_node_that_cannot_load_the_model_is_named(job: NodeJob) -> None:
+    with pytest.raises(ModelError, match="mac-2"):
+        opened(LocalCluster("mac-2"), job=job)
+
+
+def test_a_cluster_without_nodes_is_given_up_after_a_while() -> None:
+    cluster = LocalCluster()
+    with pytest.raises(ModelError):
+        opened(cluster)
+    assert cluster.now >= module.PATIENCE_SECONDS
+
+
+def test_nodes_on_which_every_worker_ends_are_given_up() -> None:
+    class Crashing(NodeWorker):
+        def load(self, job: NodeJob) -> Loaded | NotLoaded:
+            raise WorkerLostError("it was killed")
+
+    with pytest.raises(ModelError, match="a:"):
+        opened(LocalCluster("a", make=lambda name: Crashing()))
+
+
+def test_a_loop_over_the_cluster_stores_each_answer_once_with_its_engine(tmp_path: Path) -> None:
+    RunStore.create(tmp_path, META, toy_instances(200)).close()
+    cluster = LocalCluster("a", "b")
+    cluster_backend = opened(cluster)
+    looks = iter(range(10**6))
+
+    def stop() -> bool:
+        if next(looks) % 5 == 4:
+            cluster.kill("b")
+        return False
+
+    with RunStore.open(tmp_path) as store:
+        store.use_engine(cluster_backend.engine)
+        AnswerLoop(store, cluster_backend, TwoSteps(), [EvenJudge()], Toy(), stop=stop).run()
+        assert all(len(record.generations) == 2 for record in store.records())
+        assert [engine["model"] for engine in store.engines()] == [MODEL]

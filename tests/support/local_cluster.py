@@ -1,0 +1,95 @@
+"""A cluster without Ray: workers in this process, which do one call each time the driver looks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
+from app.engine.workers.cluster.node import NodeWorker
+from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
+
+
+class LocalCluster(Cluster):
+    """Nodes by their names, each with a worker that ``make`` returns; time passes as calls are polled."""
+
+    def __init__(self, *names: str, make: Callable[[str], NodeWorker] = lambda name: NodeWorker()) -> None:
+        self.names = list(names)
+        self.now = 0.0
+        self.released: list[str] = []
+        self.hung: set[str] = set()
+        self.methods: list[tuple[str, str]] = []
+        self.closed = False
+        self._make = make
+        self._calls: dict[str, deque[tuple[int, str, tuple[Any, ...]]]] = {}
+        self._workers: dict[str, tuple[str, NodeWorker]] = {}
+        self._failed: list[tuple[int, Any]] = []
+        self._count = 0
+
+    def clock(self) -> float:
+        return self.now
+
+    def members(self) -> Sequence[Member]:
+        return [Member(name, name) for name in self.names]
+
+    def start(self, member: Member) -> Any:
+        self._count += 1
+        worker = f"{member.id} {self._count}"
+        self._workers[worker] = member.id, self._make(member.id)
+        self._calls[worker] = deque()
+        return worker
+
+    def call(self, worker: Any, method: str, *arguments: Any) -> int:
+        self._count += 1
+        if worker in self._calls:
+            self._calls[worker].append((self._count, method, arguments))
+        else:
+            self._failed.append((self._count, WorkerLostError("the worker has ended")))
+        return self._count
+
+    def poll(self, seconds: float) -> Sequence[tuple[int, Any]]:
+        self.now += seconds
+        finished, self._failed = self._failed, []
+        for worker, calls in list(self._calls.items()):
+            name, node = self._workers[worker]
+            if calls and name not in self.hung:
+                number, method, arguments = calls.popleft()
+                self.methods.append((name, method))
+                try:
+                    finished.append((number, getattr(node, method)(*arguments)))
+                except Exception as error:
+                    finished.append((number, error))
+        return finished
+
+    def put(self, data: bytes) -> Any:
+        return data
+
+    def release(self, worker: Any) -> None:
+        self.released.append(self._workers[worker][0])
+        self._calls.pop(worker, None)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def kill(self, name: str) -> None:
+        """End the worker on a node, as a crash does."""
+        for worker in [worker for worker in self._calls if self._workers[worker][0] == name]:
+            self._failed += [(number, WorkerLostError("it was killed")) for number, *_ in self._calls.pop(worker)]
+
+
+class OtherWorker(NodeWorker):
+    """A worker whose model is another in some fact, or answers otherwise."""
+
+    def __init__(self, **facts: Any) -> None:
+        super().__init__()
+        self._answers = facts.pop("answers", None)
+        self._facts = facts
+
+    def load(self, job: NodeJob) -> Loaded | NotLoaded:
+        report = super().load(job)
+        return replace(report, info=replace(report.info, **self._facts)) if isinstance(report, Loaded) else report
+
+    def prove(self, requests: Any, media: Any) -> list[tuple[Any, ...]]:
+        return super().prove(requests, media) if self._answers is None else [self._answers] * len(requests)
