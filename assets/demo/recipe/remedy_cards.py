@@ -126,7 +126,7 @@ def in_model_words(training_set: Path, cards: Path) -> None:
     rewrite_answers(training_set, rewrite)
 
 
-def remedy(folder: Path, *, examples: int = 4000, tests: int = 240, steps: int = 500, limit: int | None = None) -> None:
+def remedy(folder: Path, *, examples: int = 3000, tests: int = 240, steps: int = 100, limit: int | None = None) -> None:
     """Train the demo model on cards, and print how it does on held-out and on new ones before and after."""
     write_cards(folder / "cards", TRAINED, TRAINED_WORDINGS, examples, part="training")
     write_cards(folder / "held-out-cards", TRAINED, TRAINED_WORDINGS, tests, part="held out")
@@ -177,11 +177,11 @@ def main() -> None:
     """Fine-tune the demo model on cards, in a new folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--examples", type=int, default=4000, help="cards to learn from")
+    parser.add_argument("--examples", type=int, default=3000, help="cards to learn from")
     parser.add_argument(
         "--tests", type=int, default=240, help="held-out cards, and as many of kinds that are not trained"
     )
-    parser.add_argument("--steps", type=int, default=500, help="updates of sixteen rows")
+    parser.add_argument("--steps", type=int, default=100, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many of each test set")
     arguments = vars(parser.parse_args())
     remedy(arguments.pop("folder").absolute(), **arguments)
