@@ -126,7 +126,7 @@ def in_model_words(training_set: Path, cards: Path) -> None:
     rewrite_answers(training_set, rewrite)
 
 
-def remedy(folder: Path, *, examples: int = 3000, tests: int = 240, steps: int = 100, limit: int | None = None) -> None:
+def remedy(folder: Path, *, examples: int = 3000, tests: int = 240, steps: int = 600, limit: int | None = None) -> None:
     """Train the demo model on cards, and print how it does on held-out and on new ones before and after."""
     write_cards(folder / "cards", TRAINED, TRAINED_WORDINGS, examples, part="training")
     write_cards(folder / "held-out-cards", TRAINED, TRAINED_WORDINGS, tests, part="held out")
@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument(
         "--tests", type=int, default=240, help="held-out cards, and as many of kinds that are not trained"
     )
-    parser.add_argument("--steps", type=int, default=100, help="updates of sixteen rows")
+    parser.add_argument("--steps", type=int, default=600, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many of each test set")
     arguments = vars(parser.parse_args())
     remedy(arguments.pop("folder").absolute(), **arguments)
