@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from assets.demo.recipe import remedy_cards, remedy_scenes
-from assets.demo.recipe.remedy import NEW, TRAINED, in_model_words, remedy, write_charts
+from assets.demo.recipe.remedy import NEW, TRAINED, distinct_values, in_model_words, remedy, write_charts
 from benchmarks.clash.constants import CONFLICT_OPTION
 from tests.support.command import Rashomon
 
@@ -115,7 +115,7 @@ def test_new_cards_share_no_name_price_or_wording_with_the_trained_ones() -> Non
     random = Random(0)
     for _ in range(20):
         name = random.choice(NEW.asked)
-        prices = dict(remedy_cards.distinct_values(random, NEW, name))
+        prices = dict(distinct_values(random, NEW, name))
         assert prices[name] not in TRAINED.values
         assert name not in TRAINED.names
         assert len(prices) not in TRAINED.bars
