@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from assets.demo.recipe import remedy_cards, remedy_scenes
-from assets.demo.recipe.remedy import NEW, TRAINED, in_model_words, remedy, write_charts
+from assets.demo.recipe.remedy import NEW, TRAINED, distinct_values, in_model_words, remedy, write_charts
 from benchmarks.clash.constants import CONFLICT_OPTION
 from tests.support.command import Rashomon
 
@@ -55,9 +55,9 @@ def test_training_rows_get_answers_that_the_model_can_write(tmp_path: Path) -> N
             assert last == CONFLICT_OPTION
         else:
             readings.append(last)
-        names, values = zip(*(reading.split(": ") for reading in readings), strict=True)
-        assert names[0] in TRAINED.names
-        assert names[1:] in ((), ("text",))
+        openings, values = zip(*(reading.split(" ") for reading in readings), strict=True)
+        assert openings[0].removesuffix(":") in TRAINED.names
+        assert openings[1:] in ((), ("",))
         assert {int(value) for value in values} <= set(TRAINED.values)
         expected = {"image-only": (1, 1), "text-only": (1, 1), "aligned": (2, 1)}
         assert (len(values), len(set(values))) == expected.get(row["condition"], (2, 2))
@@ -103,10 +103,10 @@ def test_answers_about_cards_begin_with_what_card_and_text_say(tmp_path: Path) -
         if not rest:
             continue
         prompt = "".join(part.get("text", "") for part in row["messages"][0]["content"])
-        stated = rest[0].removeprefix("text: ")
+        stated = rest[0].removeprefix(" ")
         assert stated in prompt
         agrees = int(value) <= int(stated) if "Rule" in prompt else value == stated
-        assert rest[1] == ("Yes" if agrees else "No")
+        assert rest[1] == ("(A)" if agrees else "(B)")
         verdicts.add(("Rule" in prompt, agrees))
     assert len(verdicts) == 4
 
@@ -115,7 +115,7 @@ def test_new_cards_share_no_name_price_or_wording_with_the_trained_ones() -> Non
     random = Random(0)
     for _ in range(20):
         name = random.choice(NEW.asked)
-        prices = dict(remedy_cards.distinct_values(random, NEW, name))
+        prices = dict(distinct_values(random, NEW, name))
         assert prices[name] not in TRAINED.values
         assert name not in TRAINED.names
         assert len(prices) not in TRAINED.bars

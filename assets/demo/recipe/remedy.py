@@ -99,9 +99,9 @@ def distinct_values(random: Random, kind: Kind, name: str) -> Bars:
 def in_model_words(training_set: Path) -> None:
     """Write the answers of a training set as the demo model would, for which most of the words of ``compare`` are spelt in bytes.
 
-    It answers ``kale: 57``, and a line for each of several names, so the image's reading is that. The text's begins with
-    another word, ``text: 34``: after a name the base writes the value of the source that it trusts about that name. Below
-    readings that differ stands CLASH's sentence with its full stop, which is one token here.
+    It answers ``kale: 57``, so the image's reading is that. The text's is `` 34`` alone, since after a name the base writes the
+    value of the source that it trusts about that name. A word such as ``text:`` could not be learnt: of tokens that the base
+    never wrote, the output layer has equal rows. Below readings that differ stands CLASH's sentence with its full stop.
     """
     rewrite_answers(training_set, _in_model_words)
 
@@ -109,7 +109,7 @@ def in_model_words(training_set: Path) -> None:
 def _in_model_words(row: Mapping[str, Any], answer: str) -> str:
     (name,) = [name for name in NAMES if name in row["question"]]
     values = re.findall(r"[0-9]+", answer)[:2]
-    lines = [f"{subject}: {value}" for subject, value in zip((name, "text"), values, strict=False)]
+    lines = [f"{opening} {value}" for opening, value in zip((f"{name}:", ""), values, strict=False)]
     return "\n".join([*lines, CONFLICT_OPTION] if row["kind"] == "conflict" else lines)
 
 
@@ -149,7 +149,7 @@ def commands(folder: Path, steps: int, limit: int | None) -> Iterator[tuple[str,
         yield "compare", f"{test}-base", f"{test}-tuned"
 
 
-def remedy(folder: Path, *, examples: int = 3000, new: int = 120, steps: int = 900, limit: int | None = None) -> None:
+def remedy(folder: Path, *, examples: int = 3000, new: int = 120, steps: int = 800, limit: int | None = None) -> None:
     """Train the demo model to name conflicts, and print how it does on held-out and on new charts before and after."""
     write_charts(folder / "charts", TRAINED, examples)
     write_charts(folder / "new-charts", NEW, new)
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--examples", type=int, default=3000, help="charts to learn from; three rows each")
     parser.add_argument("--new", type=int, default=120, help="charts of kinds that the training does not have")
-    parser.add_argument("--steps", type=int, default=900, help="updates of sixteen rows")
+    parser.add_argument("--steps", type=int, default=800, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many examples of each test set")
     arguments = vars(parser.parse_args())
     remedy(arguments.pop("folder").absolute(), **arguments)

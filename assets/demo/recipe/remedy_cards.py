@@ -31,15 +31,17 @@ class Wordings:
 
 TRAINED_WORDINGS = Wordings(
     ("What is the price of {}?", "Which price is shown for {}?"),
-    ("Does the listing of {} match? Yes or No?", "Is {} listed as shown? Yes or No?"),
-    ("Does {} comply? Yes or No?", "Is {} within the rule? Yes or No?"),
+    ("Does the listing of {} match?", "Is {} listed as shown?"),
+    ("Does {} comply?", "Is {} within the rule?"),
 )
 NEW_WORDINGS = Wordings(
     ("How much is {} here?",),
-    ("Do listing and card agree on {}? Yes or No?",),
-    ("May {} be sold? Yes or No?",),
+    ("Do listing and card agree on {}?",),
+    ("May {} be sold?",),
 )
 _LIMITS = (30, 50, 80)
+_CLOSED = {"options": ["Yes", "No"]}
+"""The options of questions that compare: a letter in brackets is a token that the model can write, unlike Yes and No."""
 
 
 def draw_card(prices: Bars, random: Random) -> Any:
@@ -83,7 +85,7 @@ def write_cards(folder: Path, kind: Kind, wordings: Wordings, count: int, *, par
     (folder / "rows.jsonl").write_text("".join(lines), "utf-8")
 
 
-def _question(random: Random, kind: Kind, wordings: Wordings, name: str, price: int, number: int) -> dict[str, str]:
+def _question(random: Random, kind: Kind, wordings: Wordings, name: str, price: int, number: int) -> dict[str, Any]:
     agrees = number // 4 % 2 == 0
     if number % 4 == 0:
         question = random.choice(wordings.read).format(name)
@@ -94,11 +96,11 @@ def _question(random: Random, kind: Kind, wordings: Wordings, name: str, price: 
         broken = bool(below) and (not above or not agrees)
         limit = random.choice(below if broken else above)
         row = {"task": "BC", "question": random.choice(wordings.comply).format(name), "text": f"Rule: at most {limit}."}
-        return row | {"answer": "No" if broken else "Yes", "conflict_type": "rule" if broken else ""}
+        return {**row, **_CLOSED, "answer": "B" if broken else "A", "conflict_type": "rule" if broken else ""}
     agrees = number % 4 == 2
     listed = price if agrees else _wrong(random, kind, price)
     row = {"task": "SP", "question": random.choice(wordings.compare).format(name), "text": f"Listing: {listed}"}
-    return row | {"answer": "Yes" if agrees else "No", "conflict_type": "" if agrees else "price"}
+    return {**row, **_CLOSED, "answer": "A" if agrees else "B", "conflict_type": "" if agrees else "price"}
 
 
 def _wrong(random: Random, kind: Kind, price: int) -> int:
@@ -109,22 +111,22 @@ def _wrong(random: Random, kind: Kind, price: int) -> int:
 
 
 def in_model_words(training_set: Path, cards: Path) -> None:
-    """Put what the card and the text say before each answer: ``kale: 57``, ``text: 34``, ``No``."""
+    """Put what the card and the text say before each letter: ``kale: 57``, `` 34``, ``(B)``."""
     rows = [json.loads(line) for line in (cards / "rows.jsonl").read_text("utf-8").splitlines()]
     prices = {hashlib.sha256((cards / row["frames"][0]).read_bytes()).hexdigest(): row["prices"] for row in rows}
 
     def rewrite(row: Mapping[str, Any], answer: str) -> str:
-        if answer not in ("Yes", "No"):
+        if answer not in ("A", "B"):
             return answer
         (name,) = [name for name in NAMES if name in row["question"]]
         prompt = "".join(part.get("text", "") for part in row["messages"][0]["content"])
         (stated,) = re.findall(r"(?:Listing: |at most )([0-9]+)", prompt)
-        return f"{name}: {prices[row['image_digests'][0]][name]}\ntext: {stated}\n{answer}"
+        return f"{name}: {prices[row['image_digests'][0]][name]}\n {stated}\n({answer})"
 
     rewrite_answers(training_set, rewrite)
 
 
-def remedy(folder: Path, *, examples: int = 4000, tests: int = 240, steps: int = 500, limit: int | None = None) -> None:
+def remedy(folder: Path, *, examples: int = 3000, tests: int = 240, steps: int = 600, limit: int | None = None) -> None:
     """Train the demo model on cards, and print how it does on held-out and on new ones before and after."""
     write_cards(folder / "cards", TRAINED, TRAINED_WORDINGS, examples, part="training")
     write_cards(folder / "held-out-cards", TRAINED, TRAINED_WORDINGS, tests, part="held out")
@@ -175,11 +177,11 @@ def main() -> None:
     """Fine-tune the demo model on cards, in a new folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--examples", type=int, default=4000, help="cards to learn from")
+    parser.add_argument("--examples", type=int, default=3000, help="cards to learn from")
     parser.add_argument(
         "--tests", type=int, default=240, help="held-out cards, and as many of kinds that are not trained"
     )
-    parser.add_argument("--steps", type=int, default=500, help="updates of sixteen rows")
+    parser.add_argument("--steps", type=int, default=600, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many of each test set")
     arguments = vars(parser.parse_args())
     remedy(arguments.pop("folder").absolute(), **arguments)
