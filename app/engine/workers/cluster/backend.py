@@ -132,7 +132,7 @@ class ClusterBackend(Backend):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.capacity = _LEAST
-        self._watcher: Callable[[Sequence[NodeStatus]], None] = lambda nodes: None
+        self._watcher: Callable[[Sequence[NodeStatus]], None] = _nobody
         self._cluster = cluster
         self._job = job
         self._expected = expected
@@ -173,6 +173,11 @@ class ClusterBackend(Backend):
         self._watcher = watcher
         for node in self._nodes.values():
             node.answers = node.errors = node.peak_memory = 0
+
+    def unwatch(self) -> None:
+        """Give the watcher the last state of the nodes, and no other."""
+        self._watcher(self.status())
+        self._watcher = _nobody
 
     # --- the interface of a backend ----------------------------------------------------------------------------------
 
@@ -245,7 +250,6 @@ class ClusterBackend(Backend):
     def close(self) -> None:
         for node in self._nodes.values():
             self._end(node)
-        self._report(force=True)
         self._nodes.clear()
         self._calls.clear()
         self._cluster.close()
@@ -581,9 +585,9 @@ class ClusterBackend(Backend):
     def _remark(self, sentence: str) -> None:
         self._remarks[sentence] = None
 
-    def _report(self, *, force: bool = False) -> None:
+    def _report(self) -> None:
         now = self._clock()
-        if force or now - self._reported >= REPORT_SECONDS:
+        if now - self._reported >= REPORT_SECONDS:
             self._reported = now
             self._watcher(self.status())
 
@@ -630,6 +634,10 @@ class _SharedMedia:
                 _, (_, size) = self._shared.popitem(last=False)
                 self._bytes -= size
         return references
+
+
+def _nobody(nodes: Sequence[NodeStatus]) -> None:
+    return None
 
 
 def differences(first: EngineInfo, other: EngineInfo) -> tuple[list[str], list[str]]:

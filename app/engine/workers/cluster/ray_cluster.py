@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from app.engine.workers.cluster.address import head_of
+from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
 from app.engine.workers.cluster.node import SECRETS, NodeWorker
 from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
 from benchmarks.errors import ModelError
@@ -40,16 +41,24 @@ _QUIET = {
 
 
 class RayWorker(NodeWorker):
-    """Worker as an actor of Ray."""
+    """Worker as an actor of Ray; ``allow_open`` lets it work where Ray requires no token."""
 
-    def __init__(self) -> None:
+    def __init__(self, allow_open: bool) -> None:
         for name in SECRETS:  # which a node's own environment may hold
             os.environ.pop(name, None)
+        if os.environ.get("OMP_NUM_THREADS") == "1":  # set by Ray for an actor with one CPU
+            del os.environ["OMP_NUM_THREADS"]
         super().__init__(_fetch)
+        self._allow_open = allow_open
 
-    def facts(self) -> bool:
-        """Return whether this process requires Ray's token."""
-        return os.environ.get("RAY_AUTH_MODE", "token") == "token"
+    def load(self, job: NodeJob) -> Loaded | NotLoaded:
+        from ray._private.authentication.authentication_utils import is_token_auth_enabled
+
+        if not (self._allow_open or is_token_auth_enabled()):
+            return NotLoaded(
+                "Ray runs there without token authentication; start it with RAY_AUTH_MODE=token, or add --allow-open-cluster"
+            )
+        return super().load(job)
 
 
 def _fetch(reference: Any) -> bytes:
@@ -67,6 +76,7 @@ class RayCluster(Cluster):
 
     def __init__(self, workers: str, model: str, *, allow_open: bool = False) -> None:
         self._uses_gpus = model.startswith(TORCH)
+        self._allow_open = allow_open
         self._finished: SimpleQueue[tuple[int, Future[Any]]] = SimpleQueue()
         self._calls = 0
         head = head_of(workers)
@@ -120,16 +130,15 @@ class RayCluster(Cluster):
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         node = member.id.partition("/")[0]
-        actor = self._ray.remote(RayWorker).options(
+        actor = self._ray.remote(concurrency_groups={HEALTH: 1})(RayWorker).options(
             num_cpus=1,
             num_gpus=1 if self._uses_gpus and self._has_gpu(node) else 0,
             max_restarts=0,
             max_task_retries=0,
-            concurrency_groups={HEALTH: 1},
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         )
         try:
-            return actor.remote()
+            return actor.remote(self._allow_open)
         except Exception as error:
             raise WorkerLostError(one_line(error)) from error
 
