@@ -30,6 +30,9 @@ OBJECT_STORE_BYTES = 200 << 20
 
 HEALTH = "health"
 
+_MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""The variable, read on every system, without which Ray listens on the loopback address only."""
+
 _QUIET = {
     "RAY_AUTH_MODE": "token",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -82,13 +85,14 @@ class RayCluster(Cluster):
         head = head_of(workers)
         if head is not None:
             _check_head(workers, *head)
-        with _environment(), _signals_kept(), warnings.catch_warnings():
+        own = head is None and not os.environ.get("RAY_ADDRESS")
+        with _environment(own=own), _signals_kept(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import ray
 
             self._ray = ray
             try:
-                self._connect(workers, own=head is None and not os.environ.get("RAY_ADDRESS"))
+                self._connect(workers, own=own)
             except Exception as error:
                 with suppress(Exception):
                     ray.shutdown()
@@ -101,7 +105,6 @@ class RayCluster(Cluster):
                 address="local",
                 include_dashboard=False,
                 object_store_memory=OBJECT_STORE_BYTES,
-                _node_ip_address="127.0.0.1",
                 **options,
             )
         elif head_of(workers) is None:
@@ -209,10 +212,15 @@ def _explained(workers: str, error: Exception) -> ModelError:
 
 
 @contextmanager
-def _environment() -> Iterator[None]:
-    """Set Ray's variables, and hide keys from the processes that start within the block."""
+def _environment(*, own: bool) -> Iterator[None]:
+    """Set Ray's variables, and hide keys from the processes that start within the block.
+
+    A cluster of our ``own`` listens on the loopback address only.
+    """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
+    if own:
+        os.environ[_MANY_MACHINES] = "0"
     hidden = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
     try:
         yield
