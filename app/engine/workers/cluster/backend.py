@@ -199,7 +199,10 @@ class ClusterBackend(Backend):
         counts = [counts for node in self._nodes.values() for counts in (*node.past_reuse, node.reuse) if counts]
         if not counts:
             return None
-        return Reuse(**{name: sum(of.get(name, 0) for of in counts) for name in counts[0]})
+        total = Reuse()
+        for name in total.counts():
+            setattr(total, name, sum(of.get(name, 0) for of in counts))
+        return total
 
     def engine_of(self, request_id: str) -> Mapping[str, Any] | None:
         node = self._answered_by.pop(request_id, None)
@@ -265,9 +268,8 @@ class ClusterBackend(Backend):
         for node in list(self._nodes.values()):
             self._advance(node)
         for call, outcome in self._cluster.poll(seconds):
-            node = self._calls.pop(call, None)
-            if node is not None:
-                self._receive(node, call, outcome)
+            if (caller := self._calls.pop(call, None)) is not None:
+                self._receive(caller, call, outcome)
         self._replace_hung()
         self._check_hope()
         self._report()
