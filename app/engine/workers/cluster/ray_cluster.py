@@ -67,6 +67,8 @@ class RayWorker(NodeWorker):
 def _fetch(reference: Any) -> bytes:
     import ray
 
+    if isinstance(reference, bytes):  # Ray has fetched what was an argument itself
+        return reference
     data: bytes = ray.get(reference)
     return data
 
@@ -208,7 +210,10 @@ def _check_head(workers: str, host: str, port: int) -> None:
 
 
 def _explained(workers: str, error: Exception) -> ModelError:
-    return ModelError(f"the cluster {workers} cannot be used: {one_line(error)}")
+    hint = ""
+    if isinstance(error, ConnectionError):
+        hint = "; check that this machine has the cluster's token (`ray get-auth-token`) and the same Ray"
+    return ModelError(f"the cluster {workers} cannot be used: {one_line(error)}{hint}.")
 
 
 @contextmanager
