@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -162,8 +163,8 @@ def test_a_first_node_that_is_not_the_engine_of_the_run_answers_nothing() -> Non
 @pytest.mark.parametrize(
     "job",
     [
-        NodeJob("policy:unknown", None, "me", "0.2.0"),
-        NodeJob("/no/such/model", None, "me", "0.2.0"),
+        NodeJob("policy:unknown", None, "me", version("rashomon")),
+        NodeJob("/no/such/model", None, "me", version("rashomon")),
         NodeJob(MODEL, None, "me", "another version"),
     ],
 )
