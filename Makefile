@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SMOKE := tests/benchmarks/media tests/benchmarks/rows tests/mlx_backends/core tests/app/store tests/app/doctor \
 	tests/app/system tests/tui/test_runs.py
 
-.PHONY: demo test fast test-smoke test-lowest test-all upstream lint docs slow mac pictures constraints clean
+.PHONY: demo test fast test-smoke test-lowest test-all upstream lint docs slow mac pictures wheel constraints clean
 
 demo: .venv/installed
 	@$(BIN)/python app/system/requirements.py --installed
@@ -102,6 +102,10 @@ pictures: .venv/installed-test
 	$(BIN)/rashomon --workspace .venv demo --display none
 	$(BIN)/python -m tests.support.pictures .venv/rashomon-demo/cmc-bench
 	$(BIN)/python -m tests.tui.pictures
+
+# Wheel and sdist in dist/, and what the wheel contains.
+wheel: .venv/installed-test
+	rm -rf dist && $(BIN)/python -m hatchling build && $(BIN)/python -m tests.support.wheel dist/*.whl
 
 # The newest versions that the declared bounds allow, pinned: run the tests before you commit them.
 constraints:

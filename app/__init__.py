@@ -1,0 +1,1 @@
+"""The application of Rashomon: runs, stores, displays, compares and exports."""

@@ -189,7 +189,10 @@ class Answers:
         """Return the records whose kind passes a test."""
         import numpy as np
 
-        positions = np.flatnonzero(self.mask(test))
+        return self.at(np.flatnonzero(self.mask(test)))
+
+    def at(self, positions: Codes) -> Answers:
+        """Return the records at these positions."""
         confidence = None if self.confidence is None else self.confidence.at(positions)
         return replace(
             self,

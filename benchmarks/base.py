@@ -54,6 +54,8 @@ class Benchmark(ABC):
     name: str
     title: str
     paper: str
+    in_plain_words: str = ""
+    """What it asks of a model and what a good one does, for readers who know nothing of it; one to three sentences."""
     conditions: tuple[str, ...]
     labels: tuple[str, ...]
     prompt_sets: Mapping[str, str]
@@ -96,10 +98,10 @@ class Benchmark(ABC):
     without_media: str = ""
     """A sentence on how to run it with a model that does not take its media, if there is a way."""
     situations: Mapping[str, str] = {}
-    """The situation of a condition of ``conflicts``, as in "when the image alone is right"; stands behind a behaviour."""
+    """The situation of a condition, as in "when the image alone is right"; stands behind a behaviour."""
 
     abstention: AbstentionRule | None = None
-    """What abstains among its labels, or names the conflict; None if none does."""
+    """The labels that abstain or name the conflict; None if no label does."""
 
     tasks: Mapping[str, str] = {}
     """The tasks of its questions by abbreviation, each with its level and capabilities; empty if the paper names none."""
@@ -252,10 +254,10 @@ class Benchmark(ABC):
     training_filters: tuple[str, ...] = ()
     """The filters by which :meth:`training_rows` can select examples; the first is the default."""
 
-    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
-        """Return the texts of a build's row that compete with its images under a condition; none unless overridden.
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
+        """Return the texts that compete with the images of an instance of a build's row; none unless overridden.
 
-        They are spelled as in the prompt.
+        They are spelled and ordered as in the prompt.
         """
         return ()
 

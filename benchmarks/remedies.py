@@ -54,6 +54,11 @@ NOTHING = "(nothing)"
 """The model's turn where it wrote nothing, since no chat template takes an empty one."""
 
 
+def calls_per_answer(protocol: str, samples: int | None = None) -> int:
+    """Return the number of model calls of an answer under a protocol, as a multiple of those of the benchmark's own."""
+    return {READ: 2, VERIFY: 3, VOTE: samples or SAMPLES}.get(protocol, 1)
+
+
 class _Conversation(Protocol):
     """A conversation that begins with a benchmark's own request; a step that failed ends it."""
 

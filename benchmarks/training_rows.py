@@ -43,11 +43,15 @@ class TrainingOptions:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """A prompt with the answer to learn."""
+    """A prompt with the answer to learn.
+
+    ``rejected`` is an answer to prefer it to, which ignores a conflict or names one that is not there; "" if there is none.
+    """
 
     instance: Instance
     target: str
     kind: Kind
+    rejected: str = ""
 
 
 def row_to_json(row: TrainingRow, images: Sequence[str], benchmark: str, build: str) -> dict[str, Any]:
@@ -69,6 +73,7 @@ def row_to_json(row: TrainingRow, images: Sequence[str], benchmark: str, build: 
         "group": row.instance.group,
         "question": row.instance.question,
         "kind": row.kind,
+        **({"rejected": row.rejected} if row.rejected else {}),
         "condition": row.instance.condition,
         "image_digests": [part.sha256 for part in row.instance.parts if isinstance(part, Media)],
         "benchmark": benchmark,

@@ -1,0 +1,1 @@
+"""The judges of Rashomon, which label records."""

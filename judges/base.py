@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
 
 from benchmarks.vocabulary import Record, Verdict
 
@@ -53,6 +54,45 @@ class FunctionJudge(Judge):
     @abstractmethod
     def judge(self, record: Record) -> Verdict:
         """Return the verdict on ``record.answer``, which is there and is not an error."""
+
+
+class OwnJudge(Protocol):
+    """A judge of one's own in a few lines: a class with these attributes, a constructor without arguments and this method."""
+
+    @property
+    def name(self) -> str:
+        """The name by which commands and tables know it."""
+
+    @property
+    def version(self) -> str:
+        """The version, to be raised when it labels differently: labels are stored by version, so earlier ones stay."""
+
+    @property
+    def benchmarks(self) -> Sequence[str]:
+        """The names of the benchmarks whose answers it labels."""
+
+    def label(self, record: Record) -> str | None:
+        """Return one of the benchmark's labels for ``record.answer``, or None if there is nothing to label."""
+
+
+class AdaptedJudge(FunctionJudge):
+    """An :class:`OwnJudge` as the judge that runs use."""
+
+    def __init__(self, own: OwnJudge) -> None:
+        self._own = own
+        self.name, self.version, self.benchmarks = own.name, str(own.version), tuple(own.benchmarks)
+        self.description = (own.__doc__ or own.name).strip().partition("\n")[0]
+
+    def judge(self, record: Record) -> Verdict:
+        label = self._own.label(record)
+        if label is None:
+            return Verdict(self.id, "unparsed", reason="there is nothing to label")
+        return Verdict(self.id, "labelled", label)
+
+
+def as_function_judge(judge: FunctionJudge | OwnJudge) -> FunctionJudge:
+    """Return ``judge`` itself, or an :class:`OwnJudge` adapted."""
+    return judge if isinstance(judge, FunctionJudge) else AdaptedJudge(judge)
 
 
 def newest(name: str, ids: Iterable[str]) -> str | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from benchmarks import plugins
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
-from judges.base import HUMAN, OVERRIDE, FunctionJudge, Judge
+from judges.base import HUMAN, OVERRIDE, FunctionJudge, Judge, as_function_judge
 from judges.rubric import RubricJudge
 
 GROUP = "rashomon.judges"
-"""The group of entry points: name to a class that derives from :class:`judges.base.FunctionJudge`."""
+"""The group of entry points: name to a class that derives from :class:`judges.base.FunctionJudge`, or is a
+:class:`judges.base.OwnJudge`."""
 
 BUILT_IN = {
     "match": "judges.cmc_rules:Match",
@@ -37,8 +38,7 @@ def get_judge(name: str) -> FunctionJudge:
     kind = plugins.load(name, GROUP, BUILT_IN)
     if kind is None:
         raise SpecError(f"there is no judge {name!r}; {did_you_mean(name, judge_names())}")
-    judge: FunctionJudge = kind()
-    return judge
+    return as_function_judge(kind())
 
 
 def find_judge(name: str, benchmark: Benchmark) -> Judge:

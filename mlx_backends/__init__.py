@@ -1,0 +1,1 @@
+"""The engines of Rashomon, which answer requests."""

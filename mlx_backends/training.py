@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Schedule = Literal["cosine", "linear", "constant"]
+Objective = Literal["answer", "orpo"]
 
 SCHEDULES: tuple[Schedule, ...] = ("cosine", "linear", "constant")
 
@@ -34,8 +35,9 @@ def training_problem(config: Mapping[str, Any]) -> str | None:
 class TrainingSettings:
     """The hyperparameters of a training; ``steps`` are updates, ``warmup`` is a number of them.
 
-    A row is computed at a time, and a batch's gradient is the mean over the tokens of its answers. ``dropout`` is that of the
-    adapter's inputs, and the adapter's update is scaled by ``alpha`` / ``rank``.
+    A row is computed at a time, and a batch's gradient is the mean over the tokens of its answers, or over its rows where each
+    answer is preferred to another (``orpo``, odds ratio preference optimisation, with the weight ``beta``). ``dropout`` is that
+    of the adapter's inputs, and the adapter's update is scaled by ``alpha`` / ``rank``.
     """
 
     rank: int
@@ -52,6 +54,8 @@ class TrainingSettings:
     seed: int
     validate_every: int
     save_every: int
+    objective: Objective = "answer"
+    beta: float = 0.1
 
     def rate(self, step: int) -> float:
         """Return the learning rate of update ``step``, counted from 1."""
@@ -65,7 +69,7 @@ class TrainingSettings:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """One update: the mean loss of its answers' tokens, their number and that of all tokens read, and its seconds."""
+    """One update: the mean loss of its answers' tokens (of its rows with ``orpo``), their number, that of all, and the time."""
 
     step: int
     loss: float
@@ -78,7 +82,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """The mean loss of the validation rows' answer tokens after update ``step``; ``best`` if it is the lowest so far."""
+    """The mean loss of the validation rows after update ``step``; ``best`` if it is the lowest so far."""
 
     step: int
     loss: float

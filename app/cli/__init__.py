@@ -6,16 +6,20 @@ completion start quickly. Nothing in this package may import a heavy library at 
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from app.cli import data, people, results, run, system, training
-from app.cli.options import PATH
+from app.cli import data, people, results, run, sharing, system, training
+from app.cli.options import PATH, on_terminal
+
+_READERS = (
+    *("runs", "show", "compare", "recommend", "export", "published", "bundle", "cite"),
+    *("benchmarks", "judges", "prompts", "doctor", "completion"),
+)
+"""The commands that can read a bundle, which nothing writes to, in place of a workspace."""
 
 
 class RashomonGroup(click.Group):
@@ -45,9 +49,9 @@ class RashomonGroup(click.Group):
 
 def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
-        from importlib.metadata import version
+        from app.system.version import rashomon_version
 
-        click.echo(f"rashomon {version('rashomon')}")
+        click.echo(f"rashomon {rashomon_version()}")
         context.exit()
 
 
@@ -89,8 +93,10 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
     from app.store.workspace import Workspace
 
     context.obj = Workspace.find(workspace)
+    if context.invoked_subcommand not in (None, *_READERS):
+        context.obj.require_writable()
     if context.invoked_subcommand is None:
-        if (sys.stdin.isatty() and sys.stdout.isatty()) or "TEXTUAL_DRIVER" in os.environ:
+        if on_terminal():
             from app.tui.app import open_app
 
             return open_app(context.obj, images=images)
@@ -104,6 +110,7 @@ for _command in (
     *data.COMMANDS,
     *training.COMMANDS,
     *results.COMMANDS,
+    *sharing.COMMANDS,
     *system.COMMANDS,
 ):
     cli.add_command(_command)

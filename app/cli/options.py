@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -123,6 +125,11 @@ api_options = option_group(
 def pop_api_options(options: dict[str, Any]) -> dict[str, Any]:
     """Remove the values of ``api_options`` from a command's options, and return those that were set."""
     return {name: value for name in _API_OPTIONS if (value := options.pop(name)) is not None}
+
+
+def on_terminal() -> bool:
+    """Return whether the terminal interface can be opened here."""
+    return (sys.stdin.isatty() and sys.stdout.isatty()) or "TEXTUAL_DRIVER" in os.environ
 
 
 def split_commas(text: str | None) -> list[str]:

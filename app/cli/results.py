@@ -58,7 +58,7 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
         show_runs(workspace, run, **options)
 
 
-@click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table.")
+@click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table, published:FILE a run in a bundle.")
 @run_names
 @click.option(
     "--baseline",
@@ -231,6 +231,29 @@ def export(workspace: Any, /, run: Sequence[str], formats: str, **options: Any) 
     export_runs(workspace, run, ExportArguments(formats=split_commas(formats), **options))
 
 
+@click.command(epilog=RUN_HELP)
+@run_names
+@click.option("--out", type=PATH, help="The folder to write to; default: ./export/RUN.")
+@judge
+@click.option("--title", default="", metavar="TEXT", help="The title; default: the models' names.")
+@click.option(
+    "--margin", type=float, default=0.03, show_default=True, help="How much worse than the best run is acceptable."
+)
+@click.option(
+    "--canonical", is_flag=True, help="Leave out times, memory and paths, so that equal runs give equal files."
+)
+@click.pass_obj
+def report(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
+    """Write a report: a page for decision makers, then setup, results, limitations and licences as a paper has them.
+
+    It is report.html, which needs no network and prints well, and report.tex with its figures.
+    """
+    use_one_thread()
+    from app.commands.report import report as write_report
+
+    write_report(workspace, run, **options)
+
+
 @click.command()
 @click.argument("benchmark", required=False, shell_complete=completion.benchmarks)
 @click.option("--table", metavar="NAME", help="Only this table, by its number in the paper.")
@@ -263,4 +286,4 @@ def baselines(workspace: Any, /, run: Sequence[str], rules: str | None, display:
     return make_baselines(workspace, run, split_commas(rules), display)
 
 
-COMMANDS = (runs, show, baselines, compare, parity, recommend, export, published)
+COMMANDS = (runs, show, baselines, compare, parity, recommend, report, export, published)

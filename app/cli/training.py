@@ -79,6 +79,12 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option("--alpha", type=float, help="Scale of the adapter, divided by its rank; default 32.")
 @click.option("--dropout", type=float, help="Dropout of the adapter's inputs; default 0.")
 @click.option("--batch-size", type=int, help="Rows of an update; default 4. Memory is that of one row.")
+@click.option(
+    "--objective",
+    metavar="NAME",
+    help="What is learnt: answer (default), or orpo: to prefer the answer to the row's rejected one.",
+)
+@click.option("--beta", type=float, help="With orpo: the weight of the preference; default 0.1.")
 @click.option("--learning-rate", type=float, help="Learning rate of AdamW; default 1e-4.")
 @click.option("--schedule", metavar="NAME", help="Schedule of the learning rate: cosine (default), linear or constant.")
 @click.option("--warmup", type=float, help="Updates of warm-up, or their share if below 1; default 0.03.")

@@ -18,10 +18,7 @@ _MAX_LISTED = 10
 def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | None, yes: bool) -> int:
     """Show what a received run would use, ask, and copy it to a new run; return 1 if anything was left out."""
     received = read_received_run(workspace, workspace.run_folder(run))
-    origin = "was created on this machine" if received.own else "was not created on this machine"
-    print(clean(f"{received.folder.name} {origin}. It would use:"))
-    for line in received.lines():
-        print(clean(f"  {line}"))
+    print_received(received)
     build = None if data is None else matching_build(received, data)
     if not yes:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -33,7 +30,20 @@ def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | 
             return 0
         if build is None and received.local_build is None and received.named_build is not None:
             build = _confirmed_build(received)
-    adopted = adopt(workspace, received, name=name, data=build or received.local_build)
+    return adopt_and_report(workspace, received, name=name, data=build or received.local_build)
+
+
+def print_received(received: ReceivedRun) -> None:
+    """Print what a received run would use."""
+    origin = "was created on this machine" if received.own else "was not created on this machine"
+    print(clean(f"{received.folder.name} {origin}. It would use:"))
+    for line in received.lines():
+        print(clean(f"  {line}"))
+
+
+def adopt_and_report(workspace: Workspace, received: ReceivedRun, *, name: str | None, data: Path | None) -> int:
+    """Copy a received run to a new run with the build in ``data``, and print the result; return 1 if anything was left out."""
+    adopted = adopt(workspace, received, name=name, data=data)
     name = adopted.folder.name
     print(
         clean(
@@ -44,7 +54,7 @@ def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | 
         print(clean(f"  left out: {item}"))
     if len(adopted.left_out) > _MAX_LISTED:
         print(f"  left out: {len(adopted.left_out) - _MAX_LISTED} more")
-    if build is None and received.local_build is None and received.named_build is not None:
+    if data is None and received.named_build is not None:
         resume = f"{workspace.command()} resume {shlex.quote(name)} --data BUILD"
         print(clean(f"  It has no media folder, because the named one was not confirmed; `{resume}` sets one."))
     return 1 if adopted.left_out else 0

@@ -21,14 +21,14 @@ def baselines(workspace: Workspace, runs: Sequence[str], rules: Sequence[str], d
     for run in runs:
         source = workspace.run_folder(run)
         for rule in rules or available_rules(source):
-            made = make_baseline(workspace, source, rule)
-            verb = "exists already" if made.existing else DESCRIPTIONS[rule]
-            print_message(f"{made.folder.name}: {made.answers} answers; {verb}.", display)
-            with RunStore.read(made.folder) as store:
-                spec = parse(RunSpec, store.meta("spec"), str(made.folder))
+            baseline = make_baseline(workspace, source, rule)
+            verb = "exists already" if baseline.existing else DESCRIPTIONS[rule]
+            print_message(f"{baseline.folder.name}: {baseline.answers} answers; {verb}.", display)
+            with RunStore.read(baseline.folder) as store:
+                spec = parse(RunSpec, store.meta("spec"), str(baseline.folder))
             judges = [find_judge(name, get_benchmark(spec.benchmark)) for name in spec.judge]
             by_rule = all(isinstance(judge, FunctionJudge) for judge in judges)
             # Rules take seconds, and their progress would hide the lines above.
             options = ExecutionOptions(display="none" if by_rule else display)
-            code = code or judge_run(workspace, made.folder.name, spec.judge, options)
+            code = code or judge_run(workspace, baseline.folder.name, spec.judge, options)
     return code

@@ -74,13 +74,9 @@ def batch(
 ) -> int:
     """Run a spec file with ``overrides`` from the command line, resuming runs that exist; return the exit code."""
     display = make_display(options.display)
-    batch_spec = _read_spec(workspace, spec, overrides, options)
-    specs = batch_spec.runs()
-    options = _with_workers(batch_spec, specs, options, typed="workers" in overrides)
     # All specs are checked before the first run is created.
-    checked, faults = _check_specs(workspace, specs, options, stop=not dry_run)
-    for run in checked:
-        _check_until_width(options.until_width, run.spec, run.folder if run.existing else None)
+    batch_spec, checked, faults = check_batch(workspace, spec, overrides, options, stop=not dry_run)
+    options = _with_workers(batch_spec, options, typed="workers" in overrides)
     for run in checked:
         if run.identity[_DEVICE] == "remote" and not run.existing:
             print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
@@ -94,8 +90,8 @@ def batch(
     ]
     if dry_run:
         _print_dry_run(workspace, checked, options)
-        for run_spec in specs:
-            if not any(run.spec is run_spec for run in checked):
+        for run_spec in batch_spec.runs():
+            if not any(run.spec == run_spec for run in checked):
                 _print_calls(workspace, run_spec, options)
         for problem in dict.fromkeys(
             readiness_problem(names, remote_options) for names, remote_options in requirements
@@ -115,14 +111,28 @@ def batch(
     return execute_runs(workspace, [plan_run(workspace, run) for run in checked], display, options)
 
 
-def _with_workers(
-    batch_spec: BatchSpec, specs: Sequence[RunSpec], options: ExecutionOptions, *, typed: bool
-) -> ExecutionOptions:
+def _with_workers(batch_spec: BatchSpec, options: ExecutionOptions, *, typed: bool) -> ExecutionOptions:
     """Return the options with the spec's cluster, which the user may have to have allowed."""
     if batch_spec.workers is None:
         return options
-    check_workers(batch_spec.workers, [run.model for run in specs], options.allowed, typed=typed)
+    check_workers(batch_spec.workers, [run.model for run in batch_spec.runs()], options.allowed, typed=typed)
     return replace(options, workers=batch_spec.workers)
+
+
+def check_batch(
+    workspace: Workspace,
+    spec: Path | None,
+    overrides: Mapping[str, Any],
+    options: ExecutionOptions,
+    *,
+    stop: bool = True,
+) -> tuple[BatchSpec, list[CheckedSpec], list[RashomonError]]:
+    """Return the spec of a batch, its valid runs, and the errors of the others; raise the first error to ``stop`` there."""
+    batch_spec = _read_spec(workspace, spec, overrides, options)
+    checked, faults = _check_specs(workspace, batch_spec.runs(), options, stop=stop)
+    for run in checked:
+        _check_until_width(options.until_width, run.spec, run.folder if run.existing else None)
+    return batch_spec, checked, faults
 
 
 def _check_specs(

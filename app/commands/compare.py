@@ -101,7 +101,7 @@ def _requested_tables(comparison: Comparison) -> tuple[str, ...]:
     """Return the names of the tables that the arguments of the comparison request."""
     names = [table.name for table in comparison.tables]
     flipped = [name for name in names if name == "flipped"]
-    paper = [name for name in names if name == "published"]
+    paper = [name for name in names if name in ("published", "received")]
     first = next((name for name in ("tradeoff", "differences") if name in names), "")
     tuning = [name for name in names if name in ("fine-tuning", "regressions")]
     return (*(tuning or (first,)), *flipped, *paper)
@@ -135,5 +135,5 @@ def _write(workspace: Workspace, comparison: Comparison, formats: Sequence[str],
 
 
 def run_or_published(workspace: Workspace, run: str) -> str | Path:
-    """Return a run's folder, or the name itself if it is a row of the paper's."""
+    """Return a run's folder, or the name itself if it is a row of the paper's or of a bundle."""
     return run if run.startswith(PUBLISHED_PREFIX) else workspace.run_folder(run)

@@ -24,7 +24,8 @@ from benchmarks.errors import SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import make_folder
 
-MODELS = ("model-bf16", "model-4bit")
+_MODELS_BY_BITS = {16: "model-bf16", 4: "model-4bit"}
+MODELS = tuple(_MODELS_BY_BITS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +80,27 @@ DEMOS = {
 _LOCK = "demo.lock"
 
 
+def find_demo(benchmark: str) -> Demo:
+    """Return a benchmark's demo. Raises SpecError if it has none."""
+    if benchmark not in DEMOS:
+        raise SpecError(f"there is no demo of {benchmark!r}; {did_you_mean(benchmark, DEMOS)}")
+    return DEMOS[benchmark]
+
+
+def demo_model(bits: int) -> Path:
+    """Return the folder of the demo's model in 4 or 16 bits. Raises SpecError for another number."""
+    if bits not in _MODELS_BY_BITS:
+        raise SpecError(f"there is no demo model in {bits} bits; use 4 or 16.")
+    return ASSETS / "demo" / _MODELS_BY_BITS[bits]
+
+
 def demo(workspace: Workspace, benchmark: str, *, display: str | None) -> int:
     """Build a benchmark from data that ships with the project, and run policies and a tiny model; return the exit code.
 
     The demo has its own workspace, ``rashomon-demo/BENCHMARK`` in the workspace, created anew each time. An earlier demo and
     the labels given in it are moved aside.
     """
-    if benchmark not in DEMOS:
-        raise SpecError(f"there is no demo of {benchmark!r}; {did_you_mean(benchmark, DEMOS)}")
+    find_demo(benchmark)
     progress = make_display(display)
     demos = workspace.path / DEMOS_FOLDER
     try:

@@ -36,7 +36,7 @@ from mlx_backends.remote import check_all_ready
 
 _ID_FIELDS = ("id", "instance_id", "question_id")
 _ANSWER_FIELDS = ("answer", "prediction", "response", "output")
-_LARGEST = 1024 * 1024 * 1024
+_LARGEST = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,5 +182,5 @@ def _field(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
 def _sha256(path: Path) -> str:
     with open_source(path) as stream:
         if os.fstat(stream.fileno()).st_size > _LARGEST:
-            raise SourceError(f"{path} is larger than 1 GiB; split it into several files.")
+            raise SourceError(f"{path} is larger than 1 GB; split it into several files.")
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.annotation.review_session import find_build
+from app.commands.spinner import counter
+from app.commands.vary import many_calls
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -42,11 +44,15 @@ def passages(workspace: Workspace, name: str, arguments: PassagesArguments) -> N
     base = find_build(workspace, name)
     examples = Examples(base)
     size = design_size(examples, design, arguments.limit)
+    output = sys.stderr if arguments.as_json else sys.stdout
     print(
         f"{size.examples:,} examples in {size.cells:,} settings: {size.calls:,} calls of a model for each run.",
-        file=sys.stderr if arguments.as_json else sys.stdout,
+        file=output,
+        flush=True,
     )
-    if size.calls > MOST_CALLS and not arguments.force:
+    if size.calls > MOST_CALLS and arguments.force:
+        print(many_calls(size.calls), file=output, flush=True)
+    elif size.calls > MOST_CALLS:
         raise SpecError(
             f"{size.calls:,} calls are more than {MOST_CALLS:,}; name fewer levels or a --limit, or add --force."
         )
@@ -56,9 +62,17 @@ def passages(workspace: Workspace, name: str, arguments: PassagesArguments) -> N
         return
     out = typed_path(arguments.out or workspace.build_folder("k-passages"))
     try:
-        built = build_design(
-            base, examples, design, out, seed=arguments.seed, limit=arguments.limit, replace=arguments.replace
-        )
+        with counter(size.examples, "examples") as progress:
+            built = build_design(
+                base,
+                examples,
+                design,
+                out,
+                seed=arguments.seed,
+                limit=arguments.limit,
+                replace=arguments.replace,
+                progress=progress,
+            )
     except OSError as error:
         kind = StoreFullError if is_disk_full(error) else StoreError
         raise kind(f"cannot build {out}: {error.strerror}; nothing was written. Fix that and build again.") from error

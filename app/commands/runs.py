@@ -14,7 +14,7 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
     """Print a line for each run and each of its conditions."""
     summaries = workspace.summaries()
     if as_json:
-        print(json.dumps([_to_json(run) for run in summaries], indent=2))
+        print(json.dumps([run_to_json(run) for run in summaries], indent=2))
         return
     if not summaries:
         print(f"no runs in {workspace.path} yet; `rashomon demo` creates a few.")
@@ -27,7 +27,8 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
             print(f"    {clean(p.condition):<15} {p.done}/{p.total}{failed}")
 
 
-def _to_json(run: RunSummary) -> dict[str, object]:
+def run_to_json(run: RunSummary) -> dict[str, object]:
+    """Return a run's summary as JSON."""
     return {
         "name": run.name,
         "state": run.state,
@@ -40,6 +41,7 @@ def _to_json(run: RunSummary) -> dict[str, object]:
         "created": run.created,
         "problem": run.problem,
         "own": run.own,
+        "cells": run.cells,
         "conditions": [progress_to_json(p) for p in run.progress],
         "nodes": [asdict(node) for node in run.nodes],
     }

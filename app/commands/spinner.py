@@ -1,4 +1,4 @@
-"""A status line on the terminal while a command works without output."""
+"""Status lines on the terminal while a command works without output."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from app.fetch.execute import PROGRESS_LINE
 from app.text.escape import clean
 
+_REWRITE_SECONDS = 0.5
 AFTER_SECONDS = 1.0
 _CLEAR = "\r\x1b[K"
 
@@ -34,6 +37,31 @@ def spinner(activity: str) -> Iterator[Callable[[str], None]]:
     finally:
         timer.cancel()
         line.end()
+
+
+@contextmanager
+def counter(total: int, noun: str) -> Iterator[Callable[[], None]]:
+    """Count what is done on a status line; yields a function that adds one. Print nothing within the block.
+
+    The interface gets a line that is rewritten every half a second.
+    """
+    done, start = 0, time.monotonic()
+    written = start
+    with spinner(f"0 of {total:,} {noun}") as update:
+
+        def add() -> None:
+            nonlocal done, written
+            done += 1
+            update(f"{done:,} of {total:,} {noun}")
+            if PROGRESS_LINE in os.environ and time.monotonic() - written > _REWRITE_SECONDS:
+                written = time.monotonic()
+                _put(f"\r{done:,} of {total:,} {noun} ...")
+
+        try:
+            yield add
+        finally:
+            if written > start:
+                _put("\n")
 
 
 class _StatusLine:

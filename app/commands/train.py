@@ -135,8 +135,10 @@ def _print_plan(plan: TrainingPlan) -> None:
     settings, spec = plan.settings, plan.spec
     counts = ", ".join(f"{len(rows)} rows for {part}" for part, rows in plan.rows.items())
     print(f"{clean(plan.name)}: {counts}, {settings.steps} updates of {settings.batch_size} rows")
+    preference = f", orpo with beta {spec.beta:g}" if spec.objective == "orpo" else ""
     print(
         f"  rank {spec.rank}, alpha {spec.alpha:g}, dropout {spec.dropout:g}, rate {spec.learning_rate:g} ({spec.schedule})"
+        f"{preference}"
     )
     print(f"  memory: about {plan.memory.sentence()}")
 

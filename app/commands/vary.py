@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.annotation.review_session import find_build
 from app.commands.build import runs_text
+from app.commands.spinner import counter
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -53,8 +54,11 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
     options = VaryOptions(arguments.limit, arguments.seed, regions, arguments.replace)
     variation = Variation(get_benchmark(base.benchmark), base, design, options)
     size = variation.size()
-    print(size_sentence(size), file=sys.stderr if arguments.as_json else sys.stdout)
-    if size.calls > MOST_CALLS and not arguments.force:
+    output = sys.stderr if arguments.as_json else sys.stdout
+    print(size_sentence(size), file=output, flush=True)
+    if size.calls > MOST_CALLS and arguments.force:
+        print(many_calls(size.calls), file=output, flush=True)
+    elif size.calls > MOST_CALLS:
         raise SpecError(
             f"{size.calls:,} calls are more than {MOST_CALLS:,}; name fewer levels, a --limit or a fraction with --cells, or add "
             "--force."
@@ -66,7 +70,8 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
     out = typed_path(arguments.out) if arguments.out else base.path.with_name(f"{base.path.name}-varied")
     old_digest, dependent_runs = workspace.runs_of_build(out)
     try:
-        built = variation.build(out)
+        with counter(size.examples, "examples") as progress:
+            built = variation.build(out, progress)
     except AnotherBuildError as error:
         if not dependent_runs:
             raise
@@ -83,6 +88,11 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
             "unless the same build is made again in another folder.",
             file=sys.stderr if arguments.as_json else sys.stdout,
         )
+
+
+def many_calls(calls: int) -> str:
+    """Return a warning about the calls of a large design."""
+    return f"These are many calls: at one a second, {calls / 86_400:,.0f} days."
 
 
 def size_sentence(size: DesignSize) -> str:

@@ -103,7 +103,7 @@ class TargetShares:
 
     @cached_property
     def hit(self) -> Array:
-        """How far each answer counts in favour of its run, from 0 to 1, of shape (answers, runs)."""
+        """The credit of each answer for its run, from 0 to 1, of shape (answers, runs)."""
         scores: Array = self.metric.hits[self.condition[:, None], self.label].astype(float)
         return 1 - scores if self.metric.lower_is_better else scores
 

@@ -43,10 +43,10 @@ def published_table(ours: Sequence[Table], views: RunViews, rows: Sequence[str],
     for table in ours:
         for row in chosen_rows:
             for run in views.runs:
-                groups = _count_groups(run)
+                groups = count_groups(run)
                 table_rows += [
-                    (label, _cells(cell, paper, groups, is_share=_is_share(column, views)))
-                    for label, column, cell, paper in _matching_cells(
+                    (label, compared_cells(cell, paper, groups, is_share=is_share_column(column, views)))
+                    for label, column, cell, paper in matching_cells(
                         table, run.label, row, theirs[table.name], selected
                     )
                 ]
@@ -106,23 +106,25 @@ def comparability(views: RunViews, rows: Sequence[str]) -> list[str]:
     models = ", ".join(f"{run.label} ({run.quantisation})" if run.quantisation else run.label for run in views.runs)
     prompts = Counter(str(run.spec["prompt_set"]) for run in views.runs)
     examples = "; ".join(
-        f"{run.label}: {_count_groups(run)} examples, {len(run.answers)} instances" for run in views.runs
+        f"{run.label}: {count_groups(run)} examples, {len(run.answers)} instances" for run in views.runs
     )
     return [
         f"Model: ours {models}; the paper's {', '.join(rows)}.",
         f"Rows: ours {examples}; the paper's rest on {benchmark.paper_rows}.",
         f"Prompt: ours {', '.join(prompts)}; the paper's {benchmark.paper_prompts}.",
         f"Judge: ours {views.judge}; the paper's {benchmark.paper_judge}.",
-        f"Decoding: ours {', '.join(dict.fromkeys(_decoding(run) for run in views.runs))}; the paper's "
+        f"Decoding: ours {', '.join(dict.fromkeys(decoding_text(run) for run in views.runs))}; the paper's "
         f"{benchmark.paper_decoding}.",
     ]
 
 
-def _count_groups(run: RunView) -> int:
+def count_groups(run: RunView) -> int:
+    """Return the number of examples of a run."""
     return len({answer.group for answer in run.answers.values()})
 
 
-def _decoding(run: RunView) -> str:
+def decoding_text(run: RunView) -> str:
+    """Describe the decoding of a run."""
     if str(run.spec["model"]).startswith(IMPORTED):
         return "unknown (imported)"
     decoding = Decoding(**run.spec["decoding"])
@@ -148,7 +150,7 @@ def _split_row(row: str) -> tuple[str, str]:
     return model, rest
 
 
-def _matching_cells(
+def matching_cells(
     table: Table,
     run: str,
     row: str,
@@ -176,13 +178,14 @@ def _matching_cells(
     return matches
 
 
-def _is_share(column: str, views: RunViews) -> bool:
+def is_share_column(column: str, views: RunViews) -> bool:
     """Return whether a column is a share of all answers; True for columns that are no metric of the benchmark."""
     metric = views.label_metrics.of.get(column)
     return metric is None or share_labels(metric, views.label_metrics) is not None
 
 
-def _cells(ours: Estimate, paper: Estimate, groups: int, *, is_share: bool) -> tuple[Cell, ...]:
+def compared_cells(ours: Estimate, paper: Estimate, groups: int, *, is_share: bool) -> tuple[Cell, ...]:
+    """Return the cells of a comparison of our estimate, from so many examples, with the paper's."""
     assert paper.value is not None
     n = paper.n or None
     if ours.value is None:
@@ -190,12 +193,12 @@ def _cells(ours: Estimate, paper: Estimate, groups: int, *, is_share: bool) -> t
     inside: str = "no interval"
     if ours.low is not None and ours.high is not None:
         inside = "yes" if ours.low <= paper.value <= ours.high else "no"
-    difference = independent_difference(_our_interval(ours, groups), _paper_interval(paper, is_share=is_share))
+    difference = independent_difference(own_interval(ours, groups), _paper_interval(paper, is_share=is_share))
     difference = replace(difference, value=ours.value - paper.value, n=ours.n)
     return (ours, paper, difference, inside, ours.n, n)
 
 
-def _our_interval(ours: Estimate, groups: int) -> Estimate:
+def own_interval(ours: Estimate, groups: int) -> Estimate:
     """Return our estimate with its interval; where all examples agree, so that it has zero width, the score interval."""
     if ours.value is None or ours.low != ours.high or not 0 <= ours.value <= 1 or not ours.n:
         return ours
@@ -204,8 +207,13 @@ def _our_interval(ours: Estimate, groups: int) -> Estimate:
 
 
 def _paper_interval(paper: Estimate, *, is_share: bool) -> Estimate:
-    """Return the paper's estimate with an interval by its n, where it is a share, or else by its printed deviation."""
+    """Return the paper's estimate with an interval by its n, where it is a share, or else by its printed deviation.
+
+    An estimate that has an interval, as another lab's run has, keeps it.
+    """
     assert paper.value is not None
+    if paper.low is not None and paper.low != paper.high:
+        return paper
     if paper.n and is_share and 0 <= paper.value <= 1:
         score = wilson(round(paper.value * paper.n), paper.n)
         return Estimate(paper.value, score.low, score.high, paper.n)

@@ -20,6 +20,7 @@ from app.system.parallel import map_shares
 from benchmarks.answers import AnswerKind
 from benchmarks.base import Benchmark, LabelMetrics
 from benchmarks.errors import SpecError
+from benchmarks.factors.tables import is_varied, reference_note, reference_positions
 from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Instance, Record, digest, part_to_json
@@ -146,6 +147,8 @@ class RunView:
     remarks: tuple[str, ...] = ()
     read: Callable[[Sequence[int]], Iterator[Record]] = lambda positions: iter(())
     """Reads the records at these positions among the answers."""
+    cell_note: str = ""
+    """The cell that is compared, a sentence; empty for a run on a build that is not varied."""
 
     @cached_property
     def coded(self) -> CodedAnswers:
@@ -287,6 +290,13 @@ class _ViewReader:
         answers = read_answers(store, self._benchmark, self._known, visit)
         if self._add_verdict is not None:
             answers = answers.derive(self._add_verdict)
+        cell_note = ""
+        if is_varied(answers):
+            # As in tables: the repetitions of an example would count as examples.
+            cell_note = reference_note({label: answers})
+            places = reference_positions(answers)
+            instances = [instances[place] for place in places]
+            answers = answers.at(places)
         kinds = [(kind.condition, self._outcome(kind), kind.instance.single_source) for kind in answers.kinds]
         labelled = {}
         for (name, group, prompt), number in zip(instances, answers.kind.tolist(), strict=True):
@@ -304,6 +314,7 @@ class _ViewReader:
             judged=self._judge in answers.judges,
             remarks=tuple(store.meta("remarks", [])),
             read=answers.read,
+            cell_note=cell_note,
         )
 
     def _prompt(self, text: str, instance: Instance) -> tuple[str, str, str]:
@@ -371,3 +382,11 @@ class _CostSum:
 def unlabelled_outcomes(run: RunView, labels: Sequence[str]) -> Counter[str]:
     """Return the number of a run's instances without a label, by outcome."""
     return Counter(answer.outcome for answer in run.answers.values() if answer.outcome not in labels)
+
+
+def split_policies(views: RunViews) -> tuple[tuple[RunView, ...], tuple[RunView, ...]]:
+    """Split the runs into models, which can be recommended, and policies, which are floors; oracles are neither."""
+    return (
+        tuple(run for run in views.runs if not run.is_policy and not run.is_oracle),
+        tuple(run for run in views.runs if run.is_policy and not run.is_oracle),
+    )

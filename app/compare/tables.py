@@ -13,10 +13,12 @@ from app.compare.fine_tuning import FineTuning, check_pairs, fine_tuning_table, 
 from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import RunPair, run_metrics
 from app.compare.published import PUBLISHED_PREFIX, published_table
+from app.compare.received import received_table
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, unlabelled_outcomes
 from app.compare.spec_diff import difference_warnings, unquantised_model
 from app.report.judge_selection import caveat
 from app.report.tables import RESAMPLES, tables_of
+from app.store.bundles.opening import bundled_run
 from app.store.run import RunStore
 from benchmarks.abstention import abstention_metrics
 from benchmarks.base import LabelMetrics
@@ -55,7 +57,7 @@ def compare(
     cells: Sequence[str] = (),
     resamples: int = RESAMPLES,
 ) -> Comparison:
-    """Compare runs: their folders, and ``published:ROW`` for a row of the paper.
+    """Compare runs: their folders, ``published:ROW`` for a row of the paper, and ``published:FILE`` for a run in a bundle.
 
     Runs of further benchmarks are those of a base and its fine-tuned model, whose losses they show.
 
@@ -95,8 +97,14 @@ def compare(
     if not rows:
         return comparison
     ours = tables_of(folders, judge=judge, published=False)
-    published = published_table(ours, views, rows, _metric_names(views, metrics) if metrics else ())
-    return replace(comparison, tables=(*comparison.tables, published))
+    columns = _metric_names(views, metrics) if metrics else ()
+    received = {row: folder for row in rows if (folder := bundled_run(row)) is not None}
+    tables = list(comparison.tables)
+    if paper_rows := [row for row in rows if row not in received]:
+        tables.append(published_table(ours, views, paper_rows, columns))
+    if received:
+        tables.append(received_table(ours[0], views, received, columns, judge))
+    return replace(comparison, tables=tuple(tables))
 
 
 def compare_views(
@@ -231,6 +239,7 @@ def coverage_warnings(views: RunViews) -> list[str]:
                 f"{first.label} ({len(first.answers)} instances) and {run.label} ({len(run.answers)}) share {shared}: "
                 "differences rest on those."
             )
+    messages += dict.fromkeys(run.cell_note for run in views.runs if run.cell_note)
     messages += [f"{run.label}: {remark}" for run in views.runs for remark in run.remarks]
     return messages
 

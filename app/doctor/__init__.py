@@ -18,13 +18,14 @@ Check = Callable[["Workspace"], CheckResult]
 
 def examine(workspace: Workspace) -> Iterator[CheckResult]:
     """Yield the result of each check as it completes; some take seconds."""
-    from app.doctor import access, contents, libraries, machine
+    from app.doctor import access, contents, libraries, machine, names
 
     checks: tuple[Check, ...] = (
         machine.machine,
         machine.memory,
         *((machine.load, machine.panics) if sys.platform == "darwin" else ()),
         libraries.packages,
+        names.names,
         machine.mlx,
         machine.torch,
         libraries.mlx_vlm,

@@ -62,7 +62,7 @@ def memory(workspace: Workspace) -> CheckResult:
     from mlx_backends.models.memory_estimate import memory_fit, required_memory
 
     fit = memory_fit(0)
-    message = f"{fit.available / 2**30:.1f} GiB for models ({fit.source})"
+    message = f"{fit.available / 1e9:.1f} GB for models ({fit.source})"
     papers = [model for model in catalog_models() if model.benchmarks]
     fitting = [model for model in papers if required_memory(model.weights_bytes) <= fit.available]
     if not fitting:
@@ -116,7 +116,7 @@ def mlx(workspace: Workspace) -> CheckResult:
         return CheckResult("mlx", False, message, fix)
     message, _, working_set = message.rpartition(" ")
     if working_set.isdigit() and int(working_set):
-        return CheckResult("mlx", True, f"{message}, working set {int(working_set) / 2**30:.1f} GiB")
+        return CheckResult("mlx", True, f"{message}, working set {int(working_set) / 1e9:.1f} GB")
     if sys.platform == "darwin":
         return CheckResult(
             "mlx", True, message, "models run slowly on the CPU, because Metal is missing (as in a virtual machine)."

@@ -97,7 +97,7 @@ def report(workspace: Workspace, results: Sequence[CheckResult], measured: Mappi
 def _machine() -> Iterator[str]:
     host = host_info()
     yield f"chip: {host.chip}"
-    yield f"memory: {host.memory / 2**30:.1f} GiB"
+    yield f"memory: {host.memory / 1e9:.1f} GB"
     yield f"system: {host.system}, {platform.machine()}"
     yield f"python: {host.python}, {platform.python_implementation()}"
 
@@ -110,9 +110,9 @@ def _libraries() -> Iterator[str]:
 
 def _memory(measured: Mapping[str, Any] | str) -> Iterator[str]:
     fit = memory_fit(0)
-    yield f"for models: {fit.available / 2**30:.2f} GiB ({fit.source})"
+    yield f"for models: {fit.available / 1e9:.2f} GB ({fit.source})"
     if sys.platform == "darwin":
-        yield f"estimated from the memory alone: {estimated_working_set(host_info().memory) / 2**30:.2f} GiB"
+        yield f"estimated from the memory alone: {estimated_working_set(host_info().memory) / 1e9:.2f} GB"
     facts = measured.get("facts", {}) if isinstance(measured, Mapping) else {}
     yield from (f"MLX's {name}: {value}" for name, value in facts.items())
     yield from (f"{name}: {'on' if is_on(name) else 'off'}" for name in _SWITCHES)
@@ -212,7 +212,7 @@ def _runs(workspace: Workspace) -> Iterator[str]:
         tokens = sum(p.tokens for p in run.progress)
         yield (
             f"{run.spec['model']}: {run.done} answers, {errors} errors, {seconds / run.done:.2f} s and "
-            f"{tokens / run.done:.0f} tokens an answer, peak {peak / 2**30:.2f} GiB"
+            f"{tokens / run.done:.0f} tokens an answer, peak {peak / 1e9:.2f} GB"
         )
     if not known:
         yield "none"

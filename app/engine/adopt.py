@@ -109,7 +109,7 @@ def read_received_run(workspace: Workspace, folder: Path) -> ReceivedRun:
             tuple((model, _address(model)) for model in (spec.model, *spec.judge)),
             digest if isinstance(digest, str) else None,
             Path(build_name) if build_name else None,
-            _same_build(workspace, spec, digest),
+            find_build(workspace, spec.benchmark, digest),
             counts["done"],
             counts["total"],
             dict(verdicts),
@@ -219,13 +219,13 @@ def _ignored(error: StoreError) -> None:
     pass
 
 
-def _same_build(workspace: Workspace, spec: RunSpec, digest: Any) -> Path | None:
-    """Return the folder of the workspace's build with that digest, if there is one."""
-    usual = workspace.build_folder(spec.benchmark)
+def find_build(workspace: Workspace, benchmark: str, digest: Any) -> Path | None:
+    """Return the folder of the workspace's build of a benchmark with that digest, if there is one."""
+    usual = workspace.build_folder(benchmark)
     with suppress(OSError):
         for place in (usual, *folder_entries(usual.parent)):
             with suppress(RashomonError, OSError, ValueError):
-                if (build := Build.open(place)).digest == digest and build.benchmark == spec.benchmark:
+                if (build := Build.open(place)).digest == digest and build.benchmark == benchmark:
                     return build.path
     return None
 

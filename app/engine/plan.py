@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ from app.engine.instance_streams import NO_INSTANCES, BuildInstances, RunInstanc
 from app.engine.unsupported_media import require_instances
 from app.fetch.recipes import build_commands
 from app.run_spec import RunSpec, parse
+from app.store.data_types import CELLS_KEY
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
-from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
+from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -31,9 +32,11 @@ from benchmarks.errors import SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.sampling import Selection, select
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
+from benchmarks.varied import FACTOR_NAMES, example_of
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
+from mlx_backends.models.licence import stated_licence
 from mlx_backends.policy import lacks_references
 from mlx_backends.registry import check_kv_bits, describe
 
@@ -134,8 +137,15 @@ def plan_run(workspace: Workspace, checked: CheckedSpec) -> PlannedRun:
             checked.instances,
             data=checked.build.path,
             excluded=checked.excluded,
+            fill=lambda store: _store_licence(store, checked),
         )
     return PlannedRun(checked.folder, checked.spec, checked.existing)
+
+
+def _store_licence(store: RunStore, checked: CheckedSpec) -> None:
+    """Store the licence that the card of a local model states, for reports."""
+    if checked.identity.get("weights digest") and (licence := stated_licence(checked.spec.model)) is not None:
+        store.set_meta(LICENCE_KEY, licence)
 
 
 def plan_resume(
@@ -285,7 +295,10 @@ def create_run(
     try:
         hidden_path = workspace.runs_folder / f".planning-{os.getpid()}-{secrets.token_hex(4)}"
         hidden_path.mkdir()
-        with RunStore.create(hidden_path, meta, instances, benchmark.basis) as store:
+        cells: set[tuple[str | None, ...]] = set()
+        with RunStore.create(hidden_path, meta, _noting_cells(instances, cells), benchmark.basis) as store:
+            if len(cells) > 1:
+                store.set_meta(CELLS_KEY, len(cells))
             fill(store)
         replace_file(hidden_path, _SPEC, tomli_w.dumps(without_none(spec.model_dump(mode="json"))).encode("utf-8"))
         os.rename(hidden_path, folder)
@@ -304,6 +317,14 @@ def create_run(
     finally:
         if hidden_path is not None:
             shutil.rmtree(hidden_path, ignore_errors=True)
+
+
+def _noting_cells(instances: Iterable[Instance], cells: set[tuple[str | None, ...]]) -> Iterator[Instance]:
+    """Yield instances, and add the cells of a varied build that they are in to ``cells``."""
+    for instance in instances:
+        if example_of(instance.group) != instance.group:
+            cells.add(tuple(instance.strata.get(name) for name in FACTOR_NAMES))
+        yield instance
 
 
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from app.exports.export_input import Export, Files
 from app.exports.figures import to_pdf_files, to_png_files, to_svg_files
-from app.exports.html import page
+from app.exports.sample_browser import page
 from app.report.latex import document
 from app.report.render import to_csv, to_markdown
 from app.text.escape import markdown

@@ -16,7 +16,8 @@ def expected_files(
 ) -> list[str]:
     """Return the names of the files of an export of the runs in ``folders``, whose tables are ``tables``, in ``formats``.
 
-    The names in ``lm-eval/``, a folder, are not listed. Of the figures, those with nothing to draw are not written.
+    The names in the folders ``lm-eval/`` and ``figures/`` are not listed. Of the figures, those with nothing to draw are
+    not written.
     """
     runs = [safe_file_name(name) for name in unique_labels([folder.name for folder in folders])]
     prefixes = [f"{run}." for run in runs] if len(runs) > 1 else [""]
@@ -29,7 +30,8 @@ def expected_files(
         "latex": ["tables.tex"],
         "json": ["results.json", *(f"{p}samples.jsonl" for p in prefixes)],
         "parquet": ["tables.parquet", "samples.parquet"],
-        "html": ["report.html"],
+        "report": ["report.html", "report.tex", "figures/"],
+        "html": ["report.html", "samples.html"],
         "lm-eval": ["lm-eval/"],
         "inspect": [f"{run}.eval" for run in runs],
         **{form: [f"{name}.{form}" for name in figures] for form in FIGURE_FORMATS},

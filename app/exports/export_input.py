@@ -18,8 +18,9 @@ from app.report.judge_selection import caveat, panel_verdicts, resolve_judge
 from app.report.tables import TableInputs, read_inputs, run_labels, unique_labels
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
-from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
+from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
 from app.store.workspace import Workspace
+from app.system.version import rashomon_version
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
@@ -84,6 +85,8 @@ class ExportedRun:
     build: Path
     excluded: ExcludedInstances = NONE_EXCLUDED
     peak_memory: int = 0
+    licence: str = ""
+    """The licence that the model's card stated when the run was planned; empty if that is unknown."""
 
     @property
     def slug(self) -> str:
@@ -98,7 +101,7 @@ class ExportedRun:
     @property
     def versions(self) -> dict[str, str]:
         """The versions of Rashomon and of the engines' libraries."""
-        versions = {"rashomon": _version()}
+        versions = {"rashomon": rashomon_version()}
         for engine in self.engines:
             versions |= {str(name): str(version) for name, version in (engine.get("versions") or {}).items()}
         return versions
@@ -123,7 +126,7 @@ class ExportedRun:
         for outcome in OUTCOMES:
             count = self.outcomes[outcome]
             facts[outcome] = f"{count} ({100 * count / total:.2f}%)" if total else "0"
-        facts["rashomon"] = _version()
+        facts["rashomon"] = rashomon_version()
         return facts
 
 
@@ -136,12 +139,16 @@ class ExportOptions:
         width: The width of figures, a name of ``app.figures.style.WIDTHS``.
         metric: The column of the main table that is drawn against memory; None for the first.
         captions: LaTeX captions in place of the tables' titles, by table name.
+        title: The title of the report; empty for an automatic one.
+        margin: How much worse than the best run a model that the report recommends may be.
     """
 
     canonical: bool = False
     width: str = "column"
     metric: str | None = None
     captions: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
+    margin: float = 0.03
 
 
 @dataclass(frozen=True)
@@ -154,6 +161,12 @@ class Export:
     options: ExportOptions = ExportOptions()
     warnings: tuple[str, ...] = ()
     comparison: Comparison | None = None
+    inputs: TableInputs | None = None
+    """The contents of the runs that the tables were computed from; None in an export of a comparison."""
+    folders: Sequence[Path] = ()
+    """The folders of the runs, in their order."""
+    requested_judge: str | None = None
+    """The judge that was asked for; None stands for the first run's first judge."""
 
     @property
     def main(self) -> Table:
@@ -220,6 +233,7 @@ def load_runs(
                 workspace.build_of(store),
                 ExcludedInstances.load(store),
                 max((progress.peak_memory for progress in store.progress()), default=0),
+                str(store.meta(LICENCE_KEY, "") or ""),
             )
             for name, label, folder, store in zip(names, labels, folders, stores, strict=True)
         ]
@@ -278,12 +292,3 @@ def _words(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_words, value))
     return "" if value is None else clean(str(value))
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("rashomon")
-    except PackageNotFoundError:
-        return "unknown"

@@ -21,6 +21,7 @@ _WRITERS = {
     "latex": "app.exports.latex:to_latex_files",
     "json": "app.exports.tabular:to_json_files",
     "parquet": "app.exports.tabular:to_parquet_files",
+    "report": "app.exports.report.export:to_report_files",
     "html": "app.exports.html:to_html_files",
     "lm-eval": "app.exports.lm_eval:to_lm_eval_files",
     "inspect": "app.exports.inspect_log:to_inspect_files",
@@ -33,7 +34,8 @@ FORMAT_DESCRIPTIONS = {
     "latex": "tables as a document",
     "json": "tables; samples as stored",
     "parquet": "tables; samples",
-    "html": "one page: all of it",
+    "report": "a paper: HTML, LaTeX",
+    "html": "report, sample browser",
     "lm-eval": "lm-evaluation-harness",
     "inspect": "Inspect's log",
     "png": "figures, 300 dpi",
@@ -81,7 +83,7 @@ def export_runs(
     inputs = read_inputs(folders, judge)
     tables = tables_from(inputs)
     runs = load_runs(workspace, folders, judge, inputs)
-    export = Export(benchmark_of(runs), runs, tables, options)
+    export = Export(benchmark_of(runs), runs, tables, options, inputs=inputs, folders=folders, requested_judge=judge)
     table_names, columns = [table.name for table in tables], export.main.columns
     for name in options.captions:
         if name not in table_names:

@@ -56,18 +56,28 @@ def to_parquet_files(export: Export) -> Files:
     The files' metadata describe the runs, as JSON under ``rashomon``.
     """
     metadata = canonical_json([run_to_json(run, canonical=export.options.canonical) for run in export.runs])
-    cells = [
+    cells = tables_to_arrow(export.tables)
+    samples = samples_to_arrow(export.runs, canonical=export.options.canonical)
+    return {"tables.parquet": _parquet(cells, metadata), "samples.parquet": _parquet(samples, metadata)}
+
+
+def tables_to_arrow(tables: Iterable[Table]) -> Any:
+    """Return a ``pyarrow.Table`` with a row for each cell of ``tables``."""
+    return _arrow(
         {"table": table.name, "row": label, "column": column, **_cell(cell, table)}
-        for table in export.tables
+        for table in tables
         for label, cells in table.rows
         for column, cell in zip(table.columns, cells, strict=True)
-    ]
-    rows = [
-        {"run": run.name, "model": run.label, **_row(run, sample_to_json(record, canonical=export.options.canonical))}
-        for run in export.runs
+    )
+
+
+def samples_to_arrow(runs: Iterable[ExportedRun], *, canonical: bool = False) -> Any:
+    """Return a ``pyarrow.Table`` with a row for each answer of ``runs``; ``canonical`` omits times and memory."""
+    return _arrow(
+        {"run": run.name, "model": run.label, **_row(run, sample_to_json(record, canonical=canonical))}
+        for run in runs
         for record in run.records
-    ]
-    return {"tables.parquet": _parquet(cells, metadata), "samples.parquet": _parquet(rows, metadata)}
+    )
 
 
 def run_to_json(run: ExportedRun, *, canonical: bool) -> dict[str, Any]:
@@ -136,13 +146,18 @@ def _row(run: ExportedRun, row: dict[str, Any]) -> dict[str, Any]:
     return {**row, **pairs, "verdicts": verdicts, **label}
 
 
-def _parquet(rows: list[dict[str, Any]], metadata: str) -> bytes:
+def _arrow(rows: Iterable[dict[str, Any]]) -> Any:
     import pyarrow
+
+    listed = list(rows)
+    # pyarrow's schema inference misses a column that is absent from the first rows.
+    columns = dict.fromkeys(key for row in listed for key in row)
+    return pyarrow.table({key: [_storable(row.get(key)) for row in listed] for key in columns})
+
+
+def _parquet(table: Any, metadata: str) -> bytes:
     from pyarrow import parquet
 
-    # pyarrow's schema inference misses a column that is absent from the first rows.
-    columns = dict.fromkeys(key for row in rows for key in row)
-    table = pyarrow.table({key: [_storable(row.get(key)) for row in rows] for key in columns})
     table = table.replace_schema_metadata({"rashomon": metadata.encode("utf-8", "backslashreplace")})
     out = io.BytesIO()
     parquet.write_table(table, out, compression="zstd")

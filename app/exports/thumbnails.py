@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.report.media import media_path, preview_media
+from app.report.media import MediaPreview, media_path, preview_media
 from app.text.escape import clean
 from benchmarks.vocabulary import Media
 
@@ -31,10 +31,16 @@ def make_thumbnails(media_by_build: Iterable[tuple[Path, Media]]) -> Mapping[str
         if media.sha256 in thumbnails and thumbnails[media.sha256].picture:
             continue
         preview = preview_media(media, media_path(build, media), LONGEST_SIDE)
-        uri = None
-        if preview.picture is not None:
-            out = io.BytesIO()
-            preview.picture.save(out, "WEBP", quality=60, method=2)
-            uri = f"data:image/webp;base64,{b64encode(out.getvalue()).decode()}"
+        picture = small_picture(preview)
+        uri = None if picture is None else f"data:image/webp;base64,{b64encode(picture).decode()}"
         thumbnails[media.sha256] = Thumbnail(clean(preview.facts), uri)
     return thumbnails
+
+
+def small_picture(preview: MediaPreview) -> bytes | None:
+    """Return the picture of a preview as a small WebP; None if it has none."""
+    if preview.picture is None:
+        return None
+    out = io.BytesIO()
+    preview.picture.save(out, "WEBP", quality=60, method=2)
+    return out.getvalue()

@@ -89,7 +89,7 @@ def translate_hub_errors(name: str, kind: Kind) -> Iterator[None]:
     import httpx2
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
-    with _quiet():
+    with silenced():
         try:
             yield
         except HFValidationError as error:
@@ -128,7 +128,8 @@ def _offline() -> FetchError:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def silenced() -> Iterator[None]:
+    """Silence the log of the Hub's library; the final error is reported anyway."""
     logger = logging.getLogger("huggingface_hub")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

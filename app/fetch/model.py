@@ -9,9 +9,10 @@ from app.fetch.hub import Repository, repository, translate_hub_errors
 from app.fetch.remote_file import RemoteFile
 from benchmarks.errors import ModelError
 from mlx_backends.models.discovery import hub_cache
+from mlx_backends.models.licence import CARD
 
-NEEDED_PATTERNS = ("*.safetensors", "*.json", "*.model", "*.tiktoken", "*.txt", "*.jinja")
-"""Weights, configuration, tokenizer and processor. Pickles, code and other weight formats are not fetched."""
+NEEDED_PATTERNS = ("*.safetensors", "*.json", "*.model", "*.tiktoken", "*.txt", "*.jinja", CARD)
+"""Weights, configuration, tokenizer, processor and card. Pickles, code and other weight formats are not fetched."""
 
 _EXCLUDED_PATTERNS = ("*consolidated*.safetensors", "*/*.safetensors")
 

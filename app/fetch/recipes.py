@@ -13,12 +13,11 @@ from app.fetch.hub import Repository, repository
 from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, path_inside
 from benchmarks.cmc_bench.constants import HUB_IDS, SUBJECTS
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.licences import LICENCES
 from benchmarks.registry import benchmark_names, get_benchmark
 
 Read = Callable[[RemoteFile], bytes]
 """A function that returns the bytes of a small file, which lists the other files."""
-
-COCO_LICENCE = "COCO's images: Flickr's, each under a licence of its own (COCO's metadata), for research"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +64,15 @@ def _cmc_bench(folder: Path, read: Read) -> RequiredFiles:
     mmmu = repository(HUB_IDS["mmmu"], "dataset", lambda name: name.startswith(validation))
     return _of_hub(
         (
-            (chartqa, folder / "chartqa", "GPL-3.0 (its repository); charts of Statista, Pew, OWID and OECD"),
-            (mmmu, folder / "mmmu", "Apache-2.0 (its repository); images of third parties"),
+            (chartqa, folder / "chartqa", LICENCES["cmc-bench"]["chartqa"].text),
+            (mmmu, folder / "mmmu", LICENCES["cmc-bench"]["mmmu"].text),
         )
     )
 
 
 def _mmkc_bench(folder: Path, read: Read) -> RequiredFiles:
     published = repository("starjyf/MLLMKC-datasets", "dataset", lambda name: not name.startswith("."))
-    return _of_hub(((published, folder, "not stated elsewhere"),))
+    return _of_hub(((published, folder, LICENCES["mmkc-bench"]["published"].text),))
 
 
 def _clash(folder: Path, read: Read) -> RequiredFiles:
@@ -90,13 +89,7 @@ def _clash(folder: Path, read: Read) -> RequiredFiles:
     )
     ids = dict.fromkeys(_integer(sample["image_id"]) for sample in json.loads(read(questions))["samples"])
     images = [_image(folder, "train2017", f"{image:012d}.jpg") for image in ids]
-    return RequiredFiles(
-        (questions, *images),
-        (
-            "CLASH's questions: not stated (its repository has no licence); its captions derive from COCO's, CC BY 4.0",
-            COCO_LICENCE,
-        ),
-    )
+    return RequiredFiles((questions, *images), LICENCES["clash"]["published"].terms)
 
 
 def _pope(folder: Path, read: Read) -> RequiredFiles:
@@ -117,7 +110,7 @@ def _pope(folder: Path, read: Read) -> RequiredFiles:
     )
     names = dict.fromkeys(json.loads(line)["image"] for line in read(files[0]).splitlines() if line.strip())
     images = [_image(folder, "val2014", name) for name in names]
-    return RequiredFiles((*files, *images), ("POPE's questions: MIT (its repository)", COCO_LICENCE))
+    return RequiredFiles((*files, *images), LICENCES["pope"]["pope"].terms)
 
 
 def _contra4(folder: Path, read: Read) -> RequiredFiles:
@@ -131,28 +124,18 @@ def _contra4(folder: Path, read: Read) -> RequiredFiles:
     scenes = [scene for row in json.loads(read(questions)) for scene in row["examples"]]
     ids = dict.fromkeys(_integer(scene["id"]) for scene in scenes if scene["source"] == "coco_val")
     images = [_image(folder, "val2017", f"{image:012d}.jpg", "coco_val") for image in ids]
-    return RequiredFiles(
-        (questions, *images), ("Contra4's questions: Apache-2.0 (its repository), for research", COCO_LICENCE)
-    )
+    return RequiredFiles((questions, *images), LICENCES["contra4"]["published"].terms)
 
 
 def _okvqa(folder: Path, read: Read) -> RequiredFiles:
     copy = repository("lmms-lab/OK-VQA", "dataset", lambda name: name.startswith("data/val2014-"))
-    return _of_hub(((copy, folder, f"OK-VQA's questions: not stated; {COCO_LICENCE}"),))
+    return _of_hub(((copy, folder, LICENCES["okvqa"]["okvqa"].text),))
 
 
 def _gqa(folder: Path, read: Read) -> RequiredFiles:
     parts = ("testdev_balanced_instructions/", "testdev_balanced_images/")
     copy = repository("lmms-lab/GQA", "dataset", lambda name: name.startswith(parts))
-    return _of_hub(
-        (
-            (
-                copy,
-                folder,
-                "GQA's questions: MIT by the Hub's card, which may not be its authors'; images of Visual Genome, CC BY 4.0",
-            ),
-        )
-    )
+    return _of_hub(((copy, folder, LICENCES["gqa"]["gqa"].text),))
 
 
 def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> RequiredFiles:

@@ -64,7 +64,6 @@ _SETTINGS: dict[Any, Any] = {
     "text.parse_math": False,  # a model's name may hold a dollar
     "pdf.fonttype": 42,  # required by publishers
     "svg.hashsalt": "rashomon",
-    "savefig.dpi": 300,
 }
 
 
@@ -108,10 +107,10 @@ def label(text: str, width: int, lines: int = 2) -> str:
     return "\n".join(wrapped)
 
 
-def to_bytes(figure: Figure, form: str) -> bytes:
-    """Render ``figure`` as a PNG (300 dpi), SVG or PDF file; equal figures give equal bytes."""
+def to_bytes(figure: Figure, form: str, *, dpi: int = 300) -> bytes:
+    """Render ``figure`` as a PNG, SVG or PDF file; equal figures give equal bytes."""
     out = io.BytesIO()
     undated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
     with styled():
-        figure.savefig(out, format=form, metadata=undated)
+        figure.savefig(out, format=form, metadata=undated, dpi=dpi)
     return out.getvalue()

@@ -28,6 +28,7 @@ from benchmarks.hashed import count_distinct
 from benchmarks.prompt_template import Prompts
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
+from benchmarks.remedies import DIRECT, calls_per_answer
 from benchmarks.vocabulary import Generation, Instance, Record, Request, Stated
 from judges.rubric import RubricJudge
 from mlx_backends.policy import suitable_policies
@@ -86,23 +87,28 @@ class BuildContents:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSpeed:
-    """The speed of an earlier run, in seconds per answer over a number of ``answers``."""
+    """The speed of an earlier run, in seconds per answer over a number of ``answers``.
+
+    ``calls`` is how many times as many calls an answer of the new run takes.
+    """
 
     run: str
     seconds: float
     answers: int
+    calls: float = 1
 
 
 @dataclass(frozen=True)
 class RunEstimate:
     """The instances of a run, and the speed of an earlier run if there is one.
 
-    ``excluded`` are chosen instances whose media the model does not support.
+    ``excluded`` are chosen instances whose media the model does not support. ``calls_per_answer`` is more than 1 for a remedy.
     """
 
     instances: Sequence[Instance]
     speed: MeasuredSpeed | None
     excluded: ExcludedInstances = NONE_EXCLUDED
+    calls_per_answer: int = 1
 
     @cached_property
     def examples(self) -> int:
@@ -121,13 +127,14 @@ class RunEstimate:
     @property
     def seconds(self) -> float | None:
         """The estimated duration of the answering; None if unknown."""
-        return None if self.speed is None else self.speed.seconds * len(self.instances)
+        return None if self.speed is None else self.speed.seconds * self.speed.calls * len(self.instances)
 
     def describe_duration(self) -> str:
         """Return the duration in words, with its basis."""
         if self.speed is None:
             return "unknown: there is no timed run of this model and benchmark yet"
-        basis = f"{self.speed.seconds:.3g} s per answer, over {self.speed.answers} of {self.speed.run}"
+        times = "" if self.speed.calls == 1 else f"{self.speed.calls:.3g} times "
+        basis = f"{times}{self.speed.seconds:.3g} s per answer, over {self.speed.answers} of {self.speed.run}"
         return f"about {duration(self.seconds)} ({basis})"
 
 
@@ -154,7 +161,12 @@ def estimate_run(workspace: Workspace, spec: RunSpec, contents: BuildContents) -
     if not excluded.of:
         raise SpecError(NOTHING_SELECTED)
     require_instances(spec.model, takes, len(places), excluded, contents.benchmark)
-    return RunEstimate(InstanceSubset(contents.instances, places), measured_speed(workspace, spec), excluded)
+    return RunEstimate(
+        InstanceSubset(contents.instances, places),
+        measured_speed(workspace, spec),
+        excluded,
+        calls_per_answer(spec.protocol, spec.samples),
+    )
 
 
 def _count_examples(instances: Iterable[Instance]) -> int:
@@ -187,7 +199,9 @@ def measured_speed(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:
             except RashomonError:
                 continue
         if seconds > 0 and answer_count > 0:
-            return MeasuredSpeed(run.name, seconds / answer_count, answer_count)
+            calls = calls_per_answer(run.spec.get("protocol", DIRECT), run.spec.get("samples"))
+            ratio = calls_per_answer(spec.protocol, spec.samples) / calls
+            return MeasuredSpeed(run.name, seconds / answer_count, answer_count, ratio)
     return None
 
 

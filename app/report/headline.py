@@ -18,11 +18,7 @@ _OF_PAPER = re.compile(r" \((?:all conditions, )?(?:Tables?|Figures?|[Ss]ections
 
 def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> list[str]:
     """Return sentences on the accuracy of the run ``label``, its behaviour under conflict, and its reading of each source."""
-    metrics = benchmark.label_metrics()
-    # An answer that a sibling is judged by is neither right nor wrong, and nor is that sibling's.
-    bases = {benchmark.basis(condition) for condition in benchmark.conditions}
-    judged_alone = {name for name in benchmark.conditions if benchmark.basis(name) is None and name not in bases}
-    counted_conditions = judged_alone.intersection(benchmark.conditions if metrics is None else metrics.conditions)
+    conditions_counted = counted_conditions(benchmark)
 
     def is_labelled(kind: AnswerKind) -> bool:
         return kind.outcome(judge) == "labelled"
@@ -31,7 +27,7 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
         return benchmark.correct(kind.condition, kind.label(judge))
 
     def is_counted(kind: AnswerKind) -> bool:
-        return is_labelled(kind) and kind.condition in counted_conditions
+        return is_labelled(kind) and kind.condition in conditions_counted
 
     def conflict_label(kind: AnswerKind) -> str | None:
         return kind.label(judge) if is_labelled(kind) and kind.condition in benchmark.conflicts else None
@@ -75,6 +71,17 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
         listing = ", ".join(f"{count} {outcome}" for outcome, count in sorted(missing.items()))
         sentences.append(f"Without a label: {listing}.")
     return sentences
+
+
+def counted_conditions(benchmark: Benchmark) -> frozenset[str]:
+    """Return the conditions under which an answer is right or wrong by itself.
+
+    An answer that a sibling is judged by is neither, and nor is that sibling's.
+    """
+    metrics = benchmark.label_metrics()
+    bases = {benchmark.basis(condition) for condition in benchmark.conditions}
+    judged_alone = {name for name in benchmark.conditions if benchmark.basis(name) is None and name not in bases}
+    return frozenset(judged_alone.intersection(benchmark.conditions if metrics is None else metrics.conditions))
 
 
 def has_only_own_rows(runs: Iterable[Answers], benchmark: Benchmark) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from app.report.render import cell_text, format_value, missing_value_notes
@@ -46,7 +46,7 @@ def to_latex(table: Table, *, caption: str = "", of: str = "") -> str:
     The caption is ``caption``, or the table's title without the paper's table number. The label is ``tab:OF-NAME``.
     """
     parts = _pages(table)
-    caption = latex(caption or _PAPERS_NUMBER.sub("", table.title))
+    caption = latex(caption or without_papers_number(table.title))
     label = f"tab:{of}-{table.name}" if of else f"tab:{table.name}"
     environments = (
         _part(table, rows, caption, "" if number else label, last=number == len(parts) - 1)
@@ -67,10 +67,20 @@ def document(
 
     ``warnings`` come before the tables, ``captions`` are by table name, and ``of`` is the prefix of the labels.
     """
-    items = "".join(rf"\item {_breakable(latex(warning))}" + "\n" for warning in warnings)
+    items = "".join(rf"\item {breakable(latex(warning))}" + "\n" for warning in warnings)
     before = f"\\begin{{itemize}}\n{items}\\end{{itemize}}\n" if items else ""
     body = "\n\\clearpage\n".join(to_latex(table, caption=captions.get(table.name, ""), of=of) for table in tables)
     return f"{PREAMBLE}\\begin{{document}}\n\\section*{{{latex(title)}}}\n{before}\n{body}\n\\end{{document}}\n"
+
+
+def without_papers_number(title: str) -> str:
+    """Return the title of a table without the paper's number of it."""
+    return _PAPERS_NUMBER.sub("", title)
+
+
+def without_commands(notes: Iterable[str]) -> list[str]:
+    """Return the notes without the sentences that begin with a command."""
+    return [note for line in notes if (note := _COMMANDS.sub("", line).strip())]
 
 
 def _part(table: Table, rows: Sequence[tuple[str, tuple[Cell, ...]]], caption: str, label: str, *, last: bool) -> str:
@@ -96,16 +106,14 @@ def _part(table: Table, rows: Sequence[tuple[str, tuple[Cell, ...]]], caption: s
     lines.append(r"\midrule")
     for label, cells in rows:
         pairs = [_cell(cell, table.percent, wide, is_prose) for cell, is_prose in zip(cells, prose, strict=True)]
-        first = rf"\raggedright\footnotesize {_breakable(latex(label))}" if any(prose) else latex(label)
+        first = rf"\raggedright\footnotesize {breakable(latex(label))}" if any(prose) else latex(label)
         lines.append(" & ".join([first, *(value for value, _ in pairs)]) + end)
         if any(below for _, below in pairs):
             lines.append(" & ".join(["", *(below for _, below in pairs)]) + end)
     lines += [r"\bottomrule", r"\end{tabular}" + ("" if any(prose) else "}")]
     if last:
-        notes = [
-            note for line in (*table.notes, *missing_value_notes(table)) if (note := _COMMANDS.sub("", line).strip())
-        ]
-        lines += [rf"\par\smallskip{{\footnotesize\raggedright {_breakable(latex(note))}\par}}" for note in notes]
+        notes = without_commands((*table.notes, *missing_value_notes(table)))
+        lines += [rf"\par\smallskip{{\footnotesize\raggedright {breakable(latex(note))}\par}}" for note in notes]
     return "\n".join([*lines, rf"\end{{{environment}}}", ""])
 
 
@@ -173,9 +181,9 @@ def _cell(cell: Cell, percent: bool, wide: bool, prose: bool) -> tuple[str, str]
             interval = rf"{{\scriptsize [{low}, {high}]}}"
             return (value, interval) if wide else (f"{value} {interval}", "")
     text = latex(cell_text(cell, percent))
-    return (rf"\raggedright\footnotesize {_breakable(text)}" if prose else text), ""
+    return (rf"\raggedright\footnotesize {breakable(text)}" if prose else text), ""
 
 
-def _breakable(text: str) -> str:
+def breakable(text: str) -> str:
     """Return LaTeX in which words that are too long for a line may be broken; commands are left alone."""
     return re.sub(rf"[A-Za-z0-9]{{{_UNBROKEN}}}(?=[A-Za-z0-9])", r"\g<0>\\hspace{0pt}", text)

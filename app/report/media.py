@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.store.bundles.layout import THUMBNAILS, is_sha256
 from benchmarks.build import media_path as build_media_path
 from benchmarks.errors import ExtraMissingError, MediaError
+from benchmarks.untrusted.safe_files import UnsafeFileError, check_file
 from benchmarks.vocabulary import Media
 
 if TYPE_CHECKING:
@@ -35,10 +38,17 @@ class MediaPreview:
 
 
 def media_path(build: Path, media: Media) -> Path | None:
-    """Return the medium's file; None if it is missing, or its name leads outside the build or to another kind of file."""
+    """Return the medium's file; None if it is missing, or its name leads outside the build or to another kind of file.
+
+    A build that was received without its media may have a thumbnail in the medium's place.
+    """
     try:
         return build_media_path(build, media)
     except MediaError:
+        name = f"{THUMBNAILS}/{media.sha256}.webp"
+        with suppress(OSError, UnsafeFileError):
+            if is_sha256(media.sha256) and check_file(build, name, write=False):
+                return build / name
         return None
 
 
@@ -53,6 +63,9 @@ def preview_media(media: Media, path: Path | None, side: int) -> MediaPreview:
     if path is None:
         facts.append("not there")
     else:
+        if path.parent.name == THUMBNAILS:
+            facts.append("thumbnail")
+            media = Media(media.sha256, path.suffix)
         facts.append(media.suffix.lstrip("."))
         try:
             facts.append(_bytes(path.stat().st_size))
@@ -70,10 +83,11 @@ def preview_media(media: Media, path: Path | None, side: int) -> MediaPreview:
 
 
 def _read_preview(media: Media, path: Path, side: int) -> tuple[PILImage, tuple[str, ...]]:
-    from benchmarks.media import read_media
+    from benchmarks.media import read_image, read_media
     from benchmarks.media.previews import preview
 
-    picture, facts = preview(read_media(path, media), media.suffix, media.modality, side)
+    data = read_image(path) if path.parent.name == THUMBNAILS else read_media(path, media)
+    picture, facts = preview(data, media.suffix, media.modality, side)
     return picture, tuple(facts.values())
 
 

@@ -95,7 +95,7 @@ def _lines(provenance: Mapping[str, Any]) -> list[str]:
         if libraries:
             lines.append(f"  libraries: {libraries}, Python {machine.get('python', 'unknown')}")
         if machine:
-            lines.append(f"  machine: {machine['chip']}, {machine['memory'] / 2**30:.1f} GiB, {machine['system']}")
+            lines.append(f"  machine: {machine['chip']}, {machine['memory'] / 1e9:.1f} GB, {machine['system']}")
         if environment := engine.get("environment"):
             lines.append(f"  environment: {', '.join(f'{name}: {value}' for name, value in environment.items())}")
         if engine.get("weights_bytes"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from judges.base import HUMAN, OVERRIDE, newest
 def accuracy(progress: ConditionProgress, run: RunSummary) -> Estimate:
     """Return a condition's accuracy so far by the run's first judge, with its 95% Wilson interval.
 
-    It is n/a while nothing is labelled.
+    It is n/a while nothing is labelled, and without an interval over the cells of a varied build, as each has the same examples.
     """
     return _accuracy([progress], run)
 
@@ -67,7 +68,8 @@ def _accuracy(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimat
     for p in progress:
         judge = newest(run.spec["judge"][0], p.judged)
         counts.append(JudgedCounts() if judge is None else p.judged[judge])
-    return wilson(sum(count.correct for count in counts), sum(count.labelled for count in counts))
+    estimate = wilson(sum(count.correct for count in counts), sum(count.labelled for count in counts))
+    return estimate if run.cells == 1 else replace(estimate, low=None, high=None)
 
 
 def judging_progress(run: RunSummary) -> list[str]:

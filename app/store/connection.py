@@ -82,6 +82,16 @@ def lenient_text(text: bytes) -> str | bytes:
         return text
 
 
+def rewrite(connection: sqlite3.Connection) -> None:
+    """Write a database whose schema was verified anew, as a single file whose bytes depend on its contents alone."""
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)  # SQLite's own temporary database
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+
+
 def size(connection: sqlite3.Connection) -> int:
     """Return the size of a database in bytes."""
     ((pages,),), ((page,),) = (connection.execute(f"PRAGMA {name}").fetchall() for name in ("page_count", "page_size"))

@@ -8,6 +8,9 @@ from typing import Any
 
 from benchmarks.vocabulary import Generation, Instance, Verdict
 
+CELLS_KEY = "cells"
+"""The meta key of the number of cells of a varied build that a run is of."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewAnswer:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -147,6 +147,28 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def copy_to(self, folder: Path) -> None:
+        """Write a copy of the database as of one moment, even while a worker commits, to a folder that has none."""
+        with self._explained(), closing(sqlite3.connect(folder / DATABASE)) as copy:
+            self._db.backup(copy)
+
+    def detach(self) -> None:
+        """Remove what holds on this machine alone, the seal and the path of the build, and rewrite the database.
+
+        Equal contents then have equal bytes.
+        """
+        with self._transaction():
+            for row in self._whole("meta"):
+                if row["key"] == ownership.SEAL:
+                    self._remove("meta", row)
+                elif row["key"] == "data":
+                    self._write("meta", {**row, "value": "null"}, row)
+                elif row["key"] == "spec":
+                    spec = {**self.meta("spec"), "data": None}
+                    self._write("meta", {**row, "value": storable(canonical_json(spec))}, row)
+        with self._explained():
+            connections.rewrite(self._db)
 
     @property
     def undigested(self) -> int | None:

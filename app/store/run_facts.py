@@ -20,6 +20,9 @@ DEATHS_KEY = "deaths"
 """The meta key of a run's :class:`WorkerDeath` entries."""
 
 
+LICENCE_KEY = "licence"
+"""The meta key of the licence that the model's card states; absent where none is known."""
+
 WORK_KEY = "work"
 """The meta key of the work that each worker counted (:class:`mlx_backends.core.reuse.Reuse`), oldest first."""
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.store.data_types import NODES_KEY, ConditionProgress, NodeStatus
+from app.store.bundles.layout import BUILDS, is_sha256
+from app.store.bundles.opening import bundled_run, is_bundle_file, is_opened_bundle, open_bundle
+from app.store.data_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeStatus
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.run import RunStore
@@ -52,6 +54,8 @@ class RunSummary:
     """The quantisation that the engine reported; empty for a model without local weights."""
     title: str = ""
     """The name that the user gave the run, to be displayed in place of its folder's."""
+    cells: int = 1
+    """The number of cells of a varied build in which each example is repeated."""
     nodes: tuple[NodeStatus, ...] = ()
     """The nodes of the cluster that answers, or answered last."""
 
@@ -65,14 +69,22 @@ class RunSummary:
 
 
 class Workspace:
-    """A workspace folder, which is created when something is first written."""
+    """A workspace folder, which is created when something is first written.
 
-    def __init__(self, path: Path) -> None:
+    Attributes:
+        bundle: The file that the folder was extracted from; None for a regular workspace.
+    """
+
+    def __init__(self, path: Path, bundle: Path | None = None) -> None:
         self.path = path
+        self.bundle = bundle
 
     @classmethod
     def find(cls, path: Path | None = None) -> Workspace:
-        """Return the workspace at ``path``, or else RASHOMON_WORKSPACE, or else in the user's data directory."""
+        """Return the workspace at ``path``, or else RASHOMON_WORKSPACE, or else in the user's data directory.
+
+        A file is opened as a bundle. Raises BundleError if it is none.
+        """
         if path is None:
             variable = os.environ.get("RASHOMON_WORKSPACE")
             if variable:
@@ -81,7 +93,27 @@ class Workspace:
                 import platformdirs
 
                 path = Path(platformdirs.user_data_dir("rashomon"))
-        return cls(typed_path(path))
+        path = typed_path(path)
+        return cls.open(path) if is_bundle_file(path) else cls(path)
+
+    @classmethod
+    def open(cls, bundle: Path) -> Workspace:
+        """Return the workspace in a bundle. Raises BundleError."""
+        return cls(open_bundle(bundle), bundle)
+
+    @property
+    def read_only(self) -> bool:
+        """Return whether the folder is an opened bundle, which nothing writes to."""
+        return is_opened_bundle(self.path)
+
+    def require_writable(self) -> None:
+        """Raise StoreError for an opened bundle."""
+        if self.read_only:
+            file = shlex.quote(str(self.bundle or "FILE"))
+            raise StoreError(
+                f"{self.bundle or self.path} is a bundle, which is only read; `rashomon open {file} --import` copies its runs "
+                "to your workspace."
+            )
 
     @property
     def runs_folder(self) -> Path:
@@ -97,7 +129,11 @@ class Workspace:
         return self.path / "benchmarks" / benchmark
 
     def build_of(self, store: RunStore) -> Path:
-        """Return the folder of a run's build."""
+        """Return the folder of a run's build; in an opened bundle, the one beside the run."""
+        bundle = store.folder.parent.parent
+        if is_opened_bundle(bundle):
+            build_digest = store.meta("identity", {}).get("data digest")
+            return bundle / BUILDS / (build_digest if is_sha256(build_digest) else "none")
         data = store.meta("data", None)
         return Path(data) if data else self.build_folder(store.meta("spec")["benchmark"])
 
@@ -120,12 +156,13 @@ class Workspace:
 
     def command(self) -> str:
         """Return the command line up to a subcommand, with ``--workspace`` unless this is the default workspace."""
-        return (
-            "rashomon" if self.path == Workspace.find().path else f"rashomon --workspace {shlex.quote(str(self.path))}"
-        )
+        if self.path == Workspace.find().path:
+            return "rashomon"
+        return f"rashomon --workspace {shlex.quote(str(self.bundle or self.path))}"
 
     def make(self) -> None:
-        """Create the folder. Raises StoreError if that fails."""
+        """Create the folder. Raises StoreError if that fails, or it is an opened bundle."""
+        self.require_writable()
         try:
             self.runs_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -142,10 +179,15 @@ class Workspace:
             return []
 
     def run_folder(self, name: str) -> Path:
-        """Return the folder of a run, given as its name, an unambiguous prefix, or a path. Raises StoreError."""
+        """Return the folder of a run, given as its name, an unambiguous prefix, a path, or FILE:RUN of a bundle.
+
+        Raises StoreError.
+        """
         if path_exists(Path(name) / DATABASE):
             return typed_path(name)
         names = self.run_names()
+        if name not in names and (folder := bundled_run(name)) is not None:
+            return folder
         matches = [name] if name in names else [known for known in names if name and known.startswith(name)]
         if len(matches) == 1:
             return self.runs_folder / matches[0]
@@ -295,7 +337,7 @@ def _stored_summary(folder: Path) -> RunSummary:
             state, note = recorded.get("state", "planned"), recorded.get("note", "")
             created = store.meta("created", 0.0) or None
             quantisation = str(store.meta("identity", {}).get("quantisation") or "")
-            title = read_title(folder)
+            title, cells = read_title(folder), store.meta(CELLS_KEY, 1)
             nodes = tuple(NodeStatus(**node) for node in store.meta(NODES_KEY, []))
             return RunSummary(
                 folder.name,
@@ -307,6 +349,7 @@ def _stored_summary(folder: Path) -> RunSummary:
                 own=_own(store),
                 quantisation=quantisation,
                 title=title,
+                cells=cells if type(cells) is int else 1,
                 nodes=nodes,
             )
     except Exception as error:  # one damaged run, possibly from elsewhere, must not hide the others

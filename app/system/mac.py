@@ -15,7 +15,7 @@ from pathlib import Path
 PANIC_FOLDER = Path("/Library/Logs/DiagnosticReports")
 _PANIC_DAYS = 30
 _SECONDS = 10
-_SWAP_BYTES = 2**30  # a Mac that has been up for days has some
+_SWAP_BYTES = 10**9  # a Mac that has been up for days has some
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _PRESSURES = {2: "high (macOS warns)", 4: "critical"}
 _APPS = (
@@ -51,7 +51,7 @@ def load_warnings() -> list[str]:
 def _warnings(swapusage: str, pressure: str, processes: str, power: str) -> Iterator[str]:
     swap = swap_used(swapusage)
     if swap >= _SWAP_BYTES:
-        yield f"{swap / 2**30:.1f} GiB of memory is swapped to disk; close other programs, or a run is slow."
+        yield f"{swap / 1e9:.1f} GB of memory is swapped to disk; close other programs, or a run is slow."
     if (level := _PRESSURES.get(pressure_level(pressure))) is not None:
         yield f"memory pressure is {level}; close other programs, or macOS may kill a run's worker."
     apps = model_apps(processes)

@@ -1,4 +1,4 @@
-"""Escaping of untrusted text for terminals, spreadsheets, LaTeX and Markdown.
+"""Escaping of untrusted text for terminals, spreadsheets, LaTeX, Markdown and HTML.
 
 Text from models, data sets, file names and exceptions passes through one of these functions before it is displayed or exported.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from html import escape
 
 from benchmarks.rows.spreadsheet_formulas import guard_formulas
 
@@ -107,6 +108,11 @@ def markdown(text: str) -> str:
     """Return ``text`` escaped for a Markdown table cell, without markup, links and HTML."""
     escaped = re.sub(r"([\\`*_{}\[\]<>()#+!|~&@]|:(?=//)|(?<=www)\.)", r"\\\1", clean(text, newlines=True))
     return escaped.replace("\n", "<br>")
+
+
+def html(text: str) -> str:
+    """Return ``text`` escaped for HTML, in an element or a quoted attribute."""
+    return escape(clean(text, newlines=True), quote=True)
 
 
 def size(count: int) -> str:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,7 +29,7 @@ from app.store.trash import Trash
 from app.store.workspace import Workspace
 from app.tui.commands import EVERYWHERE, bindings, commands_of
 from app.tui.confirmations import confirm_addresses
-from app.tui.hostile_text import sanitize
+from app.tui.hostile_text import sanitize, sanitize_paste
 from app.tui.key_queue import KeyQueue
 from app.tui.keymap import format_keys, keymap
 from app.tui.processes import RunProcesses
@@ -65,6 +66,7 @@ STYLES: list[str | PurePath] = [
         "settings",
         "doctor",
         "fetch",
+        "vary",
         "trainings",
     )
 ]
@@ -149,6 +151,8 @@ class RashomonApp(App[int]):
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, (events.Key, events.Paste, events.CursorPosition)) and not event.is_forwarded:
+            if isinstance(event, events.Paste):
+                event = events.Paste(sanitize_paste(event.text))
             self.key_queue.put(event)
         elif isinstance(event, events.MouseEvent) and not event.is_forwarded and not self.key_queue.accepts(event):
             return
@@ -229,7 +233,7 @@ class RashomonApp(App[int]):
         """Open a screen, for ``folders`` if it needs runs (default: see :meth:`_default_runs`).
 
         It replaces whatever is above the list of runs; with ``on_top`` it is put on top, and Esc returns. ``query`` is the
-        filter with which Samples opens.
+        filter with which Samples opens, the build's folder for New run and Vary, or the section of Vary.
         """
         entry = SCREENS[name]
         runs = tuple(self._default_runs(name) if folders is None else folders)
@@ -418,7 +422,8 @@ class RashomonApp(App[int]):
         """Copy a text verbatim: through the terminal (OSC 52), on a Mac also with `pbcopy`, as Terminal.app ignores OSC 52."""
         self.copy_to_clipboard(text)
         if sys.platform == "darwin" and shutil.which("pbcopy"):
-            subprocess.run(["pbcopy"], input=text.encode("utf-8", "replace"), check=False)
+            with suppress(OSError):
+                subprocess.run(["pbcopy"], input=text.encode("utf-8", "replace"), check=False)
         self.toast("copied")
 
     # --- Textual's -------------------------------------------------------------------------------

@@ -82,6 +82,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.go.review", "0,f5", "Review", "Review the rows of a build: accept, reject or fix."),
     Command("everywhere.go.fetch", "f6", "Fetch", "Fetch models and data, build benchmarks, adopt runs."),
     Command("everywhere.go.answer", "f7", "Answer", "Answer a benchmark's questions, for a human baseline."),
+    Command(
+        "everywhere.go.vary", "f9", "Vary", "Repeat a build's examples: blur, sources, order, k passages and others."
+    ),
     Command("everywhere.go.trainings", "f8", "Trainings", "Trainings of adapters, with their loss curves."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
@@ -243,6 +246,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("fetch.model", "m", "Other model", "Fetch a model that is not listed.", footer=True),
     Command("fetch.adopt", "a", "Adopt run", "Adopt a run of another machine.", footer=True),
     Command("fetch.again", "r", "Refresh", "Read again what is fetched and built.", footer=True),
+    Command("fetch.vary", "v", "Vary", "Repeat the examples of this benchmark's build under levels.", footer=True),
+    # vary
+    Command("vary.build", "ctrl+r", "Build", "Count the calls, and build; asks first.", footer=True),
+    Command("vary.section", "ctrl+n", "Factors, passages", "Switch between factors and k passages.", footer=True),
+    Command("vary.choose", "ctrl+o", "Builds", "Choose one of the workspace's builds.", footer=True),
+    Command("vary.copy", "ctrl+y", "Copy command", "Copy the equivalent command line.", optional_in="vary"),
     # settings
     Command("settings.copy", "y", "Copy", "Copy the path of the settings file.", footer=True),
     # doctor

@@ -1,4 +1,4 @@
-"""Confirmations before anything is sent to a new address, and before a received run is adopted."""
+"""Confirmations: a new address to send to, a received run to adopt, a run on a new build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from app.commands.confirm_addresses import ADDRESS_WARNING
 from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run
 from app.tui.services import BackgroundScreen, Services
 from app.tui.widgets.dialogs import Confirm
+from benchmarks.build import Build
 from benchmarks.errors import SpecError
+from benchmarks.varied import MANIFEST_KEY
 from mlx_backends.remote import addresses
 
 
@@ -55,3 +57,22 @@ def confirm_adoption(screen: BackgroundScreen, folder: Path) -> None:
         )
 
     screen.in_thread(lambda: read_received_run(app.workspace, folder), show, group="adopt")
+
+
+def offer_run(screen: BackgroundScreen, folder: Path) -> None:
+    """Show the size of a new build, and open New run with it if the user wants that."""
+    app = screen.rashomon
+
+    def show(build: Build) -> None:
+        facts = build.manifest.get(MANIFEST_KEY, build.manifest)
+        instances = facts.get("calls", facts["instances"])
+        text = f"{folder}\n\n{instances:,} instances of {build.benchmark}"
+        if "distinct inputs" in facts:
+            text += f", {facts['distinct inputs']:,} distinct inputs"
+        app.push_screen(Confirm("Built: run it?", text, yes="New run", no="Stay"), on_answer)
+
+    def on_answer(yes: bool | None) -> None:
+        if yes:
+            app.open_screen("new", query=str(folder))
+
+    screen.in_thread(lambda: Build.open(folder), show, group="built")

@@ -22,6 +22,11 @@ def sanitize(text: object, *, limit: int = LIMIT, newlines: bool = False) -> str
     return safe if len(raw) <= limit else f"{safe}… ({len(raw) - limit:,} more characters)"
 
 
+def sanitize_paste(text: str) -> str:
+    """Return pasted text safe for a field, which displays its text as it is. Tabs become spaces; lines stay lines."""
+    return clean("\n".join(text.splitlines()).replace("\t", " "), newlines=True)
+
+
 def literal(text: object, style: str = "", *, limit: int = LIMIT, newlines: bool = False) -> Content:
     """Return ``text`` for a Textual widget, without markup, links or actions; ``style`` must be ours (``bold $accent``)."""
     return Content.styled(sanitize(text, limit=limit, newlines=newlines), style)

@@ -33,6 +33,10 @@ class Clash(Benchmark):
 
     name = "clash"
     title = "CLASH: cross-modal contradiction detection"
+    in_plain_words = (
+        "A model sees a photograph with a caption that names a wrong object or attribute, and is asked about it. A good model "
+        "notices that caption and photograph disagree."
+    )
     paper = "Popordanoska, Li, Blaschko, Clash: A Benchmark for Cross-Modal Contradiction Detection"
     conditions = CONDITIONS
     labels = LABELS
@@ -97,8 +101,8 @@ class Clash(Benchmark):
         seed = build.manifest["seed"]
         return (instance for row in build.rows() for instance in instances(ClashSample.from_row(row), prompt_set, seed))
 
-    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
-        caption = row["conflicting_caption" if condition in CONFLICTING else "original_caption"]
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
+        caption = row["conflicting_caption" if instance.condition in CONFLICTING else "original_caption"]
         return (caption,) if caption else ()
 
     def options(self, instance: Instance) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from benchmarks.clash.constants import CONFLICT_OPTION, IMAGE
+from benchmarks.clash.constants import CONFLICT_OPTION, IMAGE, TEXT
 from benchmarks.training_rows import TrainingOptions, TrainingRow, by_group, draw
 from benchmarks.vocabulary import Instance
 
@@ -20,6 +20,7 @@ def training_rows(instances: Iterable[Instance], options: TrainingOptions) -> It
     for example in by_group(instances):
         original = example["open-original"]
         if draw(options, "caption", original.group).random() < 0.5:
-            yield TrainingRow(example["open-conflicting"], CONFLICT_ANSWER, "conflict")
+            conflict = example["open-conflicting"]
+            yield TrainingRow(conflict, CONFLICT_ANSWER, "conflict", conflict.references[TEXT][0])
         else:
-            yield TrainingRow(original, original.references[IMAGE][0], "no conflict")
+            yield TrainingRow(original, original.references[IMAGE][0], "no conflict", CONFLICT_ANSWER)

@@ -33,6 +33,10 @@ class CMCBench(Benchmark):
 
     name = "cmc-bench"
     title = "CMC-Bench: cross-modal evidence conflict"
+    in_plain_words = (
+        "Each question comes with an image, such as a chart, and a text about it. In some prompts both state the right value; in "
+        "others the image, the text or both state a wrong one. A good model answers what is right, and says so if neither is."
+    )
     paper = "Catapang, When Image and Text Disagree: Cross-Modal Evidence Conflict in Multimodal RAG"
     conditions: tuple[str, ...] = CONDITIONS
     labels = LABELS
@@ -63,6 +67,9 @@ class CMCBench(Benchmark):
         "image-correct": "when the image alone is right",
         "text-correct": "when the text alone is right",
         "both-wrong": "when both are wrong",
+        "aligned": "when image and text agree",
+        "image-only": "when it sees the image alone",
+        "text-only": "when it sees the text alone",
     }
 
     abstention = AbstentionRule(
@@ -91,7 +98,7 @@ class CMCBench(Benchmark):
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
 
-    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         return (row["passage"],) if row["passage"] else ()
 
     def contradiction(self, siblings: Sequence[Instance]) -> Contradiction | None:

@@ -34,13 +34,16 @@ def training_rows(instances: Iterable[Instance], options: TrainingOptions) -> It
         conflicts = [example[condition] for condition in CONFLICT_CONDITIONS if condition in example]
         if aligned is None or not conflicts:
             continue
-        yield TrainingRow(aligned, _agreed(aligned, options.target), "no conflict")
+        yield TrainingRow(aligned, _agreed(aligned, options.target), "no conflict", _named(aligned, options.target))
         conflict = draw(options, "conflict", aligned.group).choice(conflicts)
-        yield TrainingRow(conflict, _target(conflict, options.target), "conflict")
+        target = _target(conflict, options.target)
+        ignored = [value for source in ("image", "text") if (value := conflict.references[source][0]) != target]
+        rejected = draw(options, "rejected", aligned.group).choice(ignored)
+        yield TrainingRow(conflict, target, "conflict", rejected)
         if singles := [condition for condition in _SINGLE if condition in example]:
             single = example[draw(options, "single", aligned.group).choice(singles)]
             (references,) = single.references.values()
-            yield TrainingRow(single, references[0], "no conflict")
+            yield TrainingRow(single, references[0], "no conflict", ABSTENTION)
 
 
 def _agreed(instance: Instance, target: Target) -> str:
@@ -49,11 +52,16 @@ def _agreed(instance: Instance, target: Target) -> str:
 
 
 def _target(instance: Instance, target: Target) -> str:
+    if target == "answer" and instance.condition != "both-wrong":
+        return instance.references["image" if instance.condition == "image-correct" else "text"][0]
+    return _named(instance, target)
+
+
+def _named(instance: Instance, target: Target) -> str:
+    """Return the answer that names a conflict, in the form of the target."""
     image, text = (instance.references[source][0] for source in ("image", "text"))
     if target == "abstain":
         return ABSTENTION
     if target == "compare":
         return READ_BOTH.format(image=image, text=text) + DISAGREE
-    if target == "answer" and instance.condition != "both-wrong":
-        return image if instance.condition == "image-correct" else text
     return NAMED_CONFLICT.format(image=image, text=text)

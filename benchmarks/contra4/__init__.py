@@ -28,6 +28,10 @@ class Contra4(Benchmark):
 
     name = "contra4"
     title = "Contra4: contrastive cross-modal reasoning in audio, video, image and 3D"
+    in_plain_words = (
+        "A model gets two to four scenes, each an image, a sound, a video or a 3D model, and chooses the "
+        "one that fits a question."
+    )
     paper = "Contra4: Evaluating Contrastive Cross-Modal Reasoning in Audio, Video, Image, and 3D"
     conditions = CONDITIONS
     labels = LABELS

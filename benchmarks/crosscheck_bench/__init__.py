@@ -36,6 +36,10 @@ class CrossCheckBench(Benchmark):
 
     name = "crosscheck-bench"
     title = "CrossCheck-Bench: compositional failures in resolving multimodal conflicts"
+    in_plain_words = (
+        "A model sees pictures and texts of products and says whether they fit together, in 15 kinds of questions, from "
+        "reading a price to comparing offers."
+    )
     paper = "Tian, Si, Wang, Li et al., CrossCheck-Bench: Diagnosing Compositional Failures in Multimodal Conflict Resolution"
     conditions = CONDITIONS
     labels = LABELS
@@ -92,7 +96,7 @@ class CrossCheckBench(Benchmark):
         self.check(build, prompt_set)
         return (instance for row in build.rows() for instance in instances(CrossCheckSample.from_row(row), prompt_set))
 
-    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         return (row["text"],) if row["text"].strip() else ()
 
     def options(self, instance: Instance) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -99,8 +99,8 @@ class Variation:
                 raise SpecError(f"{factor.name} changes nothing in this build, which shows no {noun}; leave it out.")
         return DesignSize(examples, len(self.design.cells), self.design.full_cells, instances, calls)
 
-    def build(self, out: Path) -> Build:
-        """Write the varied build into the folder ``out``.
+    def build(self, out: Path, progress: Callable[[], None] = lambda: None) -> Build:
+        """Write the varied build into the folder ``out``; ``progress`` is called after each example.
 
         Examples that cannot have every level are left out, with the reason. Raises NothingUsableError if none is left,
         SourceError for an image without its region, and MediaError for one that cannot be read.
@@ -125,6 +125,7 @@ class Variation:
                 repeated = list(repeat_example(self.benchmark, example, self.design))
                 examples, instances = examples + 1, instances + len(repeated)
                 calls += len({digest([part_to_json(part) for part in instance.parts]) for instance in repeated})
+                progress()
             if not examples:
                 raise NothingUsableError(
                     "no example can have every level of this design: " + "; ".join(_reasons(writer)) + "."
@@ -242,7 +243,7 @@ class _Images:
             return self._known[name]
         data, levels = self._read(medium), self._levels[key]
         region = self._regions.of(medium.sha256, load_image(data).size) if needs_region(levels) else None
-        image = change_image(data, levels, region)
+        image = change_image(data, medium.suffix, levels, region)
         stored = self._writer.add_media(image.data, image.suffix)
         self._known[name] = {
             "sha256": stored.sha256,

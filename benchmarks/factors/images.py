@@ -53,13 +53,13 @@ def image_levels(levels: Mapping[str, str]) -> dict[str, str]:
     return {name: levels[name] for name, level in UNCHANGED.items() if levels.get(name, level) != level}
 
 
-def change_image(data: bytes, levels: Mapping[str, str], region: Box | None) -> ChangedImage:
-    """Return an image at levels, which are those of :func:`image_levels`; ``region`` is in pixels.
+def change_image(data: bytes, suffix: str, levels: Mapping[str, str], region: Box | None) -> ChangedImage:
+    """Return an image file at levels, which are those of :func:`image_levels`; ``region`` is in pixels.
 
-    It is cropped, covered, scaled down, blurred and compressed, in this order. Raises MediaError for an image that cannot be
-    read.
+    It is cropped, covered, scaled down, blurred and compressed, in this order. If that changes no pixel, it is the file itself,
+    so that equal inputs stay equal. Raises MediaError for an image that cannot be read.
     """
-    image = load_image(data)
+    image = original = load_image(data)
     left = top = 0
     crop = levels.get("crop", NONE)
     if crop != NONE:
@@ -70,6 +70,7 @@ def change_image(data: bytes, levels: Mapping[str, str], region: Box | None) -> 
     cover = float(levels.get("cover", "0"))
     if cover:
         assert region is not None
+        image = image.copy()
         _cover(image, (region[0] - left, region[1] - top, region[2] - left, region[3] - top), cover)
     width, height = image.size
     share = float(levels.get("resolution", "1"))
@@ -86,6 +87,8 @@ def change_image(data: bytes, levels: Mapping[str, str], region: Box | None) -> 
     output, quality = io.BytesIO(), levels.get("jpeg", NONE)
     if quality != NONE:
         image.save(output, "JPEG", quality=int(quality))
+    elif image.size == original.size and image.tobytes() == original.tobytes():
+        return ChangedImage(data, suffix)
     else:
         image.save(output, "PNG")
     suffix = ".png" if quality == NONE else ".jpg"

@@ -84,7 +84,7 @@ def read_row(
 ) -> list[BaseInstance]:
     """Return the instances of a row in its benchmark's format."""
     instances = benchmark.instances(_OneRow(build, row), prompt_set)
-    return [BaseInstance(instance, benchmark.passages(row, instance.condition), images) for instance in instances]
+    return [BaseInstance(instance, benchmark.passages(row, instance), images) for instance in instances]
 
 
 def repeat_example(benchmark: Benchmark, example: Sequence[BaseInstance], design: Design) -> Iterator[Instance]:

@@ -91,9 +91,14 @@ def _first_cell(answers: Answers) -> dict[str, str]:
     return {name: first.strata[name] for name in FACTOR_NAMES if name in first.strata}
 
 
-def _reference_cell(answers: Answers) -> Answers:
+def reference_positions(answers: Answers) -> NDArray[np.int64]:
+    """Return the positions of the answers of a run on a varied build that are in its first cell."""
     levels = _first_cell(answers)
-    return answers.where(lambda kind: all(kind.strata.get(name) == level for name, level in levels.items()))
+    return np.flatnonzero(answers.mask(lambda kind: all(kind.strata.get(n) == level for n, level in levels.items())))
+
+
+def _reference_cell(answers: Answers) -> Answers:
+    return answers.at(reference_positions(answers))
 
 
 @dataclass(frozen=True)

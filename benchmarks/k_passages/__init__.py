@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, LabelMetrics
@@ -11,7 +12,8 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.k_passages.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS
 from benchmarks.prompt_template import Prompts
-from benchmarks.vocabulary import Instance, Table
+from benchmarks.retrieval.prompts import text_before_image
+from benchmarks.vocabulary import Instance, Part, Table
 
 __all__ = ["KPassages"]
 
@@ -21,6 +23,10 @@ class KPassages(Benchmark):
 
     name = "k-passages"
     title = "K passages: majority against truth among retrieved passages"
+    in_plain_words = (
+        "A model gets a question, an image and up to ten passages of text, some of which state a wrong value. A good model "
+        "answers by those that are right, however many they are."
+    )
     paper = "no paper; the examples and the prompt of CMC-Bench (Catapang) with more passages"
     conditions = CONDITIONS
     labels = LABELS
@@ -60,6 +66,15 @@ class KPassages(Benchmark):
         cells = list(PassageDesign.from_json(build.manifest.get("design")).cells())
         seed = build.manifest.get("seed", 0)
         return (instance for row in build.rows() for instance in instances_of_row(row, cells, seed, prompt_set))
+
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
+        from benchmarks.k_passages.instances import passages_in
+
+        return passages_in(row, instance)
+
+    def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
+        changed = text_before_image(parts, passages) if text_first else ()
+        return changed or super().reordered(parts, passages, text_first=text_first)
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "RIGHT"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -124,10 +124,12 @@ def build_design(
     seed: int = 0,
     limit: int | None = None,
     replace: bool = False,
+    progress: Callable[[], None] = lambda: None,
 ) -> Build:
     """Write the examples with the passages and images that ``design`` needs; see :func:`design_size` for what it raises.
 
-    ``limit`` examples are drawn by the seed. Raises NothingUsableError if no example has enough distractors.
+    ``limit`` examples are drawn by the seed. ``progress`` is called after each example. Raises NothingUsableError if no example
+    has enough distractors.
     """
     size = design_size(examples, design, limit)
     numbers = sorted(range(len(examples)), key=lambda number: hash64(f"{seed}|draw|{examples[number].id}"))
@@ -145,6 +147,7 @@ def build_design(
                 if not writer.has_media(media):
                     writer.add_media(read_media(base.media_path(media), media), suffix)
             written += 1
+            progress()
         if not written:
             raise NothingUsableError("no example has enough distractors; build more examples with other answers.")
         facts = {

@@ -11,7 +11,7 @@ from benchmarks.k_passages.design import Cell
 from benchmarks.k_passages.texts import lengthened
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.prompts import parts
-from benchmarks.vocabulary import Instance, Media
+from benchmarks.vocabulary import Instance, Media, Text
 
 
 def instances_of_row(
@@ -23,8 +23,7 @@ def instances_of_row(
 
 
 def _instance(row: Mapping[str, Any], cell: Cell, seed: int, prompt_set: Prompts) -> Instance:
-    others = [*row["wrong_passages"][: cell.wrong], *row["distractors"][: cell.distractors]]
-    passages = _mixed(others, seed, f"{row['id']}|passages")
+    passages = _mixed(_others(row, cell.wrong, cell.passages), seed, f"{row['id']}|passages")
     passages.insert(cell.index, row["right_passage"])
     images = _mixed([tuple(image) for image in row["images"][: cell.images]], seed, f"{row['id']}|images")
     references: dict[str, tuple[str, ...]] = {RIGHT: (row["right"],)}
@@ -57,6 +56,19 @@ def _instance(row: Mapping[str, Any], cell: Cell, seed: int, prompt_set: Prompts
             "words": str(cell.words),
         },
     )
+
+
+def passages_in(row: Mapping[str, Any], instance: Instance) -> list[str]:
+    """Return the passages of an instance of a row, as its prompt spells and orders them."""
+    wrong, count, words = (int(instance.strata[name]) for name in ("wrong", "passages", "words"))
+    passages = {lengthened(text, words): None for text in (*_others(row, wrong, count), row["right_passage"])}
+    prompt = "".join(part.text for part in instance.parts if isinstance(part, Text))
+    return sorted(passages, key=prompt.find)
+
+
+def _others(row: Mapping[str, Any], wrong: int, passages: int) -> list[str]:
+    """Return the passages other than the right one, of ``passages`` in all and ``wrong`` ones."""
+    return [*row["wrong_passages"][:wrong], *row["distractors"][: passages - 1 - wrong]]
 
 
 def _mixed(items: Sequence[Any], seed: int, purpose: str) -> list[Any]:

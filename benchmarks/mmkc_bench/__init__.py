@@ -42,6 +42,10 @@ class MMKCBench(Benchmark):
 
     name = "mmkc-bench"
     title = "MMKC-Bench: multimodal knowledge conflicts, context-memory and inter-context"
+    in_plain_words = (
+        "A model is asked what it knows about a person, a logo or a gesture, and then again with evidence that states something "
+        "else. Measured is whether it keeps its own answer or takes that of the evidence."
+    )
     paper = "Jia et al., Benchmarking Multimodal Knowledge Conflict for Large Multimodal Models"
     conditions = CONDITIONS
     labels = LABELS
@@ -107,10 +111,10 @@ class MMKCBench(Benchmark):
         self.check(build, prompt_set)
         return (instance for row in build.rows() for instance in instances(Example.from_row(row), prompt_set))
 
-    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
-        if condition in DETECTION_CONDITIONS or condition in ORIGINAL_CONDITIONS:
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
+        if instance.condition in DETECTION_CONDITIONS or instance.condition in ORIGINAL_CONDITIONS:
             return ()
-        return tuple(row["wrong"][: 1 if condition in CONTEXT_MEMORY else 2])
+        return tuple(row["wrong"][: 1 if instance.condition in CONTEXT_MEMORY else 2])
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         if instance.condition in DETECTION_CONDITIONS:

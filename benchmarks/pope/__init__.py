@@ -35,6 +35,7 @@ class Pope(Benchmark):
 
     name = "pope"
     title = "POPE: object hallucination, the regression check of CLASH's fine-tuning"
+    in_plain_words = "A model is asked whether an object is in a photograph: half of the objects are, half are not."
     paper = "Li et al., Evaluating Object Hallucination in Large Vision-Language Models; CLASH's Table 14"
     conditions = ("random", "popular", "adversarial")
     labels = ("CORRECT", "WRONG")

@@ -13,10 +13,11 @@ from benchmarks.cmc_bench import CMCBench
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS, UNDECIDED
+from benchmarks.retrieval.prompts import text_before_image
 from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Table
+from benchmarks.vocabulary import Instance, Part, Table
 
 __all__ = ["Retrieval"]
 
@@ -26,6 +27,10 @@ class Retrieval(CMCBench):
 
     name = "retrieval"
     title = "Retrieval: natural conflicts in your own retrieval log"
+    in_plain_words = (
+        "Each question comes with the page images and passages that a retrieval system found for it; some of them disagree. A "
+        "good model answers what is right, and says so if it cannot tell."
+    )
     paper = "no paper; the conditions and metrics of CMC-Bench (Catapang) on questions of your own"
     conditions = CONDITIONS
     sources = (
@@ -66,8 +71,12 @@ class Retrieval(CMCBench):
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
 
-    def passages(self, row: Mapping[str, Any], condition: str) -> Sequence[str]:
+    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         return ("\n\n".join(row["passages"]),) if row["passages"] else ()
+
+    def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
+        changed = text_before_image(parts, passages) if text_first else ()
+        return changed or super().reordered(parts, passages, text_first=text_first)
 
     def correct(self, condition: str, label: str) -> bool:
         return label in ACCURATE[condition]

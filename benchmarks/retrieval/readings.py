@@ -79,7 +79,7 @@ def _is_short(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a source alone answers; ``problem`` says why there is no answer."""
+    """A model's answer from one source alone; ``problem`` is the reason if there is none."""
 
     answer: str = ""
     problem: str = ""

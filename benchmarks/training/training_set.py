@@ -50,7 +50,7 @@ class ChatRow:
     """A row of a training set.
 
     ``messages`` are the prompt's; an image is named in them by its place in the row. ``images`` are its files, ``digests`` the
-    sha256 of the images that they were made from.
+    sha256 of the images that they were made from. ``rejected`` is an answer that the target is to be preferred to, if any.
     """
 
     where: str
@@ -61,6 +61,7 @@ class ChatRow:
     group: str = ""
     question: str = ""
     kind: str = ""
+    rejected: str = ""
 
     @property
     def prompt(self) -> str:
@@ -130,7 +131,7 @@ def _parsed(fields: Any, where: str, folder: Path) -> ChatRow:
     if not isinstance(turns, list) or len(turns) < 2:
         raise RowProblem("the row has no messages, or only one")
     messages, target = _messages(turns, paths)
-    texts = {key: str(fields.get(key) or "") for key in ("group", "question", "kind")}
+    texts = {key: str(fields.get(key) or "") for key in ("group", "question", "kind", "rejected")}
     known = fields.get("image_digests")
     digests = tuple(value for value in known if isinstance(value, str)) if isinstance(known, list) else ()
     return ChatRow(where, messages, target, paths, digests, **texts)

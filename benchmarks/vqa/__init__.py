@@ -77,6 +77,7 @@ class Okvqa(_Vqa):
 
     name = "okvqa"
     title = "OK-VQA: questions that need knowledge, a check of CLASH's fine-tuning"
+    in_plain_words = "A model answers questions about photographs that need knowledge of the world."
     paper = "Marino et al., OK-VQA; CLASH's Table 15"
     labels = tuple(OKVQA_SCORES)
     scores = OKVQA_SCORES
@@ -99,6 +100,7 @@ class Gqa(_Vqa):
 
     name = "gqa"
     title = "GQA: questions about a scene, a check of CLASH's fine-tuning"
+    in_plain_words = "A model answers questions about the objects in a photograph, their attributes and their places."
     paper = "Hudson and Manning, GQA; CLASH's Table 15"
     labels = tuple(GQA_SCORES)
     scores = GQA_SCORES

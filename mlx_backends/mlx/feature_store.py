@@ -31,10 +31,10 @@ from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 from benchmarks.vocabulary import canonical_json, digest
 
 LIMIT = "RASHOMON_VISION_CACHE"
-"""The environment variable with the most GiB that the files may take; 0 stores and reads nothing."""
+"""The environment variable with the most GB that the files may take; 0 stores and reads nothing."""
 
-DEFAULT_GIB = 4.0
-MIN_FREE_BYTES = 2**30
+DEFAULT_GB = 4.0
+MIN_FREE_BYTES = 10**9
 """Space on the disk that is left to others."""
 
 _FORMAT = 1
@@ -44,7 +44,7 @@ _DIGEST_BYTES = 32
 _MAX_BYTES = 2**30
 _TREE = "tree"
 _ENCODERS, _MAX_ENCODERS, _MOST_ENCODERS = f"{_FOLDER}/encoders.json", 2**20, 1000
-_GIB = 2**30
+_GB = 10**9
 
 _log = logging.getLogger("rashomon.vision-features")
 
@@ -57,10 +57,10 @@ def default_folder() -> Path:
 
 
 def limit_bytes() -> int:
-    """Return the limit that the environment sets in GiB, or else the default; 0 where it is no number."""
+    """Return the limit that the environment sets in GB, or else the default; 0 where it is no number."""
     text = os.environ.get(LIMIT, "").strip()
     try:
-        return max(0, int(float(text or DEFAULT_GIB) * _GIB))
+        return max(0, int(float(text or DEFAULT_GB) * _GB))
     except (ValueError, OverflowError):
         return 0
 

@@ -64,9 +64,9 @@ class CacheSizes:
 
 
 def required_memory(weights_bytes: int) -> int:
-    """Return the bytes to run a model with ``weights_bytes`` of weight files: the weights, an eighth of them, and 1 GiB.
+    """Return the bytes to run a model with ``weights_bytes`` of weight files: the weights, an eighth of them, and 2^30 bytes.
 
-    The eighth and the GiB are our allowance for the vision encoder's activations, the key-value cache of a prompt of
+    The eighth and the rest are our allowance for the vision encoder's activations, the key-value cache of a prompt of
     a few thousand tokens, and MLX's buffer cache. Very long prompts or very large images need more.
     """
     return weights_bytes + weights_bytes // 8 + GIB
@@ -77,15 +77,15 @@ def memory_fit(weights_bytes: int, device: Mapping[str, Any] | None = None) -> M
 
     With ``device``, MLX's device information, the memory is Metal's recommended working set, exactly, or an NVIDIA GPU's.
     Without it, on a Mac Metal is asked in a process of its own (:func:`metal_working_set`), and where none answers it is
-    estimated from the machine's memory; elsewhere it is the machine's memory less 2 GiB or an eighth of it, whichever is more.
+    estimated from the machine's memory; elsewhere it is the machine's memory less 2^31 bytes or an eighth, whichever is more.
     """
     available, source = _available(device or {})
     required = required_memory(weights_bytes)
     ok = required <= available
     verb = "fits" if ok else "does not fit"
     sentence = (
-        f"it needs about {required / GIB:.1f} GiB ({weights_bytes / GIB:.1f} GiB of weights and working memory) "
-        f"and {verb} in the {available / GIB:.1f} GiB of {source}"
+        f"it needs about {required / 1e9:.1f} GB ({weights_bytes / 1e9:.1f} GB of weights and working memory) "
+        f"and {verb} in the {available / 1e9:.1f} GB of {source}"
     )
     return MemoryFit(required, available, source, ok, sentence)
 
@@ -230,8 +230,8 @@ def _available(device: Mapping[str, Any]) -> tuple[int, str]:
         return recommended, "Metal's recommended working set"
     total = _total()
     if sys.platform == "darwin":
-        return estimated_working_set(total), f"Metal's working set, estimated from {total / GIB:.0f} GiB of memory"
-    return max(0, total - max(2 * GIB, total // 8)), f"memory to use, of {total / GIB:.0f} GiB"
+        return estimated_working_set(total), f"Metal's working set, estimated for a Mac with {total / GIB:.0f} GB"
+    return max(0, total - max(2 * GIB, total // 8)), f"memory to use, of {total / 1e9:.1f} GB"
 
 
 def _total() -> int:

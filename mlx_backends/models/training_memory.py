@@ -92,9 +92,19 @@ def image_tokens(config: Mapping[str, Any], width: int, height: int) -> int:
 
 
 def training_memory(
-    config: Mapping[str, Any], weights_bytes: int, row: RowTokens, *, rank: int, dropout: float, checkpointing: bool
+    config: Mapping[str, Any],
+    weights_bytes: int,
+    row: RowTokens,
+    *,
+    rank: int,
+    dropout: float,
+    checkpointing: bool,
+    answers: int = 1,
 ) -> TrainingMemory:
-    """Return the memory of training an adapter of ``rank`` on rows of at most the size of ``row``, one at a time."""
+    """Return the memory of training an adapter of ``rank`` on rows of at most the size of ``row``, one at a time.
+
+    ``answers`` is how many answers of a row are computed together: two where one is preferred to the other.
+    """
     text = text_config(config)
     layers = number(text, "num_hidden_layers") or 0
     hidden, inner = number(text, "hidden_size") or 0, number(text, "intermediate_size") or 0
@@ -110,10 +120,12 @@ def training_memory(
     scores = heads * row.total**2 * element
     layer = row.total * kept + _SCORES_KEPT * scores
     passing = row.total * kept + _SCORES_PASSING * scores
-    activations = passing + (layers * row.total * hidden * element + layer if checkpointing else layers * layer)
-    logits = _LOGITS * 4 * row.answer * (number(text, "vocab_size") or number(config, "vocab_size") or 0)
+    activations = passing + answers * (
+        layers * row.total * hidden * element + layer if checkpointing else layers * layer
+    )
+    logits = answers * _LOGITS * 4 * row.answer * (number(text, "vocab_size") or number(config, "vocab_size") or 0)
     return TrainingMemory(weights_bytes, adapter, activations, logits, image_bytes(config, row.image))
 
 
 def _size(size: int) -> str:
-    return f"{size / GIB:.1f} GiB"
+    return f"{size / 1e9:.1f} GB"

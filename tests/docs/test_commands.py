@@ -36,7 +36,7 @@ NOT_RUN = (
 ELSEWHERE = (
     (r"^make [\w-]+$", "other tests see that the Makefile has it"),
     (r"^(python3? -m )?pip (un)?install ", DOWNLOAD),
-    (r"^(hf|git|brew|uv|pipx) ", DOWNLOAD),
+    (r"^(hf|git|brew|uvx?|pipx) ", DOWNLOAD),
     (r"^python -m (mlx_vlm|tests|assets\.demo\.recipe)\.", "it is long, or another project's"),
     (r"^(export|touch|df|caffeinate|pmset|sudo|sysctl|cd|eval|keyring|kill|source) ?", "it is the shell's, or macOS's"),
 )

@@ -262,7 +262,7 @@ def masked(text: str) -> str:
 
 VOLATILE = (
     (r"\b\d+(\.\d+)? (s|ms|min|h)\b", "TIME"),
-    (r"\b\d+(\.\d+)? (GiB|GB|MB|KB)\b", "SIZE"),
+    (r"\b\d+(\.\d+)? (GB|MB|KB)\b", "SIZE"),
     (r"(?<!\w)/(?:[\w.~-]+/)*[\w.~-]+", "PATH"),
     (r"\b[0-9a-f]{8,64}\b", "DIGEST"),
     (r"[ \t]+$", ""),

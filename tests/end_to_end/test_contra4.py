@@ -53,7 +53,7 @@ def test_real_mixed_rows_run_on_captions(tmp_path: Path) -> None:
     assert {row["cells"]["All / All"]["n"] for row in tables["main"]["rows"][:2]} == {33}
     assert [row["cells"]["audio+3d"]["n"] for row in tables["combinations"]["rows"]] == [3, 3]
     output = rashomon.run("export", "r", "--format", "svg,html", "--out", tmp_path / "out").stdout
-    assert "categories.svg, combinations.svg, report.html" in output
+    assert "categories.svg, combinations.svg, report.html, samples.html" in output
 
 
 @real_rows
@@ -75,7 +75,7 @@ def test_real_media_appear_with_the_sample_and_in_the_report(tmp_path: Path) -> 
     for kind, fact in (("audio", " Hz, "), ("3D model", " points"), ("image", " pixels"), ("video", " frames, ")):
         assert sum(f": {kind}, " in line and fact in line for line in lines) == 1
     rashomon.run("export", "r", "--format", "html", "--out", tmp_path / "out")
-    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    page = (tmp_path / "out" / "samples.html").read_text("utf-8")
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     media = json.loads(data)["media"]
     assert len(media) == len({part.sha256 for item in instances for part in item.parts if isinstance(part, Media)})

@@ -88,6 +88,8 @@ SHOTS = (
     Shot("export-done", "export", ALL[:2], ("w",)),
     Shot("rows", "rows", keys=(*"charts/rows.csv", "enter", "j", "n")),
     Shot("fetch", "fetch"),
+    Shot("vary", "vary", keys=(*["tab"] * 3, *"0,1,2,4", *["tab"] * 3, *"none,forum post")),
+    Shot("vary-passages", "vary", keys=("ctrl+n",)),
     Shot("settings", "settings"),
     Shot("trainings", "trainings"),
     Shot("help", keys=("question_mark",)),

@@ -22,6 +22,8 @@ from app.tui.widgets.matrix import Matrix
 from app.tui.widgets.picture import Picture
 from app.tui.widgets.result_table import ResultTable
 from benchmarks.vocabulary import Generation, Instance
+from tests.support.compared_runs import answered
+from tests.support.demo import HeldOutSet
 from tests.support.runs import instances
 from tests.support.tui_computed import FIRST, build, mixed, press, three_runs, until_settled, visit
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
@@ -316,3 +318,21 @@ def test_one_run_alone_and_runs_that_share_nothing(size: tuple[int, int], stage:
         assert text.startswith("no instance that counts for accuracy is labelled")
 
     drive(stage.app(), script, size)
+
+
+def test_runs_of_two_protocols_have_a_pane_of_gain_and_cost(stage: Stage, charts: HeldOutSet) -> None:
+    data = str(charts.build.path)
+    stage.workspace.make()
+    for protocol in ("direct", "verify"):
+        answered(stage.workspace, protocol, "policy:always-text", 2, protocol=protocol, data=data)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "compare", tuple(stage.workspace.runs_folder / name for name in ("direct", "verify")))
+        screen = shown(app)
+        assert "remedies" in screen.panes
+        while screen.pane != "remedies":
+            await press(pilot, "t")
+        assert "Gain and cost of protocols" in screen_text(app)
+        assert "verify" in screen_text(app)
+
+    drive(stage.app(), script, (80, 24))

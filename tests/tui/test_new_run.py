@@ -94,6 +94,26 @@ def test_each_part_of_the_form(size: tuple[int, int], desk: Stage, snapshot: Sna
     drive(desk.app(), script, size)
 
 
+def test_the_calls_of_a_remedy_are_counted_before_it_starts(desk: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        await choose_model(pilot, screen, "policy:always-text")
+        screen.form_view.fields()["protocol"].value = "self-consistency"
+        screen.form_view.fields()["samples"].value = "7"
+        await until(pilot, lambda: screen.spec is not None and screen.spec.samples == 7)
+        await known(pilot, screen)
+        assert screen.preflight is not None
+        instances = len(screen.preflight.runs[0].estimate.instances)
+        assert f"{7 * instances:,}, 7 for each answer" in screen_text(app)
+        assert screen.spec is not None
+        assert (screen.spec.protocol, screen.spec.samples) == ("self-consistency", 7)
+        screen.form_view.fields()["protocol"].value = "verify"
+        await until(pilot, lambda: screen.spec is None)
+        assert "samples: " in screen_text(app)
+
+    drive(desk.app(), script)
+
+
 def test_a_run_is_put_together_and_started_by_keys_alone(desk: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)

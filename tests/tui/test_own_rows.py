@@ -14,7 +14,7 @@ from textual.widgets import Input
 from app.tui.app import RashomonApp
 from app.tui.screens.own_rows import OwnRowsScreen
 from app.tui.widgets.command_dialog import CommandDialog
-from app.tui.widgets.dialogs import ErrorDialog
+from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from app.tui.widgets.picture import Picture
 from benchmarks.build import Build
 from tests.support.tui_computed import CHARTS, press, until_computed, until_settled
@@ -85,7 +85,10 @@ def test_a_table_is_checked_looked_at_and_built(
         await pilot.press("b")
         assert isinstance(app.screen, CommandDialog)
         await pilot.press("y")
-        await until(pilot, lambda: app.screen is screen)  # which waits for the process
+        await until(pilot, lambda: isinstance(app.screen, Confirm))  # which waits for the process
+        assert "24 instances" in screen_text(app)
+        await pilot.press("n")
+        assert app.screen is screen
         assert Build.open(built).manifest["instances"] == 24
         await press(pilot, "b", "enter")
         assert "Replace the build" in screen_text(app)
@@ -140,7 +143,8 @@ def test_a_retrieval_log_is_checked_and_built(
         await until_settled(pilot)
         snapshot(app, "rows-log")
         await pilot.press("b", "y")
-        await until(pilot, lambda: app.screen is screen)
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("n")
         screen.query_one("#input-table", Input).value = "rows.csv"
         await press(pilot, "r")
         assert not screen.query_one("#field-reader").display

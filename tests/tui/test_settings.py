@@ -196,7 +196,7 @@ def test_the_doctor_shows_what_the_command_finds(
     size: tuple[int, int], quiet: Stage, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     findings = [
-        CheckResult("machine", True, "Linux x86_64, 16.0 GiB for models"),
+        CheckResult("machine", True, "Linux x86_64, 16.0 GB for models"),
         CheckResult("models", True, "0 models in a folder", "fetch one."),
         CheckResult("mlx", False, f"it said {PAYLOAD}", "install mlx again."),
     ]

@@ -83,7 +83,7 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     check_tokenizer(path)
     training_set = TrainingSet.open(Path(spec.data))
     rows = split_rows(training_set, spec.validation_share, spec.seed)
-    warnings = _check_rows(rows)
+    warnings = _check_rows(rows, pairs=spec.objective == "orpo")
     settings = spec.settings(len(rows["train"]))
     memory = training_memory(
         config,
@@ -92,12 +92,13 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
         rank=spec.rank,
         dropout=spec.dropout,
         checkpointing=spec.gradient_checkpointing,
+        answers=2 if spec.objective == "orpo" else 1,
     )
     fit = memory_fit(info.weights_bytes)
     if memory.total > fit.available and not force:
         advice = "" if spec.gradient_checkpointing else "--gradient-checkpointing, "
         raise ModelError(
-            f"training {info.name} needs about {memory.sentence()}, more than the {fit.available / 2**30:.1f} GiB of "
+            f"training {info.name} needs about {memory.sentence()}, more than the {fit.available / 1e9:.1f} GB of "
             f"{fit.source}; take {advice}smaller images (--max-pixels), a lower --rank or a smaller quantisation, or add --force."
         )
     identity = {
@@ -128,13 +129,21 @@ def longest_row(path: Path, rows: Sequence[ChatRow], max_pixels: int | None) -> 
     def pixels(row: ChatRow) -> int:
         return sum(width * height for width, height in (sizes[image] for image in row.images))
 
+    def answer(row: ChatRow) -> int:
+        return max(len(row.target), len(row.rejected))
+
     candidates = {
         row.where: row
-        for key in (pixels, lambda row: len(row.prompt) + len(row.target), lambda row: len(row.target))
+        for key in (pixels, lambda row: len(row.prompt) + answer(row), answer)
         for row in sorted(rows, key=key)[-_CANDIDATES:]
     }
     tokens = [
-        row_tokens(config, count(row.prompt), count(row.target), [sizes[image] for image in row.images])
+        row_tokens(
+            config,
+            count(row.prompt),
+            max(count(row.target), count(row.rejected)),
+            [sizes[image] for image in row.images],
+        )
         for row in candidates.values()
     ]
     longest = max(tokens, key=lambda row: row.total)
@@ -161,13 +170,19 @@ def _scaled(image: Path, max_pixels: int | None) -> tuple[int, int]:
     return fit_size(width, height, max_pixels)
 
 
-def _check_rows(rows: dict[str, list[ChatRow]]) -> list[str]:
-    """Return warnings about the rows. Raises SourceError where there is nothing to learn."""
+def _check_rows(rows: dict[str, list[ChatRow]], *, pairs: bool) -> list[str]:
+    """Return warnings about the rows. Raises SourceError where there is nothing to learn, or to prefer it to with ``pairs``."""
     learnt = rows["train"]
     if not any(row.images for row in learnt):
         raise SourceError("the training data has no images; train on rows with images, or a text-only model elsewhere.")
     if len(learnt) < 2:
         raise SourceError(f"the training data has {len(learnt)} row to learn from; give at least 2.")
+    lacking = sum(not row.rejected for part in rows.values() for row in part)
+    if pairs and lacking:
+        raise SourceError(
+            f"{lacking} rows have no rejected answer, which orpo needs; `rashomon training` writes them for clash, cmc-bench "
+            "and your own tables. Or leave out --objective."
+        )
     warnings = []
     kinds = Counter(row.kind for row in learnt if row.kind)
     if len(kinds) == 1 and kinds.total() == len(learnt):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.run_spec import FolderPath, RunName, parse
 from benchmarks.errors import SpecError, did_you_mean
-from mlx_backends.training import Schedule, TrainingSettings
+from mlx_backends.training import Objective, Schedule, TrainingSettings
 
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     "clash-llava": {
@@ -59,6 +59,8 @@ class TrainingSpec(BaseModel):
     alpha: float = Field(default=32.0, gt=0, allow_inf_nan=False)
     dropout: float = Field(default=0.0, ge=0, lt=1)
     batch_size: int = Field(default=4, ge=1, le=4096)
+    objective: Objective = "answer"
+    beta: float = Field(default=0.1, gt=0, allow_inf_nan=False)
     learning_rate: float = Field(default=1e-4, gt=0, allow_inf_nan=False)
     schedule: Schedule = "cosine"
     warmup: float = Field(default=0.03, ge=0, allow_inf_nan=False)
@@ -96,7 +98,8 @@ class TrainingSpec(BaseModel):
 
     def identity(self) -> dict[str, Any]:
         """Return what decides the adapter; a training is not resumed with anything else."""
-        return self.model_dump(mode="json", exclude={"name", "data", "recipe", "save_every"})
+        preference = {"objective", "beta"} if self.objective == "answer" else set()
+        return self.model_dump(mode="json", exclude={"name", "data", "recipe", "save_every", *preference})
 
 
 def training_spec(values: Mapping[str, Any]) -> TrainingSpec:

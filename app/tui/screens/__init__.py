@@ -42,6 +42,7 @@ SCREENS: dict[str, ScreenEntry] = {
         ScreenEntry("rows", "Your rows", "app.tui.screens.own_rows:OwnRowsScreen"),
         ScreenEntry("review", "Review", "app.tui.screens.review:ReviewScreen"),
         ScreenEntry("answer", "Answer", "app.tui.screens.answer:AnswerScreen"),
+        ScreenEntry("vary", "Vary", "app.tui.screens.vary:VaryScreen"),
         ScreenEntry("fetch", "Fetch", "app.tui.screens.fetch:FetchScreen"),
         ScreenEntry("trainings", "Trainings", "app.tui.screens.trainings:TrainingsScreen"),
         ScreenEntry("settings", "Settings", "app.tui.screens.settings:SettingsScreen"),

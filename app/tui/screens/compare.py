@@ -15,7 +15,8 @@ from textual.content import Content
 from textual.widgets import ContentSwitcher, Static
 
 from app.compare.headline import headlines
-from app.compare.recommend import Recommendation, format_points
+from app.compare.non_inferiority import format_points
+from app.compare.recommend import Recommendation
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import Comparison
 from app.compare.utility import parse_requirements
@@ -46,6 +47,8 @@ PANES = {
     "recommendation": "Recommendation",
 }
 """The titles of the panes by id."""
+REMEDIES = "remedies"
+"""The pane and the table of runs whose protocols differ."""
 MARGINS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 
 
@@ -97,6 +100,7 @@ class CompareScreen(ResultsScreen):
                         yield Matrix(id="matrix")
                 yield ResultTable(id="agreement")
                 yield ResultTable(id="paper")
+                yield ResultTable(id=REMEDIES)
                 yield ResultTable(id="cost")
                 yield ResultTable(id="ratios")
                 with Vertical(id="recommendation"):
@@ -166,8 +170,13 @@ class CompareScreen(ResultsScreen):
             "#ratios": _cost_ratios(recommendation),
             "#recommendation-table": recommendation if isinstance(recommendation, str) else recommendation.table,
         }
+        if REMEDIES in tables:
+            contents[f"#{REMEDIES}"] = tables[REMEDIES]
+        elif self.pane == REMEDIES:
+            self._show_pane("cost")
         for selector, table in contents.items():
             self._fill(selector, table)
+        self.query_one(TabLine).replace(self.panes, self.pane)
         self.query_one("#recommendation-text", Static).update(
             _recommendation_text(recommendation, overview.tuning_verdict)
         )
@@ -201,6 +210,15 @@ class CompareScreen(ResultsScreen):
         self.query_one(Matrix).show(labels, flips)
 
     # --- panes -----------------------------------------------------------------------------------
+
+    @property
+    def panes(self) -> dict[str, str]:
+        """The titles of the panes on display by id; remedies have one where the protocols of the runs differ."""
+        if self.computed is None or not any(table.name == REMEDIES for table in self.computed.comparison.tables):
+            return PANES
+        panes = list(PANES.items())
+        place = list(PANES).index("cost")
+        return dict([*panes[:place], (REMEDIES, "Remedies"), *panes[place:]])
 
     @property
     def pane(self) -> str:
@@ -238,7 +256,7 @@ class CompareScreen(ResultsScreen):
         self.query_one(Overview).set_state(self.state())
 
     def _move(self, step: int) -> None:
-        names = list(PANES)
+        names = list(self.panes)
         self._show_pane(names[(names.index(self.pane) + step) % len(names)])
 
     def action_next(self) -> None:

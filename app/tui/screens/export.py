@@ -24,7 +24,7 @@ from app.exports.formats import (
 )
 from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
-from app.tui.hostile_text import literal
+from app.tui.hostile_text import literal, sanitize
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
 from app.tui.widgets.check_list import CheckList
@@ -71,7 +71,7 @@ class ExportScreen(RashomonScreen):
             yield panel(CheckList(formats, DEFAULT_FORMATS, id="formats"), "Formats")
             with Vertical(id="options-side"):
                 with panel(Vertical(id="folder-panel"), "Folder"):
-                    yield Input(str(typed_path(default_folder(self.folders))), id="folder", compact=True)
+                    yield Input(sanitize(typed_path(default_folder(self.folders))), id="folder", compact=True)
                     yield self.painted
                 yield panel(CheckList(_OPTIONS, id="options"), "Options")
                 with panel(VerticalScroll(id="report-scroll"), "Files"):

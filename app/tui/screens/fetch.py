@@ -13,11 +13,13 @@ from textual.content import Content
 
 from app.fetch import manifest
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES
+from app.new_run.custom_rows import LOGS
 from app.store.workspace import Workspace
 from app.text.escape import size
 from app.tui.commands import Command, bindings
 from app.tui.confirmations import confirm_adoption
 from app.tui.screens.base import RashomonScreen
+from app.tui.screens.vary import PASSAGES
 from app.tui.theme import DIM, PARTIAL, RIGHT
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import TextDialog
@@ -28,6 +30,10 @@ from benchmarks.registry import benchmark_names
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.discovery import cached_models
 from mlx_backends.models.memory_estimate import memory_fit
+
+K_PASSAGES = "k-passages"
+_OWN_STEPS = {K_PASSAGES: "makes it of a build", LOGS: "builds it from your log"}
+"""The next step of benchmarks that no data is published for."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,11 @@ class FetchScreen(RashomonScreen):
         benchmark = self._benchmark
         if benchmark is None:
             return
-        if benchmark.data == "not published":
+        if benchmark.name == K_PASSAGES:
+            self.rashomon.open_screen("vary", query=PASSAGES, on_top=True)
+        elif benchmark.name == LOGS:
+            self.rashomon.open_screen("rows", on_top=True)
+        elif benchmark.data == "not published":
             reason = NOT_PUBLISHED.get(benchmark.name, "Rashomon does not know where its data is")
             self.rashomon.toast(f"{benchmark.name}: {reason}")
         elif benchmark.data == "fetched":
@@ -135,6 +145,11 @@ class FetchScreen(RashomonScreen):
 
         text = "The model's name on the Hugging Face Hub, such as mlx-community/Qwen3-VL-4B-Instruct-4bit."
         self.app.push_screen(TextDialog("Fetch a model", text, check=_check_name), on_answer)
+
+    def action_vary(self) -> None:
+        """Repeat the examples of the build of the benchmark under the cursor."""
+        benchmark = self._benchmark
+        self.rashomon.open_screen("vary", query=benchmark.name if benchmark and benchmark.built else "", on_top=True)
 
     def action_adopt(self) -> None:
         """Adopt a run of another machine."""
@@ -201,7 +216,8 @@ def _benchmark_row(item: _Benchmark) -> Row:
     }
     build: Cell = [("✓ built", RIGHT)] if item.built else [("○ not built", DIM)]
     steps = {"fetched": "" if item.built else "builds it", "not published": "says what is known"}
-    return [item.name, data[item.data], build, steps.get(item.data, "fetches its data")]
+    step = _OWN_STEPS.get(item.name) or steps.get(item.data, "fetches its data")
+    return [item.name, data[item.data], build, step]
 
 
 def _check_name(name: str) -> str:

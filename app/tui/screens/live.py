@@ -368,7 +368,11 @@ def _accuracy(summary: RunSummary) -> str:
     estimates = {"overall": overall}
     if conflict.of_conflicts:
         estimates = {"under conflict": conflict.estimate, "overall": overall}
-    texts = [f"{where} {short_value(value)} {short_interval(value)} n={value.n}" for where, value in estimates.items()]
+    pooled = f"over {summary.cells:,} cells" if summary.cells > 1 else ""
+    texts = [
+        f"{where} {short_value(value)} {pooled or short_interval(value)} n={value.n}"
+        for where, value in estimates.items()
+    ]
     return f"accuracy {', '.join(texts)}"
 
 

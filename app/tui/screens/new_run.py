@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -58,6 +59,7 @@ from app.tui.widgets.prompt_view import PromptView
 from app.tui.widgets.run_form import DEFAULTS, SECTIONS, RunForm
 from app.tui.widgets.tab_line import TabLine
 from benchmarks.base import Benchmark
+from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 
@@ -82,8 +84,10 @@ class NewRunScreen(RashomonScreen):
     name_ = "new"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
 
-    def __init__(self) -> None:
+    def __init__(self, build: str = "") -> None:
+        """Open an empty form, or one for a run on the build in the folder ``build``."""
         super().__init__()
+        self._build = Path(build) if build else None
         self.spec: BatchSpec | None = None
         """The spec of the form; None while the form is invalid."""
         self.preflight: Preflight | None = None
@@ -129,6 +133,8 @@ class NewRunScreen(RashomonScreen):
     def on_mount(self) -> None:
         workspace = self.rashomon.workspace
         self.checker = PreflightChecker(workspace)
+        if self._build is not None:
+            self.form_view.fields()["data"].value = str(self._build)
         self.read_choices()
         self.set_focus(self.query_one("#benchmarks"))
         self.update_summary()
@@ -169,6 +175,9 @@ class NewRunScreen(RashomonScreen):
         data = {choice.name: self.rashomon.workspace.source_folder(choice.name) for choice in choices}
         if first_time:
             built_name = next((choice.name for choice in choices if choice.build is not None), choices[0].name)
+            if self._build is not None:
+                with suppress(RashomonError, OSError, ValueError):  # its field reports it
+                    built_name = str(read_manifest(self._build)["benchmark"])
             table.offer(benchmark_options(choices, data), choose=[built_name])
             table.cursor = list(self._benchmarks).index(built_name)
             self._benchmark_chosen()

@@ -17,6 +17,7 @@ from textual.widgets import Input, Static
 from app.new_run.custom_rows import LOGS, rows_benchmark, table_path
 from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
+from app.tui.confirmations import offer_run
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
 from app.tui.screens.base import RashomonScreen
@@ -216,11 +217,12 @@ class OwnRowsScreen(RashomonScreen):
             text=text,
             closes=True,
         )
-        self.app.push_screen(dialog, self._finish_build)
 
-    def _finish_build(self, succeeded: bool | None) -> None:
-        if succeeded:
-            self.rashomon.toast("ctrl+n starts a run on the build", title="Built")
+        def on_end(succeeded: bool | None) -> None:
+            if succeeded:
+                offer_run(self, out)
+
+        self.app.push_screen(dialog, on_end)
 
 
 def _row(row: RowCheck) -> Row:

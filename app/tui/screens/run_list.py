@@ -128,6 +128,12 @@ def _accuracy_cell(row: RunRow) -> Cell:
     return value if row.accuracy.of_conflicts or value == "-" else [("all ", DIM), (value, "")]
 
 
+def _interval_cell(row: RunRow) -> Cell:
+    """Return the interval, or the number of cells over which the accuracy of a run on a varied build is pooled."""
+    cells = row.run.summary.cells
+    return short_interval(row.accuracy.estimate) if cells == 1 else f"{cells} cells"
+
+
 def _count_cell(row: RunRow) -> Cell:
     return str(row.accuracy.estimate.n) if row.run.summary.problem is None else ""
 
@@ -163,7 +169,7 @@ _FIELDS = (
     _Field("done", _done_cell, _share, right=True),
     _Field("left", _left_cell, lambda row: row.run.seconds_left, right=True, least=6),
     _Field(_CONFLICT, _accuracy_cell, lambda row: row.accuracy.estimate.value, descending=True, right=True),
-    _Field("[95% CI]", lambda row: short_interval(row.accuracy.estimate), style=DIM),
+    _Field("[95% CI]", _interval_cell, style=DIM),
     _Field("n", _count_cell, lambda row: row.accuracy.estimate.n, descending=True, right=True, style=DIM),
     _Field("/min", _rate_cell, lambda row: row.run.answers_per_second, descending=True, right=True, least=5),
     _Field(

@@ -498,15 +498,17 @@ def _about(run: WatchedRun) -> Content:
         facts.append("R resumes it")
     note = f"{summary.note.rstrip('.')}; " if summary.note and facts else summary.note
     reason = literal(f"{note}{', '.join(facts)}", limit=300)
-    accuracy = literal(_accuracy_sentence(conflict_accuracy(summary)))
+    accuracy = literal(_accuracy_sentence(conflict_accuracy(summary), summary.cells))
     return Content("\n").join([line for line in (first, literal(setup), reason, accuracy) if line])
 
 
-def _accuracy_sentence(accuracy: ConflictAccuracy) -> str:
-    """Return the accuracy with the conditions that it is over."""
+def _accuracy_sentence(accuracy: ConflictAccuracy, cells: int) -> str:
+    """Return the accuracy with the conditions and cells that it is over."""
     if accuracy.estimate.value is None:
         return "no label yet"
     where = "under conflict" if accuracy.of_conflicts else "over all conditions, none of which has a conflict"
     conditions = f" ({', '.join(accuracy.conditions)})" if accuracy.of_conflicts else ""
     value, interval = short_value(accuracy.estimate), short_interval(accuracy.estimate)
+    if cells > 1:
+        interval = f"over all {cells:,} cells"
     return f"accuracy {where} {value} {interval}, n={accuracy.estimate.n}{conditions}"

@@ -36,7 +36,7 @@ class CommandDialog(Dialog[bool]):
     """A command, run after a confirmation; returns True once it has succeeded.
 
     With ``closes`` the dialog closes itself then; otherwise it shows what the command printed until a key closes it.
-    ``preview`` are the arguments of the command that prints what ``arguments`` would do; without it, ``text`` says so.
+    ``preview`` are the arguments of the command that prints what ``arguments`` would do; ``text`` is below what it prints.
     ``heading`` must be ours; everything that a command prints may be hostile.
     """
 
@@ -58,7 +58,8 @@ class CommandDialog(Dialog[bool]):
     ) -> None:
         super().__init__(Content(heading))
         self._services, self._heading, self._closes = services, heading, closes
-        self._arguments, self._preview, self._text = list(arguments), list(preview), text
+        self._arguments, self._preview = list(arguments), list(preview)
+        self._question = self._text = text
         self._job: Job | None = None
         self._succeeded = False
         self.stage = Stage.LOOKING
@@ -103,13 +104,16 @@ class CommandDialog(Dialog[bool]):
         if job is None or self.stage in (Stage.ASKING, Stage.DONE):
             return
         code = job.code  # before the output, which is then complete
-        self._show("\n".join(job.output().splitlines()[-_LINES:]))
+        output = "\n".join(job.output().splitlines()[-_LINES:])
         if code is None:
+            self._show(output)
             return
         self._job = None
         if self.stage is Stage.LOOKING and code == 0:
+            self._show("\n\n".join(filter(None, (output, self._question))))
             self._enter(Stage.ASKING)
             return
+        self._show(output)
         self._succeeded = code == 0
         if self._succeeded and self._closes:
             self.dismiss(True)

@@ -71,6 +71,9 @@ def _runs(preflight: Preflight, *, ready: bool, assumed: bool) -> list[Content]:
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     sign = Content.styled("✓ ", RIGHT) if ready else Content("  ")
     lines = [sign + Content(f"{count}, {examples:,} examples, {instances:,} instances")]
+    calls = first.estimate.calls_per_answer
+    if calls > 1:
+        lines.append(_line("calls", Content(f"{calls * instances:,}, {calls} for each answer")))
     lines.append(_line("time", literal("depends on the model" if assumed else _time(runs), limit=300)))
     lines.append(_line("memory", literal("depends on the model" if assumed else _memory(preflight))))
     lines.append(_line("95% CI", literal(_precision(first), limit=300)))

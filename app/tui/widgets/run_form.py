@@ -25,6 +25,7 @@ SECTIONS = {
             "seed",
             "max_pixels",
             "protocol",
+            "samples",
             "kv_bits",
             "score",
             "name",
@@ -43,6 +44,7 @@ _SAMPLING = (
     ("seed", "seed", "for examples and sampling"),
     ("max_pixels", "max pixels", "larger images are scaled down"),
     ("protocol", "protocol", "verify, read-then-compare, …"),
+    ("samples", "samples", "that vote, with self-consistency"),
     ("kv_bits", "kv bits", "8 or 4: quantises the key-value cache"),
     ("name", "name", "of the run"),
     ("restarts", "restarts", "of a worker that ran out of memory"),
@@ -55,7 +57,7 @@ _API = (
     ("concurrency", "concurrency", "simultaneous calls of remote models"),
 )
 DEFAULTS = {"limit": "all", "seed": "0", "name": "derived from spec", "restarts": "2", "max_pixels": "none"}
-DEFAULTS |= {"protocol": "direct", "kv_bits": "none", "concurrency": "8"}
+DEFAULTS |= {"protocol": "direct", "samples": "5", "kv_bits": "none", "concurrency": "8"}
 DEFAULTS |= {"cost_ceiling": "none", "token_ceiling": "none"}
 _READING = "◐ reading …"
 _NO_BENCHMARK = "select a benchmark first"

@@ -10,11 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, cycle
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from assets.demo.recipe.chart_rows import QUESTIONS
+from assets.demo.recipe.chart_rows import CHART_TRUSTED, QUESTIONS
 from assets.demo.recipe.charts import NAMES, VALUES, Bars, draw, held_out_pairs
 from benchmarks.clash.constants import CONFLICT_OPTION
 from benchmarks.training.training_set import PARTS
@@ -24,24 +25,36 @@ DEMO = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of charts and questions. ``asked`` are the names that are asked for, ``bars`` the numbers of bars."""
+    """A kind of charts and questions. ``asked`` are the names that are asked for, ``bars`` the numbers of bars.
+
+    ``close`` is the share of charts whose wrong values differ from the right one in the second digit alone, and as large a
+    share in the first alone. Of random values few do, so that a model learns to compare one digit.
+    """
 
     asked: Sequence[str]
     names: Sequence[str]
     values: Sequence[int]
     questions: Sequence[str]
     bars: Sequence[int]
+    close: float = 0.0
 
 
 _NEW_NAMES, _NEW_VALUES = ("kiwi", "date"), range(64, 72)
 """The model reads a number digit by digit: the new values are chosen so that each of their digits is in some other value."""
 
+_KNOWN_NAMES = [name for name in NAMES if name not in _NEW_NAMES]
+_CHART_TRUSTED, _TEXT_TRUSTED = (
+    [name for name in _KNOWN_NAMES if (name in CHART_TRUSTED) is trusted] for trusted in (True, False)
+)
+
 TRAINED = Kind(
-    asked=[name for name in NAMES if name not in _NEW_NAMES],
-    names=[name for name in NAMES if name not in _NEW_NAMES],
+    # As many questions on which the base believes the chart as on which it believes the text.
+    asked=[*chain.from_iterable(zip(_TEXT_TRUSTED, cycle(_CHART_TRUSTED), strict=False))],
+    names=_KNOWN_NAMES,
     values=[value for value in VALUES if value not in _NEW_VALUES],
     questions=QUESTIONS[:2],
     bars=(3, 4),
+    close=0.35,
 )
 """The charts of the fine-tuning. Held-out pairs of a name and a value are in none."""
 NEW = Kind(asked=_NEW_NAMES, names=NAMES, values=_NEW_VALUES, questions=QUESTIONS[2:], bars=(5,))
@@ -55,16 +68,26 @@ def write_charts(folder: Path, kind: Kind, count: int, seed: int = 0) -> None:
     lines = []
     for number in range(count):
         name = kind.asked[number % len(kind.asked)]
-        bars = _bars(random, kind, name)
+        bars = distinct_values(random, kind, name)
         image = f"charts/{number:04d}.png"
         draw(bars, random).image.save(folder / image, optimize=True)
         question = random.choice(kind.questions).format(name)
-        row = {"image": image, "question": question, "answer": str(dict(bars)[name]), "group": name}
+        value = dict(bars)[name]
+        row = {"image": image, "question": question, "answer": str(value), "group": _group(random, kind, name, value)}
         lines.append(json.dumps(row) + "\n")
     (folder / "rows.jsonl").write_text("".join(lines), "utf-8")
 
 
-def _bars(random: Random, kind: Kind, name: str) -> Bars:
+def _group(random: Random, kind: Kind, name: str, value: int) -> str:
+    """Return the group of a chart: wrong images and values are taken from the same one."""
+    draw = random.random() if kind.close else 1.0
+    if draw < kind.close:
+        return f"{name}, tens {value // 10}"
+    return f"{name}, units {value % 10}" if draw < 2 * kind.close else name
+
+
+def distinct_values(random: Random, kind: Kind, name: str) -> Bars:
+    """Draw names with distinct values, ``name`` among them, and no held-out pair."""
     others = random.sample([other for other in kind.names if other != name], random.choice(kind.bars) - 1)
     names = random.sample([name, *others], len(others) + 1)
     while True:
@@ -76,15 +99,17 @@ def _bars(random: Random, kind: Kind, name: str) -> Bars:
 def in_model_words(training_set: Path) -> None:
     """Write the answers of a training set as the demo model would, for which most of the words of ``compare`` are spelt in bytes.
 
-    It answers ``kale: 57``, and a line for each of several names, so it gets a line for each reading: the image's, then the
-    text's. Below those that differ stands CLASH's sentence with its full stop, which is one token here.
+    It answers ``kale: 57``, and a line for each of several names, so the image's reading is that. The text's begins with
+    another word, ``text: 34``: after a name the base writes the value of the source that it trusts about that name. Below
+    readings that differ stands CLASH's sentence with its full stop, which is one token here.
     """
     rewrite_answers(training_set, _in_model_words)
 
 
 def _in_model_words(row: Mapping[str, Any], answer: str) -> str:
     (name,) = [name for name in NAMES if name in row["question"]]
-    lines = [f"{name}: {value}" for value in re.findall(r"[0-9]+", answer)[:2]]
+    values = re.findall(r"[0-9]+", answer)[:2]
+    lines = [f"{subject}: {value}" for subject, value in zip((name, "text"), values, strict=False)]
     return "\n".join([*lines, CONFLICT_OPTION] if row["kind"] == "conflict" else lines)
 
 
@@ -124,7 +149,7 @@ def commands(folder: Path, steps: int, limit: int | None) -> Iterator[tuple[str,
         yield "compare", f"{test}-base", f"{test}-tuned"
 
 
-def remedy(folder: Path, *, examples: int = 2400, new: int = 60, steps: int = 500, limit: int | None = None) -> None:
+def remedy(folder: Path, *, examples: int = 3000, new: int = 120, steps: int = 900, limit: int | None = None) -> None:
     """Train the demo model to name conflicts, and print how it does on held-out and on new charts before and after."""
     write_charts(folder / "charts", TRAINED, examples)
     write_charts(folder / "new-charts", NEW, new)
@@ -151,9 +176,9 @@ def main() -> None:
     """Fine-tune the demo model in a new folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--examples", type=int, default=2400, help="charts to learn from; three rows each")
-    parser.add_argument("--new", type=int, default=60, help="charts of kinds that the training does not have")
-    parser.add_argument("--steps", type=int, default=500, help="updates of sixteen rows")
+    parser.add_argument("--examples", type=int, default=3000, help="charts to learn from; three rows each")
+    parser.add_argument("--new", type=int, default=120, help="charts of kinds that the training does not have")
+    parser.add_argument("--steps", type=int, default=900, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many examples of each test set")
     arguments = vars(parser.parse_args())
     remedy(arguments.pop("folder").absolute(), **arguments)

@@ -53,7 +53,15 @@ class TrainingInputs:
         return len(self.rows)
 
     def __getitem__(self, index: int) -> PreparedRow:
-        """Return the inputs of a row. Raises ModelError for one that the model cannot read."""
+        """Return the inputs of a row with the answer to learn. Raises ModelError for one that the model cannot read."""
+        return self._prepared(index, (self.rows[index].target,))[0]
+
+    def pair(self, index: int) -> tuple[PreparedRow, ...]:
+        """Return the inputs of a row with the answer to learn, and with the rejected one."""
+        row = self.rows[index]
+        return self._prepared(index, (row.target, row.rejected))
+
+    def _prepared(self, index: int, answers: Sequence[str]) -> tuple[PreparedRow, ...]:
         import mlx.core as mx
 
         row = self.rows[index]
@@ -64,7 +72,14 @@ class TrainingInputs:
             raise ModelError(f"{row.where} cannot be trained on: {error}") from error
         tensors = dict(prepared.tensors)
         ids = mx.array(tensors.pop("input_ids")).reshape(1, -1).astype(mx.int32)
-        answer = self._answer(row.target)
+        return tuple(self._with_answer(row, ids, tensors, answer, prepared.images) for answer in answers)
+
+    def _with_answer(
+        self, row: ChatRow, ids: Any, tensors: Mapping[str, Any], text: str, images: tuple[str, ...]
+    ) -> PreparedRow:
+        import mlx.core as mx
+
+        answer = self._answer(text)
         length = ids.shape[1] + answer.shape[1]
         if length > self._max_length:
             raise ModelError(
@@ -77,7 +92,7 @@ class TrainingInputs:
             if name in inputs:
                 types = inputs[name].reshape(1, -1)
                 inputs[name] = mx.concatenate([types, mx.zeros_like(answer).astype(types.dtype)], axis=1)
-        return PreparedRow(mx.concatenate([ids, answer], axis=1), inputs, answer.shape[1], prepared.images)
+        return PreparedRow(mx.concatenate([ids, answer], axis=1), inputs, answer.shape[1], images)
 
     def _messages(self, row: ChatRow) -> Iterator[Message]:
         """Yield a row's messages with their images named by content, as the preprocessor verifies them."""

@@ -20,7 +20,7 @@ from mlx_backends.mlx.training.checkpoint import Progress, load_checkpoint, save
 from mlx_backends.mlx.training.checkpointing import Dropout, checkpoint_layers
 from mlx_backends.mlx.training.dense import multiply_densely
 from mlx_backends.mlx.training.inputs import PreparedRow, TrainingInputs
-from mlx_backends.mlx.training.objective import answer_loss, check_causal, embedded
+from mlx_backends.mlx.training.objective import answer_loss, check_causal, embedded, preference_loss
 from mlx_backends.mlx.vision_cache import CachedVisionTower
 from mlx_backends.training import Report, StepReport, TrainingSettings, ValidationReport
 
@@ -135,35 +135,50 @@ class TrainingLoop:
         start = perf_counter()
         mx.reset_peak_memory()
         self._model.train()
-        value_and_grad = nn.value_and_grad(self._model, answer_loss)
+        value_and_grad = nn.value_and_grad(self._model, self._loss)
         gradients: Any = None
-        loss, answer_tokens, tokens = 0.0, 0, 0
+        loss, answer_tokens, tokens, weight = 0.0, 0, 0, 0
         for place, index in enumerate(self._batch(step)):
             if stop():
                 return None
-            row = self._inputs[index]
-            features = embedded(self._model, row, self._tower)
+            rows = self._rows(self._inputs, index)
+            features = [embedded(self._model, row, self._tower) for row in rows]
             self._dropout.seed((self._settings.seed * 1_000_003 + step) * 4_096 + place)
-            value, row_gradients = value_and_grad(self._model, features, row)
+            value, row_gradients = value_and_grad(self._model, features, rows)
             if gradients is not None:
                 row_gradients = tree_map(mx.add, gradients, row_gradients)
             gradients = row_gradients
             mx.eval(value, gradients)
             loss += float(value)
-            answer_tokens += row.answer
-            tokens += row.ids.shape[1]
-        mean = loss / answer_tokens
+            weight += self._weight(rows)
+            answer_tokens += sum(row.answer for row in rows)
+            tokens += sum(row.ids.shape[1] for row in rows)
+        mean = loss / weight
         if not mean < _GREATEST_LOSS:
             raise self._diverged(
                 step, "the loss is not a number" if math.isnan(mean) else f"the loss is {mean:.3g}", saved
             )
-        gradients, _ = optim.clip_grad_norm(tree_map(lambda value: value / answer_tokens, gradients), _GREATEST_NORM)
+        gradients, _ = optim.clip_grad_norm(tree_map(lambda value: value / weight, gradients), _GREATEST_NORM)
         self._optimiser.learning_rate = rate = self._settings.rate(step)
         apply_optimizer_update(self._model, self._optimiser, gradients)
         mx.eval(self._model.trainable_parameters(), self._optimiser.state)
         memory = mx.get_peak_memory()
         mx.clear_cache()
         return StepReport(step, mean, answer_tokens, tokens, perf_counter() - start, rate, memory)
+
+    def _rows(self, inputs: TrainingInputs, index: int) -> tuple[PreparedRow, ...]:
+        """Return a row's inputs with its answer, and with the rejected one where the objective has pairs."""
+        return inputs.pair(index) if self._settings.objective == "orpo" else (inputs[index],)
+
+    def _loss(self, model: Any, features: Sequence[dict[str, Any]], rows: Sequence[PreparedRow]) -> Any:
+        if self._settings.objective == "orpo":
+            chosen, rejected = features
+            return preference_loss(model, chosen, rejected, rows, self._settings.beta)
+        return answer_loss(model, features[0], rows[0])
+
+    def _weight(self, rows: Sequence[PreparedRow]) -> int:
+        """Return by how much a row counts in a batch's mean: by its answer's tokens, or as one pair."""
+        return 1 if self._settings.objective == "orpo" else rows[0].answer
 
     def _batch(self, step: int) -> Sequence[int]:
         """Return the rows of a batch; each epoch has an order of its own, and its last batch may be smaller."""
@@ -180,9 +195,9 @@ class TrainingLoop:
         self._model.eval()
         loss, count = 0.0, 0
         for index in range(len(self._validation)):
-            row: PreparedRow = self._validation[index]
-            loss += float(answer_loss(self._model, embedded(self._model, row, self._tower), row))
-            count += row.answer
+            rows = self._rows(self._validation, index)
+            loss += float(self._loss(self._model, [embedded(self._model, row, self._tower) for row in rows], rows))
+            count += self._weight(rows)
         mean = loss / count
         is_best = math.isfinite(mean) and (best is None or mean < best)
         return ValidationReport(step, mean, is_best, perf_counter() - start)

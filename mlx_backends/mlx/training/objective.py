@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -51,6 +52,20 @@ def answer_loss(model: Any, inputs: dict[str, Any], row: PreparedRow) -> Any:
 
     scores = logits(model, inputs, row.answer)
     return mx.sum(token_cross_entropy(scores, row.ids[:, -row.answer :], ignore_index=None))
+
+
+def preference_loss(
+    model: Any, chosen: dict[str, Any], rejected: dict[str, Any], rows: Sequence[PreparedRow], beta: float
+) -> Any:
+    """Return the loss of ORPO: the answer's mean loss, and the odds of it against the rejected one, weighted by ``beta``."""
+    import mlx.core as mx
+    from mlx_vlm.trainer.losses.preference import orpo_objective
+
+    means = [
+        -answer_loss(model, inputs, row) / row.answer for inputs, row in zip((chosen, rejected), rows, strict=True)
+    ]
+    losses, _ = orpo_objective(*means, beta=beta)
+    return mx.sum(losses)
 
 
 def check_causal(model: Any, row: PreparedRow, name: str) -> None:

@@ -63,9 +63,12 @@ def cmc_hub(hub: FakeHub, folder: Path) -> None:
     hub.repos["MMMU/MMMU"] = Repo("dataset", contents(folder / "mmmu"))
 
 
+CARD = b"---\nlicense: mit\n---\n# A card\n"
+
+
 def tiny_model(hub: FakeHub) -> None:
     files = contents(DEMO) | {
-        "README.md": b"a card",
+        "README.md": CARD,
         "pytorch_model.bin": b"p" * 5000,
         "original/model.safetensors": b"x",
     }
@@ -290,15 +293,15 @@ def test_a_model_is_fetched_into_the_cache_checked_and_listed(hub: FakeHub, rash
     tiny_model(hub)
     hub.faults["model.safetensors"] = ["cut 500000", "flip"]
     plan = rashomon.run("models", "get", "org/tiny", "--dry-run").stdout
-    assert "to fetch 9 files" in plan
+    assert "to fetch 10 files" in plan
     assert "licence   mit" in plan
-    assert "it needs about 1.0 GiB" in plan
+    assert "it needs about 1.1 GB" in plan
     cache = rashomon.home / "cache" / "huggingface" / "hub" / "models--org--tiny"
     assert not cache.exists()
     stdout = rashomon.run("models", "get", "org/tiny", "--yes").stdout
     assert "Qwen3VLForConditionalGeneration, 4-bit g64" in stdout
     snapshot = cache / "snapshots" / ("a" * 40)
-    assert contents(snapshot) == contents(DEMO)
+    assert contents(snapshot) == {**contents(DEMO), "README.md": CARD}
     listed = {item["name"]: item for item in json.loads(rashomon.run("models", "--json").stdout)}
     assert listed["org/tiny"]["quantisation"] == "4-bit g64"
     before = len(hub.gets(""))

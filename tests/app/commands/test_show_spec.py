@@ -49,7 +49,7 @@ def test_it_says_what_the_run_was_made_of(run: Path, tmp_path: Path) -> None:
         "prompts, both-wrong: ",
         "answered by: policy on cpu",
         "machine: ",
-        " GiB, ",
+        " GB, ",
     ):
         assert word in result
     parsed = json.loads(Rashomon(tmp_path).run("show", "a-run", "--spec", "--json").stdout)

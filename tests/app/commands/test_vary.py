@@ -23,7 +23,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
     return rashomon
 
 
-def run(home: Rashomon, build: str | Path, name: str, *more: str) -> None:
+def run(home: Rashomon, build: str | Path, name: str, *more: str, model: str = "policy:random") -> None:
     home.run(
         "batch",
         "--benchmark",
@@ -31,7 +31,7 @@ def run(home: Rashomon, build: str | Path, name: str, *more: str) -> None:
         "--data",
         build,
         "--model",
-        "policy:random",
+        model,
         "--name",
         name,
         "--display",
@@ -47,6 +47,26 @@ def test_from_a_build_to_the_effects(home: Rashomon) -> None:
     assert "4 examples in 6 cells" in done.stdout
     varied = home.workspace / "benchmarks" / "cmc-bench-varied"
     run(home, varied, "one", "--strata", "blur=6")
+
+
+def test_an_example_counts_once_in_lists_comparisons_and_recommendations(home: Rashomon) -> None:
+    home.run("vary", "cmc-bench", "--factor", "blur=0,6", "--factor", "text-date=none,2019", "--out", "dated")
+    run(home, "dated", "dated-1")
+    run(home, "dated", "dated-2", model="policy:always-text")
+    run(home, "dated", "dated-first", "--strata", "blur=0", "--strata", "text-date=none")
+    cells = {row["name"]: row["cells"] for row in json.loads(home.run("runs", "--json").stdout)}
+    assert (cells["dated-1"], cells["dated-first"]) == (4, 1)
+
+    def values(*names: str) -> tuple[list[list[dict[str, object]]], list[str]]:
+        compared = json.loads(home.run("compare", *names, "--json").stdout)
+        table = next(table for table in compared["tables"] if table["name"] == "values")
+        return [row["cells"] for row in table["rows"]], compared["warnings"]
+
+    pooled, warnings = values("dated-1", "dated-2")
+    first, _ = values("dated-first", "dated-2")
+    assert pooled == first
+    assert any("one cell" in warning for warning in warnings)
+    assert "one cell" in home.run("recommend", "dated-1", "dated-2").stdout
 
 
 def test_equal_inputs_are_asked_once(home: Rashomon) -> None:

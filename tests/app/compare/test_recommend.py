@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.compare.non_inferiority import decide, target_metric, target_shares
-from app.compare.recommend import Recommendation, format_points, recommend, recommend_views
+from app.compare.non_inferiority import decide, format_points, target_metric, target_shares
+from app.compare.recommend import Recommendation, recommend, recommend_views
 from app.compare.run_view import LabelledAnswer, RunCost, RunView
 from app.compare.sample_size import sample_size_table
 from app.store.run import RunStore

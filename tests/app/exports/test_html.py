@@ -1,4 +1,4 @@
-"""The HTML report: one file that loads nothing, and in which nothing a model says becomes markup or runs."""
+"""The report and the sample browser: pages that load nothing, and in which nothing a model says becomes markup or runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from app.commands.export import ExportArguments, export
-from app.exports.html import _json, _table
+from app.exports.sample_browser import _json, _table
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.vocabulary import Estimate, Media, Table
@@ -61,7 +61,8 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The texts of the written pages, by the files' names without suffix."""
     home = tmp_path_factory.mktemp("html")
     workspace = Workspace(home / "workspace")
     build = home / "build"
@@ -84,7 +85,17 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
         ["one", "two"],
         ExportArguments(formats=["html"], out=home / "out", judge=None, canonical=False, width="page", metric=None),
     )
-    return (home / "out" / "report.html").read_text("utf-8")
+    return {path.stem: path.read_text("utf-8") for path in (home / "out").glob("*.html")}
+
+
+@pytest.fixture
+def browser(pages: dict[str, str]) -> str:
+    return pages["samples"]
+
+
+@pytest.fixture
+def report(pages: dict[str, str]) -> str:
+    return pages["report"]
 
 
 def data_of(page: Page) -> dict[str, Any]:
@@ -92,36 +103,44 @@ def data_of(page: Page) -> dict[str, Any]:
     return result
 
 
-def test_no_request_can_leave_the_page(report: str) -> None:
-    page = Page(report)
+@pytest.mark.parametrize("name", ["report", "samples"])
+def test_no_request_can_leave_the_page(name: str, pages: dict[str, str]) -> None:
+    page = Page(pages[name])
     for tag, attributes in page.elements:
-        for name, value in attributes.items():
-            assert not re.match(r"(?i)\s*(https?:|//|javascript:|file:|ftp:)", value or ""), (tag, name)
-            assert not name.startswith("on"), "no handler in the markup"
-            if name in ("src", "href", "action", "srcset", "poster"):
+        for attribute, value in attributes.items():
+            assert not re.match(r"(?i)\s*(https?:|//|javascript:|file:|ftp:)", value or ""), (tag, attribute)
+            assert not attribute.startswith("on"), "no handler in the markup"
+            if attribute in ("src", "href", "action", "srcset", "poster"):
                 assert (value or "").startswith("data:image/")
     assert not {"link", "iframe", "object", "embed", "base", "a"} & {tag for tag, _ in page.elements}
     assert "url(" not in page.texts["style"][0]
     assert "@import" not in page.texts["style"][0]
-    assert not re.search(r"fetch|XMLHttpRequest|WebSocket|innerHTML|eval\(|import\(", page.texts["script"][1])
+    scripts = page.texts.get("script", [])
+    assert len(scripts) == (2 if name == "samples" else 0)
+    assert not re.search(r"fetch|XMLHttpRequest|WebSocket|innerHTML|eval\(|import\(", "".join(scripts[1:]))
 
 
-def test_the_policy_allows_the_pages_own_script_and_style_and_nothing_else(report: str) -> None:
-    page = Page(report)
+@pytest.mark.parametrize("name", ["report", "samples"])
+def test_the_policy_allows_the_pages_own_script_and_style_and_nothing_else(name: str, pages: dict[str, str]) -> None:
+    page = Page(pages[name])
     (policy,) = [a["content"] for tag, a in page.elements if tag == "meta" and a.get("http-equiv")]
     assert policy is not None
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["default-src"] == "'none'"
     assert rules["img-src"] == "data:"
     assert "unsafe" not in policy
-    for rule, text in (("script-src", page.texts["script"][1]), ("style-src", page.texts["style"][0])):
+    allowed = {"style-src": page.texts["style"][0]}
+    if name == "samples":
+        allowed["script-src"] = page.texts["script"][1]
+    assert {rule for rule in rules if rule.endswith("-src")} == {"default-src", "img-src", *allowed}
+    for rule, text in allowed.items():
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert rules[rule] == f"'sha256-{digest}'"
-    assert report.index("Content-Security-Policy") < report.index("<script")
+    assert pages[name].index("Content-Security-Policy") < pages[name].index("<style")
 
 
-def test_hostile_answers_stay_text(report: str) -> None:
-    page = Page(report)
+def test_hostile_answers_stay_text(browser: str) -> None:
+    page = Page(browser)
     assert [tag for tag, _ in page.elements].count("script") == 2
     assert not [
         a for tag, a in page.elements if tag == "img" and not str(a["src"]).startswith("data:image/svg+xml;base64,")
@@ -130,8 +149,8 @@ def test_hostile_answers_stay_text(report: str) -> None:
     assert message == {clean(f"{text} 12", newlines=True) for text in HOSTILE}
 
 
-def test_each_instance_stands_once_with_every_runs_answer_and_each_medium_once(report: str) -> None:
-    data = data_of(Page(report))
+def test_each_instance_stands_once_with_every_runs_answer_and_each_medium_once(browser: str) -> None:
+    data = data_of(Page(browser))
     assert data["runs"] == ["policy:always-image", "policy:always-text"]
     assert len(data["instances"]) == 6 * len(HOSTILE)
     assert all([answer["run"] for answer in item["answers"]] == [0, 1] for item in data["instances"])
@@ -149,11 +168,11 @@ def test_each_instance_stands_once_with_every_runs_answer_and_each_medium_once(r
 
 def test_the_tables_and_the_figure_are_there(report: str) -> None:
     page = Page(report)
-    assert "Main results (Table 3)" in page.texts["h2"]
-    assert "What was run" in page.texts["h2"]
-    pictures = [a["alt"] for tag, a in page.elements if tag == "img"]
+    assert "Main results" in page.texts["h4"]
+    assert "What was run" in page.texts["h4"]
+    pictures = [a["alt"] for tag, a in page.elements if tag == "img" and "svg" in str(a["src"])]
     assert pictures == [
-        "Label proportions by condition (Figure 3)",
+        "Label proportions by condition",
         "Abstentions under conflict, and needless ones",
         "Risk against coverage",
         "Utility by cost ratio",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.new_run.form import check_runs
-from app.new_run.run_estimate import BuildContents, estimate_run, half_width, measured_speed
+from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, half_width, measured_speed
 from app.run_spec import BatchSpec, RunSpec
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
@@ -85,6 +85,16 @@ def test_the_time_comes_from_earlier_runs_of_the_model_and_is_never_guessed(tmp_
     assert result is not None
     assert result.run == "newer"
     assert result.seconds == pytest.approx(6.0)
+
+
+def test_a_remedy_takes_its_calls_as_many_times_as_long(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    make_run(workspace, "direct", instances(4), says("12"))
+    for protocol, samples, calls in (("verify", None, 3), ("self-consistency", 7, 7), ("self-consistency", None, 5)):
+        speed = measured_speed(workspace, spec(protocol=protocol, samples=samples))
+        assert speed is not None
+        estimate = RunEstimate(instances(4), speed, calls_per_answer=calls)
+        assert estimate.seconds == pytest.approx(calls * 0.6 * len(instances(4)))
 
 
 def test_of_an_engine_that_tells_no_seconds_the_arrivals_count_without_pauses(tmp_path: Path) -> None:

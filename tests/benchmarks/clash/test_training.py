@@ -46,10 +46,10 @@ def test_half_of_the_rows_are_conflicts_with_matching_targets() -> None:
         assert text.text.endswith("\nWhat color is the kite?")
         if f"A blue kite over field {number}." in text.text:
             conflicts += 1
-            assert (row.target, row.kind) == (CONFLICT_ANSWER, "conflict")
+            assert (row.target, row.kind, row.rejected) == (CONFLICT_ANSWER, "conflict", "Blue")
         else:
             assert f"A red kite over field {number}." in text.text
-            assert (row.target, row.kind) == ("Red", "no conflict")
+            assert (row.target, row.kind, row.rejected) == ("Red", "no conflict", CONFLICT_ANSWER)
     assert CONFLICT_ANSWER == "Conflicting information – cannot answer"
     assert len(pairs) == 2000
     assert 0.46 < conflicts / 2000 < 0.54  # 3.6 standard deviations

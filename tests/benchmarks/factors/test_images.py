@@ -26,7 +26,7 @@ REGION = (40.0, 20.0, 60.0, 40.0)
 
 
 def opened(**levels: str) -> Image.Image:
-    return Image.open(io.BytesIO(change_image(picture(), levels, REGION).data)).convert("RGB")
+    return Image.open(io.BytesIO(change_image(picture(), ".png", levels, REGION).data)).convert("RGB")
 
 
 def test_each_factor_does_what_it_says() -> None:
@@ -42,7 +42,7 @@ def test_each_factor_does_what_it_says() -> None:
     edge = opened(blur="3").getpixel((40, 30))
     assert isinstance(edge, tuple)
     assert 0 < edge[0] < 255
-    assert change_image(picture(), {"jpeg": "10"}, None).data.startswith(b"\xff\xd8")
+    assert change_image(picture(), ".png", {"jpeg": "10"}, None).data.startswith(b"\xff\xd8")
 
 
 def test_a_region_that_was_cropped_away_is_not_covered() -> None:
@@ -50,7 +50,7 @@ def test_a_region_that_was_cropped_away_is_not_covered() -> None:
 
 
 def test_marks_stand_on_the_same_thing() -> None:
-    changed = change_image(picture(), {"crop": "0.25:0:1:1", "resolution": "0.5"}, None)
+    changed = change_image(picture(), ".png", {"crop": "0.25:0:1:1", "resolution": "0.5"}, None)
     assert changed.move(Mark("1", REGION)).box == (10, 10, 20, 20)
 
 
@@ -70,3 +70,10 @@ def test_regions_outside_the_image_are_refused() -> None:
         Regions(None, {"0" * 64: (0, 0, 81, 60)}).of("0" * 64, (80, 60))
     with pytest.raises(SourceError):
         Regions().of("0" * 64, (80, 60))
+
+
+def test_an_image_of_which_no_pixel_changes_stays_the_same_file() -> None:
+    data = picture()
+    for levels in ({"crop": "0:0:1:1"}, {"crop": "region"}, {"resolution": "0.999"}):
+        assert change_image(data, ".png", levels, (0, 0, *Image.open(io.BytesIO(data)).size)).data == data
+    assert change_image(data, ".png", {"blur": "1"}, None).data != data

@@ -14,10 +14,15 @@ from app.figures.tables import draw_table
 from benchmarks.answers import Answers
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.construction.passages import states
-from benchmarks.errors import SourceError, SpecError
+from benchmarks.errors import NothingUsableError, SourceError, SpecError
+from benchmarks.factors.build import Variation, VaryOptions
+from benchmarks.factors.design import Design
+from benchmarks.factors.instances import instances_of
+from benchmarks.factors.levels import parse_factors
 from benchmarks.k_passages.build import Examples, build_design
 from benchmarks.k_passages.design import PassageDesign
 from benchmarks.registry import get_benchmark
+from benchmarks.varied import example_of
 from benchmarks.vocabulary import Estimate, Generation, Instance, Media, Record, Table, Text
 from judges.registry import get_judge
 from tests.support.command import ROOT, Rashomon
@@ -80,6 +85,29 @@ def test_own_passages_are_shown_as_they_are(base: Build, instances: list[Instanc
     for instance in instances:
         if instance.group in used and instance.strata["words"] == "0":
             assert used[instance.group] in shown(instance)
+
+
+def test_factors_change_each_passage(base: Build, tmp_path: Path) -> None:
+    design = PassageDesign((1, 3), (0, 1), ("first", "last"), (1,), (0, 40))
+    plain = build_design(base, Examples(base), design, tmp_path / "plain", limit=3)
+    factors = parse_factors(["text-source=none,forum post", "order=image-first,text-first"])
+    variation = Variation(BENCHMARK, plain, Design.of(factors), VaryOptions())
+    size, varied = variation.size(), variation.build(tmp_path / "varied")
+    assert size.instances == 4 * plain.manifest["calls"]
+    before = {instance.id: instance for instance in BENCHMARK.instances(plain, "paper")}
+    for instance in instances_of(BENCHMARK, varied, "paper"):
+        unchanged = before[example_of(instance.id)]
+        stated = [
+            f"[source: forum post] {p}" if instance.strata["text-source"] != "none" else p for p in shown(unchanged)
+        ]
+        text = "".join(part.text for part in instance.parts if isinstance(part, Text))
+        assert "\n\n".join(stated) in text
+        first = next(place for place, part in enumerate(instance.parts) if isinstance(part, Media))
+        is_before = "Retrieved text evidence" in "".join(p.text for p in instance.parts[:first] if isinstance(p, Text))
+        assert is_before == (instance.strata["order"] == "text-first")
+    distance = Design.of(parse_factors(["distance=built,0.5"]))
+    with pytest.raises(NothingUsableError):
+        Variation(BENCHMARK, plain, distance, VaryOptions()).build(tmp_path / "none")
 
 
 def test_the_same_seed_makes_the_same_build(base: Build, built: Build, tmp_path: Path) -> None:

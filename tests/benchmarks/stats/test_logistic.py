@@ -84,3 +84,17 @@ def test_known_curves_are_within_their_intervals() -> None:
             covered[number] += interval.low <= truth[number] <= interval.high
     assert (covered / experiments >= 0.92).all()
     assert (covered / experiments <= 0.98).all()
+
+
+@pytest.mark.parametrize(
+    ("lapses", "to_text", "slope", "shift"),
+    [(0.0, 0.0, 1.0, 0.0), (0.1, 0.0, 0.75, 0.0), (0.0, 0.1, 0.77, 0.06), (0.0, 0.2, 0.64, 0.13)],
+)
+def test_lapses_flatten_the_curve_as_documented(lapses: float, to_text: float, slope: float, shift: float) -> None:
+    """The figures of docs/factors.md: the mean fit of a reader that lapses, in shares of the slope and of the range of doses."""
+    doses, (true_slope, middle) = np.linspace(0, 4, 6), (-2.0, 2.0)
+    shares = (1 - lapses - to_text) / (1 + np.exp(-true_slope * (doses - middle))) + lapses / 2
+    hits = np.random.default_rng(0).binomial(80, shares, size=(1000, len(doses)))
+    fit = fit_logistic(doses, hits, np.full(len(doses), 80))
+    assert np.nanmean(fit.slope) / true_slope == pytest.approx(slope, abs=0.03)
+    assert (middle - np.nanmean(fit.midpoint)) / 4 == pytest.approx(shift, abs=0.01)

@@ -72,6 +72,22 @@ def test_own_table_teaches_to_name_the_conflict_or_to_answer(charts_build: Build
     assert {target(row) for row in abstaining if row["kind"] == "conflict"} == {ABSTENTION}
 
 
+@pytest.mark.parametrize("form", ["compare", "abstain"])
+def test_rejected_answers_of_an_own_table_ignore_a_conflict_or_name_one_that_is_not_there(
+    charts_build: Build, tmp_path: Path, form: str
+) -> None:
+    instances = {i.id: i for i in get_benchmark("cmc-bench").instances(charts_build, "paper")}
+    judge = get_judge("match")
+    for row in rows(write(charts_build, tmp_path / "set", target=form)):
+        instance = instances[row["id"]]
+        learnt, rejected = (
+            judge.judge(Record(instance, (Generation(instance.id, text, "stop"),))).label
+            for text in (target(row), row["rejected"])
+        )
+        assert learnt != rejected
+        assert (rejected == "ABSTAIN") == (row["kind"] == "no conflict")
+
+
 def test_each_example_of_an_own_table_has_a_row_with_a_single_source(charts_build: Build, tmp_path: Path) -> None:
     every = list(rows(write(charts_build, tmp_path / "set")))
     conditions = Counter(row["condition"] for row in every)

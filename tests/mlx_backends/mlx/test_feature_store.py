@@ -36,7 +36,7 @@ OTHERS = ("qwen2_5_vl", "lfm2_vl", "internvl_chat")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of the test's own, which may take 1 GiB."""
+    """A cache of the test's own, which may take 1 GB."""
     monkeypatch.setenv(LIMIT, "1")
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / "cache" / name)
     return default_folder()

@@ -37,7 +37,7 @@ def test_metal_limit_makes_the_estimate_exact() -> None:
     assert not bad.ok
     assert bad.source == "Metal's recommended working set"
     assert bad.sentence == (
-        "it needs about 11.1 GiB (9.0 GiB of weights and working memory) and does not fit in the 11.0 GiB of "
+        "it needs about 11.9 GB (9.7 GB of weights and working memory) and does not fit in the 11.8 GB of "
         "Metal's recommended working set"
     )
 
@@ -55,7 +55,7 @@ def test_a_mac_without_metal_is_estimated_from_published_values(
     monkeypatch.setattr(memory_estimate, "metal_working_set", lambda: None)
     fit = memory_fit(GIB)
     assert fit.available == pytest.approx(gibibytes * GIB)
-    assert f"estimated from {total} GiB" in fit.source
+    assert f"estimated for a Mac with {total} GB" in fit.source
 
 
 def test_what_metal_recommends_is_used_for_a_mac(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_too_large_model_is_refused_with_numbers_before_loading(
     monkeypatch.setattr(memory_estimate, "device_info", lambda: {"max_recommended_working_set_size": GIB // 2})
     with monkeypatch.context() as patch:
         patch.setattr("mlx_backends.mlx.load.load", lambda path: pytest.fail("it was loaded"))
-        with pytest.raises(ModelError, match=r"needs about 1\.0 GiB .* does not fit in the 0\.5 GiB .* --force"):
+        with pytest.raises(ModelError, match=r"needs about 1\.1 GB .* does not fit in the 0\.5 GB .* --force"):
             load_backend(str(tiny), pictures.path)
     forced = load_backend(str(tiny), pictures.path, force=True)
     assert answer(forced, request_of(Text("Hello."))).error is None

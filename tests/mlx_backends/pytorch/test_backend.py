@@ -267,7 +267,7 @@ def test_gpu_memory_must_hold_the_weights() -> None:
 
     fit = memory_fit(20 * GIB, {"total_memory": 24 * GIB, "architecture": "sm_89"})
     assert fit.ok
-    assert fit.sentence.endswith("24.0 GiB of the GPU's memory")
+    assert fit.sentence.endswith("25.8 GB of the GPU's memory")
     assert not memory_fit(22 * GIB, {"total_memory": 24 * GIB}).ok
 
 

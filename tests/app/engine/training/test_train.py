@@ -208,6 +208,8 @@ def test_data_with_nothing_to_learn_is_refused_or_warned_of(training_set: Path, 
         ("--dropout", "1"),
         ("--learning-rate", "nan"),
         ("--schedule", "cosin"),
+        ("--objective", "dpo"),
+        ("--beta", "0"),
         ("--recipe", "clash"),
         ("--epochs", "0"),
         ("--max-length", "40"),
@@ -217,6 +219,16 @@ def test_data_with_nothing_to_learn_is_refused_or_warned_of(training_set: Path, 
 )
 def test_wrong_option_is_refused(training_set: Path, tmp_path: Path, options: tuple[str, str]) -> None:
     Rashomon(tmp_path).run("train", *command(training_set), *options, code=2)
+
+
+def test_orpo_needs_a_rejected_answer_in_each_row(training_set: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    lacking = rewrite(training_set, tmp_path / "lacking", lambda rows: [rows[0] | {"rejected": ""}, *rows[1:]])
+    rashomon.run("train", *command(lacking, "--objective", "orpo"), code=2)
+    rashomon.run("train", *command(training_set, "--objective", "orpo", steps=2))
+    (training,) = (rashomon.workspace / "trainings").iterdir()
+    spec = json.loads((training / "adapter" / "training.json").read_text())["spec"]
+    assert (spec["objective"], spec["beta"]) == ("orpo", 0.1)
 
 
 def test_model_that_cannot_be_trained_is_named_before_it_is_loaded(training_set: Path, tmp_path: Path) -> None:
@@ -241,7 +253,7 @@ def test_training_that_cannot_fit_is_refused_with_numbers(training_set: Path, tm
     config["text_config"] |= {"num_hidden_layers": 900, "intermediate_size": 400_000}
     (model / "config.json").write_text(json.dumps(config))
     failed = Rashomon(tmp_path).run("train", *command(training_set), "--model", model, "--rank", "128", code=2)
-    assert "GiB" in failed.stderr
+    assert " GB" in failed.stderr
     assert "--force" in failed.stderr
 
 

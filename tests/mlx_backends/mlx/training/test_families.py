@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from benchmarks.errors import ModelError
 from benchmarks.training.training_set import ChatRow, TrainingSet
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request
 from mlx_backends.mlx.load import load
+from mlx_backends.mlx.training.inputs import TrainingInputs
 from mlx_backends.mlx.training.loop import TrainingLoop
+from mlx_backends.mlx.training.objective import answer_loss, embedded
 from mlx_backends.models.discovery import inspect, read_config
 from mlx_backends.models.training_memory import training_memory
 from mlx_backends.registry import load_backend
@@ -101,6 +104,22 @@ def test_loss_falls_and_adapter_loads_again(family: str, rows: list[ChatRow], tm
         assert [report.loss for report in saving] == pytest.approx([report.loss for report in keeping], rel=1e-2)
 
 
+def test_orpo_prefers_the_answer_to_the_rejected_one(rows: list[ChatRow], tmp_path: Path) -> None:
+    from mlx_vlm import load as load_vlm
+
+    model = FAMILIES["qwen3_vl"](tmp_path / "model")
+    pairs = [replace(row, rejected="No number.") for row in rows]
+    reports = trained(tmp_path / "t", model, pairs, objective="orpo", beta=5.0, dropout=0.0, steps=8)
+    assert reports[-1].loss < reports[0].loss
+    margins = []
+    for adapter in (None, str(tmp_path / "t" / "adapter")):
+        loaded, processor = load_vlm(str(model), adapter_path=adapter)
+        inputs = TrainingInputs(pairs, processor, loaded.config, max_length=4096, max_pixels=None)
+        losses = [float(answer_loss(loaded, embedded(loaded, row), row)) / row.answer for row in inputs.pair(0)]
+        margins.append(losses[1] - losses[0])
+    assert margins[1] > margins[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAST)
 def test_the_adapter_answers_what_it_learnt(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
@@ -128,18 +147,28 @@ def test_families_listed_as_untrainable_are(family: str, rows: list[ChatRow], tm
         trained(tmp_path / "training", model, rows)
 
 
+@pytest.mark.parametrize("objective", ["answer", "orpo"])
 @pytest.mark.parametrize(
     "family", [pytest.param("qwen3_vl"), *(pytest.param(n, marks=pytest.mark.slow) for n in ("llava", "lfm2_vl"))]
 )
 @pytest.mark.usefixtures("untouched_layers")
-def test_memory_is_at_most_as_predicted(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
+def test_memory_is_at_most_as_predicted(family: str, objective: str, rows: list[ChatRow], tmp_path: Path) -> None:
     model = FAMILIES[family](tmp_path / family)
     info, config = inspect(model), read_config(model)
-    long = [ChatRow(row.where, (row.messages[0], *row.messages[:0]), row.target * 8, row.images) for row in rows]
-    reports = trained(tmp_path / "training", model, long, steps=2, batch_size=1)
+    long = [
+        ChatRow(row.where, (row.messages[0], *row.messages[:0]), row.target * 8, row.images, rejected=row.target * 8)
+        for row in rows
+    ]
+    reports = trained(tmp_path / "training", model, long, steps=2, batch_size=1, objective=objective)
     measured = max(report.peak_memory for report in reports)
     memory = training_memory(
-        config, info.weights_bytes, longest_row(model, long, None), rank=4, dropout=0.1, checkpointing=False
+        config,
+        info.weights_bytes,
+        longest_row(model, long, None),
+        rank=4,
+        dropout=0.1,
+        checkpointing=False,
+        answers=2 if objective == "orpo" else 1,
     )
     predicted = memory.total - memory.runtime
     assert measured <= predicted * 1.1

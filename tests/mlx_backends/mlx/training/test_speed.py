@@ -1,4 +1,4 @@
-"""What a training computes once or densely, and that this changes nothing that it learns."""
+"""The work that a training saves, without a change of what it learns."""
 
 from __future__ import annotations
 

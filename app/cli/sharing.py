@@ -1,0 +1,88 @@
+"""Commands for passing runs on: bundle, open, cite, push."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli.options import PATH, RUN_HELP, as_json, judge, on_terminal, run_names
+from app.system.blas import use_one_thread
+
+FILE_HELP = "With --workspace FILE, or with FILE:RUN in place of RUN, other commands read a bundle too."
+
+
+@click.command(epilog=RUN_HELP)
+@run_names
+@click.option("--out", type=PATH, metavar="FILE", help="The file to write; default: ./RUN.rashomon.zip.")
+@click.option(
+    "--media",
+    type=click.Choice(["all", "thumbnails", "none"]),
+    help="The media to include; default: all if the licences of their sources let you pass them on, else none.",
+)
+@as_json
+@click.pass_obj
+def bundle(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
+    """Write runs to one file, with their builds, media and a report. Equal runs give equal bytes."""
+    use_one_thread()
+    from app.commands.bundle import bundle_runs
+
+    bundle_runs(workspace, run, **options)
+
+
+@click.command("open", epilog=FILE_HELP)
+@click.argument("file", type=PATH)
+@click.option("--import", "imports", is_flag=True, help="Copy the runs to the workspace, after asking.")
+@click.option("--yes", is_flag=True, help="With --import: copy without asking.")
+@as_json
+@click.pass_obj
+def open_bundle(workspace: Any, /, file: Path, **options: Any) -> int:
+    """Show a bundle's runs, read-only. On a terminal, open the interface; else list them."""
+    if on_terminal() and not (options["imports"] or options["as_json"]):
+        from app.store.workspace import Workspace
+        from app.tui.app import open_app
+
+        return open_app(Workspace.open(file.expanduser().absolute()))
+    from app.commands.bundle import list_bundle
+
+    return list_bundle(workspace, file, **options)
+
+
+@click.command(epilog=RUN_HELP)
+@run_names
+@as_json
+@click.pass_obj
+def cite(workspace: Any, /, run: Sequence[str], as_json: bool) -> None:
+    """Print BibTeX of the tool, and of runs' benchmarks, sources and engines, with the licences of data and models.
+
+    Only what is stored is printed; the licence of a model is that of its card.
+    """
+    from app.commands.cite import cite_runs
+
+    cite_runs(workspace, run, as_json=as_json)
+
+
+@click.command(epilog=RUN_HELP)
+@run_names
+@click.argument("target", metavar="hub:OWNER/NAME")
+@click.option("--public", is_flag=True, help="Let everybody see the data set; default: private.")
+@click.option("--yes", is_flag=True, help="Send without asking for confirmation.")
+@click.option("--out", type=PATH, metavar="FOLDER", help="Write the files to a folder instead, and send nothing.")
+@judge
+@click.pass_obj
+def push(workspace: Any, /, run: Sequence[str], target: str, **options: Any) -> None:
+    """Send runs to the Hugging Face Hub as a data set: records as Parquet, and a card with the metrics; no media.
+
+    Shows the files, sizes, rows and licences first, and asks. The token is that of `hf auth login`, or HF_TOKEN.
+
+    Exit codes: 0 sent; 1 the Hub refused or could not be reached; 2 wrong command.
+    """
+    use_one_thread()
+    from app.commands.push import push_runs
+
+    push_runs(workspace, run, target, **options)
+
+
+COMMANDS = (bundle, open_bundle, cite, push)

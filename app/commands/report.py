@@ -1,0 +1,40 @@
+"""``rashomon report``: a paper-style document about runs, from stored data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.commands.spinner import spinner
+from app.exports.export_input import ExportOptions
+from app.exports.formats import default_folder, export_runs
+from app.exports.writer import written_message
+from app.store.workspace import Workspace
+from benchmarks.errors import SpecError
+
+
+def report(
+    workspace: Workspace,
+    runs: Sequence[str],
+    *,
+    out: Path | None,
+    judge: str | None,
+    title: str,
+    margin: float,
+    canonical: bool,
+) -> None:
+    """Write ``report.html``, ``report.tex`` and the figures of the latter."""
+    if not 0 < margin < 1:
+        raise SpecError(f"a margin of {margin} is not between 0 and 1; 0.03 is three percentage points.")
+    folders = [workspace.run_folder(run) for run in runs]
+    with spinner("reading the runs") as update:
+        exported = export_runs(
+            workspace,
+            folders,
+            formats=["report"],
+            out=out or default_folder(folders),
+            judge=judge,
+            options=ExportOptions(canonical, width="page", title=title, margin=margin),
+            step=lambda label, done, total: update(f"{label} ({done} of {total})"),
+        )
+    print(written_message(exported.folder, (name for name, _ in exported.files)))

@@ -1,0 +1,195 @@
+"""The evidence for a recommendation, and the advice that follows from it, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.compare.floor import Floor, floor_sentence, none_beats_sentence
+from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
+from app.compare.run_view import RunView
+from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
+
+_NO_MODEL = (
+    "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
+    "Add a model's run."
+)
+_SAME_TIME = 0.05
+"""The relative difference below which speeds count as equal: other load on the machine explains it."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The evidence for a recommendation: the decision, each model's floor, and its accuracy on each source alone."""
+
+    decision: Decision
+    floors: Sequence[Floor]
+    readings: Mapping[str, Mapping[str, SourceAccuracy]]
+    models: bool
+    beyond: tuple[str, ...] = ()
+    """A sentence on each model that exceeds a limit."""
+
+    def floor(self, index: int) -> Floor | None:
+        label = self.decision.basis.views.runs[index].label
+        return next((floor for floor in self.floors if floor.model.label == label), None)
+
+    @property
+    def unread(self) -> dict[str, list[str]]:
+        """The sources that some models do not read, with these models."""
+        return unread_sources(self.readings)
+
+    @property
+    def hopeless(self) -> bool:
+        """True if there is a source that no model reads, so that more examples would not help."""
+        return any(len(failing) == len(self.readings) for failing in self.unread.values())
+
+    @property
+    def more_examples_help(self) -> bool:
+        """True if a run may or may not be within the margin, and more examples would decide it."""
+        decision, runs = self.decision, range(len(self.decision.basis.views.runs))
+        if not self.models or self.hopeless or len(runs) == 1:
+            return False
+        others = (run for run in runs if run not in decision.holds and run != decision.basis.best)
+        return not decision.holds or not all(map(self.is_worse, others))
+
+    def is_worse(self, run: int) -> bool:
+        """Return True if a run is shown to be worse than the best by more than the margin."""
+        high = self.decision.basis.difference(run, self.decision.basis.best).interval(1 - 2 * ALPHA)[1]
+        return high < -self.decision.margin
+
+
+def advice(evidence: Evidence) -> list[str]:
+    """Return the advice.
+
+    The objections to all runs come first, then the recommendation, then the objections to the recommended run.
+    """
+    if not evidence.models:
+        return [_NO_MODEL]
+    first: list[str] = []
+    last: list[str] = []
+    for source, failing in evidence.unread.items():
+        accuracies = {run: evidence.readings[run][source] for run in failing}
+        sentence = unread_sentence(source, accuracies, len(evidence.readings))
+        (first if len(failing) == len(evidence.readings) else last).append(sentence)
+    decision = evidence.decision
+    recommended_runs = {
+        run for run in (decision.least_memory, decision.smallest_on_disk, decision.fastest) if run is not None
+    }
+    recommended_runs = recommended_runs or set(decision.holds)
+    if evidence.floors and not any(floor.beats for floor in evidence.floors):
+        first.append(none_beats_sentence(evidence.floors, len(evidence.readings)))
+    else:
+        last = [
+            floor_sentence(floor) for run in sorted(recommended_runs) if (floor := evidence.floor(run)) is not None
+        ] + last
+    choice = _choice(evidence)
+    if first and choice:
+        choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
+    return [*first, *choice, *last]
+
+
+def summary(evidence: Evidence) -> str:
+    """Return the advice in short: the recommended run, and the objections to all runs."""
+    if not evidence.models:
+        return _NO_MODEL
+    decision, shares = evidence.decision, evidence.decision.basis
+    labels = [run.label for run in shares.views.runs]
+    within = f"shown to be within {format_points(decision.margin)} points of the best in {shares.metric.name}"
+    sentences = []
+    if len(labels) > 1 and not decision.holds:
+        more = "" if evidence.hopeless else " More examples would tell."
+        sentences.append(f"No run can be recommended yet: none is {within}, {_named(shares, shares.best)}.{more}")
+    elif len(decision.holds) == 1 and len(labels) > 1:
+        sentences.append(f"Recommended: {_named(shares, decision.holds[0])}, the only run that is {within}.")
+    elif len(labels) > 1:
+        smallest, fastest = decision.smallest, decision.fastest
+        least = "needs the least memory" if decision.least_memory is not None else "is the smallest on disk"
+        count = f"{len(decision.holds)} are {within}"
+        if smallest is not None and fastest is not None and _as_fast(shares, smallest, fastest):
+            speed = "is the fastest" if smallest == fastest else f"is within {_SAME_TIME:.0%} of the fastest"
+            sentences.append(f"Recommended: {_named(shares, smallest)}. {count}; it {least} and {speed}.")
+        elif smallest is not None and fastest is not None:
+            sentences.append(f"{count}: {labels[smallest]} {least}, {labels[fastest]} is the fastest.")
+        else:
+            sentences.append(f"{count}; choose between them by their behaviour.")
+    sentences += [
+        f"No model reads the {source}s." for source, failing in evidence.unread.items() if len(failing) == len(labels)
+    ]
+    if evidence.floors and not any(floor.beats for floor in evidence.floors):
+        policies = join_names(list(dict.fromkeys(floor.policy.label for floor in evidence.floors)))
+        subject = "No model significantly beats" if len(labels) > 1 else f"{labels[0]} does not significantly beat"
+        sentences.append(f"{subject} {policies}.")
+    return " ".join(sentences)
+
+
+def _choice(evidence: Evidence) -> list[str]:
+    decision, shares = evidence.decision, evidence.decision.basis
+    if len(shares.views.runs) == 1:
+        return []
+    within = f"shown to be within {format_points(decision.margin)} points of the best in {shares.metric.name}"
+    if not decision.holds:
+        more = "" if evidence.hopeless else " More examples would tell."
+        return [
+            f"No run can be recommended yet: none is {within}, not even {_named(shares, shares.best)}, which has the best value "
+            f"here.{more}"
+        ]
+    if len(decision.holds) == 1:
+        return [f"Recommended: {_named(shares, decision.holds[0])}, the only run that is {within}."]
+    smallest, fastest = decision.smallest, decision.fastest
+    if smallest is not None and fastest is not None and _as_fast(shares, smallest, fastest):
+        fast = "the fastest" if smallest == fastest else f"within {_SAME_TIME:.0%} of the fastest"
+        needs = "needs the least memory" if decision.least_memory is not None else "is the smallest on disk"
+        return [
+            f"Recommended: {_named(shares, smallest)}. Of the {len(decision.holds)} that are {within}, it {needs} "
+            f"({_size(decision, smallest)}) and is {fast} ({_speed(shares, smallest)})."
+        ]
+    return _trade_offs(decision, within)
+
+
+def _trade_offs(decision: Decision, within: str) -> list[str]:
+    """Return the advice where the smallest run is not the fastest."""
+    shares, runs = decision.basis, decision.basis.views.runs
+    least_memory, on_disk, fastest = decision.least_memory, decision.smallest_on_disk, decision.fastest
+    lines = [f"{len(decision.holds)} are {within}: {', '.join(_named(shares, i) for i in decision.holds)}."]
+    if least_memory is not None:
+        lines.append(f"For the least memory: {runs[least_memory].label} ({_size(decision, least_memory)}).")
+    if on_disk is not None and on_disk != least_memory:
+        lines.append(f"For the least disk space: {runs[on_disk].label} ({_on_disk(runs[on_disk])}).")
+    if fastest is not None:
+        lines.append(f"For speed: {runs[fastest].label}, the fastest of them ({_speed(shares, fastest)}).")
+    if decision.smallest is None and fastest is None:
+        lines.append("Choose between them by their behaviour.")
+    return lines
+
+
+def _named(shares: TargetShares, index: int) -> str:
+    return f"{shares.views.runs[index].label} ({shares.shares[index]:.1%})"
+
+
+def _as_fast(shares: TargetShares, index: int, fastest: int) -> bool:
+    seconds, least_seconds = (shares.views.runs[i].cost.seconds_per_answer or 0.0 for i in (index, fastest))
+    return seconds <= (1 + _SAME_TIME) * least_seconds
+
+
+def _size(decision: Decision, index: int) -> str:
+    """Return the measured peak memory that decided, with the highest of the runs that hold; else the size on disk."""
+    runs = decision.basis.views.runs
+    if decision.least_memory is None:
+        return _on_disk(runs[index])
+    peaks = [peak for i in decision.holds if (peak := runs[i].cost.peak_memory) is not None]
+    peak_note = (
+        f"; up to {_bytes(max(peaks))} for the others" if max(peaks) > (runs[index].cost.peak_memory or 0) else ""
+    )
+    return f"{_bytes(runs[index].cost.peak_memory or 0)} at its measured peak{peak_note}"
+
+
+def _on_disk(run: RunView) -> str:
+    return f"{_bytes(run.weights_bytes or 0)} on disk"
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+
+
+def _speed(shares: TargetShares, index: int) -> str:
+    return f"{shares.views.runs[index].cost.seconds_per_answer:.3g} s per answer"

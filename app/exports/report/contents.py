@@ -1,0 +1,271 @@
+"""Contents of a report: first page, setup, results, agreement with people, licences, limitations, and all tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from app.exports.export_input import ExportedRun
+from app.exports.figures import export_figures
+from app.exports.report.document import Block, Bullets, Facts, Paragraph, Plot, Report, Section
+from app.exports.report.evidence import Evidence
+from app.exports.report.first_page import first_page
+from app.exports.report.limitations import limitations
+from app.report.competence import join_names
+from app.report.judge_selection import caveat, measured_agreement
+from app.report.latex import without_commands, without_papers_number
+from app.report.samples import prompt_text
+from app.text.escape import size
+from benchmarks.vocabulary import Cell, Table
+from judges.base import HUMAN
+from mlx_backends.imported import IMPORTED
+from mlx_backends.models.licence import stated_licence
+from mlx_backends.policy import PREFIX
+from mlx_backends.remote.model_names import ENGINES as REMOTE_ENGINES
+
+_AGREEMENT = ("corrected", "agreement", "agreement-labels", "confusion", "fleiss")
+"""The tables about people and other judges."""
+
+_LONGEST_PROMPT = 1_500
+
+_METHODS = (
+    ("Wilson", "Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference. JASA 22."),
+    ("Bonett", "Bonett, D. G. and Price, R. M. (2012). Adjusted Wald confidence interval for a difference of binomial "
+     "proportions based on paired data. Journal of Educational and Behavioral Statistics 37."),
+    ("Holm", "Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6."),
+    ("Cohen", "Cohen, J. (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20."),
+)  # fmt: skip
+"""Statistical methods, by the name under which the notes of tables mention them."""
+
+
+def report_of(evidence: Evidence, title: str = "") -> Report:
+    """Return the report; ``title`` replaces its automatic one."""
+    sections = [
+        Section("Setup", list(_setup(evidence))),
+        Section("Results", list(_results(evidence))),
+        Section("Agreement with people", list(_agreement(evidence))),
+        Section("Limitations", [Bullets(tuple(limitations(evidence)))]),
+        Section("Models and licences", list(_licences(evidence))),
+        Section("All tables", list(_other_tables(evidence)), appendix=True),
+        Section("What was run", [evidence.export.runs_table()], appendix=True),
+    ]
+    sections = _edited(sections)
+    names = [run.label for run in evidence.models] or [run.label for run in evidence.views.runs]
+    return Report(
+        title or f"Evaluation of {join_names(names)}",
+        f"{evidence.benchmark.title}. {_date(evidence)}".strip(),
+        first_page(evidence),
+        [section for section in sections if section.blocks],
+        _references(evidence),
+    )
+
+
+def _edited(sections: Sequence[Section]) -> list[Section]:
+    """Return the sections with each note under its first table only, and without advice for a terminal.
+
+    The titles of tables lose the paper's numbers, since a report numbers its own.
+    """
+    seen: set[str] = set()
+
+    def shorten(block: Block | str) -> Block | str:
+        if not isinstance(block, Table):
+            return block
+        notes = [note for note in without_commands(block.notes) if note not in seen]
+        seen.update(notes)
+        return replace(block, title=without_papers_number(block.title), notes=tuple(notes))
+
+    return [replace(section, blocks=[shorten(block) for block in section.blocks]) for section in sections]
+
+
+def _date(evidence: Evidence) -> str:
+    if evidence.export.options.canonical:
+        return ""
+    newest = max(run.created for run in evidence.export.runs)
+    return f"Runs of {datetime.fromtimestamp(newest, UTC):%d %B %Y}".replace(" 0", " ")
+
+
+# --- setup -----------------------------------------------------------------------------------------
+
+
+def _setup(evidence: Evidence) -> Iterator[Block | str]:
+    benchmark, runs = evidence.benchmark, evidence.export.runs
+    yield Paragraph(f"The benchmark is {benchmark.title} ({benchmark.paper}). {benchmark.in_plain_words}")
+    judge = f"{evidence.judge}{caveat(evidence.judge)}"
+    sources = {kind.strata.get("source", "") for answers in evidence.answers.values() for kind in answers.kinds}
+    facts = [
+        ("Questions", _counts(evidence)),
+        ("Conditions", _conditions(evidence)),
+        ("Origin", ", ".join(sorted(filter(None, sources))) or "not recorded"),
+        ("Prompt sets", ", ".join(dict.fromkeys(str(run.spec["prompt_set"]) for run in runs))),
+        ("Decoding", _decoding(evidence)),
+        ("Judge", f"{judge}. {measured_agreement(evidence.judge, sources)}".strip()),
+    ]
+    yield Facts(tuple(facts))
+    yield "Models"
+    yield _models_table(evidence)
+    if prompt := _prompt(evidence):
+        yield "A prompt"
+        yield Paragraph(prompt)
+
+
+def _counts(evidence: Evidence) -> str:
+    counts = {
+        run.label: (evidence.examples(run.label), len(evidence.answers[run.label])) for run in evidence.views.runs
+    }
+    if len(set(counts.values())) == 1:
+        examples, prompts = next(iter(counts.values()))
+        return f"{examples:,}, in {prompts:,} prompts"
+    return "; ".join(f"{run} {examples:,} in {prompts:,} prompts" for run, (examples, prompts) in counts.items())
+
+
+def _conditions(evidence: Evidence) -> str:
+    parts = []
+    for condition in evidence.present:
+        situation = evidence.benchmark.situations.get(condition, "")
+        parts.append(f"{condition} ({situation})" if situation else condition)
+    return "; ".join(parts)
+
+
+def _decoding(evidence: Evidence) -> str:
+    models = {run.label for run in evidence.models} or {run.label for run in evidence.views.runs}
+    settings: dict[str, list[str]] = {}
+    for run in evidence.export.runs:
+        if run.label in models:
+            keys = ("max tokens", "temperature", "top p", "seed", "max pixels", "kv bits", "protocol")
+            parts = [f"{key} {value}" for key in keys if (value := run.identity.get(key)) is not None]
+            settings.setdefault(", ".join(parts) or "not known", []).append(run.label)
+    if len(settings) == 1:
+        return next(iter(settings))
+    return "; ".join(f"{join_names(names)}: {setting}" for setting, names in settings.items())
+
+
+def _models_table(evidence: Evidence) -> Table:
+    canonical = evidence.export.options.canonical
+    columns = (
+        "model",
+        "weights",
+        "size on disk",
+        "engine",
+        "machine",
+        *(() if canonical else ("peak memory", "s per answer")),
+    )
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for view in evidence.views.runs:
+        run = evidence.exported(view.label)
+        engine = run.engines[-1] if run.engines else {}
+        machine = engine.get("machine") or {}
+        cells: tuple[Cell, ...] = (
+            str(run.spec["model"]),
+            view.quantisation or "",
+            "" if view.weights_bytes is None else size(view.weights_bytes),
+            str(run.identity.get("engine") or engine.get("engine") or ""),
+            "" if canonical else str(machine.get("chip") or engine.get("device") or ""),
+        )
+        if not canonical:
+            seconds = view.cost.seconds_per_answer
+            cells = (
+                *cells,
+                "" if view.cost.peak_memory is None else size(view.cost.peak_memory),
+                "" if not seconds else f"{seconds:.2g}",
+            )
+        rows.append((view.label, cells))
+    return Table("models", "The models", columns, tuple(rows), judges=())
+
+
+def _prompt(evidence: Evidence) -> str:
+    """Return the first prompt as the models got it."""
+    for record in evidence.exported(evidence.subject.label).records:
+        text = re.sub(r"\[([A-Z_]+) [0-9a-f]{64}\]", r"[\1]", prompt_text(record))
+        return text if len(text) <= _LONGEST_PROMPT else f"{text[:_LONGEST_PROMPT]}…"
+    return ""
+
+
+# --- results ---------------------------------------------------------------------------------------
+
+
+def _results(evidence: Evidence) -> Iterator[Block | str]:
+    yield evidence.export.main
+    recommendation = evidence.recommendation
+    if recommendation is not None and len(evidence.models) > 1:
+        yield "Comparison of the models"
+        yield Bullets(tuple(("", line) for line in (*recommendation.advice, *recommendation.behaviour)))
+        if evidence.export.options.canonical:
+            yield _without_costs(recommendation.table)
+        else:
+            yield recommendation.table
+    for name, caption, figure in export_figures(evidence.export):
+        yield Plot(name, without_papers_number(caption), figure)
+
+
+def _without_costs(table: Table) -> Table:
+    """Return the table of a recommendation without its columns of times and memory."""
+    kept = len(table.columns) - 4
+    return replace(
+        table, columns=table.columns[:kept], rows=tuple((label, cells[:kept]) for label, cells in table.rows)
+    )
+
+
+def _agreement(evidence: Evidence) -> Iterator[Block | str]:
+    people = [judge for judge in evidence.inputs.judges if judge.startswith(HUMAN)]
+    tables = [table for table in evidence.export.tables if table.name in _AGREEMENT]
+    if not people:
+        yield Paragraph(
+            "No person has labelled answers of these runs, so it is not known how often people would give the same labels. "
+            "A blind sample of some 100 labels would tell."
+        )
+        return
+    names = join_names([judge.removeprefix(HUMAN) for judge in people])
+    yield Paragraph(f"{names} labelled answers without seeing other labels.")
+    yield from tables
+
+
+def _other_tables(evidence: Evidence) -> Iterator[Block | str]:
+    people = any(judge.startswith(HUMAN) for judge in evidence.inputs.judges)
+    yield Paragraph("A note that applies to several tables stands under the first of them.")
+    for table in evidence.export.tables:
+        if table is not evidence.export.main and not (people and table.name in _AGREEMENT):
+            yield table
+
+
+# --- licences and references -----------------------------------------------------------------------
+
+
+def _licences(evidence: Evidence) -> Iterator[Block | str]:
+    rows = []
+    for view in evidence.models:
+        run = evidence.exported(view.label)
+        revision = run.identity.get("model revision") or run.identity.get("weights digest") or ""
+        rows.append((view.label, (str(run.spec["model"]), _licence(run), str(revision)[:16])))
+    if rows:
+        note = "Licences as the models' cards state them; they bind whoever uses a model, whatever this report says."
+        yield Table(
+            "licences", "Models and their licences", ("model", "licence", "revision"), tuple(rows), (note,), judges=()
+        )
+
+
+def _licence(run: ExportedRun) -> str:
+    model = str(run.spec["model"])
+    prefix = model.partition(":")[0]
+    if run.licence:
+        return run.licence
+    if prefix in REMOTE_ENGINES:
+        return "the terms of the service"
+    if model.startswith((PREFIX, IMPORTED)):
+        return "not known here"
+    return stated_licence(model) or "not stated; see the model's card"
+
+
+def _references(evidence: Evidence) -> list[str]:
+    """Return the benchmark's paper, Rashomon, and the statistical methods that the tables name."""
+    versions = evidence.export.runs[0].versions
+    references = [
+        f"{evidence.benchmark.title}. {evidence.benchmark.paper}.",
+        f"Rashomon, version {versions['rashomon']}: what a vision-language model does when its sources disagree.",
+    ]
+    tables = list(evidence.export.tables)
+    if evidence.recommendation is not None:
+        tables.append(evidence.recommendation.table)
+    notes = " ".join(note for table in tables for note in table.notes)
+    return [*references, *(text for name, text in _METHODS if name in notes)]

@@ -1,0 +1,196 @@
+"""Evidence of a report: the runs with their answers, the decision between the models, and shares of right answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from app.compare.floor import Floor, hardest_floors
+from app.compare.non_inferiority import Decision
+from app.compare.recommend import Recommendation, recommend_views
+from app.compare.run_view import RunView, RunViews, split_policies
+from app.exports.export_input import Export, ExportedRun
+from app.report.competence import SourceAccuracy, source_accuracies
+from app.report.headline import counted_conditions
+from app.report.tables import TableInputs
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.base import Benchmark
+from benchmarks.errors import SpecError
+from benchmarks.factors.tables import reference_cells
+from benchmarks.stats.intervals import clustered_wilson
+from benchmarks.vocabulary import Estimate
+from mlx_backends.policy import policy_description
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a report is made of."""
+
+    export: Export
+    inputs: TableInputs
+    views: RunViews
+
+    @property
+    def benchmark(self) -> Benchmark:
+        return self.inputs.benchmark
+
+    @property
+    def judge(self) -> str:
+        return self.inputs.judge
+
+    @cached_property
+    def answers(self) -> Mapping[str, Answers]:
+        """The answers of each run, by its label; of a varied build, those in one cell."""
+        return reference_cells(self.inputs.runs)
+
+    @cached_property
+    def models(self) -> tuple[RunView, ...]:
+        """The runs of models, which can be chosen."""
+        return split_policies(self.views)[0]
+
+    @cached_property
+    def policies(self) -> tuple[RunView, ...]:
+        """The runs of policies, which are floors."""
+        return split_policies(self.views)[1]
+
+    @cached_property
+    def recommendation(self) -> Recommendation | None:
+        """The recommendation; None where the runs share too few labelled answers to compare."""
+        try:
+            return recommend_views(self.views, margin=self.export.options.margin)
+        except SpecError:
+            return None
+
+    @property
+    def decision(self) -> Decision | None:
+        return None if self.recommendation is None else self.recommendation.decision
+
+    @cached_property
+    def floors(self) -> Sequence[Floor]:
+        """For each model, the policy that it is furthest from beating."""
+        if self.decision is None:
+            return ()
+        return hardest_floors(self.models, self.policies, self.views, self.decision.basis.metric)
+
+    @cached_property
+    def subject(self) -> RunView:
+        """The run whose mistakes the first page describes: the recommended model, or the best."""
+        decision = self.decision
+        if decision is None or not self.models:
+            return (*self.models, *self.views.runs)[0]
+        runs = decision.basis.views.runs
+        index = decision.smallest if decision.smallest is not None else decision.fastest
+        if index is None:
+            index = decision.holds[0] if decision.holds else decision.basis.best
+        return runs[index]
+
+    @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """The conditions under which an answer is right or wrong by itself, without those of a single source."""
+        counted = counted_conditions(self.benchmark)
+        single = {kind.condition for answers in self.answers.values() for kind in answers.kinds if single_source(kind)}
+        return tuple(name for name in self.present if name in counted and name not in single)
+
+    @cached_property
+    def present(self) -> tuple[str, ...]:
+        """The conditions under which anything was asked."""
+        conditions = {kind.condition for answers in self.answers.values() for kind in answers.kinds}
+        return tuple(name for name in self.benchmark.conditions if name in conditions)
+
+    @cached_property
+    def conflicts(self) -> tuple[str, ...]:
+        """The counted conditions under which sources disagree."""
+        return tuple(name for name in self.counted if name in self.benchmark.conflicts)
+
+    def share_right(self, run: str, conditions: Collection[str]) -> Estimate | None:
+        """Return the share of right answers of a run under ``conditions``; None where none is labelled."""
+
+        def cell(kind: AnswerKind) -> tuple[int] | None:
+            if kind.condition not in conditions or kind.outcome(self.judge) != "labelled":
+                return None
+            return (int(self.benchmark.correct(kind.condition, kind.label(self.judge))),)
+
+        counts = self.answers[run].cells((2,), cell)
+        share = clustered_wilson(counts[:, 1].tolist(), counts.sum(1).tolist())
+        return share if share.n else None
+
+    def share_labelled(self, run: str, label: str, conditions: Collection[str]) -> Estimate | None:
+        """Return the share of a run's answers under ``conditions`` with this label; None where none is labelled."""
+
+        def cell(kind: AnswerKind) -> tuple[int] | None:
+            if kind.condition not in conditions or kind.outcome(self.judge) != "labelled":
+                return None
+            return (int(kind.label(self.judge) == label),)
+
+        counts = self.answers[run].cells((2,), cell)
+        share = clustered_wilson(counts[:, 1].tolist(), counts.sum(1).tolist())
+        return share if share.n else None
+
+    @cached_property
+    def readings(self) -> Mapping[str, Mapping[str, SourceAccuracy]]:
+        """Each model's accuracy on each source alone."""
+        return {run.label: self._readings(run.label) for run in self.models}
+
+    def _readings(self, run: str) -> dict[str, SourceAccuracy]:
+        def key(kind: AnswerKind) -> tuple[str, bool] | None:
+            if kind.outcome(self.judge) != "labelled":
+                return None
+            return single_source(kind), self.benchmark.correct(kind.condition, kind.label(self.judge))
+
+        return source_accuracies(self.answers[run].count(key))
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The modalities that are shown alone in some prompts."""
+        return tuple(dict.fromkeys(source for by_source in self.readings.values() for source in by_source))
+
+    def reading(self, run: str, source: str) -> Estimate | None:
+        """Return a run's share of right answers to one source alone."""
+        accuracy = self._readings(run).get(source)
+        return None if accuracy is None else accuracy.share
+
+    def count(self, run: str, key: Callable[[AnswerKind], str | None]) -> Counter[str]:
+        """Return the number of a run's answers by ``key``, None excepted."""
+        return self.answers[run].count(key)
+
+    def examples(self, run: str) -> int:
+        """Return the number of a run's examples with an answer."""
+        answers = self.answers[run]
+        return len(np.unique(answers.group[answers.mask(lambda kind: kind.finish_reason is not None)]))
+
+    def exported(self, run: str) -> ExportedRun:
+        """Return the exported run with this label."""
+        return next(exported for exported in self.export.runs if exported.label == run)
+
+    def describe_policy(self, run: RunView) -> str:
+        """Return what a policy answers, in a few words."""
+        return policy_description(str(run.spec.get("model")))
+
+    def behaviour(self, label: str) -> str:
+        """Return what an answer with this label does, as a verb phrase."""
+        plain = {"CORRECT": "is right", "INCORRECT": "is wrong", "WRONG": "is wrong"}
+        return self.benchmark.behaviours.get(label) or plain.get(label) or f"is labelled {label}"
+
+    def situation(self, condition: str) -> str:
+        """Return a condition as a clause."""
+        return self.benchmark.situations.get(condition, f"under {condition}")
+
+
+def single_source(kind: AnswerKind) -> str:
+    """Return the modality of the only source of an answer's prompt; empty for several."""
+    return kind.instance.single_source
+
+
+def percent(share: Estimate | float | None) -> str:
+    """Return a share as a whole percentage."""
+    value = share.value if isinstance(share, Estimate) else share
+    return "unknown" if value is None else f"{value:.0%}"
+
+
+def interval(share: Estimate) -> str:
+    """Return the 95% interval of a share as whole percentages: "62% to 79%"."""
+    return "" if share.low is None or share.high is None else f"{share.low:.0%} to {share.high:.0%}"

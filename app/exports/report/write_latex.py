@@ -1,0 +1,192 @@
+"""A report as a LaTeX document, with its figures as PDF files beside it; it compiles with any engine."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from functools import partial, singledispatch
+
+from app.exports.export_input import Files
+from app.exports.report.document import (
+    Block,
+    Bullets,
+    Example,
+    Facts,
+    Paragraph,
+    Plot,
+    Report,
+    Shares,
+    Verdict,
+)
+from app.exports.report.evidence import interval, percent
+from app.figures.style import to_bytes
+from app.report.latex import PREAMBLE, breakable, to_latex
+from app.text.escape import latex
+from benchmarks.vocabulary import Estimate, Table
+
+FOLDER = "figures"
+"""The folder of the figures, beside the document."""
+
+EXAMPLE = f"{FOLDER}/example.png"
+
+_SETTINGS = r"""\setlength{\parindent}{0pt}
+\setlength{\parskip}{4pt}
+\emergencystretch=3em
+"""
+
+
+def to_latex_files(report: Report) -> Files:
+    """Return ``report.tex`` and its figures."""
+    blocks = [*report.first_page, *(block for section in report.sections for block in section.blocks)]
+    files: Files = {"report.tex": _document(report)}
+    for block in blocks:
+        if isinstance(block, Plot):
+            files[_figure_path(block)] = to_bytes(block.figure, "pdf")
+        if isinstance(block, Example) and block.picture is not None:
+            out = io.BytesIO()
+            block.picture.save(out, "PNG")
+            files[EXAMPLE] = out.getvalue()
+    return files
+
+
+def _document(report: Report) -> str:
+    parts = [
+        PREAMBLE + _SETTINGS + r"\begin{document}",
+        rf"{{\LARGE\bfseries\raggedright {_text(report.title)}\par}}\smallskip",
+        rf"{{\raggedright {_text(report.subtitle)}\par}}\bigskip",
+        *map(_block, report.first_page),
+        r"\clearpage",
+    ]
+    in_appendix = False
+    for section in report.sections:
+        if section.appendix and not in_appendix:
+            parts.append("\\clearpage\n\\appendix")
+            in_appendix = True
+        parts.append(rf"\section{{{_text(section.title)}}}")
+        parts += _blocks(section.blocks)
+        # LaTeX defers floats; those of a section stay in it.
+        parts.append(r"\clearpage" if any(isinstance(block, Table | Plot) for block in section.blocks) else "")
+    return "\n".join([*parts, *_references(report.references), r"\end{document}", ""])
+
+
+def _blocks(blocks: Sequence[Block | str]) -> Iterator[str]:
+    for number, block in enumerate(blocks):
+        if isinstance(block, Table) and number and isinstance(blocks[number - 1], Table):
+            yield r"\clearpage"
+        yield _block(block)
+
+
+def _references(references: Sequence[str]) -> Iterator[str]:
+    yield rf"\begin{{thebibliography}}{{{len(references)}}}"
+    for number, reference in enumerate(references, 1):
+        yield rf"\bibitem{{r{number}}} {_text(reference)}"
+    yield r"\end{thebibliography}"
+
+
+@singledispatch
+def _block(block: Block | str) -> str:
+    """Return the LaTeX of a block; a plain string is a title."""
+    return rf"\subsection*{{{_text(str(block))}}}"
+
+
+@_block.register
+def _(block: Verdict) -> str:
+    sentences = r"\\ ".join(map(_text, block.sentences))
+    return (
+        "\\noindent\\fbox{\\parbox{0.97\\linewidth}{\\raggedright\n"
+        rf"{{\large\bfseries {_text(block.headline)}\par}}"
+        f"\n{sentences}\n}}}}\\par\\medskip"
+    )
+
+
+@_block.register
+def _(block: Paragraph) -> str:
+    return "\n\n".join(map(_text, block.text.split("\n")))
+
+
+@_block.register
+def _(block: Bullets) -> str:
+    items = (rf"\item {_bold(name)}{_text(text)}" for name, text in block.items)
+    return "\n".join([r"\begin{itemize}\setlength{\itemsep}{0pt}", *items, r"\end{itemize}"])
+
+
+@_block.register
+def _(block: Facts) -> str:
+    return _description(block.rows)
+
+
+@_block.register
+def _(block: Example) -> str:
+    text = "For example:\n" + _description(block.lines)
+    if block.picture is None:
+        return text
+    picture = rf"\includegraphics[width=\linewidth,height=0.2\textheight,keepaspectratio]{{{EXAMPLE}}}"
+    return (
+        f"\\begin{{minipage}}[t]{{0.62\\linewidth}}\\vspace{{0pt}}\n{text}\n\\end{{minipage}}\\hfill\n"
+        f"\\begin{{minipage}}[t]{{0.34\\linewidth}}\\vspace{{0pt}}\\raggedleft\n{picture}\n\\end{{minipage}}\\par"
+    )
+
+
+@_block.register
+def _(block: Shares) -> str:
+    width = 0.7 / max(1, len(block.columns))
+    columns = r"p{0.24\linewidth}" + rf"p{{{width:.3f}\linewidth}}" * len(block.columns)
+    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    cell = partial(_cell, r"\raggedright ")
+    lines.append(" & ".join(["", *(cell(_text(column)) for column in block.columns)]) + r" \tabularnewline")
+    lines.append(r"\midrule")
+    for label, remark, shares in block.rows:
+        name = _text(label) + (rf" \newline {{\footnotesize {_text(remark)}}}" if remark else "")
+        lines.append(" & ".join([cell(name), *(cell(_share(share)) for share in shares)]) + r" \tabularnewline")
+    lines += [
+        r"\bottomrule",
+        r"\end{tabular}\par",
+        rf"{{\footnotesize {_text('In brackets: 95% confidence intervals.')}\par}}",
+    ]
+    return "\n".join(lines)
+
+
+@_block.register
+def _(block: Plot) -> str:
+    return "\n".join(
+        [
+            r"\begin{figure}[!htbp]",
+            r"\centering",
+            rf"\includegraphics[width=0.75\linewidth,height=0.6\textheight,keepaspectratio]{{{_figure_path(block)}}}",
+            rf"\caption{{{_text(block.caption)}}}",
+            r"\end{figure}",
+        ]
+    )
+
+
+@_block.register
+def _(block: Table) -> str:
+    return to_latex(block, of="report")
+
+
+def _bold(name: str) -> str:
+    return rf"\textbf{{{_text(name)}.}} " if name else ""
+
+
+def _cell(before: str, text: str) -> str:
+    return f"{before}{text}"
+
+
+def _share(share: Estimate | None) -> str:
+    if share is None or share.value is None:
+        return "not asked"
+    around = f" [{interval(share)}]" if interval(share) else ""
+    return _text(f"{percent(share)}{around}")
+
+
+def _description(rows: Sequence[tuple[str, str]]) -> str:
+    items = (rf"\item[{{{_text(name)}}}] {_text(text)}" for name, text in rows)
+    return "\n".join([r"\begin{description}\setlength{\itemsep}{0pt}", *items, r"\end{description}"])
+
+
+def _figure_path(block: Plot) -> str:
+    return f"{FOLDER}/{block.name}.pdf"
+
+
+def _text(text: str) -> str:
+    return breakable(latex(text))

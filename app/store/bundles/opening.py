@@ -1,0 +1,152 @@
+"""Opened bundles: extracted once, by the digest of the file, to a private folder of the user's cache.
+
+The folder is a workspace that is only read: its runs are of another machine, and its files have no permission to be written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from app.store.bundles.layout import MANIFEST, RUNS, BundleError
+from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.safe_files import make_folder, open_regular
+
+_FOLDER = "bundles"
+_KEPT_S = 30 * 24 * 3600
+"""Seconds for which an extracted bundle is kept after it was opened last."""
+_ZIP = b"PK\3\4"
+
+
+def is_bundle_file(path: Path) -> bool:
+    """Return whether a path is a file that could be a bundle; a folder, a missing file and other files are none."""
+    try:
+        with open_regular(path) as stream:
+            return stream.read(len(_ZIP)) == _ZIP
+    except (OSError, ValueError):
+        return False
+
+
+def is_opened_bundle(folder: Path) -> bool:
+    """Return whether a folder is an extracted bundle, which nothing writes to."""
+    return os.path.lexists(folder / MANIFEST)
+
+
+def open_bundle(path: Path) -> Path:
+    """Return the folder with the verified contents of a bundle, extracted now unless it was before. Raises BundleError."""
+    try:
+        with open_regular(path) as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        cache = _cache()
+    except OSError as error:
+        raise BundleError(f"cannot open {path}: {error.strerror or error}.") from error
+    folder = cache / digest
+    if not is_opened_bundle(folder):
+        _remove_old(cache)
+        _extract(path, folder)
+    with suppress(OSError):
+        os.utime(folder)
+    return folder
+
+
+def bundled_run(name: str) -> Path | None:
+    """Return the folder of a run in a bundle, given as FILE or FILE:RUN; None if the name is not of a bundle.
+
+    Raises BundleError if the bundle cannot be opened, or has no such run, or several and none is named.
+    """
+    for file, run in ((name, ""), tuple(name.rsplit(":", 1)) if ":" in name else ("", "")):
+        path = Path(file).expanduser() if file else None
+        if path is not None and is_bundle_file(path):
+            return _run_in(open_bundle(path), path, run)
+    return None
+
+
+def _run_in(folder: Path, path: Path, run: str) -> Path:
+    names = sorted(entry.name for entry in folder_entries(folder / RUNS))
+    if not run and len(names) == 1:
+        return folder / RUNS / names[0]
+    if run not in names:
+        problem = f"has no run {run!r}" if run else f"has {len(names)} runs"
+        raise BundleError(
+            f"{path.name} {problem}; name one of them: {', '.join(f'{path.name}:{name}' for name in names)}."
+        )
+    return folder / RUNS / run
+
+
+def _cache() -> Path:
+    """Return the folder of opened bundles, which only this user can read; create it if necessary."""
+    from platformdirs import user_cache_path
+
+    base = user_cache_path("rashomon")
+    base.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(base, _FOLDER)
+    status = os.stat(folder, follow_symlinks=False)
+    if status.st_uid != os.geteuid():
+        raise BundleError(f"{folder} belongs to another user; name another cache with XDG_CACHE_HOME.")
+    if stat.S_IMODE(status.st_mode) != 0o700:
+        os.chmod(folder, 0o700)
+    return folder
+
+
+def _extract(path: Path, folder: Path) -> None:
+    """Extract a bundle to ``folder``, which appears complete."""
+    from app.store.bundles.archive import open_archive
+
+    staging = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    try:
+        staging.mkdir(mode=0o700)
+        with open_archive(path) as archive:
+            archive.extract(staging)
+        _set_modes(staging, file=0o400, inner=0o500)
+        try:
+            os.rename(staging, folder)
+        except OSError:
+            if not is_opened_bundle(folder):  # otherwise another process was faster
+                raise
+            _remove(staging)
+        else:
+            os.chmod(folder, 0o500)
+    except OSError as error:
+        _remove(staging)
+        raise BundleError(f"cannot extract {path.name} to {folder}: {error.strerror or error}.") from error
+    except BaseException:
+        _remove(staging)
+        raise
+
+
+def _remove_old(cache: Path) -> None:
+    """Remove the bundles that were not opened for a month, and what an interrupted extraction left as long ago."""
+    with suppress(OSError):
+        for folder in folder_entries(cache):
+            if time.time() - folder.stat(follow_symlinks=False).st_mtime > _KEPT_S:
+                _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError):
+        _set_modes(folder, file=0o600, inner=0o700)
+        os.chmod(folder, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _set_modes(folder: Path, *, file: int, inner: int) -> None:
+    """Set the permissions of everything in a folder, but not of the folder itself."""
+    for path, is_folder in list(_walk(folder)):
+        os.chmod(path, inner if is_folder else file)
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, bool]]:
+    os.chmod(folder, 0o700)
+    for place, folders, files in os.walk(folder):
+        for name in folders:
+            os.chmod(os.path.join(place, name), 0o700)
+            yield os.path.join(place, name), True
+        for name in files:
+            yield os.path.join(place, name), False

@@ -1,0 +1,70 @@
+"""Licences of the sources of builds, as far as their owners state them, and whether media may be passed on under them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """The terms of a source, a phrase for each part; ``media`` tells whether they let anyone pass its media on."""
+
+    terms: tuple[str, ...]
+    media: bool = False
+
+    @property
+    def text(self) -> str:
+        return "; ".join(self.terms)
+
+
+_COCO = "COCO's images: Flickr's, each under a licence of its own (COCO's metadata), for research"
+_OWN = Licence(("your own data, whose terms only you know",))
+_UNKNOWN = Licence(("not known to Rashomon",))
+
+LICENCES: Mapping[str, Mapping[str, Licence]] = {
+    "cmc-bench": {
+        "chartqa": Licence(("GPL-3.0 (its repository); charts of Statista, Pew, OWID and OECD",)),
+        "mmmu": Licence(("Apache-2.0 (its repository); images of third parties",)),
+        "rows": _OWN,
+    },
+    "clash": {
+        "published": Licence(
+            (
+                "CLASH's questions: not stated (its repository has no licence); its captions derive from COCO's, CC BY 4.0",
+                _COCO,
+            )
+        ),
+        "sugar-crepe": Licence((_COCO,)),
+        "coco": Licence((_COCO,)),
+        "spatial": Licence((_COCO,)),
+        "rows": _OWN,
+    },
+    "mmkc-bench": {"published": Licence(("not stated elsewhere",))},
+    "crosscheck-bench": {"products": _OWN, "rows": _OWN},
+    "contra4": {
+        "published": Licence(("Contra4's questions: Apache-2.0 (its repository), for research", _COCO)),
+    },
+    "pope": {"pope": Licence(("POPE's questions: MIT (its repository)", _COCO))},
+    "okvqa": {"okvqa": Licence(("OK-VQA's questions: not stated", _COCO))},
+    "gqa": {
+        "gqa": Licence(
+            (
+                "GQA's questions: MIT by the Hub's card, which may not be its authors'",
+                "images of Visual Genome, CC BY 4.0",
+            ),
+            media=True,
+        )
+    },
+    "retrieval": {"log": _OWN},
+}
+"""The licences by benchmark and source."""
+
+
+def source_licences(manifest: Mapping[str, Any]) -> dict[str, Licence]:
+    """Return the licence of each source that a build's manifest names; of all of its benchmark's if it names none."""
+    known = LICENCES.get(str(manifest.get("benchmark")), {})
+    named = manifest.get("sources")
+    names = [str(name) for name in named] if isinstance(named, dict) and named else list(known)
+    return {name: known.get(name, _UNKNOWN) for name in names} or {"its source": _UNKNOWN}

@@ -1,0 +1,287 @@
+"""The report: what it advises, what it says is wrong and unknown, and that hostile text stays text in HTML and LaTeX."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.exports.export_input import Export, ExportOptions, benchmark_of, load_runs
+from app.exports.report.document import Bullets, Example, Facts, Paragraph, Report, Section, Shares, Verdict
+from app.exports.report.export import build_report
+from app.exports.report.write_html import to_html
+from app.exports.report.write_latex import to_latex_files
+from app.report.tables import read_inputs, tables_from
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from benchmarks.vocabulary import Estimate, Generation, Instance
+from benchmarks.vocabulary import Verdict as Label
+from mlx_backends.models.licence import read_licence
+from tests.app.exports.test_html import HOSTILE, Page
+from tests.support.command import Rashomon
+from tests.support.runs import Answering, instances, make_run, says
+
+EXAMPLES = 40
+
+
+def follows(source: str, *, but: int = 0) -> Answering:
+    """Answer with the value of ``source``, and in every ``but``-th example with nothing to label."""
+
+    def answer(instance: Instance) -> Generation:
+        if but and int(instance.group[-4:]) % but == 0:
+            return says("")(instance)
+        values = instance.references.get(source) or next(iter(instance.references.values()))
+        return says(values[0])(instance)
+
+    return answer
+
+
+def knows(instance: Instance) -> Generation:
+    """Answer with the right source's value."""
+    source = "text" if instance.condition == "text-correct" else "image"
+    if instance.condition == "both-wrong":
+        return says("I cannot tell which of them is right.")(instance)
+    return follows(source)(instance)
+
+
+class Home:
+    """A workspace, and reports of its runs."""
+
+    def __init__(self, path: Path) -> None:
+        self.workspace = Workspace(path / "workspace")
+
+    def run(self, name: str, answering: Answering, model: str, examples: int = EXAMPLES) -> Path:
+        return make_run(self.workspace, name, instances(examples), answering, model=model)
+
+    def report(self, *folders: Path, **options: object) -> Report:
+        inputs = read_inputs(folders)
+        runs = load_runs(self.workspace, folders, None, inputs)
+        export = Export(
+            benchmark_of(runs),
+            runs,
+            tables_from(inputs),
+            ExportOptions(**options),
+            inputs=inputs,
+            folders=folders,  # type: ignore[arg-type]
+        )
+        return build_report(export)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return Home(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def good(home: Home) -> Path:
+    return home.run("good", knows, "org/good-4bit")
+
+
+@pytest.fixture(scope="module")
+def blind(home: Home) -> Path:
+    return home.run("blind", follows("text", but=5), "org/blind-4bit")
+
+
+@pytest.fixture(scope="module")
+def policy(home: Home) -> Path:
+    return home.run("always-text", follows("text"), "policy:always-text")
+
+
+def verdict(report: Report) -> Verdict:
+    return next(block for block in report.first_page if isinstance(block, Verdict))
+
+
+def limits(report: Report) -> dict[str, str]:
+    (section,) = [section for section in report.sections if section.title == "Limitations"]
+    (bullets,) = section.blocks
+    assert isinstance(bullets, Bullets)
+    return dict(bullets.items)
+
+
+# --- the first page ------------------------------------------------------------------------------
+
+
+def test_the_better_model_is_chosen_and_its_mistakes_are_listed(
+    home: Home, good: Path, blind: Path, policy: Path
+) -> None:
+    report = home.report(blind, good, policy)
+    assert verdict(report).headline == "Choose good-4bit."
+    shares = next(block for block in report.first_page if isinstance(block, Shares))
+    rows = {label: cells for label, _, cells in shares.rows}
+    disagree = shares.columns.index("sources disagree")
+    best, worst = rows["good-4bit"][disagree], rows["policy:always-text"][disagree]
+    assert best is not None
+    assert worst is not None
+    assert (best.value, worst.value) == (1.0, pytest.approx(1 / 3))
+    assert [remark for label, remark, _ in shares.rows if label.startswith("policy:")] == ["always the text's value"]
+
+
+def test_a_model_no_better_than_a_rule_is_not_recommended(home: Home, blind: Path, policy: Path) -> None:
+    report = home.report(blind, policy)
+    assert verdict(report).headline == "Do not rely on blind-4bit yet."
+    assert any("a rule that answers always the text's value" in sentence for sentence in verdict(report).sentences)
+    mistakes = next(block for block in report.first_page if isinstance(block, Bullets))
+    assert any("it follows the text in 32 of 40 answers (80%)" in text for _, text in mistakes.items)
+    example = next(block for block in report.first_page if isinstance(block, Example))
+    lines = dict(example.lines)
+    assert lines["blind-4bit answers"] == lines["The text says"] != lines["The image says"] == lines["Right would be"]
+
+
+def test_policies_alone_and_equal_models_give_no_choice(home: Home, policy: Path) -> None:
+    assert "no model" in verdict(home.report(policy)).headline
+    few = [home.run(f"few-{name}", follows(name), f"org/few-{name}", 6) for name in ("image", "text")]
+    assert verdict(home.report(*few)).headline == "It is too early to choose."
+
+
+# --- limitations ---------------------------------------------------------------------------------
+
+
+def some_fail(instance: Instance) -> Generation:
+    number = int(instance.group[-4:])
+    if number == 0:
+        return Generation(f"{instance.id}#0", "", "error", error="it broke")
+    if number == 1:
+        return Generation(f"{instance.id}#0", "12 " * 9, "length", (1, 2), 30, 27, 0.1, 0.5, 10**9)
+    return says("12")(instance)
+
+
+def test_limitations_follow_from_the_run(home: Home, good: Path, blind: Path, policy: Path) -> None:
+    names = set(limits(home.report(good)))
+    assert {
+        "No person checked the labels",
+        "One wording",
+        "No baseline",
+        "Quantised weights",
+        "Mixture of cases",
+    } <= names
+    assert not {"Answers without a label", "Errors", "Truncated answers", "Very few questions", "Not finished"} & names
+    of_both = limits(home.report(blind, policy))
+    assert "blind-4bit 20%" in of_both["Answers without a label"]
+    assert "No baseline" not in of_both
+    failing = home.run("failing", some_fail, "org/failing", 8)
+    with RunStore.open(failing) as store:
+        store.set_meta("identity", {**store.meta("identity"), "quantisation": "bf16", "temperature": 0.7, "limit": 8})
+    of_failing = limits(home.report(failing))
+    assert {"Very few questions", "Errors", "Truncated answers", "Answers drawn by chance", "Sample"} <= set(of_failing)
+    assert "Quantised weights" not in of_failing
+    assert next(iter(of_failing)) == "Very few questions", "the gravest comes first"
+
+
+def test_a_persons_labels_end_a_limitation_and_add_a_section(home: Home) -> None:
+    folder = home.run("labelled", follows("image"), "org/labelled")
+    with RunStore.open(folder) as store:
+        pairs = [(record.instance.id, store.answer_of(record.instance.id)) for record in store.records()]
+        label = Label("human:ann", "labelled", "IMAGE", "")
+        store.add_verdicts([(*stored, label, True) for _, stored in pairs[:30] if stored is not None])
+    report = home.report(folder)
+    assert "No person checked the labels" not in limits(report)
+    (section,) = [section for section in report.sections if section.title == "Agreement with people"]
+    assert len(section.blocks) > 1
+
+
+# --- licences ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        ("---\nlicense: apache-2.0\ntags: [x]\n---\n# A model", "apache-2.0"),
+        ("---\nlicense: other\nlicense_name: lfm1.0\n---\n", "lfm1.0"),
+        ("---\nlicense: 'mit'  # as before\n---\n", "mit"),
+        ("# license: mit", None),
+        ("---\nlicense:\n---\n", None),
+        ("---\nlicense: " + "x" * 10_000 + "\n---\n", None),
+    ],
+)
+def test_the_card_states_the_licence(card: str, licence: str | None, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(card)
+    assert read_licence(tmp_path) == licence
+
+
+def test_the_stored_licence_stands_in_the_report(home: Home, good: Path) -> None:
+    with RunStore.open(good) as store:
+        store.set_meta("licence", "a-licence-of-its-own")
+    assert "a-licence-of-its-own" in to_html(home.report(good))
+
+
+# --- the files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_command_writes_a_report_without_scripts(home: Home, good: Path, policy: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(home.workspace.path.parent)
+    rashomon.run("report", "good", "always-text", "--title", "Our <charts>", "--canonical", "--out", tmp_path / "out")
+    written = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")}
+    assert {"report.html", "report.tex", "figures/labels.pdf"} <= written
+    page = Page((tmp_path / "out" / "report.html").read_text("utf-8"))
+    assert page.texts["h1"] == ["Our <charts>"]
+    assert "script" not in page.texts
+    tex = (tmp_path / "out" / "report.tex").read_text("utf-8")
+    assert set(re.findall(r"\\includegraphics.*?\{(.*?)\}", tex)) <= written
+    rashomon.run("report", "good", "always-text", "--canonical", "--title", "Our <charts>", "--out", tmp_path / "again")
+    for name in written:
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+    assert rashomon.run("report", "good", "--margin", "7", code=2).stderr
+
+
+def balanced(tex: str) -> None:
+    """Assert that environments and braces of a LaTeX document are balanced, and that nothing else is a command of ours."""
+    environments: list[str] = []
+    for kind, name in re.findall(r"\\(begin|end)\{(.*?)\}", tex):
+        if kind == "begin":
+            environments.append(name)
+        else:
+            assert environments.pop() == name
+    assert not environments
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", tex):
+        depth += 1 if brace == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+
+
+TEXTS = (*HOSTILE, r"\input{/etc/passwd} \end{document} $x$ % # _ ^ ~ & { } \\", "中文", "")
+
+
+@settings(max_examples=60)
+@given(st.text() | st.sampled_from(TEXTS))
+def test_any_text_stays_text(text: str) -> None:
+    share = Estimate(0.5, 0.4, 0.6, 10)
+    blocks = [
+        Verdict(text, (text,)),
+        Paragraph(text),
+        Bullets(((text, text), ("", text))),
+        Facts(((text, text),)),
+        Example(((text, text),), None, text),
+        Shares((text,), ((text, text, (share,)),), text),
+        text,
+    ]
+    report = Report(text, text, blocks, [Section(text, blocks), Section(text, blocks, appendix=True)], [text])
+    page = Page(to_html(report))
+    assert {"script", "img", "a", "b", "td"} & {tag for tag, _ in page.elements} <= {"b", "td"}
+    assert [tag for tag, _ in page.elements].count("h2") == 3
+    (tex,) = [content for name, content in to_latex_files(report).items() if name == "report.tex"]
+    assert isinstance(tex, str)
+    balanced(tex)
+    known = set(re.findall(r"\\[a-zA-Z]+", str(to_latex_files(_plain(report))["report.tex"])))
+    printed = {"\\textbackslash", "\\textasciitilde", "\\textasciicircum", "\\textless", "\\textgreater", "\\textbar"}
+    more = {"\\textasciigrave", "\\Delta", "\\pm", "\\hspace"}
+    assert set(re.findall(r"\\[a-zA-Z]+", tex)) <= known | printed | more
+
+
+def _plain(report: Report) -> Report:
+    share = Estimate(0.5, 0.4, 0.6, 10)
+    blocks = [
+        Verdict("a", ("a",)),
+        Paragraph("a"),
+        Bullets((("a", "a"),)),
+        Facts((("a", "a"),)),
+        Example((("a", "a"),)),
+        Shares(("a",), (("a", "a", (share,)),)),
+        "a",
+    ]
+    return replace(report, first_page=blocks, sections=[Section("a", blocks), Section("a", blocks, appendix=True)])

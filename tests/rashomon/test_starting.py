@@ -1,0 +1,160 @@
+"""Runs that a script starts: options, own judges and benchmarks in workers, errors, and the wait for the end."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import rashomon
+from app.cli.run import batch
+from benchmarks import plugins
+from rashomon.starting import BatchOptions
+from tests.support.command import Rashomon
+from tests.test_contributing import blocks
+
+JUDGE = '''
+import rashomon
+
+
+class Longest:
+    """TEXT for a long answer, IMAGE for a short one."""
+
+    name = "longest"
+    version = "2"
+    benchmarks = ("cmc-bench",)
+
+    def label(self, record: rashomon.Record) -> str | None:
+        return "TEXT" if record.answer and len(record.answer.text) > 3 else "IMAGE"
+'''
+
+
+@pytest.fixture
+def workspace(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[rashomon.Workspace]:
+    """A workspace with CMC-Bench from drawn charts, in an environment without a network, and no plugins of scripts."""
+    home = Rashomon(tmp_path)
+    shutil.copytree(built, home.workspace / "benchmarks")
+    for name, value in home.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    plugins.plugins.cache_clear()
+    yield rashomon.open(home.workspace)
+    monkeypatch.undo()
+    plugins.plugins.cache_clear()
+
+
+def write_module(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Write a module that only this process can import by its own means."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.py").write_text(text, "utf-8")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    return import_module(name)
+
+
+def test_policies_from_start_to_tables(workspace: rashomon.Workspace) -> None:
+    started = workspace.start(
+        benchmark="cmc-bench",
+        model=["policy:always-image", "policy:always-text"],
+        limit=4,
+        conditions="image-correct",
+        strata={"type": ["factual", "temporal"]},
+        judge="match",
+    )
+    assert [run.spec["limit"] for run in started.wait()] == [4, 4]
+    assert not started.running
+    assert [run.state for run in started.runs] == ["done", "done"]
+    table = started.runs.tables().main
+    values = {row: table.cell(row, "Img-Cor") for row in table.rows}
+    assert {row: cell.value for row, cell in values.items() if isinstance(cell, rashomon.Estimate)} == {
+        "policy:always-image": 1,
+        "policy:always-text": 0,
+    }
+    assert {record.instance.condition for record in started.runs[0].records()} == {"image-correct"}
+
+
+def test_a_registered_judge_labels_in_the_worker_and_an_unknown_one_is_an_error(
+    workspace: rashomon.Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = write_module(tmp_path / "mine", "my_judges", JUDGE, monkeypatch)
+    assert rashomon.register_judge(module.Longest) is module.Longest
+    rashomon.register_judge(module.Longest)  # as a cell that is run again does
+    (run,) = workspace.start(
+        benchmark="cmc-bench", model="policy:always-image", limit=2, judge=["longest", "match"]
+    ).wait()
+    assert run.records().judge == "longest@2"
+    assert set(run.records().arrow()["label"].to_pylist()) <= {"TEXT", "IMAGE"}
+    assert run.tables(judge="match").main.rows
+    with pytest.raises(rashomon.RashomonError) as error:
+        workspace.judge(run.name, "nobody").wait()
+    assert error.value.exit_code == 2
+
+
+def test_a_registered_benchmark_is_built_run_and_shown(
+    workspace: rashomon.Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {block.name: block.content for block in blocks()}
+    modules = {
+        name: write_module(tmp_path / "mine", f"two_notes_{name}", files[f"two_notes/{name}.py"], monkeypatch)
+        for name in ("benchmark", "judge", "engine")
+    }
+    rashomon.register_judge(modules["judge"].WhichNote)
+    rashomon.register_benchmark(modules["benchmark"].TwoNotes)
+    plugins.register("rashomon.engines", "parrot", "two_notes_engine:ParrotEngine", str(tmp_path / "mine"))
+    (tmp_path / "notes.jsonl").write_text(files["notes.jsonl"], "utf-8")
+    workspace.build("two-notes", {"notes": tmp_path / "notes.jsonl"})
+    (run,) = workspace.start(benchmark="two-notes", model="parrot:newer").wait()
+    assert run.done == run.total == 4
+    newer = run.table().cell("parrot:newer / disagree", "NEWER")
+    assert isinstance(newer, rashomon.Estimate)
+    assert newer.value == 1
+
+
+def test_what_cannot_be_registered_says_so(workspace: rashomon.Workspace) -> None:
+    class Local:
+        name = "local"
+        version = "1"
+        benchmarks = ("cmc-bench",)
+
+        def label(self, record: rashomon.Record) -> str | None:
+            return None
+
+    with pytest.raises(rashomon.RashomonError):
+        rashomon.register_judge(Local)
+    with pytest.raises(rashomon.RashomonError):
+        rashomon.register_judge(import_module("judges.string_match").Strict)
+
+
+WRONG: dict[str, BatchOptions] = {
+    "no benchmark": {"model": "policy:random"},
+    "unknown benchmark": {"benchmark": "nothing", "model": "policy:random"},
+    "unknown model": {"benchmark": "cmc-bench", "model": "nothing/here"},
+    "unknown judge": {"benchmark": "cmc-bench", "model": "policy:random", "judge": "nobody"},
+    "negative limit": {"benchmark": "cmc-bench", "model": "policy:random", "limit": -1},
+    "not built": {"benchmark": "clash", "model": "policy:random"},
+    "unknown option": {"benchmark": "cmc-bench", "model": "policy:random", "limits": 3},  # type: ignore[typeddict-unknown-key]
+}
+
+
+@pytest.mark.parametrize("options", WRONG.values(), ids=WRONG)
+def test_wrong_options_raise_before_anything_runs(workspace: rashomon.Workspace, options: BatchOptions) -> None:
+    with pytest.raises(rashomon.RashomonError) as error:
+        workspace.start(**options)
+    assert error.value.exit_code == 2
+    assert not workspace.runs
+    assert not list(workspace.path.glob("jobs/*"))
+
+
+def test_options_are_those_of_the_command() -> None:
+    known = {parameter.name for parameter in batch.params if isinstance(parameter, click.Option)}
+    renamed = {"allowed": "allow_address"}
+    assert {renamed.get(name or "", name) for name in known} - {"display", "dry_run"} == set(
+        BatchOptions.__annotations__
+    )
