@@ -11,7 +11,7 @@ import pytest
 
 from app.commands.progress_display import PlainDisplay, progress_table
 from app.report.throughput import Throughput
-from app.run_spec import BatchSpec
+from app.run_spec import parse_spec
 from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.run import RunStore
 from app.store.workspace import read_summary
@@ -65,7 +65,7 @@ def test_without_ray_the_extra_is_named(rashomon: Rashomon) -> None:
 
 def test_workers_are_no_part_of_a_run(rashomon: Rashomon) -> None:
     spec = {"benchmark": "cmc-bench", "model": "policy:uniform"}
-    (alone,), (spread,) = (BatchSpec(**spec, **more).runs() for more in ({}, {"workers": "ray"}))
+    (alone,), (spread,) = (parse_spec(spec, more, "a test").runs() for more in ({}, {"workers": "ray"}))
     assert alone == spread
     rashomon.run(*BATCH, "--model", "policy:uniform", "--workers", "none", "--name", "here", "--limit", "2")
     assert "workers" not in (rashomon.workspace / "runs" / "here" / "spec.toml").read_text()

@@ -12,7 +12,7 @@ from app.engine.workers.cluster.messages import NodeJob, Orders
 from app.engine.workers.cluster.node import MediaCache, NodeWorker
 from app.engine.workers.cluster.weights_copy import WeightsCopy, can_be_copied, copied_model, model_files, pieces
 from benchmarks.errors import MediaError
-from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request, Text
+from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request, Text
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.options import LoadOptions
@@ -86,7 +86,7 @@ def test_full_disk_turns_no_request_into_an_error(monkeypatch: pytest.MonkeyPatc
     worker = NodeWorker()
     worker.load(NodeJob("policy:random", None, "me", version("rashomon")))
     image = medium(b"image")
-    parts = [(Text("no image"),), (image,), (image,)]
+    parts: list[tuple[Part, ...]] = [(Text("no image"),), (image,), (image,)]
     requests = [Request(f"r{n}", 0, (Message("user", part),), Decoding()) for n, part in enumerate(parts)]
     monkeypatch.setattr(Path, "write_bytes", full)
     report = worker.exchange(Orders(requests, {image.name: b"image"}))
