@@ -84,6 +84,8 @@ class _Node:
     calls: dict[int, tuple[str, float]] = field(default_factory=dict)
     ping: int | None = None
     heard: float = 0.0
+    placed: bool = False
+    """Whether its worker has reported anything: until then, it may wait for a CPU or a GPU that another run has."""
     retry_at: float = 0.0
     deaths: int = 0
     """The workers in a row that ended here before they answered anything."""
@@ -298,7 +300,7 @@ class ClusterBackend(Backend):
 
     def _start(self, node: _Node) -> None:
         node.state, node.note, node.loaded, node.proved, node.epoch = "starting", "", None, False, -1
-        node.capacity, node.queued, node.copy = 1, 0, None
+        node.capacity, node.queued, node.copy, node.placed = 1, 0, None, False
         node.cancelled.clear()
         try:
             node.worker = self._cluster.start(node.member)
@@ -367,7 +369,7 @@ class ClusterBackend(Backend):
     # --- results -----------------------------------------------------------------------------------------------------
 
     def _receive(self, node: _Node, call: int, outcome: Any) -> None:
-        node.heard = self._clock()
+        node.heard, node.placed = self._clock(), True
         if call == node.ping:
             node.ping = None
             if isinstance(outcome, Exception):
@@ -558,8 +560,10 @@ class ClusterBackend(Backend):
                 continue
             silent = now - node.heard
             if node.ping is not None and silent > QUIET_SECONDS + HANG_SECONDS:
-                hint = "; it has no free CPU, or Python does not start there" if node.state == "starting" else ""
-                self._lose(node, f"it has not answered for {silent:.0f} s{hint}")
+                if node.placed:
+                    self._lose(node, f"it has not answered for {silent:.0f} s")
+                else:
+                    node.note = "there is no free CPU or GPU on it yet"
             elif min(sent for _, sent in node.calls.values()) < now - STALL_SECONDS:
                 self._lose(node, f"it has not finished a step in {STALL_SECONDS / 60:.0f} minutes")
             elif node.ping is None and silent > QUIET_SECONDS:

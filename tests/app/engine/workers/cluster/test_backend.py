@@ -180,6 +180,22 @@ def test_a_cluster_without_nodes_is_given_up_after_a_while() -> None:
     assert cluster.now >= module.PATIENCE_SECONDS
 
 
+def test_a_node_that_another_run_fills_is_waited_for() -> None:
+    cluster = LocalCluster("a", "full")
+    cluster.hung.add("full")  # as a worker that has no CPU to begin on
+    backend, items = opened(cluster), requests(300)
+
+    def disturb(step: int) -> None:
+        cluster.now += module.HANG_SECONDS if step < 4 else 0
+        if step == 4:
+            assert {node.name: node.state for node in backend.status()}["full"] == "starting"
+            cluster.hung.clear()
+
+    assert texts(answer(backend, items, disturb)) == expected(items)
+    assert {node.name: node for node in backend.status()}["full"].answers > 0
+    assert not cluster.released
+
+
 def test_nodes_on_which_every_worker_ends_are_given_up() -> None:
     class Crashing(NodeWorker):
         def load(self, job: NodeJob) -> Loaded | NotLoaded:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.workers.cluster.messages import NodeJob, Orders
+from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded, Orders
 from app.engine.workers.cluster.node import MediaCache, NodeWorker
 from app.engine.workers.cluster.weights_copy import WeightsCopy, can_be_copied, copied_model, model_files, pieces
 from benchmarks.errors import MediaError
@@ -16,6 +16,7 @@ from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Re
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.options import LoadOptions
+from mlx_backends.policy import PolicyBackend
 from tests.support.demo import FOUR_BIT
 
 
@@ -128,3 +129,17 @@ def test_files_that_are_no_models_or_too_large_are_refused(
 def test_adapters_are_not_copied() -> None:
     assert can_be_copied("org/name")
     assert not can_be_copied(f"org/name+{FOUR_BIT}")
+
+
+def test_a_machine_serves_one_run_at_a_time_with_all_its_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    model = str(FOUR_BIT)
+    weights = weights_digest(FOUR_BIT)
+    here = version("rashomon")
+    first, second, other = NodeWorker(), NodeWorker(), NodeWorker()
+    monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda *_, **__: PolicyBackend("policy:random"))
+    assert isinstance(first.load(NodeJob(model, weights, "run one", here)), Loaded)
+    assert isinstance(second.load(NodeJob(model, weights, "run one", here)), Loaded)
+    assert other.load(NodeJob(model, weights, "run two", here)) == NotLoaded(holder="run one")
