@@ -20,7 +20,7 @@ from benchmarks.registry import get_benchmark
 from tests.app.commands.test_batch import wait_until
 from tests.support.command import ROOT, Rashomon, free_port, kill_all
 from tests.support.demo import BF16, FOUR_BIT
-from tests.support.ray_nodes import RayNodes, actors, environment_of, hang, kill, ray_nodes
+from tests.support.ray_nodes import RayNodes, environment_of, hang, kill, ray_nodes
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
@@ -131,11 +131,11 @@ def test_machine_that_is_no_node_connects_to_the_head(built: Path, tmp_path: Pat
         rashomon = home(built, tmp_path, nodes, RASHOMON_ENDPOINT_KEY=key)
         process = rashomon.start(*BATCH, *POLICY, "--workers", nodes.client_address)
         wait_until(lambda: answered(rashomon) > 5)
-        keys_known = [environment_of(pid).keys() & set(SECRETS) for pid in actors()]
+        keys_known = [environment_of(pid).keys() & set(SECRETS) for pid in nodes.actors()]
         _, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         assert summary(rashomon)["nodes"]
-        wait_until(lambda: not actors())
+        wait_until(lambda: not nodes.actors())
         rashomon.process("resume", RUN, "--repeat", "--workers", nodes.client_address, "--display", "none")
     assert all("RASHOMON_ENDPOINT_KEY" not in names for names in keys_known)
     assert export(rashomon) == export_alone(built, tmp_path / "alone")
@@ -188,7 +188,7 @@ def test_hung_worker_is_replaced(built: Path, tmp_path: Path) -> None:
         rashomon = home(built, tmp_path, nodes)
         process = rashomon.start(*BATCH, *POLICY, "--workers", "ray")
         wait_until(lambda: answered(rashomon) > 20)
-        hang(actors()[0])
+        hang(nodes.actors()[0])
         _, err = process.communicate(timeout=200)
         assert process.returncode == 0, err
     assert export(rashomon) == export_alone(built, tmp_path / "alone")
@@ -210,8 +210,8 @@ def test_chaos_loses_nothing_and_repeats_only_what_was_in_flight(built: Path, tm
                 break
             victim = "worker" if number % 4 else ("node", "driver")[number // 4 % 2]
             if victim == "worker":
-                wait_until(actors)
-                if pids := actors():  # it may have ended by itself
+                wait_until(nodes.actors)
+                if pids := nodes.actors():  # it may have ended by itself
                     kill(chance.choice(pids))
             elif victim == "node":
                 nodes.remove(nodes.nodes.pop(0))

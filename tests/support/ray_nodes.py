@@ -71,6 +71,11 @@ class RayNodes:
             time.sleep(0.1)
         return process
 
+    def actors(self) -> list[int]:
+        """The processes that are workers on the nodes."""
+        family = {pid for process in self._processes if process.poll() is None for pid in _family(process.pid)}
+        return [pid for pid, title in _titles() if pid in family and title.startswith("ray::RayWorker")]
+
     def remove(self, node: subprocess.Popen[bytes]) -> None:
         """Kill a node with all of its processes."""
         for pid in _family(node.pid):
@@ -84,11 +89,6 @@ class RayNodes:
 
 def _family(pid: int) -> list[int]:
     return [pid, *(descendant for child in children_of(pid) for descendant in _family(child))]
-
-
-def actors() -> list[int]:
-    """The processes of this machine that are workers on nodes."""
-    return [pid for pid, title in _titles() if title.startswith("ray::RayWorker")]
 
 
 def hang(pid: int) -> None:
