@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from textual.pilot import Pilot
 
 from app.engine.batch_runs import report_batch
 from app.engine.run_control import is_paused
+from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
@@ -118,6 +120,23 @@ def test_labels_are_counted_again_when_some_are_set_aside(stage: Stage) -> None:
         screen = app.screen
         assert isinstance(screen, LiveScreen)
         await until(pilot, lambda: sum(map(sum, (c.values() for c in screen.counts().values()))) == 24)
+
+    drive(stage.app(), script)
+
+
+def test_the_nodes_of_a_cluster(stage: Stage) -> None:
+    folder = stage.run("spread", state="running", done=12)
+    nodes = [
+        NodeStatus("mac-1.local", "ready", answers=7, errors=1, per_second=2.5, peak_memory=3 * 10**9),
+        NodeStatus("mac-2.local", "refused", "mlx 0.1, [red]not 0.32"),
+    ]
+    with RunStore.open(folder) as store:
+        store.set_meta(NODES_KEY, [asdict(node) for node in nodes])
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_live(pilot, app)
+        await until(pilot, lambda: "mac-1.local: 7 answers, 1 errors, 2.5 answers/s, 3.00 GB peak" in screen_text(app))
+        assert "mac-2.local: refused, 0 answers (mlx 0.1, [red]not 0.32)" in screen_text(app)
 
     drive(stage.app(), script)
 

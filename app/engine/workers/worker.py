@@ -249,6 +249,8 @@ class Worker:
                     self._note(store, "running", invariance.lacks if invariance else "")
                 answer(part, width)
         finally:
+            if isinstance(backend, ClusterBackend):
+                backend.unwatch()
             save_remarks(store, backend)
             save_work(store, backend)
 

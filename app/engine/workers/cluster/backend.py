@@ -84,6 +84,8 @@ class _Node:
     calls: dict[int, tuple[str, float]] = field(default_factory=dict)
     ping: int | None = None
     heard: float = 0.0
+    placed: bool = False
+    """Whether its worker has reported anything: until then, it may wait for a CPU or a GPU that another run has."""
     retry_at: float = 0.0
     deaths: int = 0
     """The workers in a row that ended here before they answered anything."""
@@ -132,7 +134,7 @@ class ClusterBackend(Backend):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.capacity = _LEAST
-        self._watcher: Callable[[Sequence[NodeStatus]], None] = lambda nodes: None
+        self._watcher: Callable[[Sequence[NodeStatus]], None] = _nobody
         self._cluster = cluster
         self._job = job
         self._expected = expected
@@ -174,6 +176,11 @@ class ClusterBackend(Backend):
         for node in self._nodes.values():
             node.answers = node.errors = node.peak_memory = 0
 
+    def unwatch(self) -> None:
+        """Give the watcher the last state of the nodes, and no other."""
+        self._watcher(self.status())
+        self._watcher = _nobody
+
     # --- the interface of a backend ----------------------------------------------------------------------------------
 
     @property
@@ -194,7 +201,10 @@ class ClusterBackend(Backend):
         counts = [counts for node in self._nodes.values() for counts in (*node.past_reuse, node.reuse) if counts]
         if not counts:
             return None
-        return Reuse(**{name: sum(of.get(name, 0) for of in counts) for name in counts[0]})
+        total = Reuse()
+        for name in total.counts():
+            setattr(total, name, sum(of.get(name, 0) for of in counts))
+        return total
 
     def engine_of(self, request_id: str) -> Mapping[str, Any] | None:
         node = self._answered_by.pop(request_id, None)
@@ -245,7 +255,6 @@ class ClusterBackend(Backend):
     def close(self) -> None:
         for node in self._nodes.values():
             self._end(node)
-        self._report(force=True)
         self._nodes.clear()
         self._calls.clear()
         self._cluster.close()
@@ -261,9 +270,8 @@ class ClusterBackend(Backend):
         for node in list(self._nodes.values()):
             self._advance(node)
         for call, outcome in self._cluster.poll(seconds):
-            node = self._calls.pop(call, None)
-            if node is not None:
-                self._receive(node, call, outcome)
+            if (caller := self._calls.pop(call, None)) is not None:
+                self._receive(caller, call, outcome)
         self._replace_hung()
         self._check_hope()
         self._report()
@@ -292,7 +300,7 @@ class ClusterBackend(Backend):
 
     def _start(self, node: _Node) -> None:
         node.state, node.note, node.loaded, node.proved, node.epoch = "starting", "", None, False, -1
-        node.capacity, node.queued, node.copy = 1, 0, None
+        node.capacity, node.queued, node.copy, node.placed = 1, 0, None, False
         node.cancelled.clear()
         try:
             node.worker = self._cluster.start(node.member)
@@ -361,7 +369,7 @@ class ClusterBackend(Backend):
     # --- results -----------------------------------------------------------------------------------------------------
 
     def _receive(self, node: _Node, call: int, outcome: Any) -> None:
-        node.heard = self._clock()
+        node.heard, node.placed = self._clock(), True
         if call == node.ping:
             node.ping = None
             if isinstance(outcome, Exception):
@@ -552,8 +560,10 @@ class ClusterBackend(Backend):
                 continue
             silent = now - node.heard
             if node.ping is not None and silent > QUIET_SECONDS + HANG_SECONDS:
-                hint = "; it has no free CPU, or Python does not start there" if node.state == "starting" else ""
-                self._lose(node, f"it has not answered for {silent:.0f} s{hint}")
+                if node.placed:
+                    self._lose(node, f"it has not answered for {silent:.0f} s")
+                else:
+                    node.note = "there is no free CPU or GPU on it yet"
             elif min(sent for _, sent in node.calls.values()) < now - STALL_SECONDS:
                 self._lose(node, f"it has not finished a step in {STALL_SECONDS / 60:.0f} minutes")
             elif node.ping is None and silent > QUIET_SECONDS:
@@ -581,9 +591,9 @@ class ClusterBackend(Backend):
     def _remark(self, sentence: str) -> None:
         self._remarks[sentence] = None
 
-    def _report(self, *, force: bool = False) -> None:
+    def _report(self) -> None:
         now = self._clock()
-        if force or now - self._reported >= REPORT_SECONDS:
+        if now - self._reported >= REPORT_SECONDS:
             self._reported = now
             self._watcher(self.status())
 
@@ -630,6 +640,10 @@ class _SharedMedia:
                 _, (_, size) = self._shared.popitem(last=False)
                 self._bytes -= size
         return references
+
+
+def _nobody(nodes: Sequence[NodeStatus]) -> None:
+    return None
 
 
 def differences(first: EngineInfo, other: EngineInfo) -> tuple[list[str], list[str]]:

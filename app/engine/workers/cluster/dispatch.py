@@ -123,7 +123,7 @@ class Dispatcher:
             before = len(chunk.waiting)
             chunk.waiting = deque(request for request in chunk.waiting if request.id != request_id)
             self._suspects = deque(request for request in self._suspects if request.id != request_id)
-            owned = self._owned.get(chunk.owner or "", {})
+            owned = self._owned.get(chunk.owner or "", OrderedDict[_Chunk, None]())
             if chunk in owned:
                 self._waiting_at[chunk.owner or ""] -= before - len(chunk.waiting)
             if not chunk.waiting:

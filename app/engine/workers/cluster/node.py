@@ -81,7 +81,9 @@ class NodeWorker:
             if copy is None and info is None:
                 return NotLoaded(f"it does not have the model {job.model}", missing=True)
             if copy is None:
-                return NotLoaded(f"its files of {job.model} are others (weights digest)", missing=True)
+                return NotLoaded(
+                    f"its files of {job.model} are others (weights digest); remove them, or fetch them again"
+                )
             model, info = copy, describe(copy)
         if info.needs_device and (holder := self._lock_device(job.owner)):
             return NotLoaded(holder=holder)

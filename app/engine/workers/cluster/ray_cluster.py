@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from app.engine.workers.cluster.address import head_of
+from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
 from app.engine.workers.cluster.node import SECRETS, NodeWorker
 from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
 from benchmarks.errors import ModelError
@@ -29,6 +30,9 @@ OBJECT_STORE_BYTES = 200 << 20
 
 HEALTH = "health"
 
+_MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""The variable, read on every system, without which Ray listens on the loopback address only."""
+
 _QUIET = {
     "RAY_AUTH_MODE": "token",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -40,21 +44,31 @@ _QUIET = {
 
 
 class RayWorker(NodeWorker):
-    """Worker as an actor of Ray."""
+    """Worker as an actor of Ray; ``allow_open`` lets it work where Ray requires no token."""
 
-    def __init__(self) -> None:
+    def __init__(self, allow_open: bool) -> None:
         for name in SECRETS:  # which a node's own environment may hold
             os.environ.pop(name, None)
+        if os.environ.get("OMP_NUM_THREADS") == "1":  # set by Ray for an actor with one CPU
+            del os.environ["OMP_NUM_THREADS"]
         super().__init__(_fetch)
+        self._allow_open = allow_open
 
-    def facts(self) -> bool:
-        """Return whether this process requires Ray's token."""
-        return os.environ.get("RAY_AUTH_MODE", "token") == "token"
+    def load(self, job: NodeJob) -> Loaded | NotLoaded:
+        from ray._private.authentication.authentication_utils import is_token_auth_enabled
+
+        if not (self._allow_open or is_token_auth_enabled()):
+            return NotLoaded(
+                "Ray runs there without token authentication; start it with RAY_AUTH_MODE=token, or add --allow-open-cluster"
+            )
+        return super().load(job)
 
 
 def _fetch(reference: Any) -> bytes:
     import ray
 
+    if isinstance(reference, bytes):  # Ray has fetched what was an argument itself
+        return reference
     data: bytes = ray.get(reference)
     return data
 
@@ -67,18 +81,20 @@ class RayCluster(Cluster):
 
     def __init__(self, workers: str, model: str, *, allow_open: bool = False) -> None:
         self._uses_gpus = model.startswith(TORCH)
+        self._allow_open = allow_open
         self._finished: SimpleQueue[tuple[int, Future[Any]]] = SimpleQueue()
         self._calls = 0
         head = head_of(workers)
         if head is not None:
             _check_head(workers, *head)
-        with _environment(), _signals_kept(), warnings.catch_warnings():
+        own = head is None and not os.environ.get("RAY_ADDRESS")
+        with _environment(own=own), _signals_kept(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import ray
 
             self._ray = ray
             try:
-                self._connect(workers, own=head is None and not os.environ.get("RAY_ADDRESS"))
+                self._connect(workers, own=own)
             except Exception as error:
                 with suppress(Exception):
                     ray.shutdown()
@@ -91,7 +107,6 @@ class RayCluster(Cluster):
                 address="local",
                 include_dashboard=False,
                 object_store_memory=OBJECT_STORE_BYTES,
-                _node_ip_address="127.0.0.1",
                 **options,
             )
         elif head_of(workers) is None:
@@ -120,16 +135,15 @@ class RayCluster(Cluster):
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         node = member.id.partition("/")[0]
-        actor = self._ray.remote(RayWorker).options(
+        actor = self._ray.remote(concurrency_groups={HEALTH: 1})(RayWorker).options(
             num_cpus=1,
             num_gpus=1 if self._uses_gpus and self._has_gpu(node) else 0,
             max_restarts=0,
             max_task_retries=0,
-            concurrency_groups={HEALTH: 1},
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         )
         try:
-            return actor.remote()
+            return actor.remote(self._allow_open)
         except Exception as error:
             raise WorkerLostError(one_line(error)) from error
 
@@ -196,14 +210,22 @@ def _check_head(workers: str, host: str, port: int) -> None:
 
 
 def _explained(workers: str, error: Exception) -> ModelError:
-    return ModelError(f"the cluster {workers} cannot be used: {one_line(error)}")
+    hint = ""
+    if isinstance(error, ConnectionError):
+        hint = "; check that this machine has the cluster's token (`ray get-auth-token`) and the same Ray"
+    return ModelError(f"the cluster {workers} cannot be used: {one_line(error)}{hint}.")
 
 
 @contextmanager
-def _environment() -> Iterator[None]:
-    """Set Ray's variables, and hide keys from the processes that start within the block."""
+def _environment(*, own: bool) -> Iterator[None]:
+    """Set Ray's variables, and hide keys from the processes that start within the block.
+
+    A cluster of our ``own`` listens on the loopback address only.
+    """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
+    if own:
+        os.environ[_MANY_MACHINES] = "0"
     hidden = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
     try:
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -162,8 +163,8 @@ def test_a_first_node_that_is_not_the_engine_of_the_run_answers_nothing() -> Non
 @pytest.mark.parametrize(
     "job",
     [
-        NodeJob("policy:unknown", None, "me", "0.2.0"),
-        NodeJob("/no/such/model", None, "me", "0.2.0"),
+        NodeJob("policy:unknown", None, "me", version("rashomon")),
+        NodeJob("/no/such/model", None, "me", version("rashomon")),
         NodeJob(MODEL, None, "me", "another version"),
     ],
 )
@@ -177,6 +178,22 @@ def test_a_cluster_without_nodes_is_given_up_after_a_while() -> None:
     with pytest.raises(ModelError):
         opened(cluster)
     assert cluster.now >= module.PATIENCE_SECONDS
+
+
+def test_a_node_that_another_run_fills_is_waited_for() -> None:
+    cluster = LocalCluster("a", "full")
+    cluster.hung.add("full")  # as a worker that has no CPU to begin on
+    backend, items = opened(cluster), requests(300)
+
+    def disturb(step: int) -> None:
+        cluster.now += module.HANG_SECONDS if step < 4 else 0
+        if step == 4:
+            assert {node.name: node.state for node in backend.status()}["full"] == "starting"
+            cluster.hung.clear()
+
+    assert texts(answer(backend, items, disturb)) == expected(items)
+    assert {node.name: node for node in backend.status()}["full"].answers > 0
+    assert not cluster.released
 
 
 def test_nodes_on_which_every_worker_ends_are_given_up() -> None:

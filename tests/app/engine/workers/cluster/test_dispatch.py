@@ -110,9 +110,9 @@ def test_whatever_happens_every_request_is_finished_once(images: list[int], step
         if kind == "take":
             held[node] += [item.id for item in dispatcher.take(node, number)]
         elif kind == "finish":
-            for item in held[node][:number]:
-                assert dispatcher.finish(node, item)
-                ended[item] += 1
+            for name in held[node][:number]:
+                assert dispatcher.finish(node, name)
+                ended[name] += 1
             held[node] = held[node][number:]
         elif kind == "lose":
             ended.update(item.id for item in dispatcher.lose(node))

@@ -1,0 +1,145 @@
+"""A worker on a node: media by content within bounds, copies of models, and a full disk, which is no request's fault."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded, Orders
+from app.engine.workers.cluster.node import MediaCache, NodeWorker
+from app.engine.workers.cluster.weights_copy import WeightsCopy, can_be_copied, copied_model, model_files, pieces
+from benchmarks.errors import MediaError
+from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request, Text
+from mlx_backends.base import Backend, EngineInfo, MediaPath
+from mlx_backends.models.weights import weights_digest
+from mlx_backends.options import LoadOptions
+from mlx_backends.policy import PolicyBackend
+from tests.support.demo import FOUR_BIT
+
+
+def medium(data: bytes) -> Media:
+    return Media(hashlib.sha256(data).hexdigest(), ".png")
+
+
+def test_media_are_fetched_once_when_needed_and_evicted_within_the_bound() -> None:
+    fetched: list[bytes] = []
+
+    def fetch(reference: bytes) -> bytes:
+        fetched.append(reference)
+        return reference
+
+    contents = [bytes([number]) * 40 for number in range(4)]
+    cache = MediaCache(fetch, limit=100)
+    cache.hold({medium(data).name: data for data in contents})
+    assert not fetched
+    for data in (contents[0], contents[0], contents[1], contents[2], contents[0]):
+        path = cache(medium(data))
+        assert path.read_bytes() == data
+        assert sum(file.stat().st_size for file in path.parent.iterdir()) <= 100
+    assert fetched == [contents[0], contents[1], contents[2], contents[0]]
+    assert not cache.problem
+
+
+def test_damaged_medium_is_the_nodes_problem_and_a_missing_one_the_requests() -> None:
+    cache = MediaCache(lambda reference: b"something else")
+    cache.hold({medium(b"right").name: b""})
+    with pytest.raises(MediaError):
+        cache(medium(b"unknown to the driver"))
+    assert not cache.problem
+    with pytest.raises(Exception, match="damaged"):
+        cache(medium(b"right"))
+    assert cache.problem
+
+
+def test_full_disk_turns_no_request_into_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reading(Backend):
+        def __init__(self, media: MediaPath) -> None:
+            self.info = EngineInfo("reading", "reading", needs_device=False)
+            self.capacity = 4
+            self._media, self._waiting = media, list[Request]()
+
+        def submit(self, request: Request) -> None:
+            self._waiting.append(request)
+
+        def step(self) -> list[Generation]:
+            request = self._waiting.pop(0)
+            (part, *_) = request.messages[0].parts
+            try:
+                if isinstance(part, Media):
+                    self._media(part)
+            except OSError as error:
+                return [Generation(request.id, "", "error", error=str(error))]
+            return [Generation(request.id, "seen", "stop")]
+
+        def cancel(self, request_id: str) -> None:
+            raise AssertionError
+
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    def load(model: str, media: MediaPath, **options: LoadOptions) -> Backend:
+        return Reading(media)
+
+    monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", load)
+    worker = NodeWorker()
+    worker.load(NodeJob("policy:random", None, "me", version("rashomon")))
+    image = medium(b"image")
+    parts: list[tuple[Part, ...]] = [(Text("no image"),), (image,), (image,)]
+    requests = [Request(f"r{n}", 0, (Message("user", part),), Decoding()) for n, part in enumerate(parts)]
+    monkeypatch.setattr(Path, "write_bytes", full)
+    report = worker.exchange(Orders(requests, {image.name: b"image"}))
+    assert [generation.text for generation in report.generations] == ["seen"]
+    assert "No space left" in report.problem
+
+
+def copy_of(folder: Path, weights: str, spoil: bytes = b"") -> str:
+    files = model_files(str(folder))
+    copy = WeightsCopy(str(folder), weights, {file.name: file.stat().st_size for file in files})
+    problem = copy.begin()
+    for name, piece in pieces(files):
+        problem = problem or copy.add(name, spoil + piece[len(spoil) :])
+    return problem or copy.end()
+
+
+def test_model_is_copied_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    weights = weights_digest(FOUR_BIT)
+    assert copied_model(str(FOUR_BIT), weights) is None
+    assert "damaged" in copy_of(FOUR_BIT, weights, spoil=b"x")
+    assert copied_model(str(FOUR_BIT), weights) is None
+    assert copy_of(FOUR_BIT, weights) == ""
+    copy = copied_model(str(FOUR_BIT), weights)
+    assert copy is not None
+    assert weights_digest(Path(copy)) == weights
+    assert [entry.name for entry in (tmp_path / "rashomon" / "models" / weights).iterdir()] == [FOUR_BIT.name]
+
+
+@pytest.mark.parametrize("files", [{"../escape.json": 1}, {"code.py": 1}, {"model.safetensors": 1 << 62}])
+def test_files_that_are_no_models_or_too_large_are_refused(
+    files: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    assert WeightsCopy("org/name", "0" * 64, files).begin()
+    assert not list(tmp_path.rglob("*escape*"))
+
+
+def test_adapters_are_not_copied() -> None:
+    assert can_be_copied("org/name")
+    assert not can_be_copied(f"org/name+{FOUR_BIT}")
+
+
+def test_a_machine_serves_one_run_at_a_time_with_all_its_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    model = str(FOUR_BIT)
+    weights = weights_digest(FOUR_BIT)
+    here = version("rashomon")
+    first, second, other = NodeWorker(), NodeWorker(), NodeWorker()
+    monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda *_, **__: PolicyBackend("policy:random"))
+    assert isinstance(first.load(NodeJob(model, weights, "run one", here)), Loaded)
+    assert isinstance(second.load(NodeJob(model, weights, "run one", here)), Loaded)
+    assert other.load(NodeJob(model, weights, "run two", here)) == NotLoaded(holder="run one")

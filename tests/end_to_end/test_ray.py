@@ -1,0 +1,236 @@
+"""Runs on real Ray clusters of this machine: the same exports as without, whatever nodes do. They need the extra ray."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.engine.group_commit import GROUP_SIZE
+from app.engine.workers.cluster.node import SECRETS
+from benchmarks.build import BuildOptions
+from benchmarks.registry import get_benchmark
+from tests.app.commands.test_batch import wait_until
+from tests.support.command import ROOT, Rashomon, free_port, kill_all
+from tests.support.demo import BF16, FOUR_BIT
+from tests.support.ray_nodes import RayNodes, environment_of, hang, kill, ray_nodes
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.slow
+
+RUN = "spread"
+SLOW = {"seconds": (0.0, 0.03)}
+"""Orders to nodes: time enough between two answers for something to happen."""
+BATCH = ("--batch", "--benchmark", "cmc-bench", "--name", RUN, "--display", "none")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ray") / "cmc-bench"
+    source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
+    get_benchmark("cmc-bench").build([("rows", source)], folder, BuildOptions())
+    return folder
+
+
+def home(built: Path, folder: Path, nodes: RayNodes | None = None, **variables: str) -> Rashomon:
+    """A home with the build; its commands know the cluster."""
+    if not (folder / "workspace").exists():
+        shutil.copytree(built, folder / "workspace" / "benchmarks" / "cmc-bench")
+    cluster = {} if nodes is None else {**nodes.environment, "RAY_ADDRESS": nodes.address}
+    own = Rashomon(folder).environment
+    return Rashomon(folder, variables={**{k: v for k, v in cluster.items() if k not in own}, **variables})
+
+
+def export(rashomon: Rashomon) -> dict[str, bytes]:
+    out = rashomon.home / "export"
+    shutil.rmtree(out, ignore_errors=True)
+    rashomon.run("export", RUN, "--canonical", "--out", out)
+    return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+def summary(rashomon: Rashomon) -> dict[str, Any]:
+    (run,) = json.loads(rashomon.process("runs", "--json").stdout)
+    return dict(run)
+
+
+def work(rashomon: Rashomon) -> dict[str, int]:
+    """The counts of prompts and tokens of the run's only session."""
+    with sqlite3.connect(rashomon.workspace / "runs" / RUN / "run.sqlite") as database:
+        ((text,),) = database.execute("SELECT value FROM meta WHERE key = 'work'").fetchall()
+    (counts,) = json.loads(text)
+    return dict(counts)
+
+
+def answered(rashomon: Rashomon) -> int:
+    """The number of durable answers."""
+    database = rashomon.workspace / "runs" / RUN / "run.sqlite"
+    if not database.exists():
+        return 0
+    with sqlite3.connect(database) as connection:
+        return int(connection.execute("SELECT count(*) FROM generation WHERE accepted").fetchone()[0])
+
+
+def total_of(rashomon: Rashomon) -> int:
+    """The number of instances of the run."""
+    with sqlite3.connect(rashomon.workspace / "runs" / RUN / "run.sqlite") as connection:
+        return int(connection.execute("SELECT count(*) FROM instance").fetchone()[0])
+
+
+def has_answered(rashomon: Rashomon, count: int) -> bool:
+    return answered(rashomon) >= count
+
+
+def export_alone(built: Path, folder: Path) -> dict[str, bytes]:
+    """The export of the policy's run on this machine alone."""
+    rashomon = home(built, folder)
+    rashomon.run(*BATCH, *POLICY)
+    return export(rashomon)
+
+
+@pytest.fixture(scope="module")
+def expected(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
+    """The demo model's run on this machine alone."""
+    rashomon = home(built, tmp_path_factory.mktemp("alone"))
+    rashomon.process(*BATCH, "--model", FOUR_BIT)
+    return rashomon
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_clusters_of_any_size_export_what_one_machine_does(
+    workers: int, built: Path, expected: Rashomon, tmp_path: Path
+) -> None:
+    base = Rashomon(tmp_path).environment
+    with ray_nodes(base, tmp_path, workers=workers) as nodes:
+        rashomon = home(built, tmp_path, nodes)
+        rashomon.process(*BATCH, "--model", FOUR_BIT, "--workers", "ray")
+    assert export(rashomon) == export(expected)
+    alone, spread = work(expected), work(rashomon)
+    print(workers, summary(rashomon)["nodes"], alone, spread)
+    assert spread["computed_tokens"] <= 1.10 * max(alone["distinct_tokens"], alone["computed_tokens"])
+    counts = [node["answers"] for node in summary(rashomon)["nodes"]]
+    assert sum(counts) == summary(rashomon)["total"]
+    assert len(counts) == workers
+
+
+POLICY = ("--model", "policy:uniform")
+PROOF = 8
+"""The most requests on which a new worker proves itself, which count as calls."""
+
+KILLS = int(os.environ.get("RASHOMON_CHAOS_KILLS", "8"))
+
+
+def test_machine_that_is_no_node_connects_to_the_head(built: Path, tmp_path: Path) -> None:
+    """Through Ray's client; the keys of neither machine reach a worker."""
+    key = "sk-this-must-not-travel"
+    slow = Rashomon(tmp_path).ordered(**SLOW).environment
+    with ray_nodes({**slow, "OPENAI_API_KEY": key}, tmp_path, workers=2) as nodes:
+        rashomon = home(built, tmp_path, nodes, RASHOMON_ENDPOINT_KEY=key)
+        process = rashomon.start(*BATCH, *POLICY, "--workers", nodes.client_address)
+        wait_until(lambda: answered(rashomon) > 5)
+        keys_known = [environment_of(pid).keys() & set(SECRETS) for pid in nodes.actors()]
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert summary(rashomon)["nodes"]
+        wait_until(lambda: not nodes.actors())
+        rashomon.process("resume", RUN, "--repeat", "--workers", nodes.client_address, "--display", "none")
+    assert all("RASHOMON_ENDPOINT_KEY" not in names for names in keys_known)
+    assert export(rashomon) == export_alone(built, tmp_path / "alone")
+
+
+def test_cluster_without_authentication_is_refused_unless_allowed(built: Path, tmp_path: Path) -> None:
+    with ray_nodes(Rashomon(tmp_path).environment, tmp_path, workers=1, token=False) as nodes:
+        rashomon = home(built, tmp_path, nodes)
+        refused = rashomon.process(*BATCH, *POLICY, "--workers", "ray", code=2)
+        assert "--allow-open-cluster" in refused.stderr
+        assert answered(rashomon) == 0
+        rashomon.process(*BATCH, *POLICY, "--workers", "ray", "--allow-open-cluster")
+
+
+def test_wrong_heads_are_named(built: Path, tmp_path: Path) -> None:
+    rashomon = home(built, tmp_path)
+    nobody = f"ray://127.0.0.1:{free_port()}"
+    assert nobody in rashomon.process(*BATCH, *POLICY, "--workers", nobody, code=2).stderr
+    with ray_nodes(Rashomon(tmp_path).environment, tmp_path, workers=1) as nodes:
+        stranger = home(built, tmp_path, nodes, RAY_AUTH_TOKEN="0" * 64)
+        assert "token" in stranger.process(*BATCH, *POLICY, "--workers", nodes.client_address, code=2).stderr
+
+
+def hub_cache(folder: Path, *models: Path) -> dict[str, str]:
+    """A Hugging Face cache with each of ``models`` as the model demo/model."""
+    for model in models:
+        repository = folder / "models--demo--model"
+        (repository / "refs").mkdir(parents=True)
+        (repository / "refs" / "main").write_text("1" * 40)
+        shutil.copytree(model, repository / "snapshots" / ("1" * 40))
+    folder.mkdir(exist_ok=True)
+    return {"HF_HUB_CACHE": str(folder)}
+
+
+def test_node_with_other_weights_is_refused_and_one_without_gets_them(built: Path, tmp_path: Path) -> None:
+    right = hub_cache(tmp_path / "right", FOUR_BIT)
+    with ray_nodes({**Rashomon(tmp_path).environment, **right}, tmp_path, workers=1) as nodes:
+        nodes.add(**hub_cache(tmp_path / "other", BF16))
+        nodes.add(**hub_cache(tmp_path / "empty"), XDG_CACHE_HOME=str(tmp_path / "own-cache"))
+        rashomon = home(built, tmp_path, nodes, **right)
+        rashomon.process(*BATCH, "--model", "demo/model", "--limit", "60", "--workers", "ray")
+        states = [(node["state"], "weights digest" in node["note"]) for node in summary(rashomon)["nodes"]]
+    assert sorted(states) == [("failed", True), ("ready", False), ("ready", False)]
+    (copy,) = (tmp_path / "own-cache" / "rashomon" / "models").iterdir()
+    assert copy.is_dir(), "the model came from the driver"
+
+
+def test_hung_worker_is_replaced(built: Path, tmp_path: Path) -> None:
+    with ray_nodes(Rashomon(tmp_path).ordered(**SLOW).environment, tmp_path, workers=2) as nodes:
+        rashomon = home(built, tmp_path, nodes)
+        process = rashomon.start(*BATCH, *POLICY, "--workers", "ray")
+        wait_until(lambda: answered(rashomon) > 20)
+        hang(nodes.actors()[0])
+        _, err = process.communicate(timeout=200)
+        assert process.returncode == 0, err
+    assert export(rashomon) == export_alone(built, tmp_path / "alone")
+
+
+def test_chaos_loses_nothing_and_repeats_only_what_was_in_flight(built: Path, tmp_path: Path) -> None:
+    """Kills of random workers, nodes and drivers; ``RASHOMON_CHAOS_KILLS`` sets their number."""
+    chance = random.Random(5)
+    calls = tmp_path / "calls"
+    ordered = Rashomon(tmp_path).ordered(seconds=(0.0, 0.006 * KILLS), calls=str(calls))
+    kills = {"worker": 0, "node": 0, "driver": 0}
+    with ray_nodes(ordered.environment, tmp_path, workers=2) as nodes:
+        rashomon = home(built, tmp_path, nodes)
+        process = rashomon.start(*BATCH, *POLICY, "--workers", "ray")
+        wait_until(partial(has_answered, rashomon, 1))
+        for number in range(KILLS):
+            wait_until(partial(has_answered, rashomon, 1 + number * (total_of(rashomon) - 100) // KILLS))
+            if process.poll() is not None:
+                break
+            victim = "worker" if number % 4 else ("node", "driver")[number // 4 % 2]
+            if victim == "worker":
+                wait_until(nodes.actors)
+                if pids := nodes.actors():  # it may have ended by itself
+                    kill(chance.choice(pids))
+            elif victim == "node":
+                nodes.remove(nodes.nodes.pop(0))
+                nodes.nodes.append(nodes.add())
+            else:
+                kill_all(process)
+                process = rashomon.start("resume", RUN, "--workers", "ray", "--display", "none")
+            kills[victim] += 1
+        _, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+    assert sum(kills.values()) > KILLS // 2, "most kills came too late to mean anything"
+    made = calls.read_text().splitlines()
+    again = len(made) - len(set(made))
+    print(kills, len(made), "calls", again, "again")
+    assert len(set(made)) == summary(rashomon)["total"]
+    started = 2 + kills["worker"] + kills["node"] + 2 * kills["driver"]
+    in_flight = kills["worker"] + kills["node"] + kills["driver"] * (GROUP_SIZE + 2 * 2)
+    assert again <= in_flight + started * PROOF
+    assert export(rashomon) == export_alone(built, tmp_path / "alone")
