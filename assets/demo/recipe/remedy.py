@@ -128,7 +128,7 @@ def commands(folder: Path, steps: int, limit: int | None) -> Iterator[tuple[str,
     """Yield the ``rashomon`` commands between the drawn charts and the verdict, in order."""
     model, adapter = str(DEMO / "model-4bit"), str(folder / "workspace" / "trainings" / "remedy" / "adapter")
     options = ("--rank", "32", "--alpha", "64", "--learning-rate", "1e-3", "--batch-size", "16", "--steps", str(steps))
-    options = (*options, "--validate-every", str(max(1, steps // 4)))
+    validation = ("--validate-every", str(max(1, steps // 4)), "--no-gradient-checkpointing")
     yield (
         "train",
         "--model",
@@ -136,7 +136,7 @@ def commands(folder: Path, steps: int, limit: int | None) -> Iterator[tuple[str,
         "--data",
         str(folder / "set"),
         *options,
-        "--no-gradient-checkpointing",
+        *validation,
         "--name",
         "remedy",
     )

@@ -102,14 +102,18 @@ def remedy(
     model = str(DEMO / "model-4bit")
     size = () if limit is None else ("--limit", str(limit))
     options = ("--rank", "32", "--alpha", "64", "--learning-rate", "1e-3", "--batch-size", "16", "--steps", str(steps))
-    options = (*options, "--validate-every", str(max(1, steps // 4)), "--no-gradient-checkpointing")
+    validation = ("--validate-every", str(max(1, steps // 4)), "--no-gradient-checkpointing")
     if sizes:
         data = [word for name in sets for word in ("--data", str(folder / name))]
         curve = ("learning-curve", "--model", model, *data, "--sizes", sizes, "--test", str(folder / "held-out"), *size)
-        run_rashomon(folder, (*curve, *options, "--format", "csv,png", "--out", str(folder / "learning-curve")))
+        run_rashomon(
+            folder, (*curve, *options, *validation, "--format", "csv,png", "--out", str(folder / "learning-curve"))
+        )
         return
     for name in sets:
-        run_rashomon(folder, ("train", "--model", model, "--data", str(folder / name), *options, "--name", name))
+        run_rashomon(
+            folder, ("train", "--model", model, "--data", str(folder / name), *options, *validation, "--name", name)
+        )
     for test in ("held-out", "new"):
         run = ("--batch", "--benchmark", "clash", "--data", str(folder / test), "--max-tokens", "24", *size)
         run_rashomon(folder, (*run, "--model", model, "--name", f"{test}-base"))
