@@ -19,7 +19,7 @@ from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Isolate the tests from the user's cache."""
     folder = tmp_path_factory.mktemp("user-cache")

@@ -295,7 +295,7 @@ def test_two_processes_store_one_image_at_the_same_time(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "limit"), [("", 4 * 2**30), ("0.5", 2**29), ("0", 0), ("-3", 0), ("much", 0), ("inf", 0)]
+    ("text", "limit"), [("", 4_000_000_000), ("0.5", 500_000_000), ("0", 0), ("-3", 0), ("much", 0), ("inf", 0)]
 )
 def test_the_limit_comes_from_the_environment(text: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LIMIT, text)
