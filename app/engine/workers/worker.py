@@ -360,7 +360,11 @@ class Worker:
         if self.backend is None:
             self._note(store, "loading", f"starting workers on {self.job.workers}")
             job = node_job(
-                spec.model, store.folder.name, force=self.job.force, max_in_flight=self.job.width, kv_bits=spec.kv_bits
+                spec.model,
+                f"run {store.folder.name}",
+                force=self.job.force,
+                max_in_flight=self.job.width,
+                kv_bits=spec.kv_bits,
             )
             self.backend = connect(
                 self.job.workers,
