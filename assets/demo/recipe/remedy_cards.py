@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,15 +30,42 @@ class Wordings:
 
 
 TRAINED_WORDINGS = Wordings(
-    ("What is the price of {}?", "Which price is shown for {}?"),
-    ("Does the listing of {} match?", "Is {} listed as shown?"),
-    ("Does {} comply?", "Is {} within the rule?"),
+    (
+        "What is the price of {}?",
+        "Which price is shown for {}?",
+        "What does {} cost?",
+        "How high is the price of {} on the card?",
+        "Please read out {} for me.",
+        "Tell me what is asked for {} here.",
+    ),
+    (
+        "Does the listing of {} match?",
+        "Is {} listed as shown?",
+        "Is the listing right about {}?",
+        "Does the card show {} as listed?",
+        "Has {} the price of the listing?",
+        "Are card and listing the same for {}?",
+    ),
+    (
+        "Does {} comply?",
+        "Is {} within the rule?",
+        "Does the rule allow {}?",
+        "Is the price of {} permitted?",
+        "Can {} stay on sale?",
+        "Would {} pass the rule?",
+    ),
 )
 NEW_WORDINGS = Wordings(
     ("How much is {} here?",),
     ("Do listing and card agree on {}?",),
     ("May {} be sold?",),
 )
+TESTS = {
+    "held-out": (TRAINED, TRAINED_WORDINGS),
+    "new": (replace(NEW, asked=TRAINED.asked), NEW_WORDINGS),
+    "new-names": (NEW, NEW_WORDINGS),
+}
+"""Test cards: of the trained kind; with more rows, other prices and other questions; and these about names never trained."""
 _LIMITS = (30, 50, 80)
 _CLOSED = {"options": ["Yes", "No"]}
 """The options of questions that compare: a letter in brackets is a token that the model can write, unlike Yes and No."""
@@ -126,18 +153,19 @@ def in_model_words(training_set: Path, cards: Path) -> None:
     rewrite_answers(training_set, rewrite)
 
 
-def remedy(folder: Path, *, examples: int = 3000, tests: int = 240, steps: int = 600, limit: int | None = None) -> None:
+def remedy(folder: Path, *, examples: int = 6000, tests: int = 240, steps: int = 600, limit: int | None = None) -> None:
     """Train the demo model on cards, and print how it does on held-out and on new ones before and after."""
     write_cards(folder / "cards", TRAINED, TRAINED_WORDINGS, examples, part="training")
-    write_cards(folder / "held-out-cards", TRAINED, TRAINED_WORDINGS, tests, part="held out")
-    write_cards(folder / "new-cards", NEW, NEW_WORDINGS, tests, part="new")
-    sources = {"training": "cards", "held-out": "held-out-cards", "new": "new-cards"}
+    sources = {"training": "cards"}
+    for test, (kind, wordings) in TESTS.items():
+        sources[test] = f"{test}-cards"
+        write_cards(folder / sources[test], kind, wordings, tests, part=test)
     for name, source in sources.items():
         form = ("--source", f"rows={folder / source}", "--out", str(folder / name))
         run_rashomon(folder, ("build", "crosscheck-bench", *form))
-    leaks = ("--test", str(folder / "held-out"), "--test", str(folder / "new"), "--drop-leaks")
+    leaks = [word for test in TESTS for word in ("--test", str(folder / test))]
     training = ("--data", str(folder / "training"), "--limit", str(examples), "--out", str(folder / "set"))
-    run_rashomon(folder, ("training", "crosscheck-bench", *training, *leaks))
+    run_rashomon(folder, ("training", "crosscheck-bench", *training, *leaks, "--drop-leaks"))
     in_model_words(folder / "set", folder / "cards")
     model, adapter = str(DEMO / "model-4bit"), str(folder / "workspace" / "trainings" / "cards" / "adapter")
     options = ("--rank", "32", "--alpha", "64", "--learning-rate", "1e-3", "--batch-size", "16", "--steps", str(steps))
@@ -145,7 +173,7 @@ def remedy(folder: Path, *, examples: int = 3000, tests: int = 240, steps: int =
     train = ("train", "--model", model, "--data", str(folder / "set"), "--name", "cards")
     run_rashomon(folder, (*train, *options, *validation))
     size = () if limit is None else ("--limit", str(limit))
-    for test in ("held-out", "new"):
+    for test in TESTS:
         run = ("--batch", "--benchmark", "crosscheck-bench", "--data", str(folder / test), "--model", model)
         run = (*run, "--max-tokens", "24", "--temperature", "0", *size)
         run_rashomon(folder, (*run, "--name", f"{test}-base"))
@@ -178,10 +206,8 @@ def main() -> None:
     """Fine-tune the demo model on cards, in a new folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--examples", type=int, default=3000, help="cards to learn from")
-    parser.add_argument(
-        "--tests", type=int, default=240, help="held-out cards, and as many of kinds that are not trained"
-    )
+    parser.add_argument("--examples", type=int, default=6000, help="cards to learn from")
+    parser.add_argument("--tests", type=int, default=240, help="cards of each of the three test sets")
     parser.add_argument("--steps", type=int, default=600, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many of each test set")
     arguments = vars(parser.parse_args())
