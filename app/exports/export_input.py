@@ -15,6 +15,7 @@ from app.compare.tables import Comparison
 from app.exports.thumbnails import Thumbnail, make_thumbnails
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.report.judge_selection import caveat, panel_verdicts, resolve_judge
+from app.report.portable import portable_identity, portable_spec
 from app.report.tables import TableInputs, read_inputs, run_labels, unique_labels
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
@@ -224,8 +225,8 @@ def load_runs(
             ExportedRun(
                 name,
                 label,
-                known_spec(spec := store.meta("spec")),
-                known_identity(store.meta("identity"), spec),
+                portable_spec(known_spec(spec := store.meta("spec"))),
+                portable_identity(known_identity(store.meta("identity"), spec)),
                 store.engines(),
                 store.meta("created"),
                 judge_id,

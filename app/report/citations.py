@@ -30,6 +30,7 @@ from mlx_backends.person import PERSON
 from mlx_backends.policy import PREFIX as POLICY
 from mlx_backends.pytorch.spec import split_name
 from mlx_backends.remote import is_remote
+from mlx_backends.shared_names import without_folders
 
 BIBLIOGRAPHY = ASSETS / "bibliography.bib"
 
@@ -125,7 +126,7 @@ def cite(workspace: Workspace, folders: Iterable[Path]) -> Citations:
         answering, *judging = (str(spec["model"]), *map(str, spec["judge"]))
         for model in (answering, *judging):
             if terms := _licence(model, stored_licence if model == answering else ""):
-                models.setdefault(model, terms)
+                models.setdefault(without_folders(model), terms)
     stored = bibliography()
     entries = {"rashomon": tool_entry(), **{key: stored[key] for key in keys}}
     return Citations(entries, data, models, tuple(unknown))
@@ -139,7 +140,5 @@ def _licence(model: str, stored: str) -> str:
     if is_remote(name):
         return "a remote service, whose terms are its provider's"
     _, weights, _ = split_name(name)
-    if Path(weights).is_relative_to(ASSETS):
-        return "mit (assets/demo/card.md)"
     licence = stored or stated_licence(weights)
     return f"{licence} (its card)" if licence else "not stored here; see its card on the Hub"

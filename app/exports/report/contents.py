@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from app.compare.cost import COSTS
 from app.exports.export_input import ExportedRun
@@ -174,9 +173,9 @@ def _models_table(evidence: Evidence) -> Table:
 
 
 def _model_id(run: ExportedRun) -> str:
-    """Return a model's name as it was requested; of a local folder, its last part."""
+    """Return a model's name as it was requested; of a local folder, the folder's name."""
     model = str(run.spec["model"])
-    return f"{Path(model).name} (a local folder)" if Path(model).is_absolute() else model
+    return model if "/" in model or ":" in model else f"{model} (a local folder)"
 
 
 def _prompt(evidence: Evidence) -> str:
