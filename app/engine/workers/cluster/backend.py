@@ -157,7 +157,7 @@ class ClusterBackend(Backend):
         self._ready = self._ready_target = 0
         self._remarks: dict[str, None] = {}
         self._discovered = self._reported = -_ENDLESS * 1.0
-        self._working_at = clock()
+        self._working_at = self._turned = clock()
 
     def wait(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Wait until a node has loaded the model; return False if ``stop`` returns True first.
@@ -263,6 +263,7 @@ class ClusterBackend(Backend):
 
     def _turn(self, seconds: float) -> None:
         """Do what there is to do, and wait up to ``seconds`` for something to happen."""
+        self._excuse_idle_time()
         self._discover()
         ready = [node for node in self._nodes.values() if node.state == "ready"]
         self._ready, self._ready_target = len(ready), sum(node.target for node in ready)
@@ -275,6 +276,15 @@ class ClusterBackend(Backend):
         self._replace_hung()
         self._check_hope()
         self._report()
+
+    def _excuse_idle_time(self) -> None:
+        """Hold the time in which nobody wanted an answer, as in a pause, against no node."""
+        now = self._clock()
+        if now - self._turned > QUIET_SECONDS:
+            self._working_at = now
+            for node in self._nodes.values():
+                node.heard = now
+        self._turned = now
 
     def _discover(self) -> None:
         """Start workers at new places, and at those whose worker was lost; forget places that are gone."""
