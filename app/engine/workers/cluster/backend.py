@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +96,7 @@ class _Node:
     answers: int = 0
     errors: int = 0
     peak_memory: int = 0
+    memory: int = 0
     times: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     reuse: Mapping[str, int] = field(default_factory=dict)
     past_reuse: list[Mapping[str, int]] = field(default_factory=list)
@@ -118,7 +119,7 @@ class ClusterBackend(Backend):
 
     The first node to have loaded the model is the reference: the others answer a few of the run's requests as it does, one at a
     time, before they get any. One that differs is refused; with ``accept_engine`` it takes part, and every answer records which
-    engine gave it. Requests of a lost node are asked again elsewhere.
+    engine gave it. Requests of a lost node are asked again elsewhere. Nodes in ``avoid``, which may shrink, are left to others.
     """
 
     info: EngineInfo
@@ -131,6 +132,7 @@ class ClusterBackend(Backend):
         expected: EngineInfo,
         *,
         accept_engine: bool = False,
+        avoid: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.capacity = _LEAST
@@ -139,6 +141,7 @@ class ClusterBackend(Backend):
         self._job = job
         self._expected = expected
         self._accept_engine = accept_engine
+        self._avoid = avoid
         self._clock = clock
         self._nodes: dict[str, _Node] = {}
         self._calls: dict[int, _Node] = {}
@@ -292,7 +295,7 @@ class ClusterBackend(Backend):
         if now - self._discovered < DISCOVER_SECONDS:
             return
         self._discovered = now
-        members = {member.id: member for member in self._cluster.members()}
+        members = {member.id: member for member in self._cluster.members() if member.node not in self._avoid}
         for member in members.values():
             node = self._nodes.get(member.id)
             if node is None:
@@ -407,7 +410,7 @@ class ClusterBackend(Backend):
             self._results[call] = outcome
 
     def _loaded(self, node: _Node, loaded: Loaded) -> None:
-        node.loaded, node.state, node.note = loaded, "loaded", ""
+        node.loaded, node.state, node.note, node.memory = loaded, "loaded", "", loaded.memory
         first = self._expected if self._reference is None else self.info
         hard, soft = differences(first, loaded.info)
         if hard:
@@ -621,6 +624,7 @@ class ClusterBackend(Backend):
                 self._dispatcher.held(node.member.id),
                 node.speed if node.state == "ready" else None,
                 node.peak_memory,
+                node.memory,
             )
             for node in self._nodes.values()
         ]
