@@ -25,7 +25,7 @@ def node_line(node: NodeStatus) -> str:
     """Describe a node: its answers, errors, speed and memory; or why it does not answer."""
     facts = [f"{node.answers:,} answers"]
     if node.errors:
-        facts.append(f"{node.errors:,} errors")
+        facts.append(f"{node.errors:,} error{'s' * (node.errors != 1)}")
     if node.per_second is not None:
         facts.append(f"{node.per_second:.3g} answers/s")
     if node.peak_memory:
@@ -35,5 +35,5 @@ def node_line(node: NodeStatus) -> str:
         facts.append(f"{node.memory / 1e9:.1f} GB of memory")
     state = "" if node.state == "ready" else f"{node.state}, "
     note = f" ({node.note})" if node.note else ""
-    name = f"{node.name}, {node.judge}" if node.judge else node.name
+    name = f"{node.name} as judge {node.judge}" if node.judge else node.name
     return f"{name}: {state}{', '.join(facts)}{note}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mlx_backends.registry import required_memory
 from tests.end_to_end.test_ray import BATCH, POLICY, RUN, build_charts, home, summary
 from tests.support.command import ROOT, Rashomon
 from tests.support.demo import BF16, FOUR_BIT
@@ -42,7 +44,7 @@ def test_nodes_judge_and_construct_what_one_machine_does(built: Path, tmp_path: 
             place.mkdir()
             rashomon = home(built, place, nodes)
             construction = json.loads(rashomon.process(*CONSTRUCTION, *more).stdout)
-            rashomon.run(*BATCH, *POLICY, "--limit", "20")
+            rashomon.run(*BATCH, *POLICY, "--limit", "3")
             rashomon.process("judge", RUN, "--judge", FOUR_BIT, "--display", "none", *more)
             results.append((construction["digest"], verdicts(rashomon)))
         nodes_of_judge = summary(rashomon)["nodes"]
@@ -51,3 +53,48 @@ def test_nodes_judge_and_construct_what_one_machine_does(built: Path, tmp_path: 
     assert all(len(by_judge) == 2 for by_judge in results[0][1].values())
     assert [node["judge"].split("@")[0] != "" for node in nodes_of_judge] == [True, True]
     assert all(node["answers"] for node in nodes_of_judge)
+
+
+def spans(rashomon: Rashomon) -> dict[str, tuple[float, float]]:
+    """When the first and the last answer of each run came."""
+    times = {}
+    for folder in (rashomon.workspace / "runs").iterdir():
+        with sqlite3.connect(folder / "run.sqlite") as database:
+            times[folder.name] = database.execute(
+                "SELECT min(finished_at), max(finished_at) FROM generation"
+            ).fetchone()
+    return times
+
+
+def test_models_are_placed_by_memory_and_answer_side_by_side(built: Path, tmp_path: Path) -> None:
+    """A node that has room for the small model alone; the other takes the large one, then helps with the small one."""
+    needs = {model: required_memory(str(model)) for model in (BF16, FOUR_BIT)}
+    base = Rashomon(tmp_path)
+    with ray_nodes(base.ordered(memory=2 * needs[BF16], seconds=(0.1, 0.2)).environment, tmp_path, workers=1) as nodes:
+        orders = {"memory": needs[FOUR_BIT] + 1, "seconds": (0.1, 0.2)}
+        nodes.add(RASHOMON_TEST_ORDERS=json.dumps(orders), XDG_CACHE_HOME=str(tmp_path / "own-cache"))  # and device lock
+        rashomon = home(built, tmp_path, nodes)
+        batch = ("--batch", "--benchmark", "cmc-bench", "--model", FOUR_BIT, "--model", BF16, "--exact")
+        said = rashomon.process(*batch, "--limit", "8", "--display", "plain", "--workers", "ray").stdout
+        runs = {run["spec"]["model"]: run for run in json.loads(rashomon.process("runs", "--json").stdout)}
+        refused = rashomon.process(*batch, "--model", tmp_path / "no-such", "--workers", "ray", code=2)
+    assert "no-such" in refused.stderr
+    assert [line for line in said.splitlines() if "fits on" in line]
+    large, small = runs[str(BF16)], runs[str(FOUR_BIT)]
+    assert [run["state"] for run in (large, small)] == ["done", "done"]
+    assert sorted(node["answers"] > 0 for node in large["nodes"]) == [False, True]
+    assert [node["answers"] > 0 for node in small["nodes"]] == [True, True], "it takes over what the large one leaves"
+    assert len({node["memory"] for node in small["nodes"]}) == 2
+    times = spans(rashomon)
+    assert times[small["name"]][0] < times[large["name"]][1], "they answered at the same time"
+
+
+def test_model_that_fits_on_no_node_is_named_before_anything_starts(built: Path, tmp_path: Path) -> None:
+    memory = required_memory(str(FOUR_BIT)) + 1
+    with ray_nodes(Rashomon(tmp_path).ordered(memory=memory).environment, tmp_path, workers=1) as nodes:
+        rashomon = home(built, tmp_path, nodes)
+        models = ("--model", FOUR_BIT, "--model", BF16)
+        refused = rashomon.process("--batch", "--benchmark", "cmc-bench", *models, "--workers", "ray", code=2)
+        assert str(BF16) in refused.stderr
+        assert f"{FOUR_BIT} (" not in refused.stderr
+        assert json.loads(rashomon.process("runs", "--json").stdout) == []

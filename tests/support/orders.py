@@ -111,6 +111,7 @@ def apply(orders: dict[str, Any]) -> None:
     ``hangs`` (``after`` so many answers a worker makes a ``file`` and comes back from nothing), ``stop_seconds``,
     ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
+    ``memory`` (the bytes that a model may take),
     ``structured_without_metal``, ``text_width``, ``metal_faults`` (see :mod:`tests.support.metal_injector`)."""
     from mlx_backends import registry
 
@@ -168,6 +169,10 @@ def apply(orders: dict[str, Any]) -> None:
         from mlx_backends.models import memory_estimate
 
         memory_estimate.CACHED_PROMPTS = memory_estimate.CACHED_IMAGES = (4, orders["cached_prompts"])
+    if "memory" in orders:
+        from mlx_backends.models import memory_estimate
+
+        memory_estimate._available = lambda device: (orders["memory"], "what was ordered")
     if "text_width" in orders:
         from mlx_backends.mlx import lm
 

@@ -127,7 +127,9 @@ def test_labels_are_counted_again_when_some_are_set_aside(stage: Stage) -> None:
 def test_the_nodes_of_a_cluster(stage: Stage) -> None:
     folder = stage.run("spread", state="running", done=12)
     nodes = [
-        NodeStatus("mac-1.local", "ready", answers=7, errors=1, per_second=2.5, peak_memory=3 * 10**9),
+        NodeStatus(
+            "mac-1.local", "ready", answers=7, errors=1, per_second=2.5, peak_memory=3 * 10**9, memory=16 * 10**9
+        ),
         NodeStatus("mac-2.local", "refused", "mlx 0.1, [red]not 0.32"),
     ]
     with RunStore.open(folder) as store:
@@ -135,7 +137,9 @@ def test_the_nodes_of_a_cluster(stage: Stage) -> None:
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await to_live(pilot, app)
-        await until(pilot, lambda: "mac-1.local: 7 answers, 1 errors, 2.5 answers/s, 3.00 GB peak" in screen_text(app))
+        await until(
+            pilot, lambda: "mac-1.local: 7 answers, 1 error, 2.5 answers/s, 3.00 of 16.0 GB peak" in screen_text(app)
+        )
         assert "mac-2.local: refused, 0 answers (mlx 0.1, [red]not 0.32)" in screen_text(app)
 
     drive(stage.app(), script)

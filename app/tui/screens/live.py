@@ -259,7 +259,7 @@ class LiveScreen(RashomonScreen):
 
     def _memory(self, summary: RunSummary) -> Parts:
         peak = max((p.peak_memory for p in summary.progress), default=0)
-        if not peak or self._data is None:
+        if not peak or self._data is None or summary.nodes:  # each of which has a memory of its own
             return []
         limit, now = self._data.memory_limit, self._data.newest.memory
         facts = f" peak {peak / 1e9:.2f} of {limit / 1e9:.1f} GB"
