@@ -153,8 +153,8 @@ def in_model_words(training_set: Path, cards: Path) -> None:
     rewrite_answers(training_set, rewrite)
 
 
-def remedy(folder: Path, *, examples: int = 6000, tests: int = 240, steps: int = 600, limit: int | None = None) -> None:
-    """Train the demo model on cards, and print how it does on held-out and on new ones before and after."""
+def write_sets(folder: Path, examples: int, tests: int) -> None:
+    """Draw the cards, and write the training set and the builds of the tests, none of which it has."""
     write_cards(folder / "cards", TRAINED, TRAINED_WORDINGS, examples, part="training")
     sources = {"training": "cards"}
     for test, (kind, wordings) in TESTS.items():
@@ -167,8 +167,27 @@ def remedy(folder: Path, *, examples: int = 6000, tests: int = 240, steps: int =
     training = ("--data", str(folder / "training"), "--limit", str(examples), "--out", str(folder / "set"))
     run_rashomon(folder, ("training", "crosscheck-bench", *training, *leaks, "--drop-leaks"))
     in_model_words(folder / "set", folder / "cards")
+
+
+def remedy(
+    folder: Path,
+    *,
+    start: Path | None = None,
+    examples: int = 6000,
+    tests: int = 240,
+    steps: int = 600,
+    limit: int | None = None,
+) -> None:
+    """Train the demo model on cards, and print how it does on held-out and on new ones before and after.
+
+    ``start`` is an adapter that is fused into the model first, such as that of the charts, which can compare already.
+    """
+    write_sets(folder, examples, tests)
     model, adapter = str(DEMO / "model-4bit"), str(folder / "workspace" / "trainings" / "cards" / "adapter")
-    options = ("--rank", "32", "--alpha", "64", "--learning-rate", "1e-3", "--batch-size", "16", "--steps", str(steps))
+    if start is not None:
+        run_rashomon(folder, ("models", "fuse", model, "--adapter", str(start), "--to", str(folder / "start")))
+        model = str(folder / "start")
+    options = ("--rank", "32", "--alpha", "64", "--learning-rate", "1e-3", "--batch-size", "8", "--steps", str(steps))
     validation = ("--validate-every", str(max(1, steps // 2)), "--no-gradient-checkpointing")
     train = ("train", "--model", model, "--data", str(folder / "set"), "--name", "cards")
     run_rashomon(folder, (*train, *options, *validation))
@@ -206,9 +225,10 @@ def main() -> None:
     """Fine-tune the demo model on cards, in a new folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--start", type=Path, help="an adapter to fuse into the model first, such as remedy's")
     parser.add_argument("--examples", type=int, default=6000, help="cards to learn from")
     parser.add_argument("--tests", type=int, default=240, help="cards of each of the three test sets")
-    parser.add_argument("--steps", type=int, default=600, help="updates of sixteen rows")
+    parser.add_argument("--steps", type=int, default=600, help="updates of eight rows")
     parser.add_argument("--limit", type=int, help="measure on this many of each test set")
     arguments = vars(parser.parse_args())
     remedy(arguments.pop("folder").absolute(), **arguments)
