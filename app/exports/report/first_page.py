@@ -168,7 +168,7 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
 
 def _answers(evidence: Evidence, shares: TargetShares) -> str:
     """Return the number of answers that decide, which are not those to one source alone."""
-    sources = f" that had both {join_names(list(evidence.sources))}"
+    sources = f" to {join_names(list(evidence.sources))} together"
     where = {0: "", 1: "", 2: sources}.get(len(evidence.sources), " with several sources")
     return f"{len(shares.group):,} answers{where}"
 
@@ -218,9 +218,9 @@ def _setting(evidence: Evidence) -> str:
             filter(None, map(evidence.describe_policy, evidence.policies)),
             key=lambda answer: not answer.startswith("always the "),
         )
-        example = f", such as {answers[0]}" if answers else ""
-        better = "; a useful model does better" if evidence.counted else ""
-        purpose = f" A simple rule needs no model{example}{better}."
+        example = f" (such as: {answers[0]})" if answers else ""
+        better = "; a useful model does better than it" if evidence.counted else ""
+        purpose = f" A simple rule{example} needs no model{better}."
     return f"{evidence.benchmark.in_plain_words} {amount} went to {join_names(who)}.{purpose}".strip()
 
 

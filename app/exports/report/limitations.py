@@ -92,7 +92,7 @@ def _no_person(evidence: Evidence) -> Iterator[Limitation]:
         return
     sources = {kind.strata.get("source", "") for answers in evidence.answers.values() for kind in answers.kinds}
     measured = measured_agreement(evidence.judge, sources)
-    by = f"Which answers are right was decided by {evidence.judge}{caveat(evidence.judge)}, not by people."
+    by = f"Which answers are right was decided by a program ({evidence.judge}{caveat(evidence.judge)}), not by people."
     yield Limitation(
         "No person checked the scores", f"{by} {measured or 'Its quality on these answers is unknown.'}", by
     )
@@ -145,7 +145,9 @@ def _pooled(evidence: Evidence) -> Iterator[Limitation]:
     yield Limitation(
         "Mixture of cases",
         f"In {percent(share)} of these prompts the sources disagree. Where your own share differs, so do overall figures; "
-        "read the columns for agreement and disagreement separately.",
+        "read those for agreement and for disagreement separately.",
+        f"In {percent(share)} of these prompts the sources disagree. If they do so more or less often where you need answers, "
+        "read the two columns above, not the overall percentage.",
     )
 
 

@@ -192,7 +192,7 @@ def _share(share: Estimate | None) -> str:
 def _description(rows: Sequence[tuple[str, str]]) -> str:
     # Not LaTeX's description, whose labels have no line breaks.
     lines = (rf"\hangindent=1.5em\hangafter=1\textbf{{{_text(name)}}}\enspace {_text(text)}\par" for name, text in rows)
-    return "\n".join([r"{\raggedright", *lines, "}"])
+    return "\n".join([r"\par{\raggedright", *lines, "}"])
 
 
 def _figure_path(block: Plot) -> str:
