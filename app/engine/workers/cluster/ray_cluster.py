@@ -63,6 +63,12 @@ class RayWorker(NodeWorker):
             )
         return super().load(job)
 
+    def ping(self) -> bool:
+        return super().ping()
+
+    # As `ray.method` does, without Ray at hand. A call's options would do, but Ray's client has none for this.
+    setattr(ping, "__ray_concurrency_group__", HEALTH)  # noqa: B010
+
 
 def _fetch(reference: Any) -> bytes:
     import ray
@@ -148,11 +154,8 @@ class RayCluster(Cluster):
 
     def call(self, worker: Any, method: str, *arguments: Any) -> int:
         self._calls += 1
-        call = getattr(worker, method)
-        if method == "ping":
-            call = call.options(concurrency_group=HEALTH)
         try:
-            future = call.remote(*arguments).future()
+            future = getattr(worker, method).remote(*arguments).future()
         except Exception as error:
             future = Future()
             future.set_exception(error)
@@ -215,13 +218,16 @@ def _check_head(address: str, host: str, port: int) -> None:
 
 
 def _explained(address: str, error: Exception) -> ModelError:
-    hint = ""
-    if isinstance(error, ConnectionError) and "version" not in str(error).lower():
+    hint, cause = "", one_line(error)
+    if isinstance(error, ConnectionAbortedError) and "client server failed" in cause:
+        cause = "its head could not start what serves this machine, perhaps because it is busy"
+        hint = "; try again, and see ray_client_server*.err in /tmp/ray/session_latest/logs on the head"
+    elif isinstance(error, ConnectionError) and "version" not in cause.lower():
         port = (
             "the port is the client server's (10001 unless the head has another), and that " if "//" in address else ""
         )
         hint = f"; check that {port}this machine has the cluster's token (`ray get-auth-token`) and the same Ray"
-    return ModelError(f"the cluster {address} cannot be used: {one_line(error)}{hint}.")
+    return ModelError(f"the cluster {address} cannot be used: {cause}{hint}.")
 
 
 @contextmanager
