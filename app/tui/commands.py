@@ -115,7 +115,7 @@ COMMANDS: tuple[Command, ...] = (
         "runs.baselines",
         "B",
         "Baselines",
-        "Make baselines of this run's answers to each source alone; no model is asked.",
+        "Make baselines of this run's answers to each source alone; asks first.",
     ),
     Command("runs.resume", "R", "Resume", "Resume an unfinished or paused run; asks first."),
     Command("runs.pause", "p", "Pause", "Pause a run, or resume a paused one."),

@@ -97,7 +97,7 @@ def test_answers_about_cards_begin_with_what_card_and_text_say(tmp_path: Path) -
     rows = [json.loads(line) for line in (tmp_path / "set" / "train.jsonl").read_text("utf-8").splitlines()]
     verdicts = set()
     for row in rows:
-        card, *rest = row["messages"][-1]["content"][0]["text"].splitlines()
+        card, *rest = row["messages"][-1]["content"][0]["text"].replace("(A)", "\n(A)").splitlines()
         name, value = card.split(": ")
         assert name in TRAINED.names
         if not rest:

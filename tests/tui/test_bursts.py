@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from app.annotation.session import LabellingSession
 from app.store.trash import Trash
@@ -19,21 +21,29 @@ from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
 from app.tui.processes import RunProcesses
 from app.tui.screens import SCREENS
+from app.tui.screens.answer import AnswerScreen
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.label import LabelScreen
+from app.tui.screens.review import ReviewScreen
+from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import Dialog, LeaveDialog
+from benchmarks.build import BuildOptions
+from benchmarks.clash import Clash
 from benchmarks.errors import StoreError
+from tests.support.data.clash import published_folder, published_row
+from tests.support.demo import FOUR_BIT
 from tests.support.sampled import some_fast
+from tests.support.trainings import staged_training
 from tests.support.tui_burst import burst
 from tests.support.tui_computed import three_runs
 from tests.support.tui_stage import Stage, drive, screen_text, until
 
 KEYS = (
-    *"ydnxyrRpuosewblLjkgGaAdfgmtThinvNYz/;7890+- []",
+    *"ydnxyrRpuosewblLjkgGaAdfgmtThinvNYz/;7890+- []cBDIS",
     *("enter", "enter", "escape", "tab", "shift+tab", "space", "up", "down", "left", "right", "pagedown", "home", "delete"),
-    *("backspace", "ctrl+b", "ctrl+r", "ctrl+s", "ctrl+y", "ctrl+q", "ctrl+u"),
+    *("backspace", "ctrl+b", "ctrl+o", "ctrl+r", "ctrl+s", "ctrl+t", "ctrl+y", "ctrl+q", "ctrl+u", "ctrl+z"),
 )  # fmt: skip
-ELSEWHERE = (*"123456?", "ctrl+n", "ctrl+p", "f1", "f2", "f4", "escape")
+ELSEWHERE = (*"123456?q", "ctrl+n", "ctrl+p", *(f"f{number}" for number in range(1, 10)), "escape")
 """Keys that lead to another screen, which takes long: less of them."""
 MEANT = (
     "dy",
@@ -54,8 +64,16 @@ MEANT = (
     "ewy",
     "a",
     "ay",
+    "By",
+    "Dy",
+    "rz\r",
+    "r\r",
+    "4\r",
+    "yes\ry",
 )
 """Sequences that somebody in a hurry types, each of which would do something."""
+ROWS = FOUR_BIT.parent / "rows.csv"
+"""A table of rows that can be built from."""
 _NAMES = {"\r": "enter", "\x12": "ctrl+r", "\x11": "ctrl+q", "\x13": "ctrl+s"}
 
 
@@ -65,8 +83,8 @@ class Seen:
 
     dialogs: dict[int, float] = field(default_factory=dict)
     """The time when each dialog, by identity, was first on the screen with its heading."""
-    answers: dict[tuple[int, int | None], float] = field(default_factory=dict)
-    """The time when the answer at a place of a labelling session was first on the screen."""
+    answers: dict[tuple[int, object], float] = field(default_factory=dict)
+    """The time when an item of a session of labelling, reviewing or answering was first on the screen."""
     answered: tuple[Dialog[Any], float] | None = None
     """The last dialog that was answered, and when the key that answered it was pressed."""
     pressed: float = 0.0
@@ -84,6 +102,13 @@ class Seen:
         if painted is None or painted >= pressed:
             self.wrong.append(f"{what}: {dialog} was painted at {painted}, its key pressed at {pressed}")
 
+    def decide(self, what: str, session: object, item: object) -> None:
+        """Note that an item was decided on, and whether it was painted before the key was pressed."""
+        self.done[what] += 1
+        painted = self.answers.get((id(session), item))
+        if painted is None or painted >= self.pressed:
+            self.wrong.append(f"{what}: the item was painted at {painted}, the key pressed at {self.pressed}")
+
 
 class Watched(RashomonApp):
     """The interface, which notes every frame."""
@@ -94,14 +119,15 @@ class Watched(RashomonApp):
     def _display(self, screen: Any, renderable: Any) -> None:
         super()._display(screen, renderable)
         if isinstance(screen, Dialog) and id(screen) not in self.seen.dialogs and renderable is not None:
-            heading = str(screen.painted.content)
-            if screen is self.screen and heading.split("\n")[0][:20] in screen_text(self):
+            heading = str(screen.painted.content).split("\n")[0][:20]
+            if isinstance(screen, CommandDialog):
+                heading = "y starts it"
+            if screen is self.screen and heading in screen_text(self):
                 self.seen.dialogs[id(screen)] = time.monotonic()
                 self.kept.append(screen)
-        if isinstance(screen, LabelScreen) and screen.session is not None:
-            shown = screen.session.current
-            if shown is not None and shown.answer[:20] in screen_text(self):
-                self.seen.answers.setdefault((id(screen.session), screen.session.position), time.monotonic())
+        item, text = displayed_item(screen)
+        if item is not None and text in screen_text(self):
+            self.seen.answers.setdefault((id(screen.session), item), time.monotonic())
 
     kept: list[Any]
     """Dialogs, kept so that no other has their identity."""
@@ -115,6 +141,31 @@ class Watched(RashomonApp):
             super().exit(*arguments, **named)
 
     busy_leaving = False
+
+
+def displayed_item(screen: Any) -> tuple[object, str]:
+    """Return the item that a screen's session is at, and a text that is on the screen with it; None if there is none."""
+    session = getattr(screen, "session", None)
+    if session is None or session.current is None:
+        return None, ""
+    if isinstance(screen, LabelScreen):
+        return session.position, session.current.answer[:20]
+    if isinstance(screen, ReviewScreen):
+        return session.current.id, f"Row {session.current.id}"[:40]
+    if isinstance(screen, AnswerScreen):
+        return session.count, f"Question {session.count + 1:,} of"
+    return None, ""
+
+
+class Preview:
+    """A job that has printed what its command would do."""
+
+    code = 0
+
+    def output(self) -> str:
+        return "12 calls"
+
+    def stop(self) -> None: ...
 
 
 @pytest.fixture
@@ -141,12 +192,15 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
                 _real(self, *arguments)
             else:
                 log.act(_name)
+                if _name == "start":
+                    raise refused
 
         monkeypatch.setattr(RunProcesses, name, job)
 
     def start_job(self: RunProcesses, arguments: Sequence[str]) -> Any:
-        if "--dry-run" not in arguments:  # what says what a command would do needs no question
-            log.act("start a command")
+        if "--dry-run" in arguments:  # what says what a command would do needs no question
+            return Preview()
+        log.act("start a command")
         raise refused
 
     monkeypatch.setattr(RunProcesses, "start_job", start_job)
@@ -158,6 +212,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr("app.tui.screens.new_run.prepare_job", note("begin", refused))
     monkeypatch.setattr("app.tui.screens.new_run.save_spec", lambda spec, path, replace=False: log.act("save"))
     monkeypatch.setattr("app.tui.screens.settings.save_settings", lambda settings: None)
+    monkeypatch.setattr("app.tui.screens.review.open_in_viewer", lambda path: None)
+    monkeypatch.setattr("app.tui.screens.answer.open_in_viewer", lambda path: None)
+    monkeypatch.setattr("app.tui.screens.trainings.stop_training", note("stop a training"))
 
     def export(*arguments: Any, out: Path, **named: Any) -> Any:
         if out.exists():
@@ -165,17 +222,36 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
         raise refused
 
     monkeypatch.setattr("app.tui.screens.export.export_runs", export)
-    give, undo = LabellingSession.label_current, LabellingSession.undo
+    give = LabellingSession.label_current
 
     def label(self: LabellingSession, store: Any, label: str | None) -> None:
-        log.done["label"] += 1
-        painted = log.answers.get((id(self), self.position))
-        if painted is None or painted >= log.pressed:
-            log.wrong.append(f"label: the answer was painted at {painted}, the key pressed at {log.pressed}")
+        log.decide("label", self, self.position)
         give(self, store, label)
 
     monkeypatch.setattr(LabellingSession, "label_current", label)
-    monkeypatch.setattr(LabellingSession, "undo", undo)
+    decide, submitted = ReviewScreen._decide, AnswerScreen.on_input_submitted
+
+    def review(self: ReviewScreen, choice: Any, *, unseen: bool = False, **named: Any) -> None:
+        if unseen:
+            log.act(choice)
+        elif self.session is not None and self._text.displayed and not self._busy:
+            log.decide(choice, self.session, displayed_item(self)[0])
+        decide(self, choice, unseen=unseen, **named)
+
+    def answer(self: AnswerScreen, event: Any) -> None:
+        if self.session is not None and event.value.strip() and self._text.displayed and not self._busy:
+            log.decide("answer", self.session, displayed_item(self)[0])
+        submitted(self, event)
+
+    monkeypatch.setattr(ReviewScreen, "_decide", review)
+    monkeypatch.setattr(AnswerScreen, "on_input_submitted", answer)
+    start = CommandDialog.action_start
+
+    def confirmed(self: CommandDialog) -> None:
+        log.answered = (self, log.pressed)
+        start(self)
+
+    monkeypatch.setattr(CommandDialog, "action_start", confirmed)
     dismiss = Dialog.dismiss
 
     def answered(self: Dialog[Any], result: Any = None) -> Any:
@@ -213,6 +289,8 @@ def try_bursts(stage: Stage, seen: Seen, name: str, count: int, folders: tuple[P
         app.key_queue._deliver = pressed
         for number in range(count):
             if number % 50 == 0 or at(app) != name:
+                if app.workspace.path != stage.path:
+                    app.open_workspace(stage.workspace)
                 while len(app.screen_stack) > 2:
                     await app.pop_screen()
                 entry = SCREENS[name]
@@ -220,9 +298,7 @@ def try_bursts(stage: Stage, seen: Seen, name: str, count: int, folders: tuple[P
                 if name != "runs":
                     app.push_screen(entry.screen_class()(*log))
                     await pilot.pause()
-                if name == "label":
-                    await painted(pilot)
-                    await burst(pilot, ["ctrl+u", *"ann", "enter"])
+                await begin(pilot, app, name)
             await burst(pilot, chosen(source))
             if isinstance(app.screen, Dialog) and source.random() < 0.5:  # somebody who looks, and answers
                 await painted(pilot)
@@ -232,6 +308,28 @@ def try_bursts(stage: Stage, seen: Seen, name: str, count: int, folders: tuple[P
 
     drive(app, script, (80, 24))
     assert not seen.wrong
+
+
+async def begin(pilot: Pilot[Any], app: RashomonApp, name: str) -> None:
+    """Bring a screen, just opened, to where its keys do something."""
+    answers: dict[str, Sequence[Sequence[str]]] = {
+        "label": (["ctrl+u", *"ann", "enter"],),
+        "review": (["enter"], ["ctrl+u", *"ann", "enter"]),
+        "answer": (["enter"], ["ctrl+u", *"ann", "enter"], ["enter"]),
+    }
+    for keys in answers.get(name, ()):
+        await until(pilot, lambda: isinstance(app.screen, Dialog))
+        await painted(pilot)
+        await burst(pilot, keys)
+    if name in ("review", "answer"):
+        await until(pilot, lambda: app.screen.session is not None)  # type: ignore[attr-defined]
+    if name == "rows":
+        app.screen.query_one("#input-table", Input).value = str(ROWS)
+        await burst(pilot, ["enter"])
+        await until(pilot, lambda: app.screen.table_check is not None)  # type: ignore[attr-defined]
+    if name == "vary":
+        for key, value in (("build", "clash"), ("blur", "0,1")):
+            app.screen.query_one(f"#input-{key}", Input).value = value
 
 
 def at(app: RashomonApp) -> str:
@@ -254,6 +352,10 @@ def prepared(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t
         monkeypatch.setenv(variable, str(tmp_path / variable))
     runs = three_runs(stage, 4)
     stage.die(stage.run("broken-off", state="running", done=3))
+    source = published_folder(tmp_path / "source", [published_row(number) for number in range(1, 30)])
+    Clash().build([("published", str(source))], stage.workspace.build_folder("clash"), BuildOptions())
+    staged_training(stage.workspace, "broken-off-training", state="stopped", done=50)
+    staged_training(stage.workspace, "training", state="training", done=50).lock().acquire(f"process {os.getpid()}")
     return runs
 
 

@@ -367,6 +367,9 @@ def test_baselines_of_the_run_under_the_cursor_are_made_by_a_process(
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         monkeypatch.setattr(app.processes, "start", started.append)
         await pilot.press("B")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        assert not started
+        await pilot.press("y")
         await until(pilot, lambda: started)
         assert "they appear in this list" in screen_text(app)
 

@@ -292,14 +292,27 @@ class RunsScreen(RashomonScreen):
         self._open_screen("live", self.under_cursor())
 
     def action_baselines(self) -> None:
-        """Make the baselines of a run; they appear in the list."""
-        for run in self.under_cursor():
+        """Make the baselines of a run after a confirmation; they appear in the list."""
+        processes = self.rashomon.processes
+
+        def start(name: str) -> None:
             try:
-                self.rashomon.processes.start(["baselines", run.name])
+                processes.start(["baselines", name])
             except StoreError as error:
                 self.rashomon.show_error(error)
             else:
-                self.rashomon.toast(f"making the baselines of {run.name}; they appear in this list")
+                self.rashomon.toast(f"making the baselines of {name}; they appear in this list")
+
+        try:
+            self.rashomon.workspace.require_writable()
+        except StoreError as error:
+            self.rashomon.show_error(error)
+            return
+        for run in self.under_cursor():
+            text = f"{run.name}\n\nThey are runs of their own, of its answers to each source alone. No model is asked."
+            self.app.push_screen(
+                Confirm("Make baselines?", text, yes="Make"), lambda yes, name=run.name: start(name) if yes else None
+            )
 
     def action_pause(self) -> None:
         for run in self.under_cursor():
