@@ -148,6 +148,17 @@ class Engine(ABC):
     def import_libraries(self, model: str) -> None:  # noqa: B027 - most engines have none worth the haste
         """Import what :meth:`load` will need for ``model``, and start the processes that it needs, without loading anything."""
 
+    def required_memory(self, model: str) -> int:
+        """Return the bytes of memory that ``model`` needs, estimated from its files; 0 for next to none.
+
+        Raises as :meth:`describe`.
+        """
+        return 0
+
+    def available_memory(self, model: str) -> int:
+        """Return the bytes of this machine's memory that ``model`` may take. Raises ModelError where its engine cannot run."""
+        return 0
+
     def check_kv_bits(self, model: str, bits: int) -> None:
         """Raise ModelError if ``model`` cannot answer with a key-value cache of ``bits`` bits; by default, none can.
 

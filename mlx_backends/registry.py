@@ -62,6 +62,16 @@ def import_libraries(model: str) -> None:
     get_engine(model).import_libraries(model)
 
 
+def required_memory(model: str) -> int:
+    """Return the bytes of memory that ``model`` needs; see :meth:`mlx_backends.base.Engine.required_memory`."""
+    return get_engine(model).required_memory(model)
+
+
+def available_memory(model: str) -> int:
+    """Return the bytes of this machine's memory for ``model``; see :meth:`mlx_backends.base.Engine.available_memory`."""
+    return get_engine(model).available_memory(model)
+
+
 def load_backend(
     model: str,
     media: MediaPath,

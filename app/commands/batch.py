@@ -18,6 +18,8 @@ from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, pla
 from app.engine.progress import Display
 from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
 from app.engine.workers.cluster.address import NONE, check_workers
+from app.engine.workers.cluster.connect import survey
+from app.engine.workers.cluster.placement import Placement, check_fits
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import judge_usage, longest_requests, measured_speed, remote_usage
@@ -32,11 +34,12 @@ from app.store.workspace import RunSummary, Workspace, read_summary
 from benchmarks.errors import ModelError, RashomonError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from judges.base import newest
-from judges.registry import find_judge
+from judges.registry import find_judge, judge_names
 from judges.rubric import RubricJudge
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
 from mlx_backends.imported import IMPORTED
 from mlx_backends.person import PERSON
+from mlx_backends.registry import describe, required_memory
 from mlx_backends.remote import check_all_ready, is_remote, readiness_problem
 
 _DEVICE = "device"
@@ -108,7 +111,44 @@ def batch(
         check_all_ready(names, remote_options)
     if warning := workspace.warning():
         display.problem(warning)
-    return execute_runs(workspace, [plan_run(workspace, run) for run in checked], display, options)
+    placement = _place(checked, options)
+    planned = [plan_run(workspace, run) for run in checked]
+    return execute_runs(workspace, planned, display, options, placement=placement)
+
+
+def _place(checked: Sequence[CheckedSpec], options: ExecutionOptions) -> Placement | None:
+    """Return where the models of a batch fit on its cluster; None if they need no placement.
+
+    Raises ModelError if one of them fits on no node.
+    """
+    if options.workers is None or options.workers == NONE:
+        return None
+    unfinished = [run for run in checked if not _is_finished(run)]
+    if len({(run.spec.model, run.spec.kv_bits, run.build.path) for run in unfinished}) < 2:  # whose worker reports it
+        return None
+    models = dict.fromkeys(model for run in unfinished for model in _models_on_nodes(run.spec.model, run.spec.judge))
+    needs = {model: required_memory(model) for model in models}
+    print_message(f"asking the nodes of {options.workers} for their memory", options.display)
+    nodes = survey(options.workers, needs, allow_open=options.allow_open_cluster)
+    if not options.force:
+        check_fits(nodes, needs)
+    placement = Placement(nodes, needs)
+    for model, need in needs.items():
+        names = ", ".join(placement.fitting(model)) or "no node that has answered"
+        print_message(f"{model} needs {need / 1e9:.1f} GB, and fits on: {names}", options.display)
+    return placement
+
+
+def _is_finished(run: CheckedSpec) -> bool:
+    if not run.existing:
+        return False
+    with RunStore.read(run.folder) as store:
+        return not _models_needed(store, run.spec)
+
+
+def _models_on_nodes(model: str, judges: Sequence[str]) -> tuple[str, ...]:
+    """Return those of a model and its judges that the nodes of a cluster need memory for."""
+    return (model, *(name for name in judges if name not in judge_names() and describe(name).needs_device))
 
 
 def _with_workers(batch_spec: BatchSpec, options: ExecutionOptions, *, typed: bool) -> ExecutionOptions:
@@ -272,9 +312,12 @@ def execute_runs(
     options: ExecutionOptions,
     *,
     conditions: Sequence[str] = (),
+    placement: Placement | None = None,
     demo: bool = False,
 ) -> int:
     """Execute the planned runs with one worker per model, print their main table, and return the exit code.
+
+    With a ``placement``, models that fit on different nodes of the cluster answer at the same time.
 
     A ``demo`` shows the paper's rows although it uses its own data, because that data ships with the project.
     """
@@ -294,7 +337,7 @@ def execute_runs(
         for warning in mac_warnings((run.spec.model, run.spec.decoding.max_pixels) for run in unfinished_runs):
             display.problem(warning)
     try:
-        code = Supervisor(display).run(jobs)
+        code = Supervisor(display, placement).run(jobs)
     except BrokenPipeError:
         # The reader of the output is gone, as with `| head`: stop the run as Ctrl-C would.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open for the rest of the process
@@ -333,6 +376,7 @@ def _announce(run: PlannedRun, conditions: Sequence[str], display: str | None) -
 def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[str], options: ExecutionOptions) -> Job:
     """Return the worker's job for ``runs``, which share a model, its key-value bits and a build."""
     spec = runs[0].spec
+    workers = None if options.workers == NONE else options.workers
     return Job(
         tuple(run.folder for run in runs),
         tuple(spec.judge),
@@ -344,8 +388,9 @@ def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[
         restarts=spec.restarts if options.restarts is None else options.restarts,
         until_width=options.until_width,
         model=spec.model,
-        workers=None if options.workers == NONE else options.workers,
+        workers=workers,
         allow_open_cluster=options.allow_open_cluster,
+        models=() if workers is None else _models_on_nodes(spec.model, spec.judge),
     )
 
 

@@ -29,7 +29,10 @@ def node_line(node: NodeStatus) -> str:
     if node.per_second is not None:
         facts.append(f"{node.per_second:.3g} answers/s")
     if node.peak_memory:
-        facts.append(f"{node.peak_memory / 1e9:.2f} GB peak")
+        limit = f" of {node.memory / 1e9:.1f}" if node.memory else ""
+        facts.append(f"{node.peak_memory / 1e9:.2f}{limit} GB peak")
+    elif node.memory:
+        facts.append(f"{node.memory / 1e9:.1f} GB of memory")
     state = "" if node.state == "ready" else f"{node.state}, "
     note = f" ({node.note})" if node.note else ""
     name = f"{node.name}, {node.judge}" if node.judge else node.name

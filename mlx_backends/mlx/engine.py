@@ -23,7 +23,7 @@ from mlx_backends.models.adapters import (
     with_adapter_name,
 )
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
-from mlx_backends.models.memory_estimate import memory_fit
+from mlx_backends.models.memory_estimate import memory_fit, required_memory
 from mlx_backends.models.request_memory import head_size, kv_group_size
 from mlx_backends.models.weights import weight_files, weights_digest
 from mlx_backends.options import LoadOptions
@@ -50,6 +50,14 @@ class MLXEngine(Engine):
 
         import_libraries(model_info.engine)
 
+    def required_memory(self, model: str) -> int:
+        return required_memory(_weights_bytes(inspect(resolve(model)), _adapter(model)))
+
+    def available_memory(self, model: str) -> int:
+        from mlx_backends.models.memory_estimate import device_info
+
+        return memory_fit(0, device_info()).available
+
     def check_kv_bits(self, model: str, bits: int) -> None:
         info = inspect(resolve(model))
         size = head_size(read_config(info.path))
@@ -70,7 +78,7 @@ class MLXEngine(Engine):
 
         has_vision = model_info.engine == "mlx-vlm"
         (check_supported if has_vision else check_text_supported)(model_info.path)
-        fit = memory_fit(model_info.weights_bytes + (adapter.weights_bytes if adapter else 0), device_info())
+        fit = memory_fit(_weights_bytes(model_info, adapter), device_info())
         if not fit.ok and not options.force:
             raise ModelError(
                 f"{model_info.name} was not loaded: {fit.sentence}; "
@@ -91,6 +99,10 @@ def _adapter(model: str) -> Adapter | None:
     """Return the adapter that the name ``model`` contains, None without one. Raises ModelError as :func:`read_adapter`."""
     _, folder = split_adapter(model)
     return None if folder is None else read_adapter(folder)
+
+
+def _weights_bytes(model: ModelInfo, adapter: Adapter | None) -> int:
+    return model.weights_bytes + (adapter.weights_bytes if adapter else 0)
 
 
 def _load(model: ModelInfo, adapter: Adapter | None, media: MediaPath, options: LoadOptions) -> Backend:

@@ -21,5 +21,11 @@ class TorchEngine(Engine):
     def engine_name(self, model: str) -> str:
         return spec.ENGINE
 
+    def required_memory(self, model: str) -> int:
+        return spec.required(model)
+
+    def available_memory(self, model: str) -> int:
+        return spec.available(model)
+
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
         return spec.load(model, media, force=options.force, width=options.max_in_flight)

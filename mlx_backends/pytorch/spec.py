@@ -24,7 +24,7 @@ from mlx_backends.models.adapters import (
     with_adapter_name,
 )
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
-from mlx_backends.models.memory_estimate import memory_fit
+from mlx_backends.models.memory_estimate import memory_fit, required_memory
 from mlx_backends.models.weights import weight_files, weights_digest
 
 PREFIX = "cuda:"
@@ -77,6 +77,21 @@ def has_gpu() -> bool:
 def describe(name: str) -> EngineInfo:
     """Return the engine that would answer as ``name``, without importing PyTorch. Raises ModelError."""
     return _described(parse_name(name))[0]
+
+
+def required(name: str) -> int:
+    """Return the bytes of memory that ``name`` needs to answer. Raises ModelError if it is not there."""
+    parsed = parse_name(name)
+    return required_memory(_needed(inspect(resolve(parsed.model)), parsed))
+
+
+def available(name: str) -> int:
+    """Return the bytes of the memory of the device that ``name`` would compute on. Raises ModelError without PyTorch."""
+    if _version("torch") == "none":
+        raise ModelError("PyTorch is not installed; `pip install 'rashomon[torch]'`.")
+    from mlx_backends.pytorch.backend import gpu_memory
+
+    return memory_fit(0, gpu_memory(parse_name(name).device)).available
 
 
 def load(name: str, media: MediaPath, *, force: bool = False, width: int | None = None) -> Backend:

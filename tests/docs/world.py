@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -221,11 +221,11 @@ class World:
         (self.here / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in predictions), "utf-8")
 
 
-def _work(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._End:
+def _work(supervisor: supervise.Supervisor, job: supervise.Job) -> Generator[None, None, supervise._End]:
     """Run a job in this process, since a worker process takes seconds to start. PyTorch needs its own process."""
     with RunStore.read(job.runs[0]) as store:
         in_torch = store.meta("spec")["model"].startswith("cuda:")
-    return _IN_A_PROCESS(supervisor, job) if in_torch else work_here(supervisor, job)
+    return (yield from (_IN_A_PROCESS if in_torch else work_here)(supervisor, job))
 
 
 _IN_A_PROCESS = supervise.Supervisor._run_worker

@@ -31,7 +31,10 @@ BATCH = ("--batch", "--benchmark", "cmc-bench", "--name", RUN, "--display", "non
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("ray") / "cmc-bench"
+    return build_charts(tmp_path_factory.mktemp("ray") / "cmc-bench")
+
+
+def build_charts(folder: Path) -> Path:
     source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
     get_benchmark("cmc-bench").build([("rows", source)], folder, BuildOptions())
     return folder

@@ -9,7 +9,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
@@ -64,16 +64,17 @@ def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def work_here(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._End:
+def work_here(supervisor: supervise.Supervisor, job: supervise.Job) -> Generator[None, None, supervise._End]:
     """Work a job off in this process, between the same two looks at it as a worker's supervisor takes at least."""
-    supervisor._show(job)
+    supervisor._show()
+    yield
     worker = Worker(job)
     try:
         end = supervise._End(worker.work())
     except RashomonError as error:
         supervisor.display.problem(str(error))
         end = supervise._End(error.exit_code)
-    supervisor._show(job)
+    supervisor._show()
     return end
 
 

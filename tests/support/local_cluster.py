@@ -85,6 +85,19 @@ class LocalCluster(Cluster):
             self._failed += [(number, WorkerLostError("it was killed")) for number, *_ in self._calls.pop(worker)]
 
 
+class SizedWorker(NodeWorker):
+    """A worker on a node with that much memory, in bytes; one that cannot tell if None."""
+
+    def __init__(self, size: int | None) -> None:
+        super().__init__()
+        self._size = size
+
+    def memory(self, models: Sequence[str]) -> dict[str, int]:
+        if self._size is None:
+            raise WorkerLostError("it was killed")
+        return dict.fromkeys(models, self._size)
+
+
 class OtherWorker(NodeWorker):
     """A worker whose model is another in some fact, or answers otherwise."""
 

@@ -1,4 +1,6 @@
-"""Supervisor: runs worker processes, one model after the other, and displays their progress by watching the stores.
+"""Supervisor: runs worker processes, and displays their progress by watching the stores.
+
+There is one for each model, one after the other; on a cluster also at the same time, where models fit on different nodes.
 
 A worker that crashes does not affect the others. One that ran out of memory is restarted with fewer requests in flight, one that
 lost the GPU with as many (see :mod:`app.engine.workers.recovery`).
@@ -11,16 +13,16 @@ import math
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import zip_longest
 from pathlib import Path
 from types import FrameType
 
 from app.engine.batch_runs import report_batch
 from app.engine.progress import Display
 from app.engine.workers import standby
+from app.engine.workers.cluster.placement import Placement
 from app.engine.workers.keep_awake import keep_awake
 from app.engine.workers.recovery import recover, restartable_cause
 from app.store.run import RunStore
@@ -66,6 +68,10 @@ class Job:
     workers: str | None = None
     """The cluster whose nodes answer; None for this machine."""
     allow_open_cluster: bool = False
+    avoid: tuple[str, ...] = ()
+    """The nodes of the cluster that other runs of the batch use, until a line with the node's id comes on standard input."""
+    models: tuple[str, ...] = ()
+    """The models that nodes of the cluster need memory for: the one that answers, and those of judges."""
 
     def command(self) -> list[str]:
         """Return the worker's command line; its only argument is the job."""
@@ -86,6 +92,8 @@ class Job:
             judges=tuple(values.pop("judges")),
             data=Path(values.pop("data")) if values["data"] else values.pop("data"),
             conditions=tuple(values.pop("conditions")),
+            avoid=tuple(values.pop("avoid")),
+            models=tuple(values.pop("models")),
             remote_options=RemoteOptions(replies=replies, **options),
             **values,
         )
@@ -103,12 +111,15 @@ class Supervisor:
     """Runner of jobs. SIGINT and SIGTERM are passed on once, so that answers are committed; a second signal kills.
 
     A worker that has not stopped :data:`STOP_SECONDS` after the first signal is killed too: only requests in flight are lost.
+    ``placement`` says which jobs run at the same time: by default, none do.
     """
 
-    def __init__(self, display: Display) -> None:
+    def __init__(self, display: Display, placement: Placement | None = None) -> None:
         self.display = display
         self.interrupted = False
-        self._worker: subprocess.Popen[bytes] | None = None
+        self._placement = placement or Placement()
+        self._active: dict[Job, Generator[None, None, int]] = {}
+        self._workers: dict[Job, subprocess.Popen[bytes]] = {}
         self._stop_by = math.inf
 
     def run(self, jobs: Sequence[Job]) -> int:
@@ -116,26 +127,62 @@ class Supervisor:
         before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
         worst_code = 0
         report_batch([folder for job in jobs for folder in job.runs])
+        waiting = sorted(jobs, key=lambda job: -self._placement.size(job.models))
         try:
             with keep_awake(), self.display:
-                for job, following in zip_longest(jobs, jobs[1:]):
-                    if following is not None and job.model.startswith(POLICY):  # which leaves memory for it
-                        standby.start(following.model)
-                    if not self.interrupted:
-                        worst_code = max(worst_code, self._run_job(job))
+                while (waiting and not self.interrupted) or self._active:
+                    self._start(waiting)
+                    self._share_nodes()
+                    worst_code = max(worst_code, self._turn())
         finally:
-            self._end_worker()
+            self._end_workers()
             standby.discard()
             for number, handler in before.items():
                 signal.signal(number, handler)
         return INTERRUPTED if self.interrupted else worst_code
 
-    def _run_job(self, job: Job) -> int:
+    def _start(self, waiting: list[Job]) -> None:
+        """Start the ``waiting`` jobs that can start now, and remove them from the list."""
+        for job in list(waiting):
+            if self.interrupted or not self._placement.start(job.runs, job.models):
+                continue
+            waiting.remove(job)
+            self._active[job] = self._run_job(job)
+            if job.workers is not None:
+                standby.discard()
+            elif waiting and job.model.startswith(POLICY):  # which leaves memory for the next one
+                standby.start(waiting[0].model)
+
+    def _turn(self) -> int:
+        """Look after each worker, then wait a little; return the highest exit code of jobs that have ended, or 0."""
+        worst_code = 0
+        for job, steps in list(self._active.items()):
+            try:
+                next(steps)
+            except StopIteration as end:
+                worst_code = max(worst_code, end.value)
+                del self._active[job]
+                self._placement.end(job.runs)
+        for worker in self._workers.values():
+            with suppress(subprocess.TimeoutExpired):
+                worker.wait(POLL_SECONDS / len(self._workers))
+        return worst_code
+
+    def _share_nodes(self) -> None:
+        """Let the running jobs use the nodes that no job uses any more."""
+        shared = self._placement.share()
+        for job, worker in self._workers.items():
+            if worker.stdin is not None and (nodes := shared.get(job.runs)):
+                with suppress(OSError):  # it has ended
+                    worker.stdin.write("".join(f"{node}\n" for node in nodes).encode())
+                    worker.stdin.flush()
+
+    def _run_job(self, job: Job) -> Generator[None, None, int]:
         """Run workers until one ends without a cause for a restart, or restarts are used up; return the exit code."""
         restarts = 0
         while True:
             counts_before = _count_results(job)
-            end = self._run_worker(job)
+            end = yield from self._run_worker(job)
             if end.death is None or self.interrupted:
                 return INTERRUPTED if self.interrupted else end.code
             restarts = 1 if _count_results(job) > counts_before else restarts + 1
@@ -152,39 +199,41 @@ class Supervisor:
             self.display.problem(f"{job.runs[0].name}: {sentence}; restart {restarts} of {job.restarts}.")
             job = replace(job, width=end.death.reduced_width or job.width)
 
-    def _run_worker(self, job: Job) -> _End:
+    def _run_worker(self, job: Job) -> Generator[None, None, _End]:
         log = Log(job.runs[0], _LOG)
-        if (waiting := standby.hand_over(job.model, job.to_json())) is not None:
-            self._worker = worker = waiting.process
+        if job.workers is None and (waiting := standby.hand_over(job.model, job.to_json())) is not None:
+            worker = waiting.process
             with log.pump("worker", waiting.errors) as pump:
                 pass
         else:
             with log.pump("worker") as pump:
                 # In its own session, so that Ctrl-C reaches only this process; with a pipe as input, so that it ends with us.
-                self._worker = worker = subprocess.Popen(
-                    job.command(),
+                worker = subprocess.Popen(
+                    replace(job, avoid=self._placement.avoided(job.runs)).command(),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=pump.fileno(),
                     start_new_session=True,
                     env=standby.worker_environment(),
                 )
+        self._workers[job] = worker
         if self.interrupted:  # before there was a worker
             worker.send_signal(signal.SIGTERM)
+        stopping = True
         while worker.poll() is None:
-            self._show(job)
-            self._wait(worker)
-            if time.monotonic() > self._stop_by:
-                self._stop_by = math.inf
+            self._show()
+            yield
+            if stopping and time.monotonic() > self._stop_by and worker.poll() is None:
+                stopping = False
                 self._kill(job, worker, log)
-        self._worker = None
+        del self._workers[job]
         pump.finish()
         log.close()
         for folder in job.runs:
             with suppress(StoreError):
                 # Our reading may have kept the worker from merging its database into one file (see RunStore.close).
                 RunStore.open(folder).close()
-        self._show(job)
+        self._show()
         assert worker.stdout is not None
         report = worker.stdout.read()
         for stream in (worker.stdin, worker.stdout):
@@ -192,35 +241,31 @@ class Supervisor:
                 stream.close()
         return self._outcome(job, worker, report, log.path)
 
-    def _show(self, job: Job) -> None:
-        """Display the runs of a job, restricted to the conditions that it answers."""
-        runs = [read_summary(folder) for folder in job.runs]
-        if job.conditions:
-            runs = [
-                replace(run, progress=tuple(p for p in run.progress if p.condition in job.conditions)) for run in runs
-            ]
+    def _show(self) -> None:
+        """Display the runs of the current jobs, restricted to the conditions that they answer."""
+        runs = []
+        for job in self._active:
+            for run in map(read_summary, job.runs):
+                progress = tuple(p for p in run.progress if not job.conditions or p.condition in job.conditions)
+                runs.append(replace(run, progress=progress))
         self.display.update(runs)
 
-    def _end_worker(self) -> None:
+    def _end_workers(self) -> None:
         # A worker is left only if the display failed, as it does when the reader of our output goes away.
-        if self._worker is not None and self._worker.poll() is None:
-            self._worker.send_signal(signal.SIGTERM)
+        left = [worker for worker in self._workers.values() if worker.poll() is None]
+        for worker in left:
+            worker.send_signal(signal.SIGTERM)
+        for worker in left:
             with suppress(subprocess.TimeoutExpired):
-                self._worker.wait(STOP_SECONDS)
-            self._worker.kill()
-            self._worker.wait()
+                worker.wait(STOP_SECONDS)
+            worker.kill()
+            worker.wait()
 
     def _kill(self, job: Job, worker: subprocess.Popen[bytes], log: Log) -> None:
         message = f"the worker did not stop within {STOP_SECONDS:.0f} s and was killed"
         log.write("rashomon", f"{message}.")
         self.display.problem(f"{job.runs[0].name}: {message}; every answer reported done is safe.")
         worker.kill()
-
-    def _wait(self, worker: subprocess.Popen[bytes]) -> None:
-        try:
-            worker.wait(POLL_SECONDS)
-        except subprocess.TimeoutExpired:
-            return
 
     def _outcome(self, job: Job, worker: subprocess.Popen[bytes], report: bytes, log: Path) -> _End:
         outcome = json.loads(report) if report else {}
@@ -251,8 +296,9 @@ class Supervisor:
         is_second, self.interrupted = self.interrupted, True
         if not is_second:
             self._stop_by = time.monotonic() + STOP_SECONDS
-        if self._worker is not None and self._worker.poll() is None:
-            self._worker.send_signal(signal.SIGKILL if is_second else signal.SIGTERM)
+        for worker in list(self._workers.values()):
+            if worker.poll() is None:
+                worker.send_signal(signal.SIGKILL if is_second else signal.SIGTERM)
 
 
 def _write(job: Job, text: str) -> None:

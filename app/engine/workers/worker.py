@@ -104,6 +104,7 @@ class Worker:
         self.backend: Backend | None = None
         self.media: ReplaceableMedia | None = None
         self.device_lock: FileLock | None = None
+        self.avoided = set(job.avoid)
         self._in_use: dict[Path, str] = {}
 
     def work(self) -> int:
@@ -392,6 +393,7 @@ class Worker:
                 media,
                 accept_engine=self.job.accept_engine,
                 allow_open=self.job.allow_open_cluster,
+                avoid=self.avoided,
                 stop=self.stopped.is_set,
             )
         if isinstance(self.backend, ClusterBackend):
@@ -494,8 +496,9 @@ def _read_job(lines: SimpleQueue[bytes], ready: StopFlag) -> None:
 
 
 def _watch_parent(worker: Worker) -> None:
-    while os.read(0, 4096):
-        pass
+    with open(0, "rb", buffering=0, closefd=False) as orders, suppress(OSError):
+        for line in orders:
+            worker.avoided.discard(line.decode().strip())  # a node that another run of the batch has left
     drop_output()
     worker.stopped.set()
     if worker.loading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,6 +100,7 @@ class _Node:
     answers: int = 0
     errors: int = 0
     peak_memory: int = 0
+    memory: int = 0
     times: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     reuse: Mapping[str, int] = field(default_factory=dict)
     past_reuse: list[Mapping[str, int]] = field(default_factory=list)
@@ -122,7 +123,7 @@ class ClusterBackend(Backend):
 
     The first node to have loaded the model is the reference: the others answer a few of the run's requests as it does, one at a
     time, before they get any. One that differs is refused; with ``accept_engine`` it takes part, and every answer records which
-    engine gave it. Requests of a lost node are asked again elsewhere.
+    engine gave it. Requests of a lost node are asked again elsewhere. Nodes in ``avoid``, which may shrink, are left to others.
     """
 
     info: EngineInfo
@@ -135,6 +136,7 @@ class ClusterBackend(Backend):
         expected: EngineInfo,
         *,
         accept_engine: bool = False,
+        avoid: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.capacity = _LEAST
@@ -143,6 +145,7 @@ class ClusterBackend(Backend):
         self._job = job
         self._expected = expected
         self._accept_engine = accept_engine
+        self._avoid = avoid
         self._clock = clock
         self._nodes: dict[str, _Node] = {}
         self._calls: dict[int, _Node] = {}
@@ -296,7 +299,7 @@ class ClusterBackend(Backend):
         if now - self._discovered < DISCOVER_SECONDS:
             return
         self._discovered = now
-        members = {member.id: member for member in self._cluster.members()}
+        members = {member.id: member for member in self._cluster.members() if member.node not in self._avoid}
         for member in members.values():
             node = self._nodes.get(member.id)
             if node is None:
@@ -411,7 +414,7 @@ class ClusterBackend(Backend):
             self._results[call] = outcome
 
     def _loaded(self, node: _Node, loaded: Loaded) -> None:
-        node.loaded, node.state, node.note = loaded, "loaded", ""
+        node.loaded, node.state, node.note, node.memory = loaded, "loaded", "", loaded.memory
         first = self._expected if self._reference is None else self.info
         hard, soft = differences(first, loaded.info)
         if hard:
@@ -626,6 +629,7 @@ class ClusterBackend(Backend):
                 self._dispatcher.held(node.member.id),
                 node.speed if node.state == "ready" else None,
                 node.peak_memory,
+                node.memory,
             )
             for node in self._nodes.values()
         ]

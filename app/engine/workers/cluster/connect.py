@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import version
 
 from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.messages import NodeJob
+from app.engine.workers.cluster.placement import Survey, survey_memory
 from mlx_backends.base import MediaPath
 from mlx_backends.models.adapters import split_adapter
+from mlx_backends.pytorch.spec import PREFIX as TORCH
 from mlx_backends.pytorch.spec import split_name
 from mlx_backends.registry import describe
 
@@ -21,9 +23,12 @@ def connect(
     *,
     accept_engine: bool = False,
     allow_open: bool = False,
+    avoid: Collection[str] = (),
     stop: Callable[[], bool] = lambda: False,
 ) -> ClusterBackend | None:
     """Return the backend of the cluster ``workers``, once one of its nodes has loaded the model; None if ``stop`` comes first.
+
+    Nodes in ``avoid``, which may shrink, are left to others.
 
     Raises ModelError if the cluster cannot be used, or none of its nodes can load the model.
     """
@@ -31,7 +36,7 @@ def connect(
 
     expected = describe(job.model)
     cluster = RayCluster(workers, job.model, allow_open=allow_open)
-    backend = ClusterBackend(cluster, media, job, expected, accept_engine=accept_engine)
+    backend = ClusterBackend(cluster, media, job, expected, accept_engine=accept_engine, avoid=avoid)
     try:
         if backend.wait(stop):
             return backend
@@ -40,6 +45,21 @@ def connect(
         raise
     backend.close()
     return None
+
+
+def survey(workers: str, needs: Mapping[str, int], *, allow_open: bool = False) -> Survey:
+    """Return the memory that the nodes of the cluster ``workers`` have for models, given with the bytes that they need.
+
+    Raises ModelError if the cluster cannot be used.
+    """
+    from app.engine.workers.cluster.ray_cluster import RayCluster
+
+    on_gpu = next((model for model in needs if model.startswith(TORCH)), "")
+    cluster = RayCluster(workers, on_gpu, allow_open=allow_open)
+    try:
+        return survey_memory(cluster, tuple(needs))
+    finally:
+        cluster.close()
 
 
 def node_job(

@@ -42,10 +42,14 @@ class NodeJob:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A node's report that its model is loaded. ``engine`` is what is stored with each of its answers."""
+    """A node's report that its model is loaded.
+
+    ``engine`` is what is stored with each of its answers, ``memory`` the bytes that a model may take there.
+    """
 
     info: EngineInfo
     engine: Mapping[str, Any]
+    memory: int = 0
 
 
 @dataclass(frozen=True, slots=True)

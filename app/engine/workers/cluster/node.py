@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from itertools import chain
@@ -29,7 +29,7 @@ from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.adapters import join_adapter, read_adapter
 from mlx_backends.models.host import host_info
 from mlx_backends.pytorch.spec import split_name
-from mlx_backends.registry import describe, load_backend
+from mlx_backends.registry import available_memory, describe, load_backend
 from mlx_backends.remote.api_keys import VARIABLES
 from mlx_backends.stored_checks import StoredChecks
 
@@ -65,6 +65,14 @@ class NodeWorker:
         """Return True: this process is alive."""
         return True
 
+    def memory(self, models: Sequence[str]) -> dict[str, int]:
+        """Return the bytes of this node's memory that each of ``models`` may take; without those whose engine cannot run here."""
+        available = {}
+        for model in models:
+            with suppress(RashomonError):
+                available[model] = available_memory(model)
+        return available
+
     def load(self, job: NodeJob) -> Loaded | NotLoaded:
         """Load the model, once the node's device is free."""
         if version("rashomon") != job.version:
@@ -82,6 +90,7 @@ class NodeWorker:
             return model
         if describe(model).needs_device and (holder := self._lock_device(job.owner)):
             return NotLoaded(holder=holder)
+        memory = self.memory([model]).get(model, 0)
         backend = load_backend(
             model, self._media, force=job.force, max_in_flight=job.max_in_flight, kv_bits=job.kv_bits
         )
@@ -91,7 +100,7 @@ class NodeWorker:
         self._backend = backend
         info = replace(backend.info, model=job.name)
         facts = float_facts(info.engine, info.device)
-        return Loaded(info, {**asdict(info), "machine": asdict(host_info()), **facts})
+        return Loaded(info, {**asdict(info), "machine": asdict(host_info()), **facts}, memory)
 
     def _lock_device(self, owner: str) -> str:
         """Lock this machine's device; return who holds it if that is not another worker of the same run."""

@@ -139,7 +139,7 @@ class RayCluster(Cluster):
     def start(self, member: Member) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        node = member.id.partition("/")[0]
+        node = member.node
         actor = self._ray.remote(concurrency_groups={HEALTH: 1})(RayWorker).options(
             num_cpus=1,
             num_gpus=1 if self._uses_gpus and self._has_gpu(node) else 0,

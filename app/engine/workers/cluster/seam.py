@@ -19,6 +19,11 @@ class Member:
     id: str
     name: str
 
+    @property
+    def node(self) -> str:
+        """The id of its node: the part of its own before a slash and the number of a GPU."""
+        return self.id.partition("/")[0]
+
 
 class Cluster(Protocol):
     """Nodes that run workers. Nothing here blocks, except :meth:`poll` for the time that it is given."""
