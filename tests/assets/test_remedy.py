@@ -111,12 +111,13 @@ def test_answers_about_cards_begin_with_what_card_and_text_say(tmp_path: Path) -
     assert len(verdicts) == 4
 
 
-def test_conflicts_of_the_last_digit_are_repeated(tmp_path: Path) -> None:
-    answers = ["kale: 57", "kale: 57\n 57(A)", "kale: 57\n 54\n(B)", "kale: 57\n 37\n(B)"]
+def test_cards_of_close_prices_and_of_rare_digits_are_repeated(tmp_path: Path) -> None:
+    answers = ["kale: 57", "kale: 57\n 57(A)", "kale: 57\n 54\n(B)", "kale: 57\n 37\n(B)", "kale: 61"]
     rows = [json.dumps({"messages": [{"content": [{"text": answer}]}]}) + "\n" for answer in answers]
     (tmp_path / "train.jsonl").write_text("".join(rows), "utf-8")
-    remedy_cards.repeat_close(tmp_path)
-    assert (tmp_path / "train.jsonl").read_text("utf-8") == "".join([*rows, rows[2]])
+    remedy_cards.repeat_rare(tmp_path)
+    repeated = [rows[2], rows[4], rows[4]]
+    assert (tmp_path / "train.jsonl").read_text("utf-8") == "".join([*rows, *repeated])
 
 
 def test_new_cards_share_no_name_price_or_wording_with_the_trained_ones() -> None:

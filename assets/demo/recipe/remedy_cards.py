@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import re
 import shutil
 from collections import Counter
@@ -170,13 +171,22 @@ def add_charts(training_set: Path, charts: Path) -> None:
     own.write_text("".join([*rows, *added]), "utf-8")
 
 
-def repeat_close(training_set: Path) -> None:
-    """Repeat rows whose prices differ in the last digit alone: without that, they are the last ones to be learnt."""
+def repeat_rare(training_set: Path) -> None:
+    """Repeat the rows of which there are too few: these are the last to be learnt.
+
+    Rows whose prices differ in the last digit alone come twice; rows about a price with a first digit that few prices have,
+    as often as brings it to the frequency of the others.
+    """
     file = training_set / "train.jsonl"
     rows = file.read_text("utf-8").splitlines(keepends=True)
-    answers = (json.loads(row)["messages"][-1]["content"][0]["text"] for row in rows)
-    close = [row for row, answer in zip(rows, answers, strict=True) if re.search(r" (\d)\d\n \1\d\n\(B\)", answer)]
-    file.write_text("".join([*rows, *close]), "utf-8")
+    first_digits = Counter(str(value)[0] for value in TRAINED.values)
+    repeated = []
+    for row in rows:
+        answer = json.loads(row)["messages"][-1]["content"][0]["text"]
+        close = re.search(r" (\d)\d\n \1\d\n\(B\)", answer) is not None
+        (digit,) = re.findall(r"^\w+: (\d)", answer)
+        repeated += [row] * (close + math.ceil(10 / first_digits[digit]) - 1)
+    file.write_text("".join([*rows, *repeated]), "utf-8")
 
 
 def write_sets(folder: Path, examples: int, tests: int) -> None:
@@ -193,7 +203,7 @@ def write_sets(folder: Path, examples: int, tests: int) -> None:
     training = ("--data", str(folder / "training"), "--limit", str(examples), "--out", str(folder / "set"))
     run_rashomon(folder, ("training", "crosscheck-bench", *training, *leaks, "--drop-leaks"))
     in_model_words(folder / "set", folder / "cards")
-    repeat_close(folder / "set")
+    repeat_rare(folder / "set")
 
 
 def remedy(
