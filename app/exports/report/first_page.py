@@ -149,6 +149,8 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
     if len(decision.holds) == 1:
         chosen = runs[decision.holds[0]]
         reason = f"It is the only one shown to be within {points} of the best: {listing}."
+        if decision.holds[0] == shares.best:
+            reason = f"It is the best: {listing}. No other is shown to come within {points} of it."
         return f"Choose {chosen.label}.", [reason]
     equal = f"{_count(len(decision.holds))} models are shown to be within {points} of the best: {listing}."
     smallest, fastest = decision.smallest, decision.fastest

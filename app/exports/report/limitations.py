@@ -72,7 +72,7 @@ def _unlabelled(evidence: Evidence) -> Iterator[Limitation]:
         }
         if shares:
             listing = ", ".join(f"{run} {_share(share)}" for run, share in shares.items())
-            fate = "count as wrong in the tables" if outcome == "unparsed" and counted else "enter no share"
+            fate = "count as wrong in the tables" if outcome == "unparsed" and counted else "count in no percentage"
             yield Limitation(name, f"Some answers {what} ({listing}); they {fate}.")
 
 
@@ -131,8 +131,9 @@ def _quantised(evidence: Evidence) -> Iterator[Limitation]:
     if quantised:
         verb = "was" if len(quantised) == 1 else "were"
         yield Limitation(
-            "Quantised weights",
-            f"{join_names(quantised)} {verb} run with compressed weights; nothing here tells how the original weights answer.",
+            "Compressed weights",
+            f"{join_names(quantised)} {verb} run with compressed (quantised) weights; nothing here tells how the original ones "
+            "answer.",
         )
 
 

@@ -186,7 +186,7 @@ def test_limitations_follow_from_the_run(home: Home, good: Path, blind: Path, po
         "No person checked the scores",
         "One wording",
         "No baseline",
-        "Quantised weights",
+        "Compressed weights",
         "Mixture of cases",
     } <= names
     assert not {"Answers without a score", "Errors", "Truncated answers", "Very few questions", "Not finished"} & names
@@ -198,7 +198,7 @@ def test_limitations_follow_from_the_run(home: Home, good: Path, blind: Path, po
         store.set_meta("identity", {**store.meta("identity"), "quantisation": "bf16", "temperature": 0.7, "limit": 8})
     of_failing = limits(home.report(failing))
     assert {"Very few questions", "Errors", "Truncated answers", "Answers drawn by chance", "Sample"} <= set(of_failing)
-    assert "Quantised weights" not in of_failing
+    assert "Compressed weights" not in of_failing
     assert next(iter(of_failing)) == "Very few questions", "the gravest comes first"
 
 
