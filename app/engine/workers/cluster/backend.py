@@ -42,7 +42,10 @@ PATIENCE_SECONDS = 180.0
 """The seconds to wait for a node, where there is none that works."""
 
 ATTEMPTS = 3
-"""How many workers in a row may end on a node before they answer anything."""
+"""How many workers in a row may end on a node before they answer anything; as many more where earlier ones have answered."""
+
+REST_SECONDS = 60.0
+"""The seconds before each of those."""
 
 MEDIA_BYTES = 64 << 20
 """The most bytes of media that are shared with the nodes beyond those that they hold."""
@@ -89,6 +92,7 @@ class _Node:
     retry_at: float = 0.0
     deaths: int = 0
     """The workers in a row that ended here before they answered anything."""
+    has_answered: bool = False
     capacity: int = 1
     queued: int = 0
     cancelled: list[str] = field(default_factory=list)
@@ -157,7 +161,7 @@ class ClusterBackend(Backend):
         self._ready = self._ready_target = 0
         self._remarks: dict[str, None] = {}
         self._discovered = self._reported = -_ENDLESS * 1.0
-        self._working_at = clock()
+        self._working_at = self._turned = clock()
 
     def wait(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Wait until a node has loaded the model; return False if ``stop`` returns True first.
@@ -263,6 +267,7 @@ class ClusterBackend(Backend):
 
     def _turn(self, seconds: float) -> None:
         """Do what there is to do, and wait up to ``seconds`` for something to happen."""
+        self._excuse_idle_time()
         self._discover()
         ready = [node for node in self._nodes.values() if node.state == "ready"]
         self._ready, self._ready_target = len(ready), sum(node.target for node in ready)
@@ -275,6 +280,15 @@ class ClusterBackend(Backend):
         self._replace_hung()
         self._check_hope()
         self._report()
+
+    def _excuse_idle_time(self) -> None:
+        """Hold the time in which nobody wanted an answer, as in a pause, against no node."""
+        now = self._clock()
+        if now - self._turned > QUIET_SECONDS:
+            self._working_at = now
+            for node in self._nodes.values():
+                node.heard = now
+        self._turned = now
 
     def _discover(self) -> None:
         """Start workers at new places, and at those whose worker was lost; forget places that are gone."""
@@ -473,7 +487,7 @@ class ClusterBackend(Backend):
                 self._done.append(generation)
         if count:
             node.answers += count
-            node.deaths = 0
+            node.deaths, node.has_answered = 0, True
             node.times.append((self._clock(), count))
             self._working_at = self._clock()
         if report.problem:
@@ -527,12 +541,13 @@ class ClusterBackend(Backend):
         self._drop_requests(node, begun=node.state == "ready")
         self._end(node)
         node.deaths += 1
-        if node.deaths >= ATTEMPTS:
+        if node.deaths >= (2 * ATTEMPTS if node.has_answered else ATTEMPTS):
             node.state, node.note = "failed", f"{node.deaths} workers ended there before they answered; the last: {how}"
             self._remark(f"{node.member.name} was not used any more: {node.note}.")
             return
         node.state, node.note = "lost", how
-        node.retry_at = self._clock() + 2.0 ** (node.deaths - 1) - 1
+        pause = 2.0 ** (node.deaths - 1) - 1 if node.deaths < ATTEMPTS else REST_SECONDS
+        node.retry_at = self._clock() + pause
 
     def _drop_requests(self, node: _Node, *, begun: bool) -> None:
         for request in self._dispatcher.lose(node.member.id, begun=begun):
