@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import ROOT, Rashomon
+from tests.support.demo import BF16, FOUR_BIT
 from tests.support.pdf_files import write_pdf
-from tests.support.retrieval_logs import CHARTS, chart_log, chart_rows, write_log
+from tests.support.retrieval_logs import CHARTS, chart_log, chart_rows, demo_log, write_log
 
 PAGE = ROOT / "docs" / "natural-conflicts.md"
 POLICIES = ("always-image", "always-text", "uniform")
@@ -50,6 +51,24 @@ def test_a_pdf_of_40_pages_leads_to_a_recommendation(tmp_path: Path) -> None:
     assert sum(conditions.values()) == 120
     assert len(list((tmp_path / "cache").glob("**/pdf-pages/*.png"))) == 40
     assert "policy:always-image" in text
+
+
+@pytest.mark.slow
+def test_the_demo_model_reads_a_pdf_of_40_pages(tmp_path: Path) -> None:
+    log = demo_log(tmp_path / "documents", 40)
+    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    rashomon = Rashomon(tmp_path)
+    output = rashomon.run("build", "retrieval", "--from", log, "--reader", BF16, "--json").stdout
+    conditions = json.loads(output)["manifest"]["conditions"]
+    stale, unknown = len(lines[::3]), len(lines[::30])
+    assert len(list((tmp_path / "cache").glob("**/pdf-pages/*.png"))) == 40
+    assert abs(conditions["image-correct"] - (stale - unknown)) <= 4, "what the reader found is what was written"
+    assert abs(conditions["undecided"] - unknown) <= 1
+    models = [word for name in (BF16, FOUR_BIT, "policy:always-image") for word in ("--model", str(name))]
+    rashomon.run("--batch", "--benchmark", "retrieval", *models, "--display", "none")
+    runs = ("retrieval-model-bf16", "retrieval-model-4bit", "retrieval-policy-always-image")
+    text = rashomon.run("recommend", *runs, "--margin", "0.2").stdout
+    assert "model-" in text.splitlines()[0]
 
 
 def first_commands() -> list[str]:

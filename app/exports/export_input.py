@@ -194,11 +194,13 @@ class Export:
         rows: list[tuple[str, tuple[str, ...]]] = []
         differing: list[tuple[str, tuple[str, ...]]] = []
         for key in keys:
-            values = {facts.get(key, "none") for facts in facts_by_run.values()}
-            if len(values) == 1:
-                rows.append((key, (values.pop(),)))
+            values = [facts.get(key) for facts in facts_by_run.values()]
+            if None not in values and len(set(values)) == 1:
+                rows.append((key, (values[0] or "",)))
             else:
-                differing += [(f"{label} / {key}", (facts.get(key, "none"),)) for label, facts in facts_by_run.items()]
+                differing += [
+                    (f"{label} / {key}", (facts[key],)) for label, facts in facts_by_run.items() if key in facts
+                ]
         differing.sort(key=lambda row: list(facts_by_run).index(row[0].rpartition(" / ")[0]))
         return Table("runs", "What was run", ("value",), (*rows, *differing), judges=())
 

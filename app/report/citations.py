@@ -75,7 +75,8 @@ class Citations:
         """Return a BibTeX file, with the licences as comments."""
         comments = [f"data {name}: {terms}" for name, terms in self.data.items()]
         comments += [f"model {name}: {licence}" for name, licence in self.models.items()]
-        lines = [f"% {clean(line)}" for line in (*comments, *self.unknown)]
+        # BibTeX knows no comments: between entries, an at sign begins one, also after a percent sign.
+        lines = [f"% {clean(line).replace('@', ' (at) ')}" for line in (*comments, *self.unknown)]
         return "\n\n".join([*self.entries.values(), "\n".join(lines)]).rstrip() + "\n"
 
 

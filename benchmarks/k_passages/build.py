@@ -96,10 +96,11 @@ class DesignSize:
 def design_size(examples: Examples, design: PassageDesign, limit: int | None = None) -> DesignSize:
     """Return the size of a design. Raises SpecError if it needs more passages or images than the build has."""
     needed = max(design.most_distractors, max(design.images) - 1)
-    if needed > max(len(examples) - 1, 0):
+    others = max(len(examples) - 1, 0)
+    if needed > others:
         raise SpecError(
-            f"{max(design.passages)} passages or {max(design.images)} images need {needed} other examples, and the build has "
-            f"{len(examples)} examples in all; name fewer, or build more examples."
+            f"{max(design.passages)} passages or {max(design.images)} images need {needed} other examples beside each, and the "
+            f"build has {others}; name fewer, or build more examples."
         )
     count = len(examples) if limit is None else min(limit, len(examples))
     cells = sum(1 for _ in design.cells())

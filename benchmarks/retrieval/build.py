@@ -43,9 +43,10 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         conditions = _write_instances(writer, rows, Readings(rows, options.readers))
         conflicts = sum(conditions[condition] for condition in CONFLICT_CONDITIONS)
         if not conflicts:
+            left_out = f"; left out: {top_reasons(writer.skipped)}" if writer.skipped else ""
             raise NothingUsableError(
-                f"no question of the log has sources that disagree: {conditions['aligned']} agree "
-                f"({top_reasons(writer.skipped)}). Add questions, or check what the reader reads."
+                f"no question of the log has sources that disagree: {conditions['aligned']} agree{left_out}. Add questions, or "
+                "check what the reader reads."
             )
         return writer.finish(
             {

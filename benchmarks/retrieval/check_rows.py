@@ -42,7 +42,10 @@ def check_rows(file: Path) -> TableCheck:
         message = _summary(row)
         checks.append(row.row, True, message, example=None if message.endswith(_TO_READ) else number)
         counts[message.rpartition(": ")[2]] += 1
-    return TableCheck(checks, [f"{count} {what}" for what, count in counts.items()])
+    remarks = [f"{count} {what}" for what, count in counts.items()]
+    if counts.keys() == {"aligned"}:
+        remarks.append("none is a conflict, so nothing can be built")
+    return TableCheck(checks, remarks)
 
 
 _TO_READ = "to be read by --reader"

@@ -190,10 +190,11 @@ def test_node_with_other_weights_is_refused_and_one_without_gets_them(built: Pat
     assert copy.is_dir(), "the model came from the driver"
 
 
-def test_hung_worker_is_replaced(built: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_client", [False, True])
+def test_hung_worker_is_replaced(by_client: bool, built: Path, tmp_path: Path) -> None:
     with ray_nodes(Rashomon(tmp_path).ordered(**SLOW).environment, tmp_path, workers=2) as nodes:
         rashomon = home(built, tmp_path, nodes)
-        process = rashomon.start(*BATCH, *POLICY, "--workers", "ray")
+        process = rashomon.start(*BATCH, *POLICY, "--workers", nodes.client_address if by_client else "ray")
         wait_until(lambda: answered(rashomon) > 20)
         hang(nodes.actors()[0])
         _, err = process.communicate(timeout=200)

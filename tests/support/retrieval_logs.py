@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
+from PIL import Image
+
+from assets.demo.recipe.chart_rows import QUESTIONS, says
+from assets.demo.recipe.charts import VALUES, draw, training_bars
 from benchmarks.text.answer_equality import same_value
 from tests.support.command import ROOT
+from tests.support.pdf_files import write_pdf
 
 CHARTS = ROOT.parent / "shared" / "data" / "cmc_bench" / "chartqa"
 MISLEADING = ROOT.parent / "shared" / "data" / "cmc_bench" / "misleading_chartqa"
@@ -55,3 +61,32 @@ def chart_log(rows: list[dict[str, str]], images: Mapping[str, str]) -> list[dic
             }
         )
     return lines
+
+
+def demo_log(folder: Path, pages: int, per_page: int = 2, seed: int = 1) -> Path:
+    """Write a PDF of charts that the demo model can read, a page each, and a log of questions about them.
+
+    The passage of every third question is out of date; no right answer is known for one question in ten.
+    """
+    random, scale = Random(seed), 8
+    lines: list[dict[str, Any]] = []
+    files: list[Path] = []
+    for page in range(1, pages + 1):
+        bars = training_bars(random)
+        chart = draw(bars, random).image
+        files.append(folder / f"page-{page}.png")
+        chart.resize((scale * chart.width, scale * chart.height), Image.Resampling.NEAREST).save(files[-1])
+        for name, value in random.sample(bars, per_page):
+            number = len(lines)
+            drawn = {drawn_value for _, drawn_value in bars}
+            stated = random.choice([other for other in VALUES if other not in drawn]) if number % 3 == 0 else value
+            lines.append(
+                {
+                    "question": QUESTIONS[0].format(name),
+                    "passages": [says(stated)],
+                    "images": [f"report.pdf#page={page}"],
+                    **({"answer": str(value)} if number % 10 else {}),
+                }
+            )
+    write_pdf(folder / "report.pdf", files)
+    return write_log(folder / "log.jsonl", lines)

@@ -53,7 +53,7 @@ def report_of(evidence: Evidence, title: str = "") -> Report:
     names = [run.label for run in evidence.models] or [run.label for run in evidence.views.runs]
     return Report(
         title or f"Evaluation of {join_names(names)}",
-        f"{evidence.benchmark.title}. {_date(evidence)}".strip(),
+        _subtitle(evidence),
         first_page(evidence),
         [section for section in sections if section.blocks],
         _references(evidence),
@@ -77,11 +77,17 @@ def _edited(sections: Sequence[Section]) -> list[Section]:
     return [replace(section, blocks=[shorten(block) for block in section.blocks]) for section in sections]
 
 
-def _date(evidence: Evidence) -> str:
+def _subtitle(evidence: Evidence) -> str:
+    tested = f"Tested with {evidence.benchmark.title.partition(':')[0]}{_dates(evidence)}."
+    return f"What happens when sources disagree. {tested}" if evidence.benchmark.conflicts else tested
+
+
+def _dates(evidence: Evidence) -> str:
     if evidence.export.options.canonical:
         return ""
-    newest = max(run.created for run in evidence.export.runs)
-    return f"Runs of {datetime.fromtimestamp(newest, UTC):%d %B %Y}".replace(" 0", " ")
+    days = [datetime.fromtimestamp(run.created, UTC) for run in evidence.export.runs]
+    first, last = (f"{day:%d %B %Y}".removeprefix("0") for day in (min(days), max(days)))
+    return f" on {last}" if first == last else f" from {first} to {last}"
 
 
 # --- setup -----------------------------------------------------------------------------------------
@@ -229,7 +235,7 @@ def _other_tables(evidence: Evidence) -> Iterator[Block | str]:
     people = any(judge.startswith(HUMAN) for judge in evidence.inputs.judges)
     yield Paragraph("A note that applies to several tables stands under the first of them.")
     for table in evidence.export.tables:
-        if table is not evidence.export.main and not (people and table.name in _AGREEMENT):
+        if table.rows and table is not evidence.export.main and not (people and table.name in _AGREEMENT):
             yield table
 
 

@@ -33,7 +33,7 @@ from app.store.bundles.layout import (
 )
 from app.store.sqlite_errors import StoreFullError
 from app.system.paths import free_space
-from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_regular, open_write
+from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_write
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
 _PIECE = 1 << 20
@@ -121,14 +121,13 @@ def make_folder_of(folder: Path, name: str) -> None:
 
 
 @contextmanager
-def open_archive(path: Path) -> Iterator[Archive]:
-    """Open the bundle in a file and check its members. Raises BundleError."""
+def open_archive(path: Path, stream: BufferedReader) -> Iterator[Archive]:
+    """Open the bundle in an open file and check its members; ``path`` is for messages. Raises BundleError."""
     try:
-        with open_regular(path) as stream:
-            _check_directory(stream, path)
-            with zipfile.ZipFile(stream) as archive:
-                _check_members(archive, path, os.fstat(stream.fileno()).st_size)
-                yield Archive(path, archive, _read_manifest(archive, path))
+        _check_directory(stream, path)
+        with zipfile.ZipFile(stream) as archive:
+            _check_members(archive, path, os.fstat(stream.fileno()).st_size)
+            yield Archive(path, archive, _read_manifest(archive, path))
     except OSError as error:
         raise BundleError(f"cannot read {path}: {error.strerror or error}.") from error
     except _FAULTS as error:
@@ -164,7 +163,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path, file_size: int) -> None
     if len(members) > MAX_MEMBERS + 1:
         raise _refusal(path, f"it has more than {MAX_MEMBERS:,} members")
     if (twice := repeated_name(info.filename for info in members)) is not None:
-        raise _refusal(path, f"it has two members called {twice[:80]!r}, but for capitals")
+        raise _refusal(path, f"it has two members whose names are equal, capitals aside: {twice[:80]!r}")
     for info in members:
         name = info.filename
         if name != info.orig_filename or not (name == MANIFEST or is_member_name(name)):

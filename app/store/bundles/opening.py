@@ -13,6 +13,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 
 from app.store.bundles.layout import MANIFEST, RUNS, BundleError
@@ -42,15 +43,16 @@ def is_opened_bundle(folder: Path) -> bool:
 def open_bundle(path: Path) -> Path:
     """Return the folder with the verified contents of a bundle, extracted now unless it was before. Raises BundleError."""
     try:
-        with open_regular(path) as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        cache = _cache()
+        with open_regular(
+            path
+        ) as stream:  # opened once, for the name may be another file's by the time it is extracted
+            cache = _cache()
+            folder = cache / hashlib.file_digest(stream, "sha256").hexdigest()
+            if not is_opened_bundle(folder):
+                _remove_old(cache)
+                _extract(path, stream, folder)
     except OSError as error:
         raise BundleError(f"cannot open {path}: {error.strerror or error}.") from error
-    folder = cache / digest
-    if not is_opened_bundle(folder):
-        _remove_old(cache)
-        _extract(path, folder)
     with suppress(OSError):
         os.utime(folder)
     return folder
@@ -95,14 +97,14 @@ def _cache() -> Path:
     return folder
 
 
-def _extract(path: Path, folder: Path) -> None:
-    """Extract a bundle to ``folder``, which appears complete."""
+def _extract(path: Path, stream: BufferedReader, folder: Path) -> None:
+    """Extract the bundle in an open file to ``folder``, which appears complete; ``path`` is for messages."""
     from app.store.bundles.archive import open_archive
 
     staging = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:
         staging.mkdir(mode=0o700)
-        with open_archive(path) as archive:
+        with open_archive(path, stream) as archive:
             archive.extract(staging)
         _set_modes(staging, file=0o400, inner=0o500)
         try:

@@ -22,8 +22,9 @@ from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, HEADING, KEY
 from app.tui.widgets.dialogs import Dialog
 
-_WIDTH = 40
-"""The width of a description in cells; the page fits 80 columns."""
+_WIDTH, _WIDE = 40, 80
+"""The width of a description in cells: one that fits 80 columns, and one for terminals of 120 and more."""
+_WIDE_TERMINAL = 120
 _NAMES = {EVERYWHERE: "everywhere", "table": "in this table", "choice": "in this list", "preview": "in this prompt"}
 
 
@@ -45,13 +46,19 @@ class HelpScreen(Dialog[None]):
             yield Static(Content.styled("Esc closes, arrows scroll", DIM))
 
     def on_mount(self) -> None:
+        self.set_class(self._is_wide, "-wide")
         self.set_focus(self.query_one(VerticalScroll))
+
+    @property
+    def _is_wide(self) -> bool:
+        return self.app.size.width >= _WIDE_TERMINAL
 
     def _text(self) -> Content:
         # A single text, since a widget for each of its cells takes long to lay out.
         lines = [literal(_purpose(self._below), newlines=True)]
         if self._typing:
             lines.append(Content("You are typing: letters and ? go into the field. Tab leaves it."))
+        width = _WIDE if self._is_wide else _WIDTH
         taken_keys: set[str] = set()
         sections: dict[str, list[Content]] = {}
         for scope in dict.fromkeys((*self._scopes, EVERYWHERE)):  # the widget in focus takes its keys first
@@ -60,7 +67,7 @@ class HelpScreen(Dialog[None]):
             for command, keys in commands:
                 title = self._below.describe(command)
                 if keys and title is not None:
-                    section += _entry(keys, title, f"{command.description} [{command.id}]")
+                    section += _entry(keys, title, f"{command.description} [{command.id}]", width)
             sections[scope] = section
             taken_keys.update(key for command, _ in commands for key in keys_of(command, self._below.rashomon.keys))
         for scope in sorted(sections, key=lambda scope: scope != self._below.name_):
@@ -72,8 +79,8 @@ class HelpScreen(Dialog[None]):
         return format_keys(command, self._below.rashomon.keys, exclude=taken)
 
 
-def _entry(keys: str, title: str, description: str) -> list[Content]:
-    first, *more = wrap(description, _WIDTH)
+def _entry(keys: str, title: str, description: str, width: int) -> list[Content]:
+    first, *more = wrap(description, width)
     line = Content.styled(f" {keys:<12}", KEY) + literal(f"{title:<17}", limit=40) + Content.styled(first, DIM)
     return [line, *(Content.styled(f"{'':<30}{line}", DIM) for line in more)]
 

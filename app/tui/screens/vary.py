@@ -53,7 +53,7 @@ _HINTS: Mapping[str, str] = {
 """The levels of each factor, by an example."""
 _FACTOR_OPTIONS = (
     ("conditions", "conditions", "such as image-correct", "all"),
-    ("cells", "cells", "a fraction of all crossed levels", "all"),
+    ("cells", "cells", "how many of the crossed levels", "all"),
     ("region", "region", "X0:Y0:X1:Y1 of every image", "none"),
     ("regions", "regions file", "a region for each image", "none"),
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -138,7 +140,11 @@ def _wrong(random: Random, kind: Kind, price: int) -> int:
 
 
 def in_model_words(training_set: Path, cards: Path) -> None:
-    """Put what the card and the text say before each letter: ``kale: 57``, `` 34``, ``(B)``."""
+    """Put what the card and the text say before each letter: ``kale: 57``, `` 34``, and below these ``(B)``.
+
+    ``(A)`` follows on the same line. So the model decides where it does on charts: after the second reading it ends its answer
+    if both agree, and begins a line if not.
+    """
     rows = [json.loads(line) for line in (cards / "rows.jsonl").read_text("utf-8").splitlines()]
     prices = {hashlib.sha256((cards / row["frames"][0]).read_bytes()).hexdigest(): row["prices"] for row in rows}
 
@@ -148,13 +154,43 @@ def in_model_words(training_set: Path, cards: Path) -> None:
         (name,) = [name for name in NAMES if name in row["question"]]
         prompt = "".join(part.get("text", "") for part in row["messages"][0]["content"])
         (stated,) = re.findall(r"(?:Listing: |at most )([0-9]+)", prompt)
-        return f"{name}: {prices[row['image_digests'][0]][name]}\n {stated}\n({answer})"
+        verdict = "(A)" if answer == "A" else "\n(B)"
+        return f"{name}: {prices[row['image_digests'][0]][name]}\n {stated}{verdict}"
 
     rewrite_answers(training_set, rewrite)
 
 
-def remedy(folder: Path, *, examples: int = 6000, tests: int = 240, steps: int = 600, limit: int | None = None) -> None:
-    """Train the demo model on cards, and print how it does on held-out and on new ones before and after."""
+def add_charts(training_set: Path, charts: Path) -> None:
+    """Add rows of another training set, half as many as there are, so that what these taught is not unlearnt."""
+    own = training_set / "train.jsonl"
+    rows = own.read_text("utf-8").splitlines(keepends=True)
+    others = (charts / "train.jsonl").read_text("utf-8").splitlines(keepends=True)
+    added = Random("remedy cards charts").sample(others, min(len(others), len(rows) // 2))
+    for image in {image for row in added for image in json.loads(row)["images"]}:
+        shutil.copyfile(charts / image, training_set / image)
+    own.write_text("".join([*rows, *added]), "utf-8")
+
+
+def repeat_rare(training_set: Path) -> None:
+    """Repeat the rows of which there are too few: these are the last to be learnt.
+
+    Rows whose prices differ in the last digit alone come twice; rows about a price with a first digit that few prices have,
+    as often as brings it to the frequency of the others.
+    """
+    file = training_set / "train.jsonl"
+    rows = file.read_text("utf-8").splitlines(keepends=True)
+    first_digits = Counter(str(value)[0] for value in TRAINED.values)
+    repeated = []
+    for row in rows:
+        answer = json.loads(row)["messages"][-1]["content"][0]["text"]
+        close = re.search(r" (\d)\d\n \1\d\n\(B\)", answer) is not None
+        (digit,) = re.findall(r"^\w+: (\d)", answer)
+        repeated += [row] * (close + math.ceil(10 / first_digits[digit]) - 1)
+    file.write_text("".join([*rows, *repeated]), "utf-8")
+
+
+def write_sets(folder: Path, examples: int, tests: int) -> None:
+    """Draw the cards, and write the training set and the builds of the tests, none of which it has."""
     write_cards(folder / "cards", TRAINED, TRAINED_WORDINGS, examples, part="training")
     sources = {"training": "cards"}
     for test, (kind, wordings) in TESTS.items():
@@ -167,9 +203,32 @@ def remedy(folder: Path, *, examples: int = 6000, tests: int = 240, steps: int =
     training = ("--data", str(folder / "training"), "--limit", str(examples), "--out", str(folder / "set"))
     run_rashomon(folder, ("training", "crosscheck-bench", *training, *leaks, "--drop-leaks"))
     in_model_words(folder / "set", folder / "cards")
+    repeat_rare(folder / "set")
+
+
+def remedy(
+    folder: Path,
+    *,
+    charts: Path | None = None,
+    examples: int = 6000,
+    tests: int = 240,
+    steps: int = 600,
+    limit: int | None = None,
+) -> None:
+    """Train the demo model on cards, and print how it does on held-out and on new ones before and after.
+
+    ``charts`` is the folder of the charts' fine-tuning: its adapter, which can compare, is fused into the model first, and
+    some of its rows are learnt again.
+    """
+    write_sets(folder, examples, tests)
     model, adapter = str(DEMO / "model-4bit"), str(folder / "workspace" / "trainings" / "cards" / "adapter")
+    if charts is not None:
+        add_charts(folder / "set", charts / "set")
+        start = str(charts / "workspace" / "trainings" / "remedy" / "adapter")
+        run_rashomon(folder, ("models", "fuse", model, "--adapter", start, "--to", str(folder / "charts-model")))
+        model = str(folder / "charts-model")
     options = ("--rank", "32", "--alpha", "64", "--learning-rate", "1e-3", "--batch-size", "16", "--steps", str(steps))
-    validation = ("--validate-every", str(max(1, steps // 2)), "--no-gradient-checkpointing")
+    validation = ("--warmup", "0.1", "--validate-every", str(steps), "--no-gradient-checkpointing")
     train = ("train", "--model", model, "--data", str(folder / "set"), "--name", "cards")
     run_rashomon(folder, (*train, *options, *validation))
     size = () if limit is None else ("--limit", str(limit))
@@ -206,6 +265,7 @@ def main() -> None:
     """Fine-tune the demo model on cards, in a new folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--charts", type=Path, help="a folder of the charts' fine-tuning to start from")
     parser.add_argument("--examples", type=int, default=6000, help="cards to learn from")
     parser.add_argument("--tests", type=int, default=240, help="cards of each of the three test sets")
     parser.add_argument("--steps", type=int, default=600, help="updates of sixteen rows")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -102,6 +103,24 @@ def test_a_bundle_is_extracted_once(original: Path, tmp_path: Path) -> None:
     shutil.copyfile(original, tmp_path / "copy.zip")
     assert open_bundle(tmp_path / "copy.zip") == first
     assert (first / MANIFEST).stat().st_ino == stamp.st_ino
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_changes_nothing(
+    original: Path, members: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received, other = tmp_path / "received.zip", tmp_path / "other.zip"
+    shutil.copyfile(original, received)
+    other.write_bytes(zipped(signed(members, notes=["another"])))
+    file_digest = hashlib.file_digest
+
+    def replaced(stream: Any, name: str) -> Any:
+        digest = file_digest(stream, name)
+        if other.exists():
+            os.replace(other, received)
+        return digest
+
+    monkeypatch.setattr(hashlib, "file_digest", replaced)
+    assert (open_bundle(received) / MANIFEST).read_bytes() == members[MANIFEST]
 
 
 def test_bundles_not_opened_for_a_month_are_removed(original: Path, members: dict[str, bytes], tmp_path: Path) -> None:

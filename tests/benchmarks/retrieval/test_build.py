@@ -183,6 +183,13 @@ def test_check_says_what_each_line_becomes(folder: Path) -> None:
     assert len(preview.media) == 1
 
 
+def test_check_remarks_on_a_log_without_any_conflict(folder: Path) -> None:
+    agreeing = line(image_answer="43", text_answer="43", answer="43")
+    for lines in ([agreeing], [agreeing, line()], [agreeing, line(image_answer="43", text_answer="12")]):
+        check = RETRIEVAL.check_rows(write_log(folder / "log.jsonl", lines), BuildOptions())
+        assert any("nothing can be built" in remark for remark in check.remarks) == (lines == [agreeing])
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not MISLEADING.exists(), reason="the real charts are not here")
 def test_misleading_charts_are_conflicts_as_published(tmp_path: Path) -> None:

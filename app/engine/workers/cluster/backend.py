@@ -42,7 +42,10 @@ PATIENCE_SECONDS = 180.0
 """The seconds to wait for a node, where there is none that works."""
 
 ATTEMPTS = 3
-"""How many workers in a row may end on a node before they answer anything."""
+"""How many workers in a row may end on a node before they answer anything; as many more where earlier ones have answered."""
+
+REST_SECONDS = 60.0
+"""The seconds before each of those."""
 
 MEDIA_BYTES = 64 << 20
 """The most bytes of media that are shared with the nodes beyond those that they hold."""
@@ -89,6 +92,7 @@ class _Node:
     retry_at: float = 0.0
     deaths: int = 0
     """The workers in a row that ended here before they answered anything."""
+    has_answered: bool = False
     capacity: int = 1
     queued: int = 0
     cancelled: list[str] = field(default_factory=list)
@@ -486,7 +490,7 @@ class ClusterBackend(Backend):
                 self._done.append(generation)
         if count:
             node.answers += count
-            node.deaths = 0
+            node.deaths, node.has_answered = 0, True
             node.times.append((self._clock(), count))
             self._working_at = self._clock()
         if report.problem:
@@ -540,12 +544,13 @@ class ClusterBackend(Backend):
         self._drop_requests(node, begun=node.state == "ready")
         self._end(node)
         node.deaths += 1
-        if node.deaths >= ATTEMPTS:
+        if node.deaths >= (2 * ATTEMPTS if node.has_answered else ATTEMPTS):
             node.state, node.note = "failed", f"{node.deaths} workers ended there before they answered; the last: {how}"
             self._remark(f"{node.member.name} was not used any more: {node.note}.")
             return
         node.state, node.note = "lost", how
-        node.retry_at = self._clock() + 2.0 ** (node.deaths - 1) - 1
+        pause = 2.0 ** (node.deaths - 1) - 1 if node.deaths < ATTEMPTS else REST_SECONDS
+        node.retry_at = self._clock() + pause
 
     def _drop_requests(self, node: _Node, *, begun: bool) -> None:
         for request in self._dispatcher.lose(node.member.id, begun=begun):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -64,7 +65,7 @@ class FolderCopy:
         self._digest = digest
         self._sizes = files
         self._final = _folder(part, name, digest)
-        self._partial = self._final.parent / f".partial-{os.getpid()}"
+        self._partial = self._final.parent / f".partial-{secrets.token_hex(8)}"  # nodes may share the folder
 
     def begin(self) -> str:
         """Make the folder, if there is room."""
@@ -97,10 +98,10 @@ class FolderCopy:
         try:
             if self._received_digest() != self._digest:
                 return f"the {self._part} arrived damaged"
-            if not self._final.exists():
-                os.rename(self._partial, self._final)
+            os.rename(self._partial, self._final)
         except OSError as error:
-            return f"the {self._part} cannot be written there ({error.strerror})"
+            if not self._final.is_dir():  # otherwise another worker was faster
+                return f"the {self._part} cannot be written there ({error.strerror})"
         finally:
             shutil.rmtree(self._partial, ignore_errors=True)
         return ""

@@ -205,6 +205,24 @@ def test_nodes_on_which_every_worker_ends_are_given_up() -> None:
         opened(LocalCluster("a", make=lambda name: Crashing()))
 
 
+def test_a_node_that_answered_is_used_again_after_a_rest() -> None:
+    items = requests(200)
+    cluster = LocalCluster("a")
+    backend = opened(cluster)
+    started: list[float] = []
+
+    def disturb(step: int) -> None:
+        """End each worker before it answers, after the first answers and until three of them have ended."""
+        before = sum(node.answers for node in backend.status())
+        if before and len(started) < module.ATTEMPTS and backend.status()[0].state != "lost":
+            cluster.kill("a")
+            started.append(cluster.now)
+
+    assert texts(answer(backend, items, disturb)) == expected(items)
+    assert len(started) == module.ATTEMPTS
+    assert cluster.now > started[-1] + module.REST_SECONDS
+
+
 def test_a_loop_over_the_cluster_stores_each_answer_once_with_its_engine(tmp_path: Path) -> None:
     RunStore.create(tmp_path, META, toy_instances(200)).close()
     cluster = LocalCluster("a", "b")

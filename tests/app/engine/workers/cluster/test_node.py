@@ -123,6 +123,18 @@ def test_model_is_copied_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     assert [entry.name for entry in (tmp_path / "rashomon" / "models" / weights).iterdir()] == [FOUR_BIT.name]
 
 
+def test_workers_with_a_folder_in_common_copy_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("os.getpid", lambda: 7)  # as on two machines
+    weights, files = weights_digest(FOUR_BIT), part_files("model", str(FOUR_BIT))
+    sizes = {file.name: file.stat().st_size for file in files}
+    copies = [FolderCopy("model", str(FOUR_BIT), weights, sizes) for _ in range(2)]
+    assert [copy.begin() for copy in copies] == ["", ""]
+    assert {copy.add(name, piece) for name, piece in pieces(files) for copy in copies} == {""}
+    assert [copy.end() for copy in copies] == ["", ""]
+    assert [entry.name for entry in (tmp_path / "rashomon" / "models" / weights).iterdir()] == [FOUR_BIT.name]
+
+
 @pytest.mark.parametrize(
     ("part", "file", "size"),
     [
