@@ -70,13 +70,17 @@ def test_models_are_placed_by_memory_and_answer_side_by_side(built: Path, tmp_pa
     """A node that has room for the small model alone; the other takes the large one, then helps with the small one."""
     needs = {model: required_memory(str(model)) for model in (BF16, FOUR_BIT)}
     base = Rashomon(tmp_path)
-    with ray_nodes(base.ordered(memory=2 * needs[BF16], seconds=(0.1, 0.2)).environment, tmp_path, workers=1) as nodes:
-        orders = {"memory": needs[FOUR_BIT] + 1, "seconds": (0.1, 0.2)}
-        nodes.add(RASHOMON_TEST_ORDERS=json.dumps(orders), XDG_CACHE_HOME=str(tmp_path / "own-cache"))  # and device lock
+    with ray_nodes(
+        base.ordered(memory=2 * needs[BF16], seconds=(0.05, 0.06)).environment, tmp_path, workers=1
+    ) as nodes:
+        orders = {"memory": needs[FOUR_BIT] + 1, "seconds": (1.0, 1.1)}
+        nodes.add(
+            RASHOMON_TEST_ORDERS=json.dumps(orders), XDG_CACHE_HOME=str(tmp_path / "own-cache")
+        )  # and device lock
         rashomon = home(built, tmp_path, nodes)
         batch = ("--batch", "--benchmark", "cmc-bench", "--model", FOUR_BIT, "--model", BF16, "--exact")
         said = rashomon.process(*batch, "--limit", "8", "--display", "plain", "--workers", "ray").stdout
-        runs = {run["spec"]["model"]: run for run in json.loads(rashomon.process("runs", "--json").stdout)}
+        runs = {run["model"]: run for run in json.loads(rashomon.process("runs", "--json").stdout)}
         refused = rashomon.process(*batch, "--model", tmp_path / "no-such", "--workers", "ray", code=2)
     assert "no-such" in refused.stderr
     assert [line for line in said.splitlines() if "fits on" in line]

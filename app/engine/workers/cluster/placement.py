@@ -98,7 +98,7 @@ class Placement:
         """Return whether ``job`` can start now; it then uses its nodes until :meth:`end`."""
         free = [node for node in self._nodes.values() if not any(node.id in used for used in self._used.values())]
         fits = [{model for model in models if _fits(node, model, self._needs.get(model, 0))} for node in free]
-        if self._used and not set(models) <= set().union(*fits):
+        if self._used and not (models and set(models) <= set().union(*fits)):
             return False
         fitting = {node.id for node, some in zip(free, fits, strict=True) if some}
         self._used[job] = fitting or {node.id for node in free}  # of a model that is to be tried all the same

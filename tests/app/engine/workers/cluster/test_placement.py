@@ -77,8 +77,9 @@ def test_without_a_survey_one_job_runs_at_a_time() -> None:
     placement = Placement()
     assert placement.start("one", ["a"])
     assert not placement.start("two", ["b"])
+    assert not placement.start("three", []), "as without a cluster"
     placement.end("one")
-    assert placement.start("two", ["b"])
+    assert placement.start("three", [])
 
 
 class Working(Supervisor):
