@@ -74,9 +74,8 @@ def test_models_are_placed_by_memory_and_answer_side_by_side(built: Path, tmp_pa
         base.ordered(memory=2 * needs[BF16], seconds=(0.05, 0.06)).environment, tmp_path, workers=1
     ) as nodes:
         orders = {"memory": needs[FOUR_BIT] + 1, "seconds": (1.0, 1.1)}
-        nodes.add(
-            RASHOMON_TEST_ORDERS=json.dumps(orders), XDG_CACHE_HOME=str(tmp_path / "own-cache")
-        )  # and device lock
+        own = {"XDG_CACHE_HOME": str(tmp_path / "own-cache")}  # with a device lock of its own, as another machine
+        nodes.add(RASHOMON_TEST_ORDERS=json.dumps(orders), **own)
         rashomon = home(built, tmp_path, nodes)
         batch = ("--batch", "--benchmark", "cmc-bench", "--model", FOUR_BIT, "--model", BF16, "--exact")
         said = rashomon.process(*batch, "--limit", "8", "--display", "plain", "--workers", "ray").stdout
@@ -86,7 +85,7 @@ def test_models_are_placed_by_memory_and_answer_side_by_side(built: Path, tmp_pa
     assert [line for line in said.splitlines() if "fits on" in line]
     large, small = runs[str(BF16)], runs[str(FOUR_BIT)]
     assert [run["state"] for run in (large, small)] == ["done", "done"]
-    assert sorted(node["answers"] > 0 for node in large["nodes"]) == [False, True]
+    assert [node["answers"] > 0 for node in large["nodes"]] == [True], "it leaves the other node to the small one"
     assert [node["answers"] > 0 for node in small["nodes"]] == [True, True], "it takes over what the large one leaves"
     assert len({node["memory"] for node in small["nodes"]}) == 2
     times = spans(rashomon)
