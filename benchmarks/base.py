@@ -98,7 +98,7 @@ class Benchmark(ABC):
     without_media: str = ""
     """A sentence on how to run it with a model that does not take its media, if there is a way."""
     situations: Mapping[str, str] = {}
-    """The situation of a condition, as in "when the image alone is right"; stands behind a behaviour."""
+    """The situation of a condition, as in "when only the image is right"; stands behind a behaviour."""
 
     abstention: AbstentionRule | None = None
     """The labels that abstain or name the conflict; None if no label does."""

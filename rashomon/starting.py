@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -133,9 +133,7 @@ class Started:
 
 def start(folders: Folders, spec: str | Path | None, options: BatchOptions) -> Started:
     """Start the runs of a spec and ``options``; see :meth:`rashomon.Workspace.start`."""
-    unknown = next((key for key in options if key not in BatchOptions.__annotations__), None)
-    if unknown is not None:
-        raise SpecError(f"there is no option {unknown!r}; {did_you_mean(unknown, BatchOptions.__annotations__)}")
+    _check_names(options, BatchOptions.__annotations__)
     values = dict[str, Any](options)
     chosen = {key: values.pop(key) for key in ExecutionChoices.__annotations__ if key in values}
     execution = ExecutionOptions(
@@ -161,8 +159,15 @@ def run_process(folders: Folders, runs: Runs, arguments: Sequence[str]) -> Start
 
 
 def execution_arguments(options: ExecutionChoices) -> list[str]:
-    """Return the command-line options of ``options``."""
+    """Return the command-line options of ``options``. Raises SpecError for one that there is not."""
+    _check_names(options, ExecutionChoices.__annotations__)
     return _execution_arguments(dict[str, Any](options))
+
+
+def _check_names(options: Iterable[str], known: Mapping[str, Any]) -> None:
+    unknown = next((key for key in options if key not in known), None)
+    if unknown is not None:
+        raise SpecError(f"there is no option {unknown!r}; {did_you_mean(unknown, known)}")
 
 
 def _execution_arguments(chosen: Mapping[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ from app.cli.options import (
     api_options,
     as_json,
     benchmark_name,
+    cluster_options,
     conditions,
     fetch_options,
     force,
@@ -83,6 +84,7 @@ from app.cli.options import (
     "--rendered", is_flag=True, help="Render 3D models and videos as images, for models that take only images."
 )
 @api_options
+@cluster_options
 @allow_address
 @force
 @as_json
@@ -92,7 +94,17 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
     from app.commands.build import BuildArguments, ConstructionModels
     from app.commands.build import build as build_benchmark
 
-    names = ("writer", "checkers", "readers", "captioners", "embedder", "force", "allowed")
+    names = (
+        "writer",
+        "checkers",
+        "readers",
+        "captioners",
+        "embedder",
+        "force",
+        "allowed",
+        "workers",
+        "allow_open_cluster",
+    )
     models = ConstructionModels(api=pop_api_options(options), **{name: options.pop(name) for name in names})
     return build_benchmark(workspace, benchmark, BuildArguments(**options), models)
 

@@ -84,7 +84,9 @@ allow_open_cluster = click.option(
 )
 worker_options = option_group(display, force, accept_engine, allow_address)
 """Options for starting models that answer or judge."""
-run_options = option_group(until_width, restarts, workers, allow_open_cluster, worker_options)
+cluster_options = option_group(workers, allow_open_cluster)
+"""Options for letting a cluster answer."""
+run_options = option_group(until_width, restarts, cluster_options, worker_options)
 """Options for executing a run."""
 conditions = click.option(
     "--conditions",

@@ -15,6 +15,7 @@ from app.cli.options import (
     allow_address,
     api_options,
     build_folder,
+    cluster_options,
     conditions,
     display,
     parse_strata,
@@ -26,6 +27,7 @@ from app.cli.options import (
 )
 
 _EXECUTION = ("display", "force", "accept_engine", "allowed")
+_CLUSTER = ("workers", "allow_open_cluster")
 _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
 
 
@@ -160,6 +162,7 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **options: Any) 
 @click.option("--retry-failed", is_flag=True, help="Judge again the answers the judge failed on.")
 @click.option("--dry-run", is_flag=True, help="Show how many answers would be judged and the estimated cost.")
 @api_options
+@cluster_options
 @worker_options
 @click.pass_obj
 def judge_command(workspace: Any, /, run: str, names: Sequence[str], **options: Any) -> int:
@@ -167,7 +170,7 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **options: 
     from app.commands.batch import ExecutionOptions
     from app.commands.judge import judge as judge_run
 
-    execution = ExecutionOptions(**{key: options.pop(key) for key in _EXECUTION})
+    execution = ExecutionOptions(**{key: options.pop(key) for key in (*_EXECUTION, *_CLUSTER)})
     return judge_run(workspace, run, list(names), execution, api=pop_api_options(options), **options)
 
 

@@ -16,10 +16,15 @@ from typing import Any
 from app.commands.check_rows import check_rows
 from app.commands.confirm_addresses import confirm_addresses
 from app.engine.text_models import CachedTextModel, LocalEmbedder, LocalModelSlot
+from app.engine.workers.cluster.address import NONE, check_workers
+from app.engine.workers.cluster.connect import connect, node_job
+from app.engine.workers.cluster.messages import NodeJob
 from app.fetch import manifest
 from app.fetch.recipes import RECIPES
 from app.new_run.custom_rows import table_path
+from app.report.nodes import node_line
 from app.run_spec import ApiSpec, parse, resolve_judges
+from app.store.data_types import NodeStatus
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
@@ -33,10 +38,11 @@ from benchmarks.registry import get_benchmark
 from benchmarks.rows.files import read_json_lines
 from benchmarks.text_model import Embedder, TextModel
 from benchmarks.untrusted.safe_files import is_disk_full
-from mlx_backends.base import Backend
+from mlx_backends.base import Backend, MediaPath
 from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
+from mlx_backends.remote import is_remote
 
 _MAX_ROWS_LISTED = 20
 """The number of left-out rows that are listed one by one."""
@@ -86,6 +92,9 @@ class ConstructionModels:
     api: Mapping[str, Any] = field(default_factory=dict)
     force: bool = False
     allowed: Sequence[str] = ()
+    workers: str | None = None
+    """The cluster whose nodes answer as the local ones of these models; None for this machine."""
+    allow_open_cluster: bool = False
 
     def modalities(self) -> dict[str, str]:
         """Return the captioner of each modality. Raises SpecError for another form than MODALITY=MODEL."""
@@ -122,6 +131,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         parse(ApiSpec, models.api, "the command line").remote_options(workspace.replies), scope=str(folder)
     )
     confirm_addresses(models.names(), models.allowed)
+    models = _with_workers(models)
     with ExitStack() as stack:
         options = _build_options(stack, workspace, benchmark, arguments, models, remote_options, folder)
         try:
@@ -171,6 +181,17 @@ def _check_arguments(benchmark: Benchmark, arguments: BuildArguments, models: Co
         raise SpecError("--per-stratum must be at least 1.")
 
 
+def _with_workers(models: ConstructionModels) -> ConstructionModels:
+    """Return the models with their cluster checked; None for this machine. Raises SpecError if it has nothing to answer."""
+    if models.workers is None:
+        return models
+    local = [name for name in resolve_judges(models.names()) if not is_remote(name)]
+    if not local:
+        raise SpecError("no model of this machine takes part in the construction; leave --workers out.")
+    check_workers(models.workers, local, models.allowed, typed=True)
+    return replace(models, workers=None if models.workers == NONE else models.workers)
+
+
 def _sources(
     workspace: Workspace, benchmark: Benchmark, texts: Sequence[str], rows: Path | None
 ) -> list[tuple[str, str]]:
@@ -191,11 +212,12 @@ def _build_options(
     folder: Path,
 ) -> BuildOptions:
     """Return the options of the construction, with its models open until ``stack`` ends."""
-    device = LocalModelSlot(lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr))
+    device = LocalModelSlot(
+        lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr), elsewhere=models.workers is not None
+    )
     stack.callback(device.close)
     text_models = {
-        name: _text_model(stack, workspace, name, remote_options, models.force, device, folder)
-        for name in models.names()
+        name: _text_model(stack, workspace, name, remote_options, models, device, folder) for name in models.names()
     }
     return BuildOptions(
         seed=arguments.seed,
@@ -238,13 +260,13 @@ def _text_model(
     workspace: Workspace,
     name: str,
     remote_options: RemoteOptions,
-    force: bool,
+    models: ConstructionModels,
     device: LocalModelSlot,
     out: Path,
 ) -> TextModel:
     """Return the model called ``name``, which finds media in the unfinished build for ``out``.
 
-    A remote model stays open until ``stack`` ends; a local one is loaded while it is in use.
+    A remote model stays open until ``stack`` ends; a local one is loaded while it is in use, here or on a cluster.
     """
     name = resolve_judges([name])[0]
     info = describe(name)
@@ -252,14 +274,35 @@ def _text_model(
         raise SpecError(f"{name} cannot write text, because it is not a model; name a model.")
     workspace.make()
 
+    media = partial(media_path, staging_folder(out))
+
     def load() -> Backend:
-        return load_backend(name, partial(media_path, staging_folder(out)), force=force, remote=remote_options)
+        if models.workers is not None and info.needs_device:
+            job = node_job(name, "rashomon build", force=models.force)
+            return _on_cluster(models.workers, job, media, allow_open=models.allow_open_cluster)
+        return load_backend(name, media, force=models.force, remote=remote_options)
 
     if info.needs_device:
         return CachedTextModel(info, lambda: device.use(name, load), ResponseCache(workspace.replies))
     backend = load()
     stack.callback(backend.close)
     return CachedTextModel(backend.info, lambda: backend, None)
+
+
+def _on_cluster(workers: str, job: NodeJob, media: MediaPath, *, allow_open: bool) -> Backend:
+    """Return the backend of a cluster, which prints a line whenever the state of one of its nodes changes."""
+    states: dict[str, str] = {}
+
+    def print_changes(nodes: Sequence[NodeStatus]) -> None:
+        for node in nodes:
+            if states.get(node.name) != node.state:
+                states[node.name] = node.state
+                print(clean(node_line(node)), file=sys.stderr, flush=True)
+
+    backend = connect(workers, job, media, allow_open=allow_open)
+    assert backend is not None, "nothing stops the wait for a node"
+    backend.watch(print_changes)
+    return backend
 
 
 def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from app.commands.batch import ExecutionOptions, print_message
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine.run_control import clear_stale_pause
+from app.engine.workers.cluster.address import NONE, check_workers
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
 from app.run_spec import ApiSpec, RunSpec, parse, resolve_judges
 from app.store.run import RunStore
@@ -46,6 +47,11 @@ def judge(
     remote_options = parse(ApiSpec, {**spec.api.model_dump(), **api}, "the command line").remote_options(
         workspace.replies
     )
+    if options.workers is not None:
+        local = [judge.model for judge in judges if isinstance(judge, RubricJudge) and judge.info.needs_device]
+        if not local:
+            raise SpecError(f"{', '.join(names)} asks no model of this machine; leave --workers out.")
+        check_workers(options.workers, local, options.allowed, typed=True)
     if not dry_run:
         RunStore.require_own(folder)
         confirm_addresses(names, options.allowed)
@@ -67,6 +73,8 @@ def judge(
         accept_engine=options.accept_engine,
         retry_failed=retry_failed,
         restarts=spec.restarts,
+        workers=None if options.workers == NONE else options.workers,
+        allow_open_cluster=options.allow_open_cluster,
     )
     clear_stale_pause(folder)
     code = Supervisor(display).run([job])

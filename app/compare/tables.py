@@ -17,6 +17,7 @@ from app.compare.received import received_table
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, unlabelled_outcomes
 from app.compare.spec_diff import difference_warnings, unquantised_model
 from app.report.judge_selection import caveat
+from app.report.portable import portable_identity, portable_spec
 from app.report.tables import RESAMPLES, tables_of
 from app.store.bundles.opening import bundled_run
 from app.store.run import RunStore
@@ -264,7 +265,13 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "judge": comparison.views.judge,
         "runs": [
-            {"name": run.name, "label": run.label, "state": run.state, "spec": run.spec, "identity": run.identity}
+            {
+                "name": run.name,
+                "label": run.label,
+                "state": run.state,
+                "spec": portable_spec(run.spec),
+                "identity": portable_identity(run.identity),
+            }
             for run in comparison.views.runs
         ],
         "warnings": list(comparison.warnings),

@@ -19,7 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.engine.plan import create_run
 from app.run_spec import RunName, RunSpec, parse
-from app.store.bundles.layout import BUILDS, MEDIA, is_sha256
+from app.store.bundles.archive import make_folder_of
+from app.store.bundles.layout import BUILDS, MEDIA, is_member_name, is_sha256
 from app.store.bundles.opening import is_opened_bundle
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
@@ -34,7 +35,7 @@ from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.finder_files import folder_entries
-from benchmarks.untrusted.safe_files import is_disk_full, make_folder
+from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_read, open_write
 from mlx_backends.remote import is_remote
 from mlx_backends.remote.addresses import all_allowed
 from mlx_backends.remote.model_names import parse as parse_name
@@ -268,19 +269,24 @@ def usable_build(workspace: Workspace, received: ReceivedRun) -> Path | None:
 
 
 def _copy_build(workspace: Workspace, received: ReceivedRun, source: Path) -> Path:
-    """Copy a build to the workspace; return its folder there."""
+    """Copy a build to the workspace; return its folder there. Only files that a build has are copied, and no link is followed.
+
+    The bundle may be a folder that somebody made, which nothing has verified.
+    """
     usual = workspace.build_folder(received.spec.benchmark)
     target = usual.with_name(f"{usual.name}-{source.name[:8]}") if usual.exists() else usual
     workspace.make()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(target.with_name(f".{target.name}.building"), ignore_errors=True)  # of a copy that was killed
         staging = make_folder(target.parent, f".{target.name}.building")
         try:
             for path in sorted(source.rglob("*")):
-                if path.is_file():
-                    copy = staging / path.relative_to(source)
-                    copy.parent.mkdir(exist_ok=True)
-                    shutil.copyfile(path, copy)
+                name = str(path.relative_to(source))
+                if is_member_name(f"{BUILDS}/{source.name}/{name}"):
+                    make_folder_of(staging, name)
+                    with open_read(source, name) as file, open_write(staging, name, new=True) as copy:
+                        shutil.copyfileobj(file, copy)
             staging.rename(target)
         except BaseException:
             shutil.rmtree(staging, ignore_errors=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from types import NoneType
+from typing import get_args
 
 from app.engine.group_commit import GroupCommit
 from app.engine.in_flight import InFlight
@@ -17,12 +19,14 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import BudgetError, ModelError
 from benchmarks.protocols import Protocol
 from benchmarks.varied import example_of
-from benchmarks.vocabulary import Generation, Record, Request, Stated, Verdict
+from benchmarks.vocabulary import Generation, Record, Request, Stated, Verdict, VerdictStatus
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
 
 Stop = Callable[[], bool]
 PAUSE_POLL_SECONDS = 0.2
+
+_STATUSES = get_args(VerdictStatus)
 
 _REMEMBERED = 1024
 """The answers that are remembered for equal requests, which come soon after each other in the order of requests."""
@@ -228,14 +232,44 @@ def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *
 
 
 def judge_record(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Verdict:
-    """Return the judge's verdict; "judge-failed" if the judge raises or returns an unknown label, so that the run goes on."""
+    """Return the judge's verdict; "judge-failed" if the judge raises or returns what is no verdict, so that the run goes on."""
     try:
         verdict = judge.judge(record)
+        problem = _problem(verdict, judge, benchmark)
     except Exception as error:
-        return Verdict(judge.id, "judge-failed", reason=f"{type(error).__name__}: {error}")
+        return Verdict(judge.id, "judge-failed", reason=_describe(error))
+    if problem:
+        raw = getattr(verdict, "raw", None)
+        return Verdict(judge.id, "judge-failed", reason=problem, raw=raw if type(raw) is str else None)
+    if type(verdict.label) in (str, NoneType):
+        return verdict
+    return replace(verdict, label=benchmark.labels[benchmark.labels.index(verdict.label)])  # a member of an enum
+
+
+def _problem(verdict: object, judge: FunctionJudge, benchmark: Benchmark) -> str:
+    """Return why what a judge returned cannot be stored as its verdict; "" if it can. Judges may be other people's code."""
+    if not isinstance(verdict, Verdict):
+        return f"it returned {type(verdict).__name__}, not a Verdict"
+    if verdict.judge != judge.id:
+        return f"it returned a verdict of {verdict.judge!r}, not of {judge.id!r}"
+    if verdict.status not in _STATUSES:
+        return f"unknown status {verdict.status!r}"
     if verdict.status == "labelled" and verdict.label not in benchmark.labels:
-        return Verdict(judge.id, "judge-failed", reason=f"unknown label {verdict.label!r}", raw=verdict.raw)
-    return verdict
+        return f"unknown label {verdict.label!r}"
+    if verdict.status != "labelled" and verdict.label is not None:
+        return f"the label {verdict.label!r} does not fit the status {verdict.status}"
+    texts = (verdict.reason, "" if verdict.raw is None else verdict.raw, *verdict.flags)
+    counts = (verdict.calls, verdict.prompt_tokens, verdict.completion_tokens)
+    if not all(type(text) is str for text in texts):
+        return "its reason, its reply or a flag is no text"
+    return "" if all(type(count) is int and count >= 0 for count in counts) else "calls or tokens are no counts"
+
+
+def _describe(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # of the error's own code
+        return type(error).__name__
 
 
 def is_correct(benchmark: Benchmark, condition: str, verdict: Verdict) -> bool:

@@ -70,17 +70,19 @@ class LocalModelSlot:
     """Slot for one local model at a time: using a model unloads the previous one.
 
     The device lock is acquired for the first model and held until :meth:`close`; meanwhile ``waiting`` receives its holder.
+    Models on a cluster (``elsewhere``) leave the device to the cluster's nodes, of which this machine may be one.
     """
 
-    def __init__(self, waiting: Callable[[str], None]) -> None:
+    def __init__(self, waiting: Callable[[str], None], *, elsewhere: bool = False) -> None:
         self._waiting = waiting
+        self._elsewhere = elsewhere
         self._device_lock: FileLock | None = None
         self._loaded: tuple[str, Backend] | None = None
 
     def use(self, name: str, load: Callable[[], Backend]) -> Backend:
         """Return the model ``name``, loading it with ``load`` unless it is the current one; any other is closed first."""
         if self._loaded is None or self._loaded[0] != name:
-            self.hold()
+            self.close() if self._elsewhere else self.hold()
             self._loaded = name, load()
         return self._loaded[1]
 

@@ -22,6 +22,7 @@ from app.exports.export_input import media_of
 from app.exports.formats import export_runs
 from app.exports.thumbnails import LONGEST_SIDE, small_picture
 from app.report.media import preview_media
+from app.report.portable import portable_identity, portable_spec, portable_text
 from app.report.provenance import spec_toml
 from app.store.bundles.archive import make_folder_of
 from app.store.bundles.layout import (
@@ -163,7 +164,14 @@ class _Writer:
             build_path = self._workspace.build_of(store)
             store.copy_to(folder)
         with RunStore._connect(folder) as copy:
-            copy.detach()
+            spec, state = copy.meta("spec"), copy.meta("state", {})
+            copy.detach(
+                {
+                    "spec": portable_spec(spec),
+                    "identity": portable_identity(copy.meta("identity")),
+                    "state": {**state, "note": portable_text(str(state.get("note", "")), spec)},
+                }
+            )
             benchmark, digest = str(copy.meta("spec")["benchmark"]), copy.meta("identity").get("data digest")
         self._write(f"{RUNS}/{name}/{SPEC}", spec_toml(folder).encode("utf-8", "backslashreplace"))
         if title := read_title(source):

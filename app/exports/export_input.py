@@ -15,6 +15,7 @@ from app.compare.tables import Comparison
 from app.exports.thumbnails import Thumbnail, make_thumbnails
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.report.judge_selection import caveat, panel_verdicts, resolve_judge
+from app.report.portable import portable_identity, portable_spec
 from app.report.tables import TableInputs, read_inputs, run_labels, unique_labels
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
@@ -193,11 +194,13 @@ class Export:
         rows: list[tuple[str, tuple[str, ...]]] = []
         differing: list[tuple[str, tuple[str, ...]]] = []
         for key in keys:
-            values = {facts.get(key, "none") for facts in facts_by_run.values()}
-            if len(values) == 1:
-                rows.append((key, (values.pop(),)))
+            values = [facts.get(key) for facts in facts_by_run.values()]
+            if None not in values and len(set(values)) == 1:
+                rows.append((key, (values[0] or "",)))
             else:
-                differing += [(f"{label} / {key}", (facts.get(key, "none"),)) for label, facts in facts_by_run.items()]
+                differing += [
+                    (f"{label} / {key}", (facts[key],)) for label, facts in facts_by_run.items() if key in facts
+                ]
         differing.sort(key=lambda row: list(facts_by_run).index(row[0].rpartition(" / ")[0]))
         return Table("runs", "What was run", ("value",), (*rows, *differing), judges=())
 
@@ -224,8 +227,8 @@ def load_runs(
             ExportedRun(
                 name,
                 label,
-                known_spec(spec := store.meta("spec")),
-                known_identity(store.meta("identity"), spec),
+                portable_spec(known_spec(spec := store.meta("spec"))),
+                portable_identity(known_identity(store.meta("identity"), spec)),
                 store.engines(),
                 store.meta("created"),
                 judge_id,

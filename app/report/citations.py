@@ -30,6 +30,7 @@ from mlx_backends.person import PERSON
 from mlx_backends.policy import PREFIX as POLICY
 from mlx_backends.pytorch.spec import split_name
 from mlx_backends.remote import is_remote
+from mlx_backends.shared_names import without_folders
 
 BIBLIOGRAPHY = ASSETS / "bibliography.bib"
 
@@ -74,7 +75,8 @@ class Citations:
         """Return a BibTeX file, with the licences as comments."""
         comments = [f"data {name}: {terms}" for name, terms in self.data.items()]
         comments += [f"model {name}: {licence}" for name, licence in self.models.items()]
-        lines = [f"% {clean(line)}" for line in (*comments, *self.unknown)]
+        # BibTeX knows no comments: between entries, an at sign begins one, also after a percent sign.
+        lines = [f"% {clean(line).replace('@', ' (at) ')}" for line in (*comments, *self.unknown)]
         return "\n\n".join([*self.entries.values(), "\n".join(lines)]).rstrip() + "\n"
 
 
@@ -125,7 +127,7 @@ def cite(workspace: Workspace, folders: Iterable[Path]) -> Citations:
         answering, *judging = (str(spec["model"]), *map(str, spec["judge"]))
         for model in (answering, *judging):
             if terms := _licence(model, stored_licence if model == answering else ""):
-                models.setdefault(model, terms)
+                models.setdefault(without_folders(model), terms)
     stored = bibliography()
     entries = {"rashomon": tool_entry(), **{key: stored[key] for key in keys}}
     return Citations(entries, data, models, tuple(unknown))
@@ -139,7 +141,5 @@ def _licence(model: str, stored: str) -> str:
     if is_remote(name):
         return "a remote service, whose terms are its provider's"
     _, weights, _ = split_name(name)
-    if Path(weights).is_relative_to(ASSETS):
-        return "mit (assets/demo/card.md)"
     licence = stored or stated_licence(weights)
     return f"{licence} (its card)" if licence else "not stored here; see its card on the Hub"

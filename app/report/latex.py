@@ -26,11 +26,19 @@ _LABEL = 0.24
 _UNBROKEN = 24
 """The number of characters after which a word in prose may be broken, since LaTeX does not hyphenate a digest."""
 
+_UNBROKEN_LABEL = 16
+"""The same for row labels, whose column is narrow."""
+
+_PIECES = re.compile(r"\\texttt\{[^{}]*\}|\\[A-Za-z]+(?:\{\})?|\\.|\{[\[\]]\}|-\{\}|\$[^$]*\$|.", re.DOTALL)
+"""What :func:`app.text.escape.latex` makes of one character."""
+
+_CODE_POINT = r"\texttt{}"
+
 _PAPERS_NUMBER = re.compile(r" \((?:Table|Figure)s? [^()]*\)")
 _COMMANDS = re.compile(r"(?:(?<=[.] )|^)`rashomon [^`]*`[^.]*[.]")
 """A sentence that begins with a command: advice for a terminal, not for a paper."""
 
-PREAMBLE = r"""\documentclass[10pt]{article}
+PREAMBLE = r"""\documentclass[10pt,a4paper]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
 \IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
@@ -69,7 +77,7 @@ def document(
     """
     items = "".join(rf"\item {breakable(latex(warning))}" + "\n" for warning in warnings)
     before = f"\\begin{{itemize}}\n{items}\\end{{itemize}}\n" if items else ""
-    body = "\n\\clearpage\n".join(to_latex(table, caption=captions.get(table.name, ""), of=of) for table in tables)
+    body = "\n".join(to_latex(table, caption=captions.get(table.name, ""), of=of) for table in tables)
     return f"{PREAMBLE}\\begin{{document}}\n\\section*{{{latex(title)}}}\n{before}\n{body}\n\\end{{document}}\n"
 
 
@@ -106,7 +114,7 @@ def _part(table: Table, rows: Sequence[tuple[str, tuple[Cell, ...]]], caption: s
     lines.append(r"\midrule")
     for label, cells in rows:
         pairs = [_cell(cell, table.percent, wide, is_prose) for cell, is_prose in zip(cells, prose, strict=True)]
-        first = rf"\raggedright\footnotesize {breakable(latex(label))}" if any(prose) else latex(label)
+        first = rf"\raggedright\footnotesize {breakable(latex(label), _UNBROKEN_LABEL)}" if any(prose) else latex(label)
         lines.append(" & ".join([first, *(value for value, _ in pairs)]) + end)
         if any(below for _, below in pairs):
             lines.append(" & ".join(["", *(below for _, below in pairs)]) + end)
@@ -184,6 +192,13 @@ def _cell(cell: Cell, percent: bool, wide: bool, prose: bool) -> tuple[str, str]
     return (rf"\raggedright\footnotesize {breakable(text)}" if prose else text), ""
 
 
-def breakable(text: str) -> str:
-    """Return LaTeX in which words that are too long for a line may be broken; commands are left alone."""
-    return re.sub(rf"[A-Za-z0-9]{{{_UNBROKEN}}}(?=[A-Za-z0-9])", r"\g<0>\\hspace{0pt}", text)
+def breakable(text: str, longest: int = _UNBROKEN) -> str:
+    """Return LaTeX in which words of more than ``longest`` characters may be broken; commands stay whole."""
+    pieces, unbroken = [], 0
+    for piece in _PIECES.findall(text):
+        unbroken = 0 if piece.isspace() else unbroken + max(1, len(piece) - len(_CODE_POINT) if "U+" in piece else 1)
+        if unbroken > longest:
+            pieces.append(r"\hspace{0pt}")
+            unbroken = 1
+        pieces.append(piece)
+    return "".join(pieces)

@@ -32,4 +32,5 @@ def node_line(node: NodeStatus) -> str:
         facts.append(f"{node.peak_memory / 1e9:.2f} GB peak")
     state = "" if node.state == "ready" else f"{node.state}, "
     note = f" ({node.note})" if node.note else ""
-    return f"{node.name}: {state}{', '.join(facts)}{note}"
+    name = f"{node.name}, {node.judge}" if node.judge else node.name
+    return f"{name}: {state}{', '.join(facts)}{note}"

@@ -66,7 +66,8 @@ class NodeStatus:
     """A node of the cluster that answers a run, or answered last.
 
     ``state`` is "ready" or says why it is not, with a ``note``. ``answers`` and ``errors`` are those that it gave since the last
-    start or resumption; ``held`` are the requests that it has now. ``peak_memory`` is in bytes.
+    start or resumption; ``held`` are the requests that it has now. ``peak_memory`` is in bytes, of the ``memory`` that a model
+    can use there. ``judge`` is the judge whose model the node ran; empty for the model that answers.
     """
 
     name: str
@@ -77,6 +78,8 @@ class NodeStatus:
     held: int = 0
     per_second: float | None = None
     peak_memory: int = 0
+    memory: int = 0
+    judge: str = ""
 
 
 @dataclass(frozen=True, slots=True)

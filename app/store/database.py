@@ -153,10 +153,10 @@ class Database:
         with self._explained(), closing(sqlite3.connect(folder / DATABASE)) as copy:
             self._db.backup(copy)
 
-    def detach(self) -> None:
+    def detach(self, values: Mapping[str, Any]) -> None:
         """Remove what holds on this machine alone, the seal and the path of the build, and rewrite the database.
 
-        Equal contents then have equal bytes.
+        ``values`` replace those stored under the same keys. Equal contents then have equal bytes.
         """
         with self._transaction():
             for row in self._whole("meta"):
@@ -164,9 +164,8 @@ class Database:
                     self._remove("meta", row)
                 elif row["key"] == "data":
                     self._write("meta", {**row, "value": "null"}, row)
-                elif row["key"] == "spec":
-                    spec = {**self.meta("spec"), "data": None}
-                    self._write("meta", {**row, "value": storable(canonical_json(spec))}, row)
+                elif row["key"] in values:
+                    self._write("meta", {**row, "value": storable(canonical_json(values[row["key"]]))}, row)
         with self._explained():
             connections.rewrite(self._db)
 

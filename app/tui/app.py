@@ -43,7 +43,7 @@ from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog, StopDialo
 from app.tui.widgets.palette import Palette
 from app.tui.widgets.picture import best_mode
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot, WorkspaceWatcher
-from benchmarks.errors import RashomonError, did_you_mean
+from benchmarks.errors import RashomonError, StoreError, did_you_mean
 
 if TYPE_CHECKING:
     from app.tui.result_cache import ResultCache
@@ -237,6 +237,8 @@ class RashomonApp(App[int]):
         """
         entry = SCREENS[name]
         runs = tuple(self._default_runs(name) if folders is None else folders)
+        if entry.writes and not self.may_write():
+            return
         if entry.needs != "nothing" and not runs:
             self.toast("choose a run first")
         elif name == "compare" and folders is None and len(runs) < 2:
@@ -273,6 +275,16 @@ class RashomonApp(App[int]):
         if name == "compare" and len(displayed) < 2:
             return self.marked
         return displayed or self.marked or self.under_cursor
+
+    def may_write(self) -> bool:
+        """Return whether the workspace can be written to; show why not for a bundle."""
+        try:
+            self.workspace.require_writable()
+        except StoreError as error:
+            (command,) = (command for command in commands_of("runs") if command.action == "workspace")
+            self.show_error(f"{error} {format_keys(command, self.keys)} in Runs opens another workspace.")
+            return False
+        return True
 
     def confirm_discard(self, then: Callable[[], object]) -> None:
         """Call ``then``, which closes the screen; ask first if unsaved input would be lost."""

@@ -1,15 +1,17 @@
-"""Confirmations: a new address to send to, a received run to adopt, a run on a new build."""
+"""Confirmations: a new address to send to, a received run to adopt, a build and a run on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from app.commands.confirm_addresses import ADDRESS_WARNING
 from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run, usable_build
+from app.system.paths import path_exists
 from app.tui.services import BackgroundScreen, Services
+from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import Confirm
 from benchmarks.build import Build
 from benchmarks.errors import SpecError
@@ -62,7 +64,33 @@ def confirm_adoption(screen: BackgroundScreen, folder: Path) -> None:
     screen.in_thread(lambda: read_received_run(app.workspace, folder), show, group="adopt")
 
 
-def offer_run(screen: BackgroundScreen, folder: Path) -> None:
+def confirm_build(
+    screen: BackgroundScreen, arguments: Sequence[str], out: Path, *, text: str, preview: bool = False
+) -> None:
+    """Ask whether to build into ``out`` with a command, run it, and offer a run on the build.
+
+    With ``preview`` the dialog first shows what the command's ``--dry-run`` prints.
+    """
+    replaced = path_exists(out)
+    if replaced:
+        text += "\n\nThe folder exists. Replacing it also deletes the pictures that runs of that build display."
+    dialog = CommandDialog(
+        screen.rashomon,
+        "Replace the build" if replaced else "Build",
+        [*arguments, *["--replace"] * replaced],
+        preview=[*arguments, "--dry-run"] if preview else (),
+        text=text,
+        closes=True,
+    )
+
+    def on_end(succeeded: bool | None) -> None:
+        if succeeded:
+            _offer_run(screen, out)
+
+    screen.rashomon.push_screen(dialog, on_end)
+
+
+def _offer_run(screen: BackgroundScreen, folder: Path) -> None:
     """Show the size of a new build, and open New run with it if the user wants that."""
     app = screen.rashomon
 

@@ -55,6 +55,9 @@ class Services(Protocol):
     ) -> None:
         """Open a screen by name."""
 
+    def may_write(self) -> bool:
+        """Return whether the workspace can be written to; show why not for a bundle."""
+
     def open_workspace(self, workspace: Workspace) -> None:
         """Switch to another workspace."""
 

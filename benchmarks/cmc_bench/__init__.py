@@ -65,8 +65,8 @@ class CMCBench(Benchmark):
         "ABSTAIN": "abstains",
     }
     situations: Mapping[str, str] = {
-        "image-correct": "when the image alone is right",
-        "text-correct": "when the text alone is right",
+        "image-correct": "when only the image is right",
+        "text-correct": "when only the text is right",
         "both-wrong": "when both are wrong",
         "aligned": "when image and text agree",
         "image-only": "when it sees the image alone",

@@ -15,12 +15,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import NoneType
 from typing import IO, Any
 
 from benchmarks.base import Benchmark
@@ -32,6 +34,7 @@ from benchmarks.rows.files import read_json_lines
 from benchmarks.training_rows import TARGETS, TrainingOptions, TrainingRow, choose_filter, row_to_json
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import is_disk_full
+from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import Media, Message, Part, Text, digest
 
 PARTS = ("train", "validation")
@@ -43,6 +46,7 @@ _LAYOUT = (
     '{"role": "assistant", "content": ...}]}'
 )
 _ROLES = ("system", "user", "assistant")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +86,8 @@ class TrainingSet:
         if not (path / f"{PARTS[0]}.jsonl").is_file():
             raise SourceError(f"{path} is not a training set: it needs {_LAYOUT}. `rashomon training` writes one.")
         try:
-            manifest = json.loads((path / _MANIFEST).read_bytes()[: 1 << 24])
-        except (OSError, ValueError):
+            manifest = read_json_file(path / _MANIFEST)
+        except (OSError, OutsideJSONError):
             manifest = {}
         return cls(path, manifest if isinstance(manifest, dict) else {})
 
@@ -125,13 +129,16 @@ def _parsed(fields: Any, where: str, folder: Path) -> ChatRow:
     if any(key in fields for key in ("audio", "audios", "video", "videos")):
         raise RowProblem("the row has sound or video, which cannot be trained on here")
     paths = tuple(folder / image for image in images)
-    if missing := next((path for path in paths if not path.is_file()), None):
+    if missing := next((path for path in paths if not os.path.isfile(path)), None):
         raise RowProblem(f"the image {missing.name!r} is missing")
     turns = fields.get("messages", fields.get("conversations"))
     if not isinstance(turns, list) or len(turns) < 2:
         raise RowProblem("the row has no messages, or only one")
     messages, target = _messages(turns, paths)
     texts = {key: str(fields.get(key) or "") for key in ("group", "question", "kind", "rejected")}
+    parts = [part.text for message in messages for part in message.parts if isinstance(part, Text)]
+    if any(_SURROGATE.search(text) for text in (target, *parts, *texts.values())):
+        raise RowProblem("a text has half of a surrogate pair, which is no character")
     known = fields.get("image_digests")
     digests = tuple(value for value in known if isinstance(value, str)) if isinstance(known, list) else ()
     return ChatRow(where, messages, target, paths, digests, **texts)
@@ -149,6 +156,8 @@ def _messages(turns: Sequence[Any], paths: Sequence[Path]) -> tuple[tuple[Messag
         messages.append(Message(role, tuple(_content(turn.get("content"), waiting))))
     if messages[-1].role != "assistant":
         raise RowProblem("the last message is not the assistant's")
+    if all(message.role == "system" for message in messages[:-1]):
+        raise RowProblem("there is no message before the answer, except the system's")
     target = "".join(part.text for part in messages[-1].parts if isinstance(part, Text)).strip()
     if not target:
         raise RowProblem("the answer to learn is empty")
@@ -161,6 +170,8 @@ def _messages(turns: Sequence[Any], paths: Sequence[Path]) -> tuple[tuple[Messag
 
 
 def _content(content: Any, waiting: list[Media]) -> Iterator[Part]:
+    if not isinstance(content, str | list | NoneType):
+        raise RowProblem("a message's content is neither text nor a list")
     for part in [{"type": "text", "text": content}] if isinstance(content, str) else content or ():
         kind = part.get("type") if isinstance(part, Mapping) else None
         if kind == "image":

@@ -27,8 +27,8 @@ written: docs/match.md.
 class Match(FunctionJudge):
     """A documented approximation of CMC-Bench's LLM judge (section 4.2), which needs no model.
 
-    It finds the last commitment of the answer and compares its value with the references. ``docs/match.md`` gives the
-    rules in order, the measured agreement with human labels, and the known errors.
+    It finds the last commitment of the answer and compares its value with the references. ``docs/match-rules.md`` gives
+    the rules in order, ``docs/match.md`` the measured agreement with human labels and the known errors.
     """
 
     name = "match"

@@ -100,14 +100,20 @@ class Constraint:
 
 def _grammar(form: Form) -> str:
     """Return the grammar of ``form``, without any white space that the model could choose."""
-    from llguidance import LLMatcher, grammar_from
+    from llguidance import grammar_from
 
     if isinstance(form, Choice):
         if not form.words:
             raise ModelError("a choice needs at least one option, and this one has none.")
-        return str(grammar_from("choice", json.dumps(form.words)))
-    compiled = LLMatcher.grammar_from_json_schema(
-        form.schema(),
-        overrides={"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "},
-    )
-    return str(compiled)
+        text = json.dumps(form.words)
+        grammar = str(grammar_from("choice", text))
+    else:
+        text = json.dumps({**form.schema(), "x-guidance": _NO_SPACE})
+        grammar = f"start: %json {text}"
+    # Text that is forced is split into tokens as a prompt is, where SentencePiece reads this character as a space.
+    return f'%llguidance {{"no_forcing": true}}\n{grammar}' if _WORD_MARK in text else grammar
+
+
+_NO_SPACE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+_WORD_MARK = json.dumps("\u2581").strip('"')
+"""The character that SentencePiece writes for a space, as JSON; as text it is spelled in bytes."""

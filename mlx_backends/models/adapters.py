@@ -155,12 +155,17 @@ def read_adapter(folder: str | Path) -> Adapter:
     _check_shapes(path, _parameters(config)["rank"], shapes)
     return Adapter(
         path=path,
-        digest=files_digest((path / CONFIG, path / WEIGHTS)),
+        digest=files_digest(adapter_files(path)),
         config=config,
         shapes=shapes,
         weights_bytes=(path / WEIGHTS).stat().st_size,
         base=_read_base(path),
     )
+
+
+def adapter_files(folder: Path) -> tuple[Path, Path]:
+    """Return the files of an adapter's folder that decide answers, in the order of its digest."""
+    return folder / CONFIG, folder / WEIGHTS
 
 
 def fused_digests(model: Path) -> tuple[str | None, str | None]:

@@ -97,7 +97,7 @@ def test_answers_about_cards_begin_with_what_card_and_text_say(tmp_path: Path) -
     rows = [json.loads(line) for line in (tmp_path / "set" / "train.jsonl").read_text("utf-8").splitlines()]
     verdicts = set()
     for row in rows:
-        card, *rest = row["messages"][-1]["content"][0]["text"].splitlines()
+        card, *rest = row["messages"][-1]["content"][0]["text"].replace("(A)", "\n(A)").splitlines()
         name, value = card.split(": ")
         assert name in TRAINED.names
         if not rest:
@@ -109,6 +109,14 @@ def test_answers_about_cards_begin_with_what_card_and_text_say(tmp_path: Path) -
         assert rest[1] == ("(A)" if agrees else "(B)")
         verdicts.add(("Rule" in prompt, agrees))
     assert len(verdicts) == 4
+
+
+def test_conflicts_of_the_last_digit_are_repeated(tmp_path: Path) -> None:
+    answers = ["kale: 57", "kale: 57\n 57(A)", "kale: 57\n 54\n(B)", "kale: 57\n 37\n(B)"]
+    rows = [json.dumps({"messages": [{"content": [{"text": answer}]}]}) + "\n" for answer in answers]
+    (tmp_path / "train.jsonl").write_text("".join(rows), "utf-8")
+    remedy_cards.repeat_close(tmp_path)
+    assert (tmp_path / "train.jsonl").read_text("utf-8") == "".join([*rows, rows[2]])
 
 
 def test_new_cards_share_no_name_price_or_wording_with_the_trained_ones() -> None:
@@ -132,7 +140,7 @@ def test_cards_are_learnt_and_counted_by_conflict(tmp_path: Path, capfd: pytest.
     remedy_cards.remedy(tmp_path, examples=24, tests=8, steps=2, limit=4)
     printed = capfd.readouterr().out
     assert printed.count("model-4bit+cards") >= 2
-    assert "new-tuned, conflict: " in printed
+    assert "new-names-tuned, conflict: " in printed
 
 
 @pytest.mark.slow
@@ -144,9 +152,16 @@ def test_scenes_are_learnt_filtered_and_unfiltered(tmp_path: Path, capfd: pytest
 
 
 @pytest.mark.slow
-def test_one_command_leads_from_charts_to_a_verdict(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    remedy(tmp_path, examples=20, new=4, steps=2, limit=2)
+def test_one_command_leads_from_charts_to_a_verdict_and_another_on_to_cards(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    charts, cards = tmp_path / "charts", tmp_path / "cards"
+    remedy(charts, examples=20, new=4, steps=2, limit=2)
     assert capfd.readouterr().out.count("model-4bit+remedy") >= 4
-    assert {run.name for run in (tmp_path / "workspace" / "runs").iterdir()} >= {
+    assert {run.name for run in (charts / "workspace" / "runs").iterdir()} >= {
         f"{test}-{part}" for test in ("held-out", "new") for part in ("base", "tuned")
     }
+    remedy_cards.remedy(cards, charts=charts, examples=24, tests=8, steps=2, limit=2)
+    assert capfd.readouterr().out.count("charts-model+cards") >= 2
+    rows = [json.loads(line) for line in (cards / "set" / "train.jsonl").read_text("utf-8").splitlines()]
+    assert {row["benchmark"] for row in rows} == {"cmc-bench", "crosscheck-bench"}

@@ -29,6 +29,7 @@ from app.engine.request_order import order_by_prefix
 from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Request
 from mlx_backends.core.reuse import shared_prefix_length
+from mlx_backends.mlx.feature_store import LIMIT as FEATURES_LIMIT
 from mlx_backends.mlx.preprocess import PreparedInputs, count_distinct_tokens
 from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
 from mlx_backends.mlx.vlm_batch import MAX_SUFFIX_TOKENS, VLMRow, VLMRows
@@ -185,6 +186,7 @@ def main() -> None:
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     only = sys.argv[3] if len(sys.argv) > 3 else ""
     os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ[FEATURES_LIMIT] = "0"  # every time encodes its images, and none reads those of an earlier one from disk
     with tempfile.TemporaryDirectory() as scratch:
         factory = RequestFactory(Path(scratch))
         charts, photographs = REAL_DATA / "chartqa", CLASH_DATA / "sugar_crepe"

@@ -1,8 +1,8 @@
 """Cost of spreading requests over a cluster: measured per request on a real one, and simulated for 1 to 1,000 workers.
 
 Run it by hand: ``python -m tests.performance.cluster [REQUESTS]``, by default with 10,000; Ray's part is left out without Ray.
-The simulation runs the driver's real code against workers that exist on paper. Its time is the driver's measured processor
-time, plus the cost of a call of Ray and of storing an answer, with the answers' latencies in between.
+The simulation runs the driver's real code against workers that exist on paper. Its time is the driver's measured time,
+plus what is assumed for a call of Ray and for storing an answer, with the answers' assumed latencies in between.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from mlx_backends.registry import describe
 
 MODEL = "policy:random"
 CALL_SECONDS = 0.25e-3
-"""What the driver spends on a call of an actor, and on its result."""
+"""The assumed cost, for the driver, of a call of an actor and of its result."""
 STORE_SECONDS = 0.35e-3
-"""What the driver spends on judging and storing an answer."""
+"""The assumed cost, for the driver, of judging and storing an answer."""
 QUESTIONS = 8
 """The questions about an image."""
 

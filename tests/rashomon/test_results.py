@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 import io
 import json
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import numpy
 import pyarrow
@@ -17,6 +19,7 @@ import rashomon
 from app.report.render import to_json
 from app.store.workspace import Workspace as Folders
 from benchmarks.vocabulary import Estimate, Generation, Instance
+from judges.base import FunctionJudge
 from tests.support.command import Rashomon
 from tests.support.runs import instances, make_run, says
 
@@ -201,3 +204,60 @@ def test_a_judge_of_a_notebook_labels_in_its_process(tmp_path: Path) -> None:
 
     with pytest.raises(rashomon.RashomonError):
         run.judge(Elsewhere())
+
+
+class SaysNothing(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+class Kind(enum.StrEnum):
+    TEXT = "TEXT"
+
+
+def raising() -> NoReturn:
+    raise SaysNothing
+
+
+class Wrong(FunctionJudge):
+    """A judge whose author got the verdict wrong."""
+
+    name = "wrong"
+    description = "What is given."
+    benchmarks = ("cmc-bench",)
+
+    def __init__(self, version: int, answer: Callable[[], Any]) -> None:
+        self.version, self.answer = str(version), answer
+
+    def judge(self, record: rashomon.Record) -> rashomon.Verdict:
+        verdict: rashomon.Verdict = self.answer()
+        return verdict
+
+
+WRONG: tuple[Callable[[], Any], ...] = (
+    lambda: None,
+    lambda: "TEXT",
+    lambda: rashomon.Verdict("match@3", "labelled", "TEXT"),
+    lambda: rashomon.Verdict("wrong@3", "labelled", None),
+    lambda: rashomon.Verdict("wrong@4", cast(Any, "sure"), "TEXT"),
+    lambda: rashomon.Verdict("wrong@5", "unparsed", "TEXT"),
+    lambda: rashomon.Verdict("wrong@6", "unparsed", reason=cast(Any, None)),
+    lambda: rashomon.Verdict("wrong@7", "labelled", "TEXT", raw=cast(Any, b"x")),
+    lambda: rashomon.Verdict("wrong@8", "labelled", "TEXT", flags=cast(Any, [1])),
+    lambda: rashomon.Verdict("wrong@9", "labelled", "TEXT", calls=-1),
+    raising,
+)
+
+
+def test_what_is_no_verdict_is_a_failure_of_the_judge_and_damages_nothing(tmp_path: Path) -> None:
+    workspace = rashomon.open(furnish(Rashomon(tmp_path)).workspace)
+    run = workspace.run("text")
+    before = run.records("match").arrow()["label"].to_pylist()
+    for version, answer in enumerate(WRONG):
+        assert run.judge(Wrong(version, answer)) == 36
+        assert set(run.records(f"wrong@{version}").arrow()["status"].to_pylist()) == {"judge-failed"}, version
+        assert run.judge(Wrong(version, answer)) == 0
+    assert run.records("match").arrow()["label"].to_pylist() == before
+    right = len(WRONG)
+    run.judge(Wrong(right, lambda: rashomon.Verdict(f"wrong@{right}", "labelled", Kind.TEXT)))
+    assert set(run.records(f"wrong@{right}").arrow()["label"].to_pylist()) == {"TEXT"}

@@ -15,9 +15,12 @@ import pytest
 
 import rashomon
 from app.cli.run import batch
+from app.store.workspace import Workspace as Folders
 from benchmarks import plugins
+from benchmarks.errors import SpecError
 from rashomon.starting import BatchOptions
 from tests.support.command import Rashomon
+from tests.support.runs import instances, make_run, says
 from tests.test_contributing import blocks
 
 JUDGE = '''
@@ -191,3 +194,13 @@ def test_options_are_those_of_the_command() -> None:
     assert {renamed.get(name or "", name) for name in known} - {"display", "dry_run"} == set(
         BatchOptions.__annotations__
     )
+
+
+def test_options_that_resuming_and_judging_do_not_have_raise(workspace: rashomon.Workspace) -> None:
+    make_run(Folders(workspace.path), "mine", instances(1), says("12"))
+    options: Any = {"workers": "ray"}
+    with pytest.raises(SpecError):
+        workspace.resume("mine", **options)
+    with pytest.raises(SpecError):
+        workspace.judge("mine", "match", **options)
+    assert not list(workspace.path.glob("jobs/*"))

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Any
 
 from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
 from app.engine.workers.cluster.node import NodeWorker
 from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
+
+
+def job_of(model: str, weights: str | None = None, owner: str = "me") -> NodeJob:
+    """The job of a node that answers as ``model``, which need not be on this machine."""
+    return NodeJob(model, model, weights, None, model, owner, version("rashomon"))
 
 
 class LocalCluster(Cluster):

@@ -13,24 +13,29 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support.command import children_of, free_port
+from tests.support.machines import Machines
 
 OBJECT_STORE_BYTES = 80 << 20
-SECONDS = 60.0
+SECONDS = 150.0
 
 
 class RayNodes:
-    """The nodes of a cluster, each a ``ray start`` of its own: the head, which takes no work, and others with a CPU each."""
+    """The nodes of a cluster, each a ``ray start`` of its own: the head, which takes no work, and others with a CPU each.
 
-    def __init__(self, environment: Mapping[str, str], logs: Path, *, workers: int) -> None:
+    With a ``network``, each is on a machine of it, the head on the first.
+    """
+
+    def __init__(
+        self, environment: Mapping[str, str], logs: Path, *, workers: int, network: Machines | None = None
+    ) -> None:
         self.environment = dict(environment)
-        self.address = f"127.0.0.2:{free_port()}"
+        self._network = network
+        self.address = f"{self._host(0)}:{free_port()}"
         self.client_port = free_port()
         self._logs = logs
         self._processes: list[subprocess.Popen[bytes]] = []
-        port = self.address.rpartition(":")[2]
-        head = ("--head", "--include-dashboard=false", f"--port={port}", f"--ray-client-server-port={self.client_port}")
         try:
-            self._start(*head, cpus=0)
+            self.head = self.start_head()
             self.nodes = [self.add() for _ in range(workers)]
         except BaseException:
             self.close()
@@ -39,16 +44,27 @@ class RayNodes:
     @property
     def client_address(self) -> str:
         """The address of the head for machines that are no nodes."""
-        return f"ray://127.0.0.2:{self.client_port}"
+        return f"ray://{self._host(0)}:{self.client_port}"
+
+    def start_head(self) -> subprocess.Popen[bytes]:
+        """Start the head, at the same address as an earlier one."""
+        port = self.address.rpartition(":")[2]
+        ports = (f"--port={port}", f"--ray-client-server-port={self.client_port}")
+        return self._start("--head", "--include-dashboard=false", *ports, number=0, cpus=0)
 
     def add(self, **environment: str) -> subprocess.Popen[bytes]:
         """Add a node, with more of an environment."""
-        return self._start(f"--address={self.address}", cpus=1, **environment)
+        return self._start(f"--address={self.address}", number=len(self._processes), cpus=1, **environment)
 
-    def _start(self, *arguments: str, cpus: int, **environment: str) -> subprocess.Popen[bytes]:
+    def _host(self, number: int) -> str:
+        # As 127.0.0.1, a node would listen on all addresses.
+        return f"127.0.0.{number + 2}" if self._network is None else self._network.address(number)
+
+    def _start(self, *arguments: str, number: int, cpus: int, **environment: str) -> subprocess.Popen[bytes]:
         command = [
+            *(() if self._network is None else self._network.prefix(number)),
             *(sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"),
-            f"--node-ip-address=127.0.0.{len(self._processes) + 2}",  # as 127.0.0.1, it would listen on all addresses
+            f"--node-ip-address={self._host(number)}",
             f"--num-cpus={cpus}",
             f"--object-store-memory={OBJECT_STORE_BYTES}",
             *arguments,
@@ -116,12 +132,15 @@ def _titles() -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def ray_nodes(environment: Mapping[str, str], logs: Path, *, workers: int, token: bool = True) -> Iterator[RayNodes]:
+def ray_nodes(
+    environment: Mapping[str, str], logs: Path, *, workers: int, token: bool = True, network: Machines | None = None
+) -> Iterator[RayNodes]:
     """A cluster, with token authentication unless told otherwise; all of its processes end with the block."""
+    patient = {"RAY_raylet_start_wait_time_s": "120"}  # a busy machine takes longer than Ray's half a minute
     authentication = {"RAY_AUTH_MODE": "disabled"}
     if token:
         authentication = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    nodes = RayNodes({**environment, **authentication}, logs, workers=workers)
+    nodes = RayNodes({**environment, **patient, **authentication}, logs, workers=workers, network=network)
     try:
         yield nodes
     finally:

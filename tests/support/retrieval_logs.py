@@ -69,7 +69,8 @@ def demo_log(folder: Path, pages: int, per_page: int = 2, seed: int = 1) -> Path
     The passage of every third question is out of date; no right answer is known for one question in ten.
     """
     random, scale = Random(seed), 8
-    lines, files = [], []
+    lines: list[dict[str, Any]] = []
+    files: list[Path] = []
     for page in range(1, pages + 1):
         bars = training_bars(random)
         chart = draw(bars, random).image

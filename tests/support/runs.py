@@ -13,6 +13,7 @@ from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Media, Record, Text, Verdict
 from judges.cmc_rules.judge import Match
+from mlx_backends.shared_names import without_folders
 
 Answering = Callable[[Instance], Generation]
 
@@ -64,7 +65,7 @@ def make_run(
     (spec,) = BatchSpec(benchmark="cmc-bench", model=(model,), name=name).runs()
 
     def fill(store: RunStore) -> None:
-        store.use_engine({"engine": "policy", "model": model, "versions": {"mlx-vlm": "0.7.10"}})
+        store.use_engine({"engine": "policy", "model": without_folders(model), "versions": {"mlx-vlm": "0.7.10"}})
         answers = []
         for ordinal, instance in enumerate(items):
             generation = answering(instance)

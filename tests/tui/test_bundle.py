@@ -15,7 +15,7 @@ from app.tui.app import RashomonApp
 from app.tui.screens.runs import RunsScreen
 from app.tui.screens.samples import SamplesScreen
 from app.tui.screens.tables import TablesScreen
-from app.tui.widgets.dialogs import Confirm, ErrorDialog, TextDialog
+from app.tui.widgets.dialogs import ErrorDialog, TextDialog
 from tests.support.runs import says
 from tests.support.trust import tree
 from tests.support.tui_stage import Stage, Staged, drive, screen_text, until
@@ -35,22 +35,20 @@ def test_no_key_changes_a_bundle(bundle: Path) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await until(pilot, lambda: "theirs.zip, read-only" in screen_text(app))
         assert "received, read-only" in screen_text(app)
-        await pilot.press("d")
-        await until(pilot, lambda: isinstance(app.screen, Confirm))
-        await pilot.press("y")
-        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
-        await pilot.press("escape")
-        for key in ("r", "B"):
+        # delete, rename, adopt, baselines; new run, label, own rows, review, fetch, answer, vary
+        for key in ("d", "r", "a", "B", "ctrl+n", "6", "f4", "f5", "f6", "f7", "f9"):
             await until(pilot, lambda: isinstance(app.screen, RunsScreen))
             await pilot.press(key)
             await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
-            assert "read" in screen_text(app)
+            assert "is a bundle, which is only read" in screen_text(app)
             await pilot.press("escape")
         app.open_screen("tables", [workspace.runs_folder / "one"])
         await until(pilot, lambda: isinstance(app.screen, TablesScreen))
         app.open_screen("samples", [workspace.runs_folder / "one"])
         await until(pilot, lambda: isinstance(app.screen, SamplesScreen))
         await until(pilot, lambda: "12" in screen_text(app))
+        await pilot.press("o")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
 
     drive(Staged(workspace), script, (120, 40))
     assert tree(workspace.path) == before

@@ -30,7 +30,9 @@ class LogWriter:
         self._path = folder / LOG
         try:
             self._file = open_write(folder, LOG, append=True)
-            self._file.truncate(size)
+            self._file.truncate(
+                min(size, os.fstat(self._file.fileno()).st_size)
+            )  # a longer one would be filled with zeros
         except OSError as error:
             raise StoreError(f"cannot write {self._path}: {error.strerror}; make the folder writable.") from error
 

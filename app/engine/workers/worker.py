@@ -41,7 +41,7 @@ from app.engine.workers.recovery import suspects
 from app.engine.workers.standby import STANDBY
 from app.engine.workers.supervise import Job
 from app.run_spec import RunSpec, parse
-from app.store.data_types import NODES_KEY
+from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import stop_reason
@@ -118,7 +118,7 @@ class Worker:
             self._free()
             for name in self.job.judges:
                 if name not in judge_names() and describe(name).needs_device:
-                    self._judge_locally(name)
+                    self._judge_with_model(name)
                     self._free()
             if self.stopped.is_set():
                 return INTERRUPTED
@@ -197,10 +197,7 @@ class Worker:
         options = self._remote_options(store, store.answer_usage())
         # The backend, which the job's runs share, finds its media through the first one's.
         media = self.media = self.media or ReplaceableMedia(Build.open(self.job.data).media_path)
-        if self.job.workers is None:
-            backend = self._backend(store, spec.model, media, options, spec.kv_bits)
-        else:
-            backend = self._cluster_backend(store, spec, media)
+        backend = self._backend(store, spec.model, media, options, spec.kv_bits)
         if backend is None:
             return
         protocol = spec.to_protocol()
@@ -210,8 +207,7 @@ class Worker:
             engine = dict(backend.engine)
         store.use_engine(engine)
         backend.use_sequential_mode()
-        max_width = backend.capacity if spec.exact and self.job.workers is None else backend.max_capacity
-        width = min(max_width, self.job.width or max_width)
+        width = self._width(backend, exact=spec.exact)
 
         def answer(only: Sequence[int] | None, at_once: int) -> None:
             with InFlight(store.folder, width, engine) as in_flight:
@@ -289,45 +285,68 @@ class Worker:
             store.change_meta("canary", lambda known: [*(known or []), result])
         return invariance
 
-    def _judge_locally(self, name: str) -> None:
+    def _judge_with_model(self, name: str) -> None:
         for folder in self.job.runs:
             if folder in self._in_use or self.stopped.is_set():
                 continue
             with self._locked(folder) as store:
                 if store is not None:
-                    self._record_end(store, lambda store: self._judge_run_locally(store, name))
+                    self._record_end(store, lambda store: self._judge_run_with_model(store, name))
 
-    def _judge_run_locally(self, store: RunStore, name: str) -> None:
+    def _judge_run_with_model(self, store: RunStore, name: str) -> None:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         judge = find_judge(name, benchmark)
         assert isinstance(judge, RubricJudge)
         register_judge(store, judge, accept_engine=self.job.accept_engine)
         has_work = self.job.retry_failed or next(store.unjudged(judge.id, judge.conditions), None) is not None
-        backend = self._backend(store, judge.model, no_media, self.job.remote_options) if has_work else None
+        backend = (
+            self._backend(store, judge.model, no_media, self.job.remote_options, judge=judge) if has_work else None
+        )
         if backend is not None:
             self._forget_failures(store, judge)
             exact = store.meta("spec").get("exact", False)
             backend.use_sequential_mode()
-            max_width = backend.capacity if exact else backend.max_capacity
-            width = min(max_width, self.job.width or max_width)
-            with InFlight(
-                store.folder, width, asdict(backend.info)
-            ):  # records the width; the judge's own errors are verdicts
-                if not exact:
-                    self._choose_mode(store, backend, first_judge_requests(store, judge, PROBE_REQUESTS))
-                self._note(store, "judging", f"by {judge.id}")
-                paused = partial(is_paused, store.folder)
-                judge_answers(store, judge, backend, benchmark, width=width, stop=self.stopped.is_set, paused=paused)
+            width = self._width(backend, exact=exact)
+            try:
+                # Records the width; the judge's own errors are verdicts.
+                with InFlight(store.folder, width, asdict(backend.info)):
+                    if not exact:
+                        self._choose_mode(store, backend, first_judge_requests(store, judge, PROBE_REQUESTS))
+                    self._note(store, "judging", f"by {judge.id}")
+                    paused = partial(is_paused, store.folder)
+                    judge_answers(
+                        store, judge, backend, benchmark, width=width, stop=self.stopped.is_set, paused=paused
+                    )
+            finally:
+                if isinstance(backend, ClusterBackend):
+                    backend.unwatch()
 
     def _forget_failures(self, store: RunStore, judge: Judge) -> None:
         """Set aside the failures of ``judge`` if they are to be retried, now that it is able to."""
         if self.job.retry_failed:
             store.retract(judge.id, status="judge-failed")
 
+    def _width(self, backend: Backend, *, exact: bool) -> int:
+        """Return the most requests in flight; nodes of a cluster answer one at a time by themselves where that is ``exact``."""
+        most = backend.capacity if exact and self.job.workers is None else backend.max_capacity
+        return min(most, self.job.width or most)
+
     def _backend(
-        self, store: RunStore, model: str, media: MediaPath, options: RemoteOptions, kv_bits: int | None = None
+        self,
+        store: RunStore,
+        model: str,
+        media: MediaPath,
+        options: RemoteOptions,
+        kv_bits: int | None = None,
+        *,
+        judge: RubricJudge | None = None,
     ) -> Backend | None:
-        """Return the backend of ``model``, loaded once; None if the wait for the device was interrupted."""
+        """Return the backend of ``model``, which answers or is a ``judge``: on this machine, or on the job's cluster.
+
+        It is loaded once. None if the wait for the device, or for a node, was interrupted.
+        """
+        if self.job.workers is not None:
+            return self._cluster_backend(store, model, media, self.job.workers, kv_bits, judge)
         if self.backend is None:
             if self.device_lock is None and describe(model).needs_device:
                 self.device_lock = acquire_device(
@@ -354,16 +373,21 @@ class Worker:
                         self.backend.stored_checks = StoredChecks(asdict(self.backend.info))
         return self.backend
 
-    def _cluster_backend(self, store: RunStore, spec: RunSpec, media: MediaPath) -> Backend | None:
-        """Return the backend over the job's cluster, connected once; None if the wait for a node was interrupted."""
-        assert self.job.workers is not None
+    def _cluster_backend(
+        self,
+        store: RunStore,
+        model: str,
+        media: MediaPath,
+        workers: str,
+        kv_bits: int | None,
+        judge: RubricJudge | None,
+    ) -> Backend | None:
         if self.backend is None:
-            self._note(store, "loading", f"starting workers on {self.job.workers}")
-            job = node_job(
-                spec.model, store.folder.name, force=self.job.force, max_in_flight=self.job.width, kv_bits=spec.kv_bits
-            )
+            self._note(store, "loading", f"starting workers on {workers}")
+            owner = f"run {store.folder.name}"
+            job = node_job(model, owner, force=self.job.force, max_in_flight=self.job.width, kv_bits=kv_bits)
             self.backend = connect(
-                self.job.workers,
+                workers,
                 job,
                 media,
                 accept_engine=self.job.accept_engine,
@@ -371,7 +395,7 @@ class Worker:
                 stop=self.stopped.is_set,
             )
         if isinstance(self.backend, ClusterBackend):
-            self.backend.watch(lambda nodes: store.set_meta(NODES_KEY, [asdict(node) for node in nodes]))
+            self.backend.watch(partial(_save_nodes, store, "" if judge is None else judge.id))
         return self.backend
 
     @contextmanager
@@ -476,6 +500,14 @@ def _watch_parent(worker: Worker) -> None:
     worker.stopped.set()
     if worker.loading:
         os._exit(INTERRUPTED)
+
+
+def _save_nodes(store: RunStore, judge: str, nodes: Sequence[NodeStatus]) -> None:
+    """Store the nodes that answer a run, or those of a ``judge`` next to the others."""
+    entries = [asdict(replace(node, judge=judge)) for node in nodes]
+    store.change_meta(
+        NODES_KEY, lambda known: [*(node for node in known or () if judge and node.get("judge") != judge), *entries]
+    )
 
 
 def _rows(requests: Sequence[Request]) -> int:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from app.compare.cost import COSTS
 from app.exports.export_input import ExportedRun
@@ -54,7 +53,7 @@ def report_of(evidence: Evidence, title: str = "") -> Report:
     names = [run.label for run in evidence.models] or [run.label for run in evidence.views.runs]
     return Report(
         title or f"Evaluation of {join_names(names)}",
-        f"{evidence.benchmark.title}. {_date(evidence)}".strip(),
+        _subtitle(evidence),
         first_page(evidence),
         [section for section in sections if section.blocks],
         _references(evidence),
@@ -78,11 +77,17 @@ def _edited(sections: Sequence[Section]) -> list[Section]:
     return [replace(section, blocks=[shorten(block) for block in section.blocks]) for section in sections]
 
 
-def _date(evidence: Evidence) -> str:
+def _subtitle(evidence: Evidence) -> str:
+    tested = f"Tested with {evidence.benchmark.title.partition(':')[0]}{_dates(evidence)}."
+    return f"What happens when sources disagree. {tested}" if evidence.benchmark.conflicts else tested
+
+
+def _dates(evidence: Evidence) -> str:
     if evidence.export.options.canonical:
         return ""
-    newest = max(run.created for run in evidence.export.runs)
-    return f"Runs of {datetime.fromtimestamp(newest, UTC):%d %B %Y}".replace(" 0", " ")
+    days = [datetime.fromtimestamp(run.created, UTC) for run in evidence.export.runs]
+    first, last = (f"{day:%d %B %Y}".removeprefix("0") for day in (min(days), max(days)))
+    return f" on {last}" if first == last else f" from {first} to {last}"
 
 
 # --- setup -----------------------------------------------------------------------------------------
@@ -174,9 +179,9 @@ def _models_table(evidence: Evidence) -> Table:
 
 
 def _model_id(run: ExportedRun) -> str:
-    """Return a model's name as it was requested; of a local folder, its last part."""
+    """Return a model's name as it was requested; of a local folder, the folder's name."""
     model = str(run.spec["model"])
-    return f"{Path(model).name} (a local folder)" if Path(model).is_absolute() else model
+    return model if "/" in model or ":" in model else f"{model} (a local folder)"
 
 
 def _prompt(evidence: Evidence) -> str:
@@ -230,7 +235,7 @@ def _other_tables(evidence: Evidence) -> Iterator[Block | str]:
     people = any(judge.startswith(HUMAN) for judge in evidence.inputs.judges)
     yield Paragraph("A note that applies to several tables stands under the first of them.")
     for table in evidence.export.tables:
-        if table is not evidence.export.main and not (people and table.name in _AGREEMENT):
+        if table.rows and table is not evidence.export.main and not (people and table.name in _AGREEMENT):
             yield table
 
 

@@ -26,6 +26,16 @@ from benchmarks.stats.intervals import clustered_wilson
 from benchmarks.vocabulary import Estimate
 from mlx_backends.policy import policy_description
 
+_BEHAVIOURS = {"CORRECT": "is right", "INCORRECT": "is wrong", "WRONG": "is wrong"}
+"""The behaviours of labels that any benchmark may have."""
+_PLAIN = {
+    "abstains": "says that it cannot tell",
+    "sees the conflict": "notices that they disagree",
+    "takes the distractor": "takes an answer that fits neither",
+    "says what neither supports": "gives a value that is in neither",
+}
+"""Behaviours in the words of a reader who does not know the field."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -182,8 +192,8 @@ class Evidence:
 
     def behaviour(self, label: str) -> str:
         """Return what an answer with this label does, as a verb phrase."""
-        plain = {"CORRECT": "is right", "INCORRECT": "is wrong", "WRONG": "is wrong"}
-        return self.benchmark.behaviours.get(label) or plain.get(label) or f"is labelled {label}"
+        behaviour = self.benchmark.behaviours.get(label) or _BEHAVIOURS.get(label) or f"is labelled {label}"
+        return _PLAIN.get(behaviour, behaviour)
 
     def situation(self, condition: str) -> str:
         """Return a condition as a clause."""

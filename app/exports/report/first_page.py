@@ -31,9 +31,9 @@ _AS_FAST = 0.05
 """The relative difference below which speeds count as equal."""
 
 _UNLABELLED = {
-    "unparsed": "gives nothing that can be labelled",
+    "unparsed": "gives nothing that can be scored",
     "error": "fails with an error",
-    "judge-failed": "gives an answer that the judge cannot label",
+    "judge-failed": "gives an answer that could not be scored",
 }
 
 
@@ -60,19 +60,20 @@ def verdict(evidence: Evidence) -> Verdict:
     if not evidence.models:
         return Verdict(
             "These runs hold no model to choose.",
-            ("They are fixed rules, which show what can be reached without weighing the sources up.",),
+            ("They are simple rules, which show what can be reached without any model.",),
         )
     if not evidence.counted:
         return _behaviour_verdict(evidence)
     decision = evidence.decision
     if not evidence.comparable:
         return Verdict(
-            "These labels do not decide between models.", ("The judge gives an answer several labels; choose another.",)
+            "These scores do not decide between models.",
+            ("The judge gives an answer several labels; choose another judge.",),
         )
     if decision is None:
         return Verdict(
-            "There are too few labelled answers to choose.",
-            ("The runs share fewer than two questions that have a label in all of them.",),
+            "There are too few scored answers to choose.",
+            ("The models share fewer than two questions whose answers are scored for all of them.",),
         )
     objections = list(_objections(evidence))
     if len(evidence.models) == 1:
@@ -94,7 +95,7 @@ def _behaviour_verdict(evidence: Evidence) -> Verdict:
             if (share := evidence.share_labelled(run.label, label, evidence.benchmark.conflicts)) is not None
         ]
         if shares:
-            sentences.append(f"Under conflict, {run.label} {join_names(shares)} of its answers.")
+            sentences.append(f"Where sources disagree, {run.label} {join_names(shares)} of its answers.")
     return Verdict("This test shows what the models do; it does not say which is better.", tuple(sentences))
 
 
@@ -132,7 +133,7 @@ def _objections(evidence: Evidence) -> Iterator[str]:
 def _policy(evidence: Evidence, policy: RunView) -> str:
     """Return a policy as a noun phrase."""
     answer = evidence.describe_policy(policy)
-    return f"a fixed rule ({answer})" if answer else policy.label
+    return f"a rule that needs no model ({answer})" if answer else policy.label
 
 
 def _choice(evidence: Evidence) -> tuple[str, list[str]]:
@@ -143,8 +144,8 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
     points = f"{format_points(decision.margin)} percentage points"
     listing = _listing(evidence, shares)
     if not decision.holds:
-        more = f"With {shares.groups:,} questions, the test cannot tell whether the models are within {points} of one another."
-        return "It is too early to choose.", [f"The results so far: {listing}.", more]
+        more = f"{shares.groups:,} questions are too few to tell whether the models are within {points} of one another."
+        return "It is too early to choose.", [f"So far, {listing}.", more]
     if len(decision.holds) == 1:
         chosen = runs[decision.holds[0]]
         reason = f"It is the only one shown to be within {points} of the best: {listing}."
@@ -167,7 +168,8 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
 
 def _answers(evidence: Evidence, shares: TargetShares) -> str:
     """Return the number of answers that decide, which are not those to one source alone."""
-    where = {0: "", 1: "", 2: " with both sources"}.get(len(evidence.sources), " with several sources")
+    sources = f" to {join_names(list(evidence.sources))} together"
+    where = {0: "", 1: "", 2: sources}.get(len(evidence.sources), " with several sources")
     return f"{len(shares.group):,} answers{where}"
 
 
@@ -205,19 +207,26 @@ def _setting(evidence: Evidence) -> str:
     runs = [run.label for run in evidence.models or evidence.views.runs]
     questions = _range([evidence.examples(run) for run in runs])
     prompts = _range([len(evidence.answers[run]) for run in runs])
-    amount = f"{questions} questions" + (f" in {prompts} prompts" if prompts != questions else "")
+    amount = f"{questions} questions"
+    if prompts != questions:
+        amount += f", each put in several ways ({prompts} prompts in all),"
     who = [f"{models} model{'s' * (models != 1)} ({join_names(runs)})"] if models else []
     purpose = ""
     if policies:
-        who.append("a fixed rule" if policies == 1 else f"{policies} fixed rules")
+        who.append("a simple rule" if policies == 1 else f"{policies} simple rules")
         answers = sorted(
             filter(None, map(evidence.describe_policy, evidence.policies)),
             key=lambda answer: not answer.startswith("always the "),
         )
-        example = f", such as {answers[0]}" if answers else ""
-        better = "; a useful model does better" if evidence.counted else ""
-        purpose = f" A fixed rule answers without weighing anything up{example}{better}."
+        example = f" (such as: {answers[0]})" if answers else ""
+        better = "; a useful model does better than it" if evidence.counted else ""
+        purpose = f" A simple rule{example} needs no model{better}."
     return f"{evidence.benchmark.in_plain_words} {amount} went to {join_names(who)}.{purpose}".strip()
+
+
+def _both(evidence: Evidence) -> str:
+    """Return the sources of a prompt as a subject: "image and text", if both are also shown alone."""
+    return join_names(list(evidence.sources)) if len(evidence.sources) == 2 else "sources"
 
 
 def _range(counts: Sequence[int]) -> str:
@@ -230,8 +239,8 @@ def _shares(evidence: Evidence) -> Shares:
     agree = tuple(name for name in evidence.counted if name not in evidence.conflicts)
     columns: list[tuple[str, str, tuple[str, ...]]] = []
     if evidence.conflicts:
-        columns += [("sources agree", "", agree)] if agree else []
-        columns.append(("sources disagree", "", evidence.conflicts))
+        columns += [(f"{_both(evidence)} agree", "", agree)] if agree else []
+        columns.append((f"{_both(evidence)} disagree", "", evidence.conflicts))
     elif evidence.counted:
         columns.append(("all questions", "", agree))
     else:
@@ -250,12 +259,12 @@ def _shares(evidence: Evidence) -> Shares:
             for _, label, conditions in columns
         ]
         cells += [evidence.reading(run.label, source) for source in sources]
-        remark = evidence.describe_policy(run) if run.is_policy else ""
-        rows.append((run.label, remark, tuple(cells)))
+        rule = evidence.describe_policy(run) if run.is_policy else ""
+        rows.append(("simple rule" if rule else run.label, rule, tuple(cells)))
     titles = (*(title for title, _, _ in columns), *(f"{source} alone" for source in sources))
-    note = "Bars: the share of all labelled answers. Line: the range in which the true share lies with 95% confidence."
+    note = "Alone: asked with nothing else, which tells whether the model can read it at all. " if sources else ""
     left_out = len(evidence.policies) - len(policies)
-    note += f" The tables have {left_out} more fixed rule{'s' * (left_out != 1)}." if left_out else ""
+    note += f"The tables have {left_out} more simple rule{'s' * (left_out != 1)}." if left_out else ""
     return Shares(titles, tuple(rows), note)
 
 
@@ -281,7 +290,7 @@ def _mistakes(evidence: Evidence) -> list[str]:
         lines.append((-(count + others) / total, f"{sentence} ({percent(count / total)}){rest}."))
     lines.sort()
     if not lines and evidence.counted:
-        return ["Nothing in these answers: all that have a label are right."]
+        return ["Nothing in these answers: all that could be scored are right."]
     return [line for _, line in lines[:_MOST_MISTAKES]]
 
 

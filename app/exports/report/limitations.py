@@ -47,7 +47,7 @@ def _few_examples(evidence: Evidence) -> Iterator[Limitation]:
     share = evidence.share_right(run, evidence.conflicts or evidence.counted)
     half = 0.0 if share is None or share.low is None or share.high is None else (share.high - share.low) / 2
     if examples < FEW_EXAMPLES:
-        yield Limitation("Very few questions", f"{examples:,} questions are too few for reliable shares.")
+        yield Limitation("Very few questions", f"{examples:,} questions are too few for reliable percentages.")
     elif half > _WIDE:
         where = "where sources disagree" if evidence.conflicts else "in all"
         yield Limitation(
@@ -61,7 +61,7 @@ def _unlabelled(evidence: Evidence) -> Iterator[Limitation]:
     metrics = evidence.benchmark.label_metrics()
     counted = metrics is not None and metrics.unparsed is not None
     for outcome, name, what in (
-        ("unparsed", "Answers without a label", "hold nothing to label"),
+        ("unparsed", "Answers without a score", "hold nothing that can be scored"),
         ("judge-failed", "Judge failed", "got no usable reply from the judge"),
         ("error", "Errors", "ended in an error"),
     ):
@@ -92,11 +92,9 @@ def _no_person(evidence: Evidence) -> Iterator[Limitation]:
         return
     sources = {kind.strata.get("source", "") for answers in evidence.answers.values() for kind in answers.kinds}
     measured = measured_agreement(evidence.judge, sources)
+    by = f"Which answers are right was decided by a program ({evidence.judge}{caveat(evidence.judge)}), not by people."
     yield Limitation(
-        "No person checked the labels",
-        f"All labels are by {evidence.judge}{caveat(evidence.judge)}, not by people. "
-        + (measured or "Its quality on these answers is unknown."),
-        f"All labels are by {evidence.judge}{caveat(evidence.judge)}, not by people.",
+        "No person checked the scores", f"{by} {measured or 'Its quality on these answers is unknown.'}", by
     )
 
 
@@ -104,7 +102,7 @@ def _no_policy(evidence: Evidence) -> Iterator[Limitation]:
     if evidence.models and not evidence.policies:
         yield Limitation(
             "No baseline",
-            "No fixed rule, such as always the text's value, was run, so it is unknown whether a model does better than one.",
+            "No simple rule, such as always the text's value, was run, so it is unknown whether a model does better than one.",
         )
 
 
@@ -118,7 +116,8 @@ def _one_prompt_set(evidence: Evidence) -> Iterator[Limitation]:
     prompt_sets = sorted({str(run.spec["prompt_set"]) for run in evidence.export.runs})
     if len(prompt_sets) == 1:
         yield Limitation(
-            "One wording", f"Every question was put in one wording ({prompt_sets[0]}); another can change the answers."
+            "One wording",
+            f"Every question was put in one wording (the prompt set {prompt_sets[0]}); another can change the answers.",
         )
 
 
@@ -146,7 +145,9 @@ def _pooled(evidence: Evidence) -> Iterator[Limitation]:
     yield Limitation(
         "Mixture of cases",
         f"In {percent(share)} of these prompts the sources disagree. Where your own share differs, so do overall figures; "
-        "read the columns for agreement and disagreement separately.",
+        "read those for agreement and for disagreement separately.",
+        f"In {percent(share)} of these prompts the sources disagree. If they do so more or less often where you need answers, "
+        "read the two columns above, not the overall percentage.",
     )
 
 

@@ -29,9 +29,23 @@ FOLDER = "figures"
 
 EXAMPLE = f"{FOLDER}/example.png"
 
+_FIRST = 0.22
+"""The share of a line that row labels take on the first page."""
+
 _SETTINGS = r"""\setlength{\parindent}{0pt}
-\setlength{\parskip}{4pt}
+\setlength{\parskip}{3pt}
+\setlength{\belowcaptionskip}{4pt}
 \emergencystretch=3em
+\makeatletter
+\renewcommand\subsection{\@startsection{subsection}{2}{0pt}{1.4ex plus .4ex}{.5ex}{\normalfont\large\bfseries\raggedright}}
+\renewcommand\@listi{\leftmargin\leftmargini\topsep 2pt\partopsep 0pt\parsep 0pt\itemsep 1pt}
+\let\@listI\@listi
+% Tables and figures stay where they are in the text.
+\newenvironment{inplace}[1]{\par\medskip\noindent\begin{minipage}{\linewidth}\def\@captype{#1}}{\end{minipage}\par\medskip}
+\renewenvironment{table}[1][]{\inplace{table}}{\endinplace}
+\renewenvironment{table*}[1][]{\inplace{table}}{\endinplace}
+\renewenvironment{figure}[1][]{\inplace{figure}}{\endinplace}
+\makeatother
 """
 
 
@@ -63,17 +77,8 @@ def _document(report: Report) -> str:
             parts.append("\\clearpage\n\\appendix")
             in_appendix = True
         parts.append(rf"\section{{{_text(section.title)}}}")
-        parts += _blocks(section.blocks)
-        # LaTeX defers floats; those of a section stay in it.
-        parts.append(r"\clearpage" if any(isinstance(block, Table | Plot) for block in section.blocks) else "")
+        parts += map(_block, section.blocks)
     return "\n".join([*parts, *_references(report.references), r"\end{document}", ""])
-
-
-def _blocks(blocks: Sequence[Block | str]) -> Iterator[str]:
-    for number, block in enumerate(blocks):
-        if isinstance(block, Table) and number and isinstance(blocks[number - 1], Table):
-            yield r"\clearpage"
-        yield _block(block)
 
 
 def _references(references: Sequence[str]) -> Iterator[str]:
@@ -94,7 +99,7 @@ def _(block: Verdict) -> str:
     sentences = _text(" ".join(block.sentences))
     return (
         "\\noindent\\fbox{\\parbox{0.97\\linewidth}{\\raggedright\n"
-        rf"{{\large\bfseries {_text(block.headline)}\par}}"
+        rf"{{\large\bfseries {_text(block.headline)}\par}}\vspace{{3pt}}"
         f"\n{sentences}\n}}}}\\par\\medskip"
     )
 
@@ -107,7 +112,7 @@ def _(block: Paragraph) -> str:
 @_block.register
 def _(block: Bullets) -> str:
     items = (rf"\item {_bold(name)}{_text(text)}" for name, text in block.items)
-    return "\n".join([r"\begin{itemize}\setlength{\itemsep}{0pt}", *items, r"\end{itemize}"])
+    return "\n".join([r"\begin{itemize}", *items, r"\end{itemize}"])
 
 
 @_block.register
@@ -120,7 +125,7 @@ def _(block: Example) -> str:
     text = "For example:\n" + _description(block.lines)
     if block.picture is None:
         return text
-    picture = rf"\includegraphics[width=\linewidth,height=0.2\textheight,keepaspectratio]{{{EXAMPLE}}}"
+    picture = rf"\includegraphics[width=\linewidth,height=0.15\textheight,keepaspectratio]{{{EXAMPLE}}}"
     return (
         f"\\begin{{minipage}}[t]{{0.62\\linewidth}}\\vspace{{0pt}}\n{text}\n\\end{{minipage}}\\hfill\n"
         f"\\begin{{minipage}}[t]{{0.34\\linewidth}}\\vspace{{0pt}}\\raggedleft\n{picture}\n\\end{{minipage}}\\par"
@@ -129,19 +134,19 @@ def _(block: Example) -> str:
 
 @_block.register
 def _(block: Shares) -> str:
-    width = 0.7 / max(1, len(block.columns))
-    columns = r"p{0.24\linewidth}" + rf"p{{{width:.3f}\linewidth}}" * len(block.columns)
+    columns = _column(_FIRST) + _column((1 - _FIRST) / max(1, len(block.columns))) * len(block.columns)
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
     cell = partial(_cell, r"\raggedright ")
     lines.append(" & ".join(["", *(cell(_text(column)) for column in block.columns)]) + r" \tabularnewline")
     lines.append(r"\midrule")
     for label, remark, shares in block.rows:
-        name = _text(label) + (rf" \newline {{\footnotesize {_text(remark)}}}" if remark else "")
+        name = breakable(latex(label), 16) + (rf" \newline {{\footnotesize {_text(remark)}}}" if remark else "")
         lines.append(" & ".join([cell(name), *(cell(_share(share)) for share in shares)]) + r" \tabularnewline")
+    note = f"In brackets: the range in which the true share lies with 95% confidence. {block.note}".strip()
     lines += [
         r"\bottomrule",
         r"\end{tabular}\par",
-        rf"{{\footnotesize {_text('In brackets: 95% confidence intervals.')}\par}}",
+        rf"{{\footnotesize {_text(note)}\par}}",
     ]
     return "\n".join(lines)
 
@@ -168,6 +173,11 @@ def _bold(name: str) -> str:
     return rf"\textbf{{{_text(name)}.}} " if name else ""
 
 
+def _column(share: float) -> str:
+    """Return the specification of a column of text that takes a share of the line, its margins included."""
+    return rf"p{{\dimexpr{share:.3f}\linewidth-2\tabcolsep\relax}}"
+
+
 def _cell(before: str, text: str) -> str:
     return f"{before}{text}"
 
@@ -180,8 +190,9 @@ def _share(share: Estimate | None) -> str:
 
 
 def _description(rows: Sequence[tuple[str, str]]) -> str:
-    items = (rf"\item[{{{_text(name)}}}] {_text(text)}" for name, text in rows)
-    return "\n".join([r"\begin{description}\setlength{\itemsep}{0pt}", *items, r"\end{description}"])
+    # Not LaTeX's description, whose labels have no line breaks.
+    lines = (rf"\hangindent=1.5em\hangafter=1\textbf{{{_text(name)}}}\enspace {_text(text)}\par" for name, text in rows)
+    return "\n".join([r"\par{\raggedright", *lines, "}"])
 
 
 def _figure_path(block: Plot) -> str:

@@ -164,7 +164,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path, file_size: int) -> None
     if len(members) > MAX_MEMBERS + 1:
         raise _refusal(path, f"it has more than {MAX_MEMBERS:,} members")
     if (twice := repeated_name(info.filename for info in members)) is not None:
-        raise _refusal(path, f"it has two members called {twice[:80]!r}, but for capitals")
+        raise _refusal(path, f"it has two members whose names are equal, capitals aside: {twice[:80]!r}")
     for info in members:
         name = info.filename
         if name != info.orig_filename or not (name == MANIFEST or is_member_name(name)):

@@ -148,7 +148,7 @@ class _Death(_DeathCause):
     failed: list[str]
 
 
-class _Node(TypedDict):
+class _FirstNode(TypedDict):
     name: str
     state: str
     note: str
@@ -157,6 +157,11 @@ class _Node(TypedDict):
     held: int
     per_second: float | None
     peak_memory: int
+
+
+class _Node(_FirstNode, total=False):
+    memory: int
+    judge: str
 
 
 class _Labelling(TypedDict, total=False):

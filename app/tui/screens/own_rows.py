@@ -15,14 +15,13 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from app.new_run.custom_rows import LOGS, rows_benchmark, table_path
-from app.system.paths import path_exists, typed_path
+from app.system.paths import typed_path
 from app.tui.commands import bindings
-from app.tui.confirmations import offer_run
+from app.tui.confirmations import confirm_build
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
-from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.field import Field
 from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import Picture
@@ -202,27 +201,12 @@ class OwnRowsScreen(RashomonScreen):
         except RashomonError as error:
             self.rashomon.show_error(error)
             return
-        replaced = path_exists(out)
         arguments = ["build", self.benchmark.name, "--from", str(self.file), "--out", str(out)]
         reader = self.query_one("#field-reader", Field).value.strip()
         if reader and self.benchmark.name == LOGS:
             arguments += ["--reader", reader]
         text = f"{self.table_check.usable} rows of {self.file}\ninto {out}"
-        if replaced:
-            text += "\n\nThe folder exists. Replacing it also deletes the pictures that runs of that build display."
-        dialog = CommandDialog(
-            self.rashomon,
-            "Replace the build" if replaced else "Build",
-            [*arguments, *["--replace"] * replaced],
-            text=text,
-            closes=True,
-        )
-
-        def on_end(succeeded: bool | None) -> None:
-            if succeeded:
-                offer_run(self, out)
-
-        self.app.push_screen(dialog, on_end)
+        confirm_build(self, arguments, out, text=text)
 
 
 def _row(row: RowCheck) -> Row:

@@ -263,10 +263,7 @@ class RunsScreen(RashomonScreen):
         self._update_selection()
 
     def action_rename(self) -> None:
-        try:
-            self.rashomon.workspace.require_writable()
-        except StoreError as error:
-            self.rashomon.show_error(error)
+        if not self.rashomon.may_write():
             return
         for run in self.under_cursor():
             folder = run.folder
@@ -330,12 +327,13 @@ class RunsScreen(RashomonScreen):
             self.rashomon.stop_run(run)
 
     def action_adopt(self) -> None:
-        for run in self.under_cursor():
-            confirm_adoption(self, run.folder)
+        if self.rashomon.may_write():
+            for run in self.under_cursor():
+                confirm_adoption(self, run.folder)
 
     def action_delete(self) -> None:
         runs = self.marked() or self.under_cursor()
-        if not runs:
+        if not runs or not self.rashomon.may_write():
             return
         busy = [run.name for run in runs if run.active]
         if busy:

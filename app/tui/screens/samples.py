@@ -347,7 +347,7 @@ class SamplesScreen(RashomonScreen):
 
     def action_override(self) -> None:
         current = self.detail
-        if current is None:
+        if current is None or not self.rashomon.may_write():
             return
         if current.record.answer is None or current.record.answer.finish_reason == "error":
             self.rashomon.toast("there is no answer to label")

@@ -16,16 +16,15 @@ from textual.widgets import ContentSwitcher, Input, Static
 
 from app.annotation.review_session import find_build
 from app.store.workspace import Workspace
-from app.system.paths import path_exists, typed_path
+from app.system.paths import typed_path
 from app.text.shell import shell_quote
 from app.tui.commands import bindings
-from app.tui.confirmations import offer_run
+from app.tui.confirmations import confirm_build
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.review import workspace_builds
 from app.tui.theme import DIM, WRONG
 from app.tui.widgets.choice_dialogs import ChoiceDialog
-from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.field import Field
 from app.tui.widgets.panel import panel
 from app.tui.widgets.tab_line import TabLine
@@ -259,24 +258,7 @@ class VaryScreen(RashomonScreen):
         base, out = folders
         # The dialog states the number of calls and asks, as --force does.
         arguments = [self._command, str(base), *self._options(), f"--out={out}", "--force"]
-        text = f"into {out}"
-        replaced = path_exists(out)
-        if replaced:
-            text += "\n\nThe folder exists. Replacing it also deletes the pictures that runs of that build display."
-        dialog = CommandDialog(
-            self.rashomon,
-            "Replace the build" if replaced else "Build",
-            [*arguments, *["--replace"] * replaced],
-            preview=[*arguments, "--dry-run"],
-            text=text,
-            closes=True,
-        )
-
-        def on_end(succeeded: bool | None) -> None:
-            if succeeded:
-                offer_run(self, out)
-
-        self.app.push_screen(dialog, on_end)
+        confirm_build(self, arguments, out, text=f"into {out}", preview=True)
 
 
 def _folders(workspace: Workspace, section: str, name: str, out: str) -> tuple[Path, Path]:

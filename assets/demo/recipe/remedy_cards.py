@@ -6,9 +6,10 @@ import argparse
 import hashlib
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,15 +31,42 @@ class Wordings:
 
 
 TRAINED_WORDINGS = Wordings(
-    ("What is the price of {}?", "Which price is shown for {}?"),
-    ("Does the listing of {} match?", "Is {} listed as shown?"),
-    ("Does {} comply?", "Is {} within the rule?"),
+    (
+        "What is the price of {}?",
+        "Which price is shown for {}?",
+        "What does {} cost?",
+        "How high is the price of {} on the card?",
+        "Please read out {} for me.",
+        "Tell me what is asked for {} here.",
+    ),
+    (
+        "Does the listing of {} match?",
+        "Is {} listed as shown?",
+        "Is the listing right about {}?",
+        "Does the card show {} as listed?",
+        "Has {} the price of the listing?",
+        "Are card and listing the same for {}?",
+    ),
+    (
+        "Does {} comply?",
+        "Is {} within the rule?",
+        "Does the rule allow {}?",
+        "Is the price of {} permitted?",
+        "Can {} stay on sale?",
+        "Would {} pass the rule?",
+    ),
 )
 NEW_WORDINGS = Wordings(
     ("How much is {} here?",),
     ("Do listing and card agree on {}?",),
     ("May {} be sold?",),
 )
+TESTS = {
+    "held-out": (TRAINED, TRAINED_WORDINGS),
+    "new": (replace(NEW, asked=TRAINED.asked), NEW_WORDINGS),
+    "new-names": (NEW, NEW_WORDINGS),
+}
+"""Test cards: of the trained kind; with more rows, other prices and other questions; and these about names never trained."""
 _LIMITS = (30, 50, 80)
 _CLOSED = {"options": ["Yes", "No"]}
 """The options of questions that compare: a letter in brackets is a token that the model can write, unlike Yes and No."""
@@ -111,7 +139,11 @@ def _wrong(random: Random, kind: Kind, price: int) -> int:
 
 
 def in_model_words(training_set: Path, cards: Path) -> None:
-    """Put what the card and the text say before each letter: ``kale: 57``, `` 34``, ``(B)``."""
+    """Put what the card and the text say before each letter: ``kale: 57``, `` 34``, and below these ``(B)``.
+
+    ``(A)`` follows on the same line. So the model decides where it does on charts: after the second reading it ends its answer
+    if both agree, and begins a line if not.
+    """
     rows = [json.loads(line) for line in (cards / "rows.jsonl").read_text("utf-8").splitlines()]
     prices = {hashlib.sha256((cards / row["frames"][0]).read_bytes()).hexdigest(): row["prices"] for row in rows}
 
@@ -121,31 +153,76 @@ def in_model_words(training_set: Path, cards: Path) -> None:
         (name,) = [name for name in NAMES if name in row["question"]]
         prompt = "".join(part.get("text", "") for part in row["messages"][0]["content"])
         (stated,) = re.findall(r"(?:Listing: |at most )([0-9]+)", prompt)
-        return f"{name}: {prices[row['image_digests'][0]][name]}\n {stated}\n({answer})"
+        verdict = "(A)" if answer == "A" else "\n(B)"
+        return f"{name}: {prices[row['image_digests'][0]][name]}\n {stated}{verdict}"
 
     rewrite_answers(training_set, rewrite)
 
 
-def remedy(folder: Path, *, examples: int = 3000, tests: int = 240, steps: int = 600, limit: int | None = None) -> None:
-    """Train the demo model on cards, and print how it does on held-out and on new ones before and after."""
+def add_charts(training_set: Path, charts: Path) -> None:
+    """Add rows of another training set, half as many as there are, so that what these taught is not unlearnt."""
+    own = training_set / "train.jsonl"
+    rows = own.read_text("utf-8").splitlines(keepends=True)
+    others = (charts / "train.jsonl").read_text("utf-8").splitlines(keepends=True)
+    added = Random("remedy cards charts").sample(others, min(len(others), len(rows) // 2))
+    for image in {image for row in added for image in json.loads(row)["images"]}:
+        shutil.copyfile(charts / image, training_set / image)
+    own.write_text("".join([*rows, *added]), "utf-8")
+
+
+def repeat_close(training_set: Path) -> None:
+    """Repeat rows whose prices differ in the last digit alone: without that, they are the last ones to be learnt."""
+    file = training_set / "train.jsonl"
+    rows = file.read_text("utf-8").splitlines(keepends=True)
+    answers = (json.loads(row)["messages"][-1]["content"][0]["text"] for row in rows)
+    close = [row for row, answer in zip(rows, answers, strict=True) if re.search(r" (\d)\d\n \1\d\n\(B\)", answer)]
+    file.write_text("".join([*rows, *close]), "utf-8")
+
+
+def write_sets(folder: Path, examples: int, tests: int) -> None:
+    """Draw the cards, and write the training set and the builds of the tests, none of which it has."""
     write_cards(folder / "cards", TRAINED, TRAINED_WORDINGS, examples, part="training")
-    write_cards(folder / "held-out-cards", TRAINED, TRAINED_WORDINGS, tests, part="held out")
-    write_cards(folder / "new-cards", NEW, NEW_WORDINGS, tests, part="new")
-    sources = {"training": "cards", "held-out": "held-out-cards", "new": "new-cards"}
+    sources = {"training": "cards"}
+    for test, (kind, wordings) in TESTS.items():
+        sources[test] = f"{test}-cards"
+        write_cards(folder / sources[test], kind, wordings, tests, part=test)
     for name, source in sources.items():
         form = ("--source", f"rows={folder / source}", "--out", str(folder / name))
         run_rashomon(folder, ("build", "crosscheck-bench", *form))
-    leaks = ("--test", str(folder / "held-out"), "--test", str(folder / "new"), "--drop-leaks")
+    leaks = [word for test in TESTS for word in ("--test", str(folder / test))]
     training = ("--data", str(folder / "training"), "--limit", str(examples), "--out", str(folder / "set"))
-    run_rashomon(folder, ("training", "crosscheck-bench", *training, *leaks))
+    run_rashomon(folder, ("training", "crosscheck-bench", *training, *leaks, "--drop-leaks"))
     in_model_words(folder / "set", folder / "cards")
+    repeat_close(folder / "set")
+
+
+def remedy(
+    folder: Path,
+    *,
+    charts: Path | None = None,
+    examples: int = 6000,
+    tests: int = 240,
+    steps: int = 600,
+    limit: int | None = None,
+) -> None:
+    """Train the demo model on cards, and print how it does on held-out and on new ones before and after.
+
+    ``charts`` is the folder of the charts' fine-tuning: its adapter, which can compare, is fused into the model first, and
+    some of its rows are learnt again.
+    """
+    write_sets(folder, examples, tests)
     model, adapter = str(DEMO / "model-4bit"), str(folder / "workspace" / "trainings" / "cards" / "adapter")
+    if charts is not None:
+        add_charts(folder / "set", charts / "set")
+        start = str(charts / "workspace" / "trainings" / "remedy" / "adapter")
+        run_rashomon(folder, ("models", "fuse", model, "--adapter", start, "--to", str(folder / "charts-model")))
+        model = str(folder / "charts-model")
     options = ("--rank", "32", "--alpha", "64", "--learning-rate", "1e-3", "--batch-size", "16", "--steps", str(steps))
-    validation = ("--validate-every", str(max(1, steps // 2)), "--no-gradient-checkpointing")
+    validation = ("--warmup", "0.1", "--validate-every", str(steps), "--no-gradient-checkpointing")
     train = ("train", "--model", model, "--data", str(folder / "set"), "--name", "cards")
     run_rashomon(folder, (*train, *options, *validation))
     size = () if limit is None else ("--limit", str(limit))
-    for test in ("held-out", "new"):
+    for test in TESTS:
         run = ("--batch", "--benchmark", "crosscheck-bench", "--data", str(folder / test), "--model", model)
         run = (*run, "--max-tokens", "24", "--temperature", "0", *size)
         run_rashomon(folder, (*run, "--name", f"{test}-base"))
@@ -178,10 +255,9 @@ def main() -> None:
     """Fine-tune the demo model on cards, in a new folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--examples", type=int, default=3000, help="cards to learn from")
-    parser.add_argument(
-        "--tests", type=int, default=240, help="held-out cards, and as many of kinds that are not trained"
-    )
+    parser.add_argument("--charts", type=Path, help="a folder of the charts' fine-tuning to start from")
+    parser.add_argument("--examples", type=int, default=6000, help="cards to learn from")
+    parser.add_argument("--tests", type=int, default=240, help="cards of each of the three test sets")
     parser.add_argument("--steps", type=int, default=600, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many of each test set")
     arguments = vars(parser.parse_args())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -54,6 +55,7 @@ def load_checkpoint(folder: Path, model: Any, optimiser: Any) -> Progress | None
         loaded: Any = mx.load(str(path), format="safetensors", return_metadata=True)
         arrays, metadata = loaded
         progress = Progress(**json.loads(metadata["progress"][:_MOST_TEXT]))
+        _check(progress)
     except Exception as error:  # a file that is no safetensors can raise anything
         raise damaged from error
     weights = {name.removeprefix(_ADAPTER): value for name, value in arrays.items() if name.startswith(_ADAPTER)}
@@ -65,6 +67,14 @@ def load_checkpoint(folder: Path, model: Any, optimiser: Any) -> Progress | None
     optimiser.state = tree_unflatten(state)
     mx.eval(model.trainable_parameters(), optimiser.state)
     return progress
+
+
+def _check(progress: Progress) -> None:
+    """Raise ValueError for a progress that no training has."""
+    if not all(type(count) is int and count >= 0 for count in (progress.step, progress.log_bytes)):
+        raise ValueError("a count is none")
+    if progress.best is not None and not math.isfinite(progress.best):
+        raise ValueError("a loss is not a number")
 
 
 def save_adapter(folder: Path, model: Any, provenance: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from benchmarks.licences import LICENCES, source_licences
 from benchmarks.vocabulary import Media
 from tests.support.bundles import read_members
 from tests.support.command import Rashomon, kill_all
+from tests.support.decoy import KINDS, Outside
 from tests.support.full_disk import no_room_above
 from tests.support.old_runs import as_version
 from tests.support.trust import elsewhere, tree
@@ -294,3 +295,41 @@ def test_an_import_never_replaces_another_build(home: Rashomon, bundle: Path, tm
     Rashomon(tmp_path).run("open", bundle, "--import", "--yes")
     assert tree(other) == before
     assert len(os.listdir(other.parent)) == 2
+
+
+@pytest.fixture
+def received(bundle: Path, tmp_path: Path) -> Path:
+    """A folder that looks like an opened bundle, but was made by hand, so that nothing in it is verified."""
+    folder = tmp_path / "received"
+    shutil.copytree(Workspace.open(bundle).path, folder)
+    for place, _, _ in os.walk(folder):
+        os.chmod(place, 0o700)
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_outside_a_received_folder_is_copied_with_its_build(received: Path, tmp_path: Path, kind: str) -> None:
+    outside = Outside(tmp_path / "outside")
+    (build,) = (received / "builds").iterdir()
+    outside.put(next((build / "media").iterdir()), kind)
+    before = outside.state()
+    there = Rashomon(tmp_path / "there")
+    there.home.mkdir()
+    with elsewhere():
+        there.run("adopt", received / "runs" / RUNS[0], "--yes", code=0 if kind == "hard link" else 2)
+    assert outside.state() == before
+    assert not list(there.workspace.glob("benchmarks/.*"))
+    assert kind == "hard link" or not list(there.workspace.glob("benchmarks/*"))
+
+
+def test_only_files_of_a_build_are_copied_from_a_received_folder(received: Path, tmp_path: Path) -> None:
+    (build,) = (received / "builds").iterdir()
+    for name in ("notes.txt", "media/run.sh", "._x"):
+        (build / name).write_text("x")
+    there = Rashomon(tmp_path / "there")
+    there.home.mkdir()
+    with elsewhere():
+        there.run("adopt", received / "runs" / RUNS[0], "--yes")
+    copy = there.workspace / "benchmarks" / "cmc-bench"
+    assert sorted(os.listdir(copy)) == ["instances.jsonl", "manifest.json", "media"]
+    assert len(os.listdir(copy / "media")) == len(os.listdir(build / "media")) - 1

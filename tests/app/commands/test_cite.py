@@ -112,8 +112,14 @@ def test_a_models_licence_is_that_of_its_card(tmp_path: Path, card: str, licence
 
 def test_no_name_leaves_its_comment(tmp_path: Path) -> None:
     here = Rashomon(tmp_path)
-    make_run(Workspace(here.workspace), "r", instances(1), says("12"), model="x\n@misc{hostile,\n}\r\u2028")
-    assert not [line for line in here.run("cite", "r").stdout.splitlines() if line.startswith("@misc{hostile")]
+    for name, model in (
+        ("r", "x\n@misc{hostile,\n}\r\u2028"),
+        ("s", 'endpoint:m@preamble{"\\input{x}"}@http://127.0.0.1:9'),
+    ):
+        make_run(Workspace(here.workspace), name, instances(1), says("12"), model=model)
+    printed = here.run("cite", "r", "s").stdout
+    assert set(re.findall(r"@\w+\{?(\S*),", printed)) <= {"rashomon", *bibliography()}
+    assert printed.count("@") == printed.count("\n}\n")
 
 
 def test_a_licence_that_is_not_stored_is_not_guessed(home: Rashomon, tmp_path: Path) -> None:
@@ -124,6 +130,6 @@ def test_a_licence_that_is_not_stored_is_not_guessed(home: Rashomon, tmp_path: P
     for number, model in enumerate(models):
         make_run(Workspace(here.workspace), f"r{number}", instances(1), says("12"), model=model)
     facts = json.loads(here.run("cite", "r0", "r1", "r2", "--json").stdout)
-    assert facts["models"][models[0]].startswith("apache-2.0")
+    assert facts["models"]["model"].startswith("apache-2.0")
     assert facts["models"][models[1]].startswith("not stored")
     assert "remote" in facts["models"][models[2]]

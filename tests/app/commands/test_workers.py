@@ -50,6 +50,26 @@ def test_what_no_cluster_can_answer_is_refused_at_once(rashomon: Rashomon, model
     assert json.loads(rashomon.run("runs", "--json").stdout) == []
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--workers", "ray"),
+        ("--writer", "openai:gpt-4o", "--workers", "ray"),
+        ("--writer", "org/name", "--workers", "a-host"),
+    ],
+)
+def test_construction_without_a_model_for_the_cluster_is_refused(rashomon: Rashomon, more: tuple[str, ...]) -> None:
+    out = rashomon.home / "refused"
+    rashomon.run("build", "cmc-bench", "--source", rashomon.home / "sources", "--out", out, *more, code=2)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("judge", ["match", "openai:gpt-4o"])
+def test_judges_without_a_model_for_the_cluster_are_refused(rashomon: Rashomon, judge: str) -> None:
+    rashomon.run(*BATCH, "--model", "policy:uniform", "--name", "judged", "--limit", "2")
+    rashomon.run("judge", "judged", "--judge", judge, "--workers", "ray", "--display", "none", code=2)
+
+
 def test_a_spec_of_somebody_else_brings_no_cluster_along(rashomon: Rashomon) -> None:
     spec = rashomon.home / "spec.toml"
     spec.write_text('benchmark = "cmc-bench"\nmodel = "policy:uniform"\nworkers = "ray://host.example:10001"\n')

@@ -146,7 +146,7 @@ def test_baselines_are_told_apart_in_words(demo_runs: Path) -> None:
         "in accuracy."
     ) in recommendation.advice
     assert len(recommendation.behaviour) == 3, "a line for each way of being in conflict"
-    for when in ("When the image alone is right", "When the text alone is right", "When both are wrong"):
+    for when in ("When only the image is right", "When only the text is right", "When both are wrong"):
         assert f"{when}, always-abstain " in text
     assert "abstains in 100% of 40 answers, always-image in 0% (+100 points; " in text
     assert "at 95%, simultaneous over 6 intervals)" in text

@@ -137,17 +137,32 @@ def test_a_killed_mixture_goes_on_without_asking_or_loading_again(tmp_path: Path
     assert result.digest == first.digest
 
 
-def test_the_device_is_held_from_the_first_load_to_the_end(tmp_path: Path, device: LocalModelSlot) -> None:
-    def free() -> bool:
-        lock = FileLock(device_lock_path())
-        taken = lock.acquire("somebody else", patience=0)
-        if taken:
-            lock.release()
-        return taken
+def free() -> bool:
+    """Whether nobody holds the device."""
+    device_lock_path().parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(device_lock_path())
+    taken = lock.acquire("somebody else", patience=0)
+    if taken:
+        lock.release()
+    return taken
 
+
+def test_models_on_a_cluster_leave_the_device_to_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_: str(tmp_path / "cache"))
+    device, machine = LocalModelSlot(lambda holder: pytest.fail(f"waits for {holder}"), elsewhere=True), Machine()
+    device.hold()  # as an embedder does, which stays on this machine
+    assert not free()
+    request = Request("a", 0, (Message("user", (Text("Generated Question:"),)),), Decoding())
+    assert list(model("one", machine, device, tmp_path / "replies").generate([request]))
+    assert free(), "a node, which may be this machine, needs it"
+    device.hold()
+    assert not machine.now
+    device.close()
+
+
+def test_the_device_is_held_from_the_first_load_to_the_end(tmp_path: Path, device: LocalModelSlot) -> None:
     machine = Machine()
     result = model("one", machine, device, tmp_path / "replies")
-    device_lock_path().parent.mkdir(parents=True)
     request = Request("a", 0, (Message("user", (Text("Generated Question:"),)),), Decoding())
     assert free(), "nothing was asked yet"
     assert [reply.finish_reason for reply in result.generate([request])] == ["stop"]

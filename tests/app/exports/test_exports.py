@@ -6,7 +6,6 @@ import csv
 import json
 import re
 import shutil
-import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Generation, Instance, Table
 from tests.support.command import Rashomon
+from tests.support.latex import EVERY, compile_latex
 from tests.support.runs import instances, make_run, says
 
 HOSTILE = (
@@ -227,11 +227,6 @@ def test_an_export_that_would_be_empty_or_is_mistyped_is_refused(workspace: Work
         )
 
 
-EVERY = "".join(
-    chr(code) for code in (*range(0x20, 0x250), *range(0x370, 0x400), *range(0x2010, 0x2070), 0x4E2D, 0x1F600)
-)
-
-
 def test_captions_are_the_users_where_given(workspace: Workspace, tmp_path: Path) -> None:
     make_run(workspace, "tex", instances(8), says("12"))
     rashomon = Rashomon(tmp_path, variables={"RASHOMON_WORKSPACE": str(workspace.path)})
@@ -244,6 +239,7 @@ def test_captions_are_the_users_where_given(workspace: Workspace, tmp_path: Path
     assert not (tmp_path / "p").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no LaTeX here")
 def test_the_latex_compiles_whatever_the_answers_say(workspace: Workspace, tmp_path: Path) -> None:
     make_run(
@@ -255,15 +251,3 @@ def test_the_latex_compiles_whatever_the_answers_say(workspace: Workspace, tmp_p
     rows = tuple((word, (word, word)) for word in words)
     (tmp_path / "every.tex").write_text(document([Table("t", EVERY[:99], ("a", "b"), rows, (EVERY,))], "Title"))
     compile_latex(tmp_path / "every.tex")
-
-
-def compile_latex(path: Path) -> None:
-    done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", path.name],
-        cwd=path.parent,
-        capture_output=True,
-        check=False,
-    )
-    decode = done.stdout.decode("utf-8", "replace")
-    assert done.returncode == 0, decode[decode.find("\n!") :][:1000]
-    assert path.with_suffix(".pdf").stat().st_size > 5000

@@ -17,6 +17,7 @@ from app.exports.report.document import Block, Bullets, Example, Facts, Paragrap
 from app.exports.report.export import build_report
 from app.exports.report.write_html import to_html
 from app.exports.report.write_latex import to_latex_files
+from app.exports.writer import write_files
 from app.report.tables import read_inputs, tables_from
 from app.run_spec import BatchSpec
 from app.store.run import RunStore
@@ -30,6 +31,7 @@ from mlx_backends.models.licence import read_licence
 from tests.app.exports.test_html import HOSTILE, Page
 from tests.support.command import ROOT, Rashomon
 from tests.support.demo import FOUR_BIT
+from tests.support.latex import EVERY, compile_latex
 from tests.support.runs import Answering, instances, make_run, says
 
 EXAMPLES = 40
@@ -120,19 +122,21 @@ def test_the_better_model_is_chosen_and_its_mistakes_are_listed(
     assert verdict(report).headline == "Choose good-4bit."
     shares = next(block for block in report.first_page if isinstance(block, Shares))
     rows = {label: cells for label, _, cells in shares.rows}
-    disagree = shares.columns.index("sources disagree")
-    best, worst = rows["good-4bit"][disagree], rows["policy:always-text"][disagree]
+    disagree = shares.columns.index("image and text disagree")
+    best, worst = rows["good-4bit"][disagree], rows["simple rule"][disagree]
     assert best is not None
     assert worst is not None
     assert best.value == 1.0
     assert worst.value == pytest.approx(1 / 3)
-    assert [remark for label, remark, _ in shares.rows if label.startswith("policy:")] == ["always the text's value"]
+    assert [remark for label, remark, _ in shares.rows if label == "simple rule"] == ["always the text's value"]
 
 
 def test_a_model_no_better_than_a_rule_is_not_recommended(home: Home, blind: Path, policy: Path) -> None:
     report = home.report(blind, policy)
     assert verdict(report).headline == "Do not rely on blind-4bit yet."
-    assert any("a fixed rule (always the text's value)" in sentence for sentence in verdict(report).sentences)
+    assert any(
+        "a rule that needs no model (always the text's value)" in sentence for sentence in verdict(report).sentences
+    )
     mistakes = next(block for block in report.first_page if isinstance(block, Bullets))
     assert any("it follows the text in 32 of 40 answers (80%)" in text for _, text in mistakes.items)
     example = next(block for block in report.first_page if isinstance(block, Example))
@@ -179,15 +183,15 @@ def some_fail(instance: Instance) -> Generation:
 def test_limitations_follow_from_the_run(home: Home, good: Path, blind: Path, policy: Path) -> None:
     names = set(limits(home.report(good)))
     assert {
-        "No person checked the labels",
+        "No person checked the scores",
         "One wording",
         "No baseline",
         "Quantised weights",
         "Mixture of cases",
     } <= names
-    assert not {"Answers without a label", "Errors", "Truncated answers", "Very few questions", "Not finished"} & names
+    assert not {"Answers without a score", "Errors", "Truncated answers", "Very few questions", "Not finished"} & names
     of_both = limits(home.report(blind, policy))
-    assert "blind-4bit 20%" in of_both["Answers without a label"]
+    assert "blind-4bit 20%" in of_both["Answers without a score"]
     assert "No baseline" not in of_both
     failing = home.run("failing", some_fail, "org/failing", 8)
     with RunStore.open(failing) as store:
@@ -205,7 +209,7 @@ def test_a_persons_labels_end_a_limitation_and_add_a_section(home: Home) -> None
         label = Label("human:ann", "labelled", "IMAGE", "")
         store.add_verdicts([(*stored, label, True) for _, stored in pairs[:30] if stored is not None])
     report = home.report(folder)
-    assert "No person checked the labels" not in limits(report)
+    assert "No person checked the scores" not in limits(report)
     (section,) = [section for section in report.sections if section.title == "Agreement with people"]
     assert len(section.blocks) > 1
 
@@ -327,3 +331,30 @@ def _plain(report: Report) -> Report:
         "a",
     ]
     return replace(report, first_page=blocks, sections=[Section("a", blocks), Section("a", blocks, appendix=True)])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no LaTeX here")
+def test_the_latex_compiles_whatever_names_and_answers_say(home: Home, tmp_path: Path) -> None:
+    texts = [*TEXTS, EVERY, "a_50%$x^2$\\", "\u202e\u05e9\u05dc\u05d5\u05dd \U0001f600", "x" * 300]
+    folders = [
+        make_run(
+            home.workspace,
+            f"hostile-{place}",
+            instances(30, texts[place]),
+            says(text),
+            model=f"/models/q_4%$\\{text[:80]}",
+        )
+        for place, text in enumerate(texts[:4])
+    ]
+    for name, runs in (("one", folders[:1]), ("all", folders)):
+        write_files(tmp_path / name, to_latex_files(home.report(*runs, title=" ".join(texts)[:2000])))
+        pages, too_wide = compile_latex(tmp_path / name / "report.tex")
+        assert pages < 20
+        assert too_wide < 10
+    every = [Paragraph(text) for text in texts] + [Facts(((text, text),)) for text in texts]
+    report = Report(
+        EVERY, EVERY, [Verdict(EVERY, tuple(texts)), Bullets(((EVERY, EVERY),))], [Section("S", every)], texts
+    )
+    write_files(tmp_path / "every", to_latex_files(report))
+    compile_latex(tmp_path / "every" / "report.tex")

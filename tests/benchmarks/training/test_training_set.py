@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -215,6 +216,11 @@ def test_failed_write_is_reported_and_leaves_nothing(charts_build: Build, tmp_pa
         '{"messages": [{"role": "assistant", "content": "Hi"}, {"role": "user", "content": "Hi"}]}',
         '{"messages": [{"role": "user", "content": [{"type": "image"}]}, {"role": "assistant", "content": "Hi"}]}',
         '{"messages": [{"role": "tool", "content": "Hi"}, {"role": "assistant", "content": "Hi"}]}',
+        '{"messages": [{"role": "user", "content": 5}, {"role": "assistant", "content": "Hi"}]}',
+        '{"messages": [{"role": "user", "content": true}, {"role": "assistant", "content": "Hi"}]}',
+        '{"messages": [{"role": "user", "content": "\\ud800"}, {"role": "assistant", "content": "Hi"}]}',
+        '{"messages": [{"role": "system", "content": "a"}, {"role": "assistant", "content": "b"}]}',
+        f'{{"images": ["{"a" * 5000}"], "messages": []}}',
         '{"video": ["a.mp4"], "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}',
     ],
 )
@@ -222,3 +228,13 @@ def test_unusable_row_is_refused_by_name(tmp_path: Path, row: str) -> None:
     (tmp_path / "train.jsonl").write_text(row + "\n")
     with pytest.raises(SourceError, match=r"train\.jsonl:1"):
         list(TrainingSet.open(tmp_path).rows("train"))
+
+
+@pytest.mark.parametrize("manifest", ["[" * 100_000, "null", '{"rows": 1e999}', None])
+def test_manifest_that_cannot_be_read_is_none(tmp_path: Path, manifest: str | None) -> None:
+    (tmp_path / "train.jsonl").write_text("")
+    if manifest is None:
+        os.mkfifo(tmp_path / "manifest.json")
+    else:
+        (tmp_path / "manifest.json").write_text(manifest)
+    assert TrainingSet.open(tmp_path).manifest == {}

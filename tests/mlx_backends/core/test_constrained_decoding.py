@@ -198,6 +198,14 @@ def test_any_choice_is_written_verbatim(writer: Writer, words: list[str], seed: 
     assert end in writer.ends
 
 
+@pytest.mark.parametrize("form", [Choice(("a\u2581b", "a b")), JSONObject({"\u2581": ("x\u2581",)})])
+def test_words_may_hold_the_character_that_marks_spaces(writer: Writer, form: Form) -> None:
+    """SentencePiece reads it as a space, so that only bytes spell it."""
+    for seed in range(4):
+        text, _ = writer.write(form, seed)
+        assert of_form(text, form) if isinstance(form, JSONObject) else text in form.words
+
+
 @settings(deadline=None, max_examples=25)
 @given(
     words=st.dictionaries(any_word, st.lists(any_word, max_size=3), min_size=1, max_size=3),

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.engine.workers.cluster.dispatch import DEATHS_ALONE, DEATHS_TOGETHER, Dispatcher
+from app.engine.workers.cluster.folder_copy import CopiedPart, part_files, pieces
 from app.engine.workers.cluster.messages import Loaded, MediaReferences, NodeJob, NotLoaded, Orders, Report, media_of
 from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
-from app.engine.workers.cluster.weights_copy import can_be_copied, model_files, pieces
 from app.store.data_types import NodeStatus
 from benchmarks.errors import ModelError, RashomonError
 from benchmarks.media import read_media
@@ -42,7 +42,10 @@ PATIENCE_SECONDS = 180.0
 """The seconds to wait for a node, where there is none that works."""
 
 ATTEMPTS = 3
-"""How many workers in a row may end on a node before they answer anything."""
+"""How many workers in a row may end on a node before they answer anything; as many more where earlier ones have answered."""
+
+REST_SECONDS = 60.0
+"""The seconds before each of those."""
 
 MEDIA_BYTES = 64 << 20
 """The most bytes of media that are shared with the nodes beyond those that they hold."""
@@ -89,6 +92,7 @@ class _Node:
     retry_at: float = 0.0
     deaths: int = 0
     """The workers in a row that ended here before they answered anything."""
+    has_answered: bool = False
     capacity: int = 1
     queued: int = 0
     cancelled: list[str] = field(default_factory=list)
@@ -157,7 +161,7 @@ class ClusterBackend(Backend):
         self._ready = self._ready_target = 0
         self._remarks: dict[str, None] = {}
         self._discovered = self._reported = -_ENDLESS * 1.0
-        self._working_at = clock()
+        self._working_at = self._turned = clock()
 
     def wait(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Wait until a node has loaded the model; return False if ``stop`` returns True first.
@@ -263,6 +267,7 @@ class ClusterBackend(Backend):
 
     def _turn(self, seconds: float) -> None:
         """Do what there is to do, and wait up to ``seconds`` for something to happen."""
+        self._excuse_idle_time()
         self._discover()
         ready = [node for node in self._nodes.values() if node.state == "ready"]
         self._ready, self._ready_target = len(ready), sum(node.target for node in ready)
@@ -275,6 +280,15 @@ class ClusterBackend(Backend):
         self._replace_hung()
         self._check_hope()
         self._report()
+
+    def _excuse_idle_time(self) -> None:
+        """Hold the time in which nobody wanted an answer, as in a pause, against no node."""
+        now = self._clock()
+        if now - self._turned > QUIET_SECONDS:
+            self._working_at = now
+            for node in self._nodes.values():
+                node.heard = now
+        self._turned = now
 
     def _discover(self) -> None:
         """Start workers at new places, and at those whose worker was lost; forget places that are gone."""
@@ -412,20 +426,22 @@ class ClusterBackend(Backend):
         if report.holder:
             node.state, node.note = "waiting", f"for {report.holder}"
             node.retry_at = self._clock() + BUSY_SECONDS
-        elif report.missing and self._job.weights and can_be_copied(self._job.model):
-            self._begin_copy(node)
+        elif report.missing and self._job.weights:
+            self._begin_copy(node, report.missing)
         else:
             self._fail(node, report.problem)
 
-    def _begin_copy(self, node: _Node) -> None:
+    def _begin_copy(self, node: _Node, part: CopiedPart) -> None:
+        model = self._job.base, self._job.weights
+        name, digest = self._job.adapter if part == "adapter" and self._job.adapter is not None else model
         try:
-            files = model_files(self._job.model)
+            files = part_files(part, name)
             sizes = {file.name: file.stat().st_size for file in files}
         except (RashomonError, OSError) as error:
-            self._fail(node, f"it does not have the model {self._job.model}, and neither has this machine ({error})")
+            self._fail(node, f"it does not have the {part} {name}, and neither has this machine ({error})")
             return
-        node.state, node.note, node.copy = "copying", f"{sum(sizes.values()) / 1e9:.2f} GB", pieces(files)
-        self._call(node, "begin_copy", self._job.model, self._job.weights, sizes)
+        node.state, node.note, node.copy = "copying", f"the {part}, {sum(sizes.values()) / 1e9:.2f} GB", pieces(files)
+        self._call(node, "begin_copy", part, name, digest, sizes)
 
     def _copied(self, node: _Node, method: str, problem: str) -> None:
         if problem:
@@ -471,7 +487,7 @@ class ClusterBackend(Backend):
                 self._done.append(generation)
         if count:
             node.answers += count
-            node.deaths = 0
+            node.deaths, node.has_answered = 0, True
             node.times.append((self._clock(), count))
             self._working_at = self._clock()
         if report.problem:
@@ -525,12 +541,13 @@ class ClusterBackend(Backend):
         self._drop_requests(node, begun=node.state == "ready")
         self._end(node)
         node.deaths += 1
-        if node.deaths >= ATTEMPTS:
+        if node.deaths >= (2 * ATTEMPTS if node.has_answered else ATTEMPTS):
             node.state, node.note = "failed", f"{node.deaths} workers ended there before they answered; the last: {how}"
             self._remark(f"{node.member.name} was not used any more: {node.note}.")
             return
         node.state, node.note = "lost", how
-        node.retry_at = self._clock() + 2.0 ** (node.deaths - 1) - 1
+        pause = 2.0 ** (node.deaths - 1) - 1 if node.deaths < ATTEMPTS else REST_SECONDS
+        node.retry_at = self._clock() + pause
 
     def _drop_requests(self, node: _Node, *, begun: bool) -> None:
         for request in self._dispatcher.lose(node.member.id, begun=begun):

@@ -9,6 +9,8 @@ from importlib.metadata import version
 from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.messages import NodeJob
 from mlx_backends.base import MediaPath
+from mlx_backends.models.adapters import split_adapter
+from mlx_backends.pytorch.spec import split_name
 from mlx_backends.registry import describe
 
 
@@ -41,8 +43,23 @@ def connect(
 
 
 def node_job(
-    model: str, run: str, *, force: bool = False, max_in_flight: int | None = None, kv_bits: int | None = None
+    model: str, owner: str, *, force: bool = False, max_in_flight: int | None = None, kv_bits: int | None = None
 ) -> NodeJob:
-    """Return the job of the nodes that answer ``run`` as ``model``. Raises ModelError if the model is not on this machine."""
-    owner = f"run {run} on a cluster ({secrets.token_hex(4)})"
-    return NodeJob(model, describe(model).weights, owner, version("rashomon"), force, max_in_flight, kv_bits)
+    """Return the job of nodes that answer as ``model`` for ``owner``, such as "run NAME".
+
+    Raises ModelError if the model is not on this machine.
+    """
+    info = describe(model)
+    base, adapter = split_adapter(split_name(model)[1])
+    return NodeJob(
+        model,
+        base,
+        info.weights,
+        (adapter, info.adapter) if adapter is not None and info.adapter is not None else None,
+        info.model,
+        f"{owner} on a cluster ({secrets.token_hex(4)})",
+        version("rashomon"),
+        force,
+        max_in_flight,
+        kv_bits,
+    )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.engine.workers.cluster.folder_copy import CopiedPart
 from benchmarks.vocabulary import Generation, Media, Request
 from mlx_backends.base import EngineInfo
 
@@ -17,12 +18,21 @@ MediaReferences = Mapping[str, Any]
 class NodeJob:
     """The model that a node loads, and the options that decide its answers.
 
-    ``weights`` is the digest that its weights must have; ``owner`` is the text of the device's lock, the same for all nodes of a
-    run; ``version`` is Rashomon's on the driver's machine.
+    Attributes:
+        model: The model's name as it was typed, with its engine, adapter and options.
+        base: The model's folder or Hub id in that name.
+        weights: The digest that its weights must have.
+        adapter: The folder of its adapter, with the digest that this must have; None without one.
+        name: The model's name as it is stored with answers.
+        owner: The text of the device's lock, the same for all nodes of a run.
+        version: The version of Rashomon on the driver's machine.
     """
 
     model: str
+    base: str
     weights: str | None
+    adapter: tuple[str, str] | None
+    name: str
     owner: str
     version: str
     force: bool = False
@@ -42,12 +52,12 @@ class Loaded:
 class NotLoaded:
     """A node's report that its model is not loaded: for good if there is a ``problem``, else for now.
 
-    ``holder`` is who uses the node's device. ``missing`` tells that the node has no model with these weights.
+    ``holder`` is who uses the node's device. ``missing`` is what the node does not have, and may be sent.
     """
 
     problem: str = ""
     holder: str = ""
-    missing: bool = False
+    missing: CopiedPart | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from app.engine.workers.cluster.folder_copy import CopiedPart, FolderCopy, copied_folder
 from app.engine.workers.cluster.messages import Loaded, MediaReferences, NodeJob, NotLoaded, Orders, Report, media_of
-from app.engine.workers.cluster.weights_copy import WeightsCopy, copied_model
 from app.engine.workers.device_lock import device_lock_path
 from app.store.locks import FileLock
 from benchmarks.errors import MediaError, ModelError, RashomonError
@@ -26,7 +26,9 @@ from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.probe import Probe
 from mlx_backends.mlx.metal.switches import float_facts
+from mlx_backends.models.adapters import join_adapter, read_adapter
 from mlx_backends.models.host import host_info
+from mlx_backends.pytorch.spec import split_name
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.remote.api_keys import VARIABLES
 from mlx_backends.stored_checks import StoredChecks
@@ -57,7 +59,7 @@ class NodeWorker:
         self._lock: FileLock | None = None
         self._queue: deque[Request] = deque()
         self._begun: dict[str, Request] = {}
-        self._copy: WeightsCopy | None = None
+        self._copy: FolderCopy | None = None
 
     def ping(self) -> bool:
         """Return True: this process is alive."""
@@ -75,17 +77,10 @@ class NodeWorker:
             return NotLoaded(str(error))
 
     def _load(self, job: NodeJob) -> Loaded | NotLoaded:
-        model, info = job.model, _described(job.model)
-        if info is None or info.weights != job.weights:
-            copy = copied_model(job.model, job.weights)
-            if copy is None and info is None:
-                return NotLoaded(f"it does not have the model {job.model}", missing=True)
-            if copy is None:
-                return NotLoaded(
-                    f"its files of {job.model} are others (weights digest); remove them, or fetch them again"
-                )
-            model, info = copy, describe(copy)
-        if info.needs_device and (holder := self._lock_device(job.owner)):
+        model = _local_name(job)
+        if isinstance(model, NotLoaded):
+            return model
+        if describe(model).needs_device and (holder := self._lock_device(job.owner)):
             return NotLoaded(holder=holder)
         backend = load_backend(
             model, self._media, force=job.force, max_in_flight=job.max_in_flight, kv_bits=job.kv_bits
@@ -94,7 +89,7 @@ class NodeWorker:
         if type(backend).__module__.startswith("mlx_backends."):
             backend.stored_checks = StoredChecks(asdict(backend.info))
         self._backend = backend
-        info = replace(backend.info, model=job.model) if model != job.model else backend.info
+        info = replace(backend.info, model=job.name)
         facts = float_facts(info.engine, info.device)
         return Loaded(info, {**asdict(info), "machine": asdict(host_info()), **facts})
 
@@ -108,11 +103,11 @@ class NodeWorker:
         holder = lock.holder()
         return "" if holder == owner else holder or "another run"
 
-    # --- a model's files ---------------------------------------------------------------------------------------------
+    # --- files of models and adapters ----------------------------------------------------------------------------------
 
-    def begin_copy(self, model: str, weights: str, files: Mapping[str, int]) -> str:
-        """Make room for a model's files, given with their sizes; return why that is not possible, or an empty text."""
-        self._copy = WeightsCopy(model, weights, files)
+    def begin_copy(self, part: CopiedPart, name: str, digest: str, files: Mapping[str, int]) -> str:
+        """Make room for files, given with their sizes; return why that is not possible, or an empty text."""
+        self._copy = FolderCopy(part, name, digest, files)
         return self._copy.begin()
 
     def add_piece(self, file: str, piece: Any) -> str:
@@ -269,6 +264,36 @@ class MediaCache:
             path.with_name(name).unlink(missing_ok=True)
         path.write_bytes(data)
         return len(data)
+
+
+def _local_name(job: NodeJob) -> str | NotLoaded:
+    """Return the name of the job's model on this node: with the node's own files, or with those that were sent."""
+    prefix, _, options = split_name(job.model)
+    base, info = job.base, _described(f"{prefix}{job.base}{options}")
+    if info is None or info.weights != job.weights:
+        copy = copied_folder("model", base, job.weights)
+        if copy is None and info is None:
+            return NotLoaded(f"it does not have the model {job.model}", missing="model")
+        if copy is None:
+            return NotLoaded(f"its files of {job.model} are others (weights digest); remove them, or fetch them again")
+        base = copy
+    if job.adapter is None:
+        return f"{prefix}{base}{options}"
+    folder, digest = job.adapter
+    if _adapter_digest(folder) != digest:
+        copy = copied_folder("adapter", folder, digest)
+        if copy is None:
+            return NotLoaded(f"it does not have the adapter {folder}", missing="adapter")
+        folder = copy
+    return f"{prefix}{join_adapter(base, folder)}{options}"
+
+
+def _adapter_digest(folder: str) -> str | None:
+    """Return the digest of the adapter in a folder of this node; None if there is none."""
+    try:
+        return read_adapter(folder).digest
+    except ModelError:
+        return None
 
 
 def _described(model: str) -> EngineInfo | None:

@@ -63,6 +63,12 @@ class RayWorker(NodeWorker):
             )
         return super().load(job)
 
+    def ping(self) -> bool:
+        return super().ping()
+
+    # As `ray.method` does, without Ray at hand. A call's options would do, but Ray's client has none for this.
+    setattr(ping, "__ray_concurrency_group__", HEALTH)  # noqa: B010
+
 
 def _fetch(reference: Any) -> bytes:
     import ray
@@ -84,35 +90,34 @@ class RayCluster(Cluster):
         self._allow_open = allow_open
         self._finished: SimpleQueue[tuple[int, Future[Any]]] = SimpleQueue()
         self._calls = 0
-        head = head_of(workers)
-        if head is not None:
-            _check_head(workers, *head)
-        own = head is None and not os.environ.get("RAY_ADDRESS")
+        address = os.environ.get("RAY_ADDRESS", "") if head_of(workers) is None else workers
+        own = not address
+        if head := head_of(address) or _node_address(address):
+            _check_head(address, *head)
         with _environment(own=own), _signals_kept(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import ray
 
             self._ray = ray
             try:
-                self._connect(workers, own=own)
+                self._connect(address)
             except Exception as error:
                 with suppress(Exception):
                     ray.shutdown()
-                raise _explained(workers, error) from error
+                raise _explained(address or workers, error) from error
 
-    def _connect(self, workers: str, *, own: bool) -> None:
+    def _connect(self, address: str) -> None:
+        """Connect to the cluster at an address; without one, start a new one on this machine."""
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if own:
+        if address:
+            self._ray.init(address=address, **options)
+        else:
             self._ray.init(
                 address="local",
                 include_dashboard=False,
                 object_store_memory=OBJECT_STORE_BYTES,
                 **options,
             )
-        elif head_of(workers) is None:
-            self._ray.init(address=os.environ["RAY_ADDRESS"], **options)
-        else:
-            self._ray.init(address=workers, **options)
 
     def members(self) -> Sequence[Member]:
         try:
@@ -149,11 +154,8 @@ class RayCluster(Cluster):
 
     def call(self, worker: Any, method: str, *arguments: Any) -> int:
         self._calls += 1
-        call = getattr(worker, method)
-        if method == "ping":
-            call = call.options(concurrency_group=HEALTH)
         try:
-            future = call.remote(*arguments).future()
+            future = getattr(worker, method).remote(*arguments).future()
         except Exception as error:
             future = Future()
             future.set_exception(error)
@@ -198,22 +200,34 @@ def _outcome(future: Future[Any]) -> Any:
     return WorkerLostError(one_line(error)) if isinstance(error, RayError) else error
 
 
-def _check_head(workers: str, host: str, port: int) -> None:
+def _node_address(address: str) -> tuple[str, int] | None:
+    """Return the host and the port of an address as ``RAY_ADDRESS`` gives it to a node; None for any other."""
+    host, _, port = address.rpartition(":")
+    return (host.strip("[]"), int(port)) if host and "/" not in host and port.isdecimal() and len(port) < 6 else None
+
+
+def _check_head(address: str, host: str, port: int) -> None:
     """Raise ModelError if nothing listens there: Ray would try for half a minute."""
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
     except OSError as error:
         raise ModelError(
-            f"no cluster answers at {workers} ({error.strerror or error}); check its address, and that `ray start --head` "
-            "runs there with the client server's port."
+            f"no cluster answers at {address} ({error.strerror or error}); check its address, and that `ray start --head` "
+            "runs there with this port."
         ) from error
 
 
-def _explained(workers: str, error: Exception) -> ModelError:
-    hint = ""
-    if isinstance(error, ConnectionError):
-        hint = "; check that this machine has the cluster's token (`ray get-auth-token`) and the same Ray"
-    return ModelError(f"the cluster {workers} cannot be used: {one_line(error)}{hint}.")
+def _explained(address: str, error: Exception) -> ModelError:
+    hint, cause = "", one_line(error)
+    if isinstance(error, ConnectionAbortedError) and "client server failed" in cause:
+        cause = "its head could not start what serves this machine, perhaps because it is busy"
+        hint = "; try again, and see ray_client_server*.err in /tmp/ray/session_latest/logs on the head"
+    elif isinstance(error, ConnectionError) and "version" not in cause.lower():
+        port = (
+            "the port is the client server's (10001 unless the head has another), and that " if "//" in address else ""
+        )
+        hint = f"; check that {port}this machine has the cluster's token (`ray get-auth-token`) and the same Ray"
+    return ModelError(f"the cluster {address} cannot be used: {cause}{hint}.")
 
 
 @contextmanager

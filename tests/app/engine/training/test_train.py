@@ -88,22 +88,46 @@ def test_adapter_loads_in_mlx_vlm_and_states_its_provenance(undisturbed: Path, t
     assert sum(loss for _, loss in curve[-4:]) < sum(loss for _, loss in curve[:4])
 
 
-@pytest.mark.slow
-def test_ten_kills_leave_the_adapter_and_the_curve_bit_identical(
-    undisturbed: Path, training_set: Path, tmp_path: Path
-) -> None:
-    rashomon = Rashomon(tmp_path)
+def kill_and_resume(rashomon: Rashomon, training: tuple[str, ...], kills: int) -> Path:
+    """Train; kill the training after one update more each time, and let it end. Return its folder."""
     folder = rashomon.workspace / "trainings" / "t"
-    for kill in range(1, 11):
-        process = rashomon.start("train", *command(training_set))
+    for kill in range(1, kills + 1):
+        process = rashomon.start("train", *training)
         wait_for(lambda kill=kill: (losses(folder) or [(0, 0.0)])[-1][0] > kill, process)  # type: ignore[misc]
         kill_all(process)
         assert listing(rashomon)["state"] == "interrupted"
     rashomon.run("train", "--resume", "t")
+    return folder
+
+
+def assert_same_training(folder: Path, undisturbed: Path) -> None:
     assert losses(folder) == losses(undisturbed)
     for name in ("adapter", "best"):
         weights = f"{name}/adapters.safetensors"
         assert (folder / weights).read_bytes() == (undisturbed / weights).read_bytes()
+
+
+@pytest.mark.slow
+def test_ten_kills_leave_the_adapter_and_the_curve_bit_identical(
+    undisturbed: Path, training_set: Path, tmp_path: Path
+) -> None:
+    folder = kill_and_resume(Rashomon(tmp_path), command(training_set), 10)
+    assert_same_training(folder, undisturbed)
+
+
+@pytest.mark.slow
+def test_kills_leave_the_adapter_of_preferences_bit_identical(
+    undisturbed: Path, training_set: Path, tmp_path: Path
+) -> None:
+    training = command(training_set, "--objective", "orpo")
+    homes = [tmp_path / name for name in ("undisturbed", "killed")]
+    for home in homes:
+        home.mkdir()
+    preferring, killed = map(Rashomon, homes)
+    preferring.run("train", *training)
+    folder = kill_and_resume(killed, training, 4)
+    assert_same_training(folder, preferring.workspace / "trainings" / "t")
+    assert losses(folder) != losses(undisturbed)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from mlx_backends.base import no_media
 from mlx_backends.policy import PolicyBackend
 from mlx_backends.registry import describe
 from tests.app.store.test_run import META
-from tests.support.local_cluster import LocalCluster, OtherWorker
+from tests.support.local_cluster import LocalCluster, OtherWorker, job_of
 from tests.support.toy import EvenJudge, Toy, TwoSteps, toy_instances
 
 MODEL = "policy:random"
@@ -163,9 +163,9 @@ def test_a_first_node_that_is_not_the_engine_of_the_run_answers_nothing() -> Non
 @pytest.mark.parametrize(
     "job",
     [
-        NodeJob("policy:unknown", None, "me", version("rashomon")),
-        NodeJob("/no/such/model", None, "me", version("rashomon")),
-        NodeJob(MODEL, None, "me", "another version"),
+        job_of("policy:unknown"),
+        job_of("/no/such/model"),
+        replace(job_of(MODEL), version="another version"),
     ],
 )
 def test_a_node_that_cannot_load_the_model_is_named(job: NodeJob) -> None:
@@ -203,6 +203,24 @@ def test_nodes_on_which_every_worker_ends_are_given_up() -> None:
 
     with pytest.raises(ModelError, match="a:"):
         opened(LocalCluster("a", make=lambda name: Crashing()))
+
+
+def test_a_node_that_answered_is_used_again_after_a_rest() -> None:
+    items = requests(200)
+    cluster = LocalCluster("a")
+    backend = opened(cluster)
+    started: list[float] = []
+
+    def disturb(step: int) -> None:
+        """End each worker before it answers, after the first answers and until three of them have ended."""
+        before = sum(node.answers for node in backend.status())
+        if before and len(started) < module.ATTEMPTS and backend.status()[0].state != "lost":
+            cluster.kill("a")
+            started.append(cluster.now)
+
+    assert texts(answer(backend, items, disturb)) == expected(items)
+    assert len(started) == module.ATTEMPTS
+    assert cluster.now > started[-1] + module.REST_SECONDS
 
 
 def test_a_loop_over_the_cluster_stores_each_answer_once_with_its_engine(tmp_path: Path) -> None:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
-from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded, Orders
+from app.engine.workers.cluster.backend import ClusterBackend
+from app.engine.workers.cluster.connect import node_job
+from app.engine.workers.cluster.folder_copy import CopiedPart, FolderCopy, copied_folder, part_files, pieces
+from app.engine.workers.cluster.messages import Loaded, NotLoaded, Orders
 from app.engine.workers.cluster.node import MediaCache, NodeWorker
-from app.engine.workers.cluster.weights_copy import WeightsCopy, can_be_copied, copied_model, model_files, pieces
-from benchmarks.errors import MediaError
+from benchmarks.errors import MediaError, ModelError
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request, Text
-from mlx_backends.base import Backend, EngineInfo, MediaPath
+from mlx_backends.base import Backend, EngineInfo, MediaPath, no_media
+from mlx_backends.models.adapters import Adapter, read_adapter
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.options import LoadOptions
 from mlx_backends.policy import PolicyBackend
+from mlx_backends.registry import describe
 from tests.support.demo import FOUR_BIT
+from tests.support.local_cluster import LocalCluster, job_of
 
 
 def medium(data: bytes) -> Media:
@@ -85,7 +91,7 @@ def test_full_disk_turns_no_request_into_an_error(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", load)
     worker = NodeWorker()
-    worker.load(NodeJob("policy:random", None, "me", version("rashomon")))
+    worker.load(job_of("policy:random"))
     image = medium(b"image")
     parts: list[tuple[Part, ...]] = [(Text("no image"),), (image,), (image,)]
     requests = [Request(f"r{n}", 0, (Message("user", part),), Decoding()) for n, part in enumerate(parts)]
@@ -96,8 +102,8 @@ def test_full_disk_turns_no_request_into_an_error(monkeypatch: pytest.MonkeyPatc
 
 
 def copy_of(folder: Path, weights: str, spoil: bytes = b"") -> str:
-    files = model_files(str(folder))
-    copy = WeightsCopy(str(folder), weights, {file.name: file.stat().st_size for file in files})
+    files = part_files("model", str(folder))
+    copy = FolderCopy("model", str(folder), weights, {file.name: file.stat().st_size for file in files})
     problem = copy.begin()
     for name, piece in pieces(files):
         problem = problem or copy.add(name, spoil + piece[len(spoil) :])
@@ -107,39 +113,90 @@ def copy_of(folder: Path, weights: str, spoil: bytes = b"") -> str:
 def test_model_is_copied_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
     weights = weights_digest(FOUR_BIT)
-    assert copied_model(str(FOUR_BIT), weights) is None
+    assert copied_folder("model", str(FOUR_BIT), weights) is None
     assert "damaged" in copy_of(FOUR_BIT, weights, spoil=b"x")
-    assert copied_model(str(FOUR_BIT), weights) is None
+    assert copied_folder("model", str(FOUR_BIT), weights) is None
     assert copy_of(FOUR_BIT, weights) == ""
-    copy = copied_model(str(FOUR_BIT), weights)
+    copy = copied_folder("model", str(FOUR_BIT), weights)
     assert copy is not None
     assert weights_digest(Path(copy)) == weights
     assert [entry.name for entry in (tmp_path / "rashomon" / "models" / weights).iterdir()] == [FOUR_BIT.name]
 
 
-@pytest.mark.parametrize("files", [{"../escape.json": 1}, {"code.py": 1}, {"model.safetensors": 1 << 62}])
+def test_workers_with_a_folder_in_common_copy_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("os.getpid", lambda: 7)  # as on two machines
+    weights, files = weights_digest(FOUR_BIT), part_files("model", str(FOUR_BIT))
+    sizes = {file.name: file.stat().st_size for file in files}
+    copies = [FolderCopy("model", str(FOUR_BIT), weights, sizes) for _ in range(2)]
+    assert [copy.begin() for copy in copies] == ["", ""]
+    assert {copy.add(name, piece) for name, piece in pieces(files) for copy in copies} == {""}
+    assert [copy.end() for copy in copies] == ["", ""]
+    assert [entry.name for entry in (tmp_path / "rashomon" / "models" / weights).iterdir()] == [FOUR_BIT.name]
+
+
+@pytest.mark.parametrize(
+    ("part", "file", "size"),
+    [
+        ("model", "../escape.json", 1),
+        ("model", "code.py", 1),
+        ("model", "model.safetensors", 1 << 62),
+        ("adapter", "../adapter_config.json", 1),
+        ("adapter", "training.json", 1),
+        ("adapter", "adapters.safetensors", 1 << 62),
+    ],
+)
 def test_files_that_are_no_models_or_too_large_are_refused(
-    files: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: CopiedPart, file: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
-    assert WeightsCopy("org/name", "0" * 64, files).begin()
+    assert FolderCopy(part, "org/name", "0" * 64, {file: size}).begin()
     assert not list(tmp_path.rglob("*escape*"))
 
 
-def test_adapters_are_not_copied() -> None:
-    assert can_be_copied("org/name")
-    assert not can_be_copied(f"org/name+{FOUR_BIT}")
+def test_adapter_travels_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    adapter = tmp_path / "mine"
+    adapter.mkdir()
+    layer = "language_model.model.layers.0.unknown.layer"
+    save_file(
+        {f"{layer}.lora_a": np.ones((8, 2)), f"{layer}.lora_b": np.ones((2, 8))}, adapter / "adapters.safetensors"
+    )
+    (adapter / "adapter_config.json").write_text('{"fine_tune_type": "lora", "rank": 2, "scale": 1.0, "dropout": 0.0}')
+    (adapter / "notes.txt").write_text("private")
+    model = f"{FOUR_BIT}+{adapter}"
+    expected = describe(model)
+
+    def read_there(folder: str) -> Adapter:
+        """As a node reads it, on which the driver's folder does not exist."""
+        if Path(folder) == adapter:
+            raise ModelError("there is no adapter folder")
+        return read_adapter(folder)
+
+    def load(model: str, media: MediaPath, **options: LoadOptions) -> Backend:
+        backend = PolicyBackend("policy:random")
+        backend.info = describe(model)
+        return backend
+
+    monkeypatch.setattr("app.engine.workers.cluster.node.read_adapter", read_there)
+    monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", load)
+    backend = ClusterBackend(LocalCluster("node"), no_media, node_job(model, "run"), expected)
+    assert backend.wait()
+    assert (backend.info.adapter, backend.info.model) == (expected.adapter, expected.model)
+    (copy,) = (tmp_path / "rashomon" / "adapters").iterdir()
+    assert copy.name == expected.adapter
+    assert sorted(file.name for file in (copy / "mine").iterdir()) == ["adapter_config.json", "adapters.safetensors"]
+    backend.close()
 
 
 def test_a_machine_serves_one_run_at_a_time_with_all_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
-    model = str(FOUR_BIT)
-    weights = weights_digest(FOUR_BIT)
-    here = version("rashomon")
+    model, weights = str(FOUR_BIT), weights_digest(FOUR_BIT)
     first, second, other = NodeWorker(), NodeWorker(), NodeWorker()
     monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda *_, **__: PolicyBackend("policy:random"))
-    assert isinstance(first.load(NodeJob(model, weights, "run one", here)), Loaded)
-    assert isinstance(second.load(NodeJob(model, weights, "run one", here)), Loaded)
-    assert other.load(NodeJob(model, weights, "run two", here)) == NotLoaded(holder="run one")
+    assert isinstance(first.load(job_of(model, weights, "run one")), Loaded)
+    assert isinstance(second.load(job_of(model, weights, "run one")), Loaded)
+    assert other.load(job_of(model, weights, "run two")) == NotLoaded(holder="run one")

@@ -1,0 +1,64 @@
+"""Checkpoints that were changed by hand: refused, before anything of them is used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from app.engine.training.log import LogWriter
+from benchmarks.errors import StoreError
+from mlx_backends.mlx.training.checkpoint import CHECKPOINT, Progress, load_checkpoint
+
+
+class Empty:
+    """A model and an optimiser without a parameter."""
+
+    state: Any = None
+
+    def trainable_parameters(self) -> dict[str, Any]:
+        return {}
+
+    def load_weights(self, weights: list[Any], strict: bool) -> None:
+        assert weights == []
+
+
+def save(folder: Path, progress: object) -> None:
+    mx.save_safetensors(str(folder / CHECKPOINT), {"optimiser.step": mx.array(1)}, {"progress": json.dumps(progress)})
+
+
+def test_progress_is_restored(tmp_path: Path) -> None:
+    save(tmp_path, {"step": 3, "best": 0.5, "log_bytes": 7})
+    assert load_checkpoint(tmp_path, Empty(), Empty()) == Progress(3, 0.5, 7)
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        {"step": "3"},
+        {"step": -1},
+        {"step": True},
+        {"log_bytes": 1.5},
+        {"log_bytes": -1},
+        {"best": "low"},
+        {"best": float("nan")},
+        {"more": 1},
+        [],
+        None,
+    ],
+)
+def test_progress_of_no_training_is_refused(tmp_path: Path, progress: object) -> None:
+    save(tmp_path, progress)
+    with pytest.raises(StoreError):
+        load_checkpoint(tmp_path, Empty(), Empty())
+
+
+def test_log_is_never_made_longer(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(b"{}\n{}\n")
+    LogWriter(tmp_path, 1 << 40)
+    assert (tmp_path / "log.jsonl").read_bytes() == b"{}\n{}\n"
+    LogWriter(tmp_path, 3)
+    assert (tmp_path / "log.jsonl").read_bytes() == b"{}\n"
