@@ -61,6 +61,7 @@ class SettingsScreen(RashomonScreen):
         themes.offer(options, choose=[self.app.theme])
         images = self.query_one("#images", ChoiceTable)
         images.offer([ChoiceOption(mode, [mode, _MODES[mode]]) for mode in MODES], choose=[app.settings.images])
+        themes.cursor, images.cursor = names.index(self.app.theme), MODES.index(app.settings.images)
         self.set_focus(themes)
         self.query_one("#facts", Static).update(self._facts({}))
         self.in_thread(lambda: {name: key_source(name) for name in VARIABLES}, self._show_keys, group="keys")
