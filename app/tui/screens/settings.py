@@ -96,7 +96,8 @@ class SettingsScreen(RashomonScreen):
     def _facts(self, key_locations: dict[str, str | None]) -> Content:
         """Return the facts below the choices; ``key_locations`` is empty until the API keys are looked up."""
         app = self.rashomon
-        lines = [Content.styled("API keys (never displayed or saved)", f"bold {HEADING}")]
+        lines = [Content.styled("! ", PARTIAL) + literal(problem) for problem in app.settings_problems]
+        lines.append(Content.styled("API keys (never displayed or saved)", f"bold {HEADING}"))
         for name in VARIABLES:
             location = key_locations.get(name) if key_locations else "..."
             mark = Content.styled("✓ ", RIGHT) if location and key_locations else Content.styled("○ ", DIM)
@@ -107,7 +108,6 @@ class SettingsScreen(RashomonScreen):
         file = literal(settings_file())
         lines.append(Content("[keys] in ") + file + Content(': "runs.filter" = "f"'))
         lines += [literal(f"{name} = {keys}", newlines=False) for name, keys in app.keys.items()]
-        lines += [Content.styled("! ", PARTIAL) + literal(problem) for problem in app.settings_problems]
         return Content("\n").join(lines)
 
     def action_copy(self) -> None:
