@@ -239,10 +239,10 @@ class RashomonApp(App[int]):
         runs = tuple(self._default_runs(name) if folders is None else folders)
         if entry.writes and not self.may_write():
             return
-        if entry.needs != "nothing" and not runs:
-            self.toast("choose a run first")
-        elif name == "compare" and folders is None and len(runs) < 2:
+        if name == "compare" and folders is None and len(runs) < 2:
             self.toast("mark two or more runs with space to compare them")
+        elif entry.needs != "nothing" and not runs:
+            self.toast("choose a run first")
         elif entry.needs == "run" and len(runs) > 1:
             by_name = {folder.name: folder for folder in runs}
 

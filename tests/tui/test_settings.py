@@ -83,6 +83,17 @@ def test_settings_are_shown_without_any_key_and_kept(
     drive(again, kept)
 
 
+def test_the_theme_in_use_is_in_view(quiet: Stage, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('theme = "textual-light"\n')
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await pilot.press("f2")
+        await until(pilot, lambda: "(•) textual-light" in screen_text(app))
+
+    drive(opened(quiet, file), script, (80, 24))
+
+
 def test_invalid_settings_are_reported_and_not_overwritten(quiet: Stage, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     text = (

@@ -61,6 +61,7 @@ class SettingsScreen(RashomonScreen):
         themes.offer(options, choose=[self.app.theme])
         images = self.query_one("#images", ChoiceTable)
         images.offer([ChoiceOption(mode, [mode, _MODES[mode]]) for mode in MODES], choose=[app.settings.images])
+        themes.cursor, images.cursor = names.index(self.app.theme), MODES.index(app.settings.images)
         self.set_focus(themes)
         self.query_one("#facts", Static).update(self._facts({}))
         self.in_thread(lambda: {name: key_source(name) for name in VARIABLES}, self._show_keys, group="keys")
@@ -95,7 +96,8 @@ class SettingsScreen(RashomonScreen):
     def _facts(self, key_locations: dict[str, str | None]) -> Content:
         """Return the facts below the choices; ``key_locations`` is empty until the API keys are looked up."""
         app = self.rashomon
-        lines = [Content.styled("API keys (never displayed or saved)", f"bold {HEADING}")]
+        lines = [Content.styled("! ", PARTIAL) + literal(problem) for problem in app.settings_problems]
+        lines.append(Content.styled("API keys (never displayed or saved)", f"bold {HEADING}"))
         for name in VARIABLES:
             location = key_locations.get(name) if key_locations else "..."
             mark = Content.styled("✓ ", RIGHT) if location and key_locations else Content.styled("○ ", DIM)
@@ -106,7 +108,6 @@ class SettingsScreen(RashomonScreen):
         file = literal(settings_file())
         lines.append(Content("[keys] in ") + file + Content(': "runs.filter" = "f"'))
         lines += [literal(f"{name} = {keys}", newlines=False) for name, keys in app.keys.items()]
-        lines += [Content.styled("! ", PARTIAL) + literal(problem) for problem in app.settings_problems]
         return Content("\n").join(lines)
 
     def action_copy(self) -> None:
