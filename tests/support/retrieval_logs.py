@@ -68,6 +68,7 @@ def demo_log(folder: Path, pages: int, per_page: int = 2, seed: int = 1) -> Path
 
     The passage of every third question is out of date; no right answer is known for one question in ten.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     random, scale = Random(seed), 8
     lines: list[dict[str, Any]] = []
     files: list[Path] = []
