@@ -12,10 +12,10 @@ def is_decoder_fault(error: Exception) -> bool:
     """Return whether ``error`` comes from the decoder's code rather than from the bytes that it reads.
 
     Those are missing modules, names and functions, and calls with arguments that a function does not take. Hostile bytes make
-    parsers raise any other exception.
+    parsers raise any other exception, and skip the statements that set a variable.
     """
     if isinstance(error, AttributeError):
         return isinstance(error.obj, ModuleType | type)
     if isinstance(error, TypeError):
         return _WRONG_CALL.search(str(error)) is not None
-    return isinstance(error, NameError | ImportError)
+    return isinstance(error, NameError | ImportError) and not isinstance(error, UnboundLocalError)

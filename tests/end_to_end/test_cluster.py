@@ -93,10 +93,7 @@ def test_served_model_resumed_after_kill_matches_the_direct_backend(rashomon: Ra
     assert report["answers"]["texts"] == 48, report["answers"]["examples"]
     stages = {stage["stage"]: stage for stage in report["stages"]}
     assert stages["asked"]["found"] == stages["batching"]["found"] == stages["judge"]["found"] == "same"
-    assert (
-        "4 of 4 answers of B's run are what B's server gives when it is asked one at a time"
-        in stages["batching"]["said"]
-    )
+    assert "4 of 4 answers of B's run" in stages["batching"]["said"]
     assert "48 of 48 prompt lengths are the same" in stages["tokens"]["said"]
 
 

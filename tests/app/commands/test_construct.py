@@ -98,10 +98,7 @@ def test_the_training_split_is_written_from_a_build(tmp_path: Path) -> None:
     stdout = rashomon.run("training", "clash", "--data", tmp_path / "out", "--out", tmp_path / "train").stdout
     assert "rows for train" in stdout
     rows = [json.loads(line) for line in (tmp_path / "train" / "train.jsonl").open()]
-    assert all(Path(image).is_file() for row in rows for image in row["images"])
+    assert all((tmp_path / "train" / image).is_file() for row in rows for image in row["images"])
     conflicts = sum("Conflicting information" in json.dumps(row["messages"][-1]) for row in rows)
     assert 0.25 < conflicts / len(rows) < 0.75
-    assert (
-        "no training split"
-        in rashomon.run("training", "cmc-bench", "--data", tmp_path / "out", "--out", "x", code=2).stderr
-    )
+    rashomon.run("training", "cmc-bench", "--data", tmp_path / "out", "--out", "x", code=2)

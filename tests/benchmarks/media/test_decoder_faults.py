@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.errors import DecoderError, MediaError
 from benchmarks.media.decoder import run_decoder
+from benchmarks.media.points import load_views
 from benchmarks.media.video import load_frames, probe_clip
 from tests.support.media import video
 
@@ -39,3 +40,13 @@ def test_metadata_that_are_not_utf8_do_no_harm() -> None:
     clip = video(kind="matroska", metadata={"title": "plain title"}).replace(b"plain title", b"\xff\xfe\xfdn title")
     assert b"\xff\xfe\xfd" in clip
     assert len(load_frames(clip, 3)) == 3
+
+
+def test_a_model_whose_faces_have_an_unknown_name_is_damaged() -> None:
+    """The library's parser then leaves a variable unset, which is no fault of its code's surroundings."""
+    pytest.importorskip("trimesh")
+    header = "ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\nproperty float z\n"
+    faces = "element face 2\nproperty list uchar int vertex_indicez\nend_header\n"
+    model = f"{header}{faces}0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n4 0 1 2 0\n"
+    with pytest.raises(MediaError):
+        load_views(model.encode(), ".ply", ())
