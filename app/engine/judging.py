@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engine.group_commit import GroupCommit
+from app.engine.plugin_results import usable_answer
 from app.engine.run_control import is_paused
 from app.store.run import RunStore
 from app.store.run_facts import WORK_KEY
@@ -90,7 +91,7 @@ def judge_answers(
                 time.sleep(_POLL_SECONDS)
             for reply in backend.step():
                 case = in_flight.pop(reply.request_id)
-                case = replace(case, replies=(*case.replies, reply))
+                case = replace(case, replies=(*case.replies, usable_answer(reply)))
                 verdict = judge.verdict(case.replies)
                 if verdict is None:
                     ask(case)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import NoneType
-from typing import get_args
 
 from app.engine.group_commit import GroupCommit
 from app.engine.in_flight import InFlight
+from app.engine.plugin_results import usable_answer, verdict_problem
 from app.engine.request_order import PendingRequest, ordered_requests
 from app.store.data_types import NewAnswer, PendingInstance
 from app.store.run import RunStore
@@ -19,14 +19,12 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import BudgetError, ModelError
 from benchmarks.protocols import Protocol
 from benchmarks.varied import example_of
-from benchmarks.vocabulary import Generation, Record, Request, Stated, Verdict, VerdictStatus
+from benchmarks.vocabulary import Generation, Record, Request, Stated, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
 
 Stop = Callable[[], bool]
 PAUSE_POLL_SECONDS = 0.2
-
-_STATUSES = get_args(VerdictStatus)
 
 _REMEMBERED = 1024
 """The answers that are remembered for equal requests, which come soon after each other in the order of requests."""
@@ -85,7 +83,7 @@ class AnswerLoop:
                 if not self._submitted:
                     break
                 for generation in self.backend.step():
-                    self._finish_with_equal(generation)
+                    self._finish_with_equal(usable_answer(generation))
                 if self.only is not None and self.width == 1:
                     self._finished.commit()  # the next request may kill this process
                 else:
@@ -235,7 +233,7 @@ def judge_record(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> 
     """Return the judge's verdict; "judge-failed" if the judge raises or returns what is no verdict, so that the run goes on."""
     try:
         verdict = judge.judge(record)
-        problem = _problem(verdict, judge, benchmark)
+        problem = verdict_problem(verdict, judge, benchmark)
     except Exception as error:
         return Verdict(judge.id, "judge-failed", reason=_describe(error))
     if problem:
@@ -244,25 +242,6 @@ def judge_record(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> 
     if type(verdict.label) in (str, NoneType):
         return verdict
     return replace(verdict, label=benchmark.labels[benchmark.labels.index(verdict.label)])  # a member of an enum
-
-
-def _problem(verdict: object, judge: FunctionJudge, benchmark: Benchmark) -> str:
-    """Return why what a judge returned cannot be stored as its verdict; "" if it can. Judges may be other people's code."""
-    if not isinstance(verdict, Verdict):
-        return f"it returned {type(verdict).__name__}, not a Verdict"
-    if verdict.judge != judge.id:
-        return f"it returned a verdict of {verdict.judge!r}, not of {judge.id!r}"
-    if verdict.status not in _STATUSES:
-        return f"unknown status {verdict.status!r}"
-    if verdict.status == "labelled" and verdict.label not in benchmark.labels:
-        return f"unknown label {verdict.label!r}"
-    if verdict.status != "labelled" and verdict.label is not None:
-        return f"the label {verdict.label!r} does not fit the status {verdict.status}"
-    texts = (verdict.reason, "" if verdict.raw is None else verdict.raw, *verdict.flags)
-    counts = (verdict.calls, verdict.prompt_tokens, verdict.completion_tokens)
-    if not all(type(text) is str for text in texts):
-        return "its reason, its reply or a flag is no text"
-    return "" if all(type(count) is int and count >= 0 for count in counts) else "calls or tokens are no counts"
 
 
 def _describe(error: Exception) -> str:

@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -201,3 +203,38 @@ def test_after_an_error_the_equal_requests_are_asked_themselves(tmp_path: Path) 
     assert reasons.count("error") == 1
     assert len(reasons) == 4
     assert len(backend.calls) == 3
+
+
+WRONG: tuple[dict[str, Any], ...] = (
+    {"text": None},
+    {"finish_reason": "eos"},
+    {"prompt_tokens": numpy.int64(3)},
+    {"completion_tokens": -1},
+    {"peak_memory": 1.5},
+    {"calls": None},
+    {"decode_s": -0.1},
+    {"prefill_s": float("inf")},
+    {"tokens": (-1,)},
+    {"tokens": None},
+    {"scores": (float("nan"),)},
+    {"finish_reason": "error", "error": ValueError("x")},
+)
+
+
+@pytest.mark.parametrize("change", WRONG, ids=str)
+def test_an_answer_that_cannot_be_stored_is_an_error_and_damages_nothing(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    class Foreign(Scripted):
+        """An engine of another package."""
+
+        def _answer(self, request: Request) -> Generation:
+            return replace(super()._answer(request), **change)
+
+    with RunStore.create(tmp_path, META, toy_instances(2)) as store:
+        store.use_engine({"engine": "scripted"})
+        AnswerLoop(store, Foreign(), TwoSteps(), [EvenJudge()], Toy()).run()
+    with RunStore.read(tmp_path) as store:
+        reasons = [[answer.finish_reason for answer in record.generations] for record in store.records()]
+        assert sum(condition.errors for condition in store.progress()) == 2
+    assert reasons == [["error"]] * 2
