@@ -78,7 +78,7 @@ def test_killed_and_resumed_clash_run_gives_the_same_answers(home: Path) -> None
     assert [sum(row["condition"] == condition for row in rows) for condition in CONDITIONS] == [6] * 4
     assert all(row["steps"][0]["tokens"] and "[IMAGE " in row["prompt"] for row in rows)
     assert {judge for row in rows for judge in row["verdicts"]} == {"strict@1", "relaxed@1"}
-    output = rashomon.run("show", "quiet").stdout
+    output = rashomon.run("show", "quiet", "--all").stdout
     for title in ("Table 1", "Table 5", "Table 2", "Table 6", "Table 10"):
         assert title in output
     assert "Gemini 2.5 Pro (paper)" in output
