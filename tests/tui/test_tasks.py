@@ -68,8 +68,9 @@ def test_a_table_of_ones_own_becomes_a_finished_run(outlived: Stage, tmp_path: P
         assert isinstance(screen, OwnRowsScreen)
         screen.query_one("#input-table", Input).value = "rows.csv"
         await keys.press("enter", "b", "y")
-        await until(pilot, lambda: isinstance(app.screen, OwnRowsScreen))
-        await keys.press("ctrl+n")
+        await until(pilot, lambda: "Built: run it?" in screen_text(app))
+        await keys.press("y")
+        await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
         form = app.screen
         assert isinstance(form, NewRunScreen)
         await until(pilot, lambda: form._contents is not None and form._models)
