@@ -136,7 +136,8 @@ def ray_nodes(
     environment: Mapping[str, str], logs: Path, *, workers: int, token: bool = True, network: Machines | None = None
 ) -> Iterator[RayNodes]:
     """A cluster, with token authentication unless told otherwise; all of its processes end with the block."""
-    patient = {"RAY_raylet_start_wait_time_s": "120"}  # a busy machine takes longer than Ray's half a minute
+    # A busy machine takes longer than Ray's half a minute, above all if Ray lets its workers wait for all others.
+    patient = {"RAY_raylet_start_wait_time_s": "120", "RAY_worker_niceness": "0"}
     authentication = {"RAY_AUTH_MODE": "disabled"}
     if token:
         authentication = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}

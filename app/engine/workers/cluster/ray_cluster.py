@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
+import re
 import signal
 import socket
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib.metadata import version
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -24,6 +28,9 @@ from mlx_backends.pytorch.spec import PREFIX as TORCH
 
 CONNECT_SECONDS = 5.0
 """The seconds in which a cluster's head must take a connection."""
+
+GONE_SECONDS = 30.0
+"""The seconds without a head after which a cluster is given up. After 60, Ray ends the process that is connected."""
 
 OBJECT_STORE_BYTES = 200 << 20
 """The memory in which a cluster on this machine shares media."""
@@ -90,6 +97,9 @@ class RayCluster(Cluster):
         self._allow_open = allow_open
         self._finished: SimpleQueue[tuple[int, Future[Any]]] = SimpleQueue()
         self._calls = 0
+        self._members: Sequence[Member] = ()
+        self._head: tuple[str, int] | None = None
+        self._head_seen = time.monotonic()
         address = os.environ.get("RAY_ADDRESS", "") if head_of(workers) is None else workers
         own = not address
         if head := head_of(address) or _node_address(address):
@@ -101,6 +111,8 @@ class RayCluster(Cluster):
             self._ray = ray
             try:
                 self._connect(address)
+                if head_of(address) is None:
+                    self._head = _node_address(ray.get_runtime_context().gcs_address)
             except Exception as error:
                 with suppress(Exception):
                     ray.shutdown()
@@ -120,6 +132,15 @@ class RayCluster(Cluster):
             )
 
     def members(self) -> Sequence[Member]:
+        if self._head is not None and _unreachable(*self._head):  # Ray would wait for it
+            if time.monotonic() - self._head_seen > GONE_SECONDS:
+                raise ModelError("the head of the cluster has ended; start it again, then resume the run.")
+            return self._members
+        self._head_seen = time.monotonic()
+        self._members = self._living()
+        return self._members
+
+    def _living(self) -> Sequence[Member]:
         try:
             nodes = [node for node in self._ray.nodes() if node["Alive"]]
         except Exception as error:
@@ -197,7 +218,15 @@ def _outcome(future: Future[Any]) -> Any:
         return future.result()
     if isinstance(error, RayTaskError):
         return getattr(error, "cause", error)
-    return WorkerLostError(one_line(error)) if isinstance(error, RayError) else error
+    return WorkerLostError(_how(error)) if isinstance(error, RayError) else error
+
+
+def _how(error: Exception) -> str:
+    """Return how a worker ended, without what Ray adds about itself."""
+    if "OUT_OF_MEMORY" in str(error) or "running low on memory" in str(error):
+        return "Ray ended it because its node ran low on memory"
+    cause = re.search(r"because (its (?:node|worker process) has died)", str(error))
+    return cause[1] if cause else one_line(error)
 
 
 def _node_address(address: str) -> tuple[str, int] | None:
@@ -208,25 +237,38 @@ def _node_address(address: str) -> tuple[str, int] | None:
 
 def _check_head(address: str, host: str, port: int) -> None:
     """Raise ModelError if nothing listens there: Ray would try for half a minute."""
-    try:
-        socket.create_connection((host, port), CONNECT_SECONDS).close()
-    except OSError as error:
+    if error := _unreachable(host, port):
         raise ModelError(
             f"no cluster answers at {address} ({error.strerror or error}); check its address, and that `ray start --head` "
             "runs there with this port."
         ) from error
 
 
+def _unreachable(host: str, port: int) -> OSError | None:
+    """Return why nothing takes connections there; None if something does."""
+    try:
+        socket.create_connection((host, port), CONNECT_SECONDS).close()
+    except OSError as error:
+        return error
+    return None
+
+
 def _explained(address: str, error: Exception) -> ModelError:
     hint, cause = "", one_line(error)
-    if isinstance(error, ConnectionAbortedError) and "client server failed" in cause:
-        cause = "its head could not start what serves this machine, perhaps because it is busy"
-        hint = "; try again, and see ray_client_server*.err in /tmp/ray/session_latest/logs on the head"
-    elif isinstance(error, ConnectionError) and "version" not in cause.lower():
-        port = (
-            "the port is the client server's (10001 unless the head has another), and that " if "//" in address else ""
+    if isinstance(error, ConnectionAbortedError):  # what the head reports, as a traceback
+        cause = one_line(type(error)(str(error).strip().rpartition("\n")[2].strip()))
+        versions = f"Ray {version('ray')} and Python {platform.python_version()}"
+        hint = f"; try again if its head is busy, and check that it has what this machine has: {versions}"
+    elif isinstance(error, ConnectionError) and "//" in address:
+        hint = (
+            "; check that the port is the client server's (10001 unless the head has another), and that this machine has "
+            "the cluster's token (`ray get-auth-token`) and the same Ray"
         )
-        hint = f"; check that {port}this machine has the cluster's token (`ray get-auth-token`) and the same Ray"
+    elif isinstance(error, ConnectionError):
+        hint = (
+            "; check that this machine is a node of it (any other needs --workers ray://HOST:10001), and has its token "
+            "(`ray get-auth-token`)"
+        )
     return ModelError(f"the cluster {address} cannot be used: {cause}{hint}.")
 
 
