@@ -43,13 +43,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"rashomon: {clean(str(error))}", file=sys.stderr)
         code = error.exit_code
     except (Interrupted, KeyboardInterrupt):
-        print("rashomon: interrupted; run the same command again to resume or start over.", file=sys.stderr)
-        code = INTERRUPTED
+        code = _say_interrupted()
     except BrokenPipeError:
         # The reader of the output is gone, as with `| head`; the flush at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except RuntimeError as error:
+        # Python 3.11 wraps what is raised while a class is created.
+        if not isinstance(error.__cause__, Interrupted):
+            raise
+        code = _say_interrupted()
     sys.exit(code)
+
+
+def _say_interrupted() -> int:
+    print("rashomon: interrupted; run the same command again to resume or start over.", file=sys.stderr)
+    return INTERRUPTED
 
 
 def _warn_of_machine() -> None:

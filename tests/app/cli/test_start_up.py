@@ -109,3 +109,26 @@ def test_listings_are_json_too(tmp_path: Path) -> None:
     assert json.loads(rashomon.run("judges", "--json").stdout)[0]["name"] == "match"
     findings = json.loads(rashomon.run("doctor", "--json").stdout)
     assert {finding["what"]: finding["ok"] for finding in findings}["mlx"] is True
+
+
+def test_an_interruption_while_a_class_is_created_is_no_bug(tmp_path: Path) -> None:
+    code = """
+import os, signal
+from app import cli, main
+
+class Attribute:
+    def __set_name__(self, owner, name):  # Python 3.11 turns what is raised here into a RuntimeError
+        os.kill(os.getpid(), signal.SIGTERM)
+
+cli.run_cli = lambda arguments: type("Created", (), {"attribute": Attribute()})
+main.main([])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**Rashomon(tmp_path).environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
