@@ -89,7 +89,12 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
             "smallest": None if decision.smallest is None else names[decision.smallest],
             "fastest": None if decision.fastest is None else names[decision.fastest],
         }
-        sentences = {"take": recommendation.advice, "does": recommendation.behaviour, "unknown": recommendation.caveats}
+        sentences = {
+            "take": recommendation.advice,
+            "does": recommendation.behaviour,
+            "unknown": recommendation.caveats,
+            "try": recommendation.to_try[1],
+        }
         single_source = (
             {} if recommendation.single_sources is None else {"alone": to_json(recommendation.single_sources)}
         )
@@ -109,6 +114,7 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
     for title, lines in (
         ("How they differ", recommendation.behaviour),
         ("What remains unknown", recommendation.caveats),
+        recommendation.to_try,
     ):
         if lines:
             print(title)

@@ -12,18 +12,20 @@ from app.report.checks import stored_check
 from app.report.headline import has_only_own_rows, headline, other_tables_note, without_paper
 from app.report.media import media_path, preview_media
 from app.report.provenance import read_provenance, spec_of, spec_toml
+from app.report.remedies import Labelled, Remedy, remedies, remedies_title
 from app.report.render import print_table, to_json
 from app.report.samples import sample_to_json
 from app.report.speed import lines as speed_lines
 from app.report.speed import read_speed
 from app.report.speed import to_json as speed_to_json
-from app.report.tables import read_inputs, tables_from
+from app.report.tables import TableInputs, read_inputs, tables_from
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, worker_deaths
 from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
 from benchmarks.answer_confidence import likelihood_remarks
+from benchmarks.answers import AnswerKind
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Media
 
@@ -87,8 +89,17 @@ def show(
     for folder in folders:
         for line in _answering_modes(folder):
             print(f"  {clean(line)}")
-    if table is None and (more := other_tables_note(tables, [table_.name for table_ in printed])):
-        print(more)
+    if table is None:
+        _print_next(folders, inputs, other_tables_note(tables, [table_.name for table_ in printed]))
+
+
+def _print_next(folders: Sequence[Path], inputs: TableInputs, other_tables: str) -> None:
+    """Print which other tables there are, and what to try with the model of a single run."""
+    if other_tables:
+        print(other_tables)
+    if len(folders) == 1 and (steps := _to_try(folders[0], inputs)):
+        print(f"\n{remedies_title()}:")
+        print("\n".join(clean(f"  {step}") for step in steps))
 
 
 def show_speed(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> None:
@@ -98,6 +109,18 @@ def show_speed(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> N
         print(json.dumps([speed_to_json(speed) for speed in speeds], indent=2))
     else:
         print("\n".join(clean(line) for speed in speeds for line in speed_lines(speed)))
+
+
+def _to_try(folder: Path, inputs: TableInputs) -> list[Remedy]:
+    """Return what to try with the model of the only run among ``inputs``."""
+    (answers,), benchmark, judge = inputs.runs.values(), inputs.benchmark, inputs.judge
+
+    def labelled(kind: AnswerKind) -> Labelled | None:
+        if kind.outcome(judge) != "labelled":
+            return None
+        return kind.condition, kind.instance.single_source, benchmark.correct(kind.condition, kind.label(judge))
+
+    return remedies(folder.name, spec_of(folder), benchmark, answers.count(labelled))
 
 
 def _answering_modes(folder: Path) -> Iterator[str]:

@@ -27,6 +27,7 @@ from app.compare.non_inferiority import (
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
 from app.compare.utility import UserCosts, cost_ratios_table, utility_target
 from app.report.competence import SourceAccuracy, source_accuracies
+from app.report.remedies import remedies, remedies_title
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -51,6 +52,8 @@ class Recommendation:
     """The best run at each cost ratio, for benchmarks whose labels tell abstentions."""
     summary: str = ""
     """The advice in one to three short sentences, without intervals."""
+    to_try: tuple[str, tuple[str, ...]] = ("", ())
+    """What to try with the recommended run's model, or with the best one's: a title, and its lines."""
 
 
 def recommend(
@@ -125,7 +128,21 @@ def recommend_views(
         _single_sources_table(evidence.readings),
         _cost_ratios(models, policies, views, user),
         summary(evidence) or " ".join(advice(evidence)[:1]),
+        _to_try(decision, views) if models else ("", ()),
     )
+
+
+def _to_try(decision: Decision, views: RunViews) -> tuple[str, tuple[str, ...]]:
+    """Return what to try with the recommended run's model; where none is recommended, with the best one's."""
+    choices = (decision.smallest, decision.fastest, *decision.holds, decision.basis.best)
+    run = decision.basis.views.runs[next(choice for choice in choices if choice is not None)]
+    labelled = Counter(
+        (answer.condition, answer.single_source, views.benchmark.correct(answer.condition, answer.outcome))
+        for answer in run.answers.values()
+        if answer.outcome in views.benchmark.labels
+    )
+    steps = remedies(run.name, run.spec, views.benchmark, labelled)
+    return remedies_title(f"with {run.label}"), tuple(map(str, steps))
 
 
 def _cost_ratios(

@@ -439,7 +439,7 @@ def _recommendation_text(recommendation: Recommendation | str, tuning_verdict: s
         "Differences": recommendation.behaviour,
         "Not established": recommendation.caveats,
     }
-    for title, lines in sections.items():
+    for title, lines in (*sections.items(), recommendation.to_try):
         if lines:
             text += [Content(""), Content.styled(title, f"bold {HEADING}"), *(literal(f"- {line}") for line in lines)]
     return Content("\n").join(text)
