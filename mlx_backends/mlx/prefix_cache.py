@@ -7,10 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import mlx.core as mx
+from mlx_vlm.models.cache import KVCache
+
 from mlx_backends.core.reuse import shared_prefix_length
 
 MIN_SAVED_TOKENS = 8
-"""Fewest tokens that caching a prefix must save the known prompts that share it."""
+"""Fewest tokens that caching a prefix must save the known prompts that share it: reading up to it takes a pass of its own."""
 
 Cache = list[Any]
 """A model's key-value cache of one prompt: an entry for each layer."""
@@ -76,6 +79,13 @@ class PrefixCache:
     def clear(self) -> None:
         """Drop everything."""
         self._prefixes = []
+
+
+def compact_copy(cache: Cache) -> Cache:
+    """Return a copy of ``cache`` that takes no more memory than the positions that it holds."""
+    copied = [entry.extract(0) if type(entry) is KVCache else copy.deepcopy(entry) for entry in cache]
+    mx.eval([entry.state for entry in copied])  # else it would hold the buffer that it is a part of
+    return copied
 
 
 def trim_limitation(cache: Cache) -> str:

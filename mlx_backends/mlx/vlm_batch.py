@@ -7,7 +7,6 @@ the rows' caches, and it generates the answers.
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.kv_quantization import make_vlm_cache
 from mlx_backends.mlx.metal.fault_recovery import dropping, root_cause
 from mlx_backends.mlx.patches.qwen3_vl_deepstack import apply_patch
-from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, branch_points
+from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, branch_points, compact_copy
 from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.vision_cache import CachedVisionTower
 from mlx_backends.models.memory_estimate import CacheSizes
@@ -192,7 +191,7 @@ class VLMRows:
                     others = [other.inputs.content for other in (*rows[index + 1 :], *self._waiting)]
                     for position in branch_points(row.inputs.content, others, row.read):
                         yield from self._advance(row, position)
-                        self._prefixes.put(row.inputs.content[:position], copy.deepcopy(row.cache))
+                        self._prefixes.put(row.inputs.content[:position], compact_copy(row.cache))
                 if row.last - row.read > MAX_SUFFIX_TOKENS or not self._joinable(row):
                     yield from self._advance(row, row.last)
             except Exception as error:  # it must not stop the other rows
@@ -213,9 +212,7 @@ class VLMRows:
         if self._prefixes is not None:
             for row in started:
                 if row.failed is None:
-                    self._prefixes.put(
-                        row.inputs.content[: row.last], copy.deepcopy(row.cache), likely=row.is_continued
-                    )
+                    self._prefixes.put(row.inputs.content[: row.last], compact_copy(row.cache), likely=row.is_continued)
 
     def _embed(self, row: VLMRow) -> None:
         """Compute the prompt's embeddings, positions and image features."""

@@ -1,0 +1,50 @@
+"""Cached prefixes: the memory that they take, and what they hold while prompts go on from them."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+import numpy as np
+from mlx_vlm.models.cache import KVCache
+
+from mlx_backends.mlx.prefix_cache import PrefixCache, compact_copy
+
+HEADS, WIDTH, LAYERS, FLOAT = 2, 8, 3, 4
+TOKEN_BYTES = 2 * HEADS * WIDTH * LAYERS * FLOAT
+
+
+def read(cache: list[KVCache], count: int, value: float) -> None:
+    """Let each layer take ``count`` positions."""
+    for entry in cache:
+        entry.update_and_fetch(*[mx.full((1, HEADS, count, WIDTH), value)] * 2)
+
+
+def cache_of(count: int) -> list[KVCache]:
+    cache = [KVCache() for _ in range(LAYERS)]
+    read(cache, count, 1.0)
+    return cache
+
+
+def test_cached_prefix_takes_the_memory_of_its_positions() -> None:
+    assert sum(entry.nbytes for entry in cache_of(10)) > 10 * TOKEN_BYTES, "the cache has room to grow"
+    assert sum(entry.nbytes for entry in compact_copy(cache_of(10))) == 10 * TOKEN_BYTES
+
+
+def test_as_many_prefixes_are_cached_as_their_positions_have_room() -> None:
+    prefixes = PrefixCache(20 * 10 * TOKEN_BYTES)
+    contents = [np.full(10, number) for number in range(21)]
+    for content in contents:
+        prefixes.put(content, compact_copy(cache_of(10)))
+    lengths = [prefixes.longest(np.append(content, -1))[0] for content in contents]
+    assert lengths == [0] + [10] * 20
+
+
+def test_cached_prefix_stays_as_it_was_while_two_prompts_go_on_from_it() -> None:
+    prefixes, cache = PrefixCache(1 << 20), cache_of(10)
+    prefixes.put(np.arange(10), compact_copy(cache))
+    read(cache, 5, 2.0)
+    for value in (3.0, 4.0):
+        length, continued = prefixes.longest(np.arange(12))
+        assert continued is not None
+        read(continued, 2, value)
+        keys, _ = continued[0].state
+        assert (length, keys[0, 0, :, 0].tolist()) == (10, [1.0] * 10 + [value] * 2)
