@@ -357,7 +357,8 @@ def _print_left_out(file: Path, *, by_row: bool) -> None:
             print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
         reasons[line["reason"]] += 1
     if by_row and reasons:
-        print(f"  {reasons.total()} rows were left out; --check lists a fix for each of them")
+        count = "1 row was" if reasons.total() == 1 else f"{reasons.total()} rows were"
+        print(f"  {count} left out; --check lists a fix for each of them")
     elif reasons:
         counts = [f"{count} for {reason!r}" for reason, count in reasons.most_common(_MAX_REASONS_LISTED)]
         more = [f"and {len(reasons) - _MAX_REASONS_LISTED} more reasons"] if len(reasons) > _MAX_REASONS_LISTED else []

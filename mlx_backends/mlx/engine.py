@@ -22,6 +22,7 @@ from mlx_backends.models.adapters import (
     split_adapter,
     with_adapter_name,
 )
+from mlx_backends.models.context_length import context_length
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit, required_memory
 from mlx_backends.models.request_memory import head_size, kv_group_size
@@ -113,6 +114,7 @@ def _load(model: ModelInfo, adapter: Adapter | None, media: MediaPath, options: 
     from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
 
     has_vision = model.engine == "mlx-vlm"
+    context = context_length(read_config(model.path))
     info, width, kv_bits = _describe(model, adapter), options.max_in_flight, options.kv_bits
     loaded_model = (load if has_vision else load_text)(model.path)
     if adapter is not None:
@@ -122,8 +124,10 @@ def _load(model: ModelInfo, adapter: Adapter | None, media: MediaPath, options: 
     try:
         if has_vision:
             width = width and max(1, width // QUEUE_FACTOR)
-            return VLMBackend(info, media, *loaded_model, width=width, kv_bits=kv_bits, adapter=adapter)
-        return LMBackend(info, *loaded_model, width=width, kv_bits=kv_bits)
+            return VLMBackend(
+                info, media, *loaded_model, width=width, kv_bits=kv_bits, adapter=adapter, context=context
+            )
+        return LMBackend(info, *loaded_model, width=width, kv_bits=kv_bits, context=context)
     except Exception as error:  # a processor or template unlike any other
         raise ModelError(f"{model.name} was loaded but cannot be asked: {one_line(error)}") from error
 

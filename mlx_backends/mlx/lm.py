@@ -32,6 +32,7 @@ from mlx_backends.core.prompts.text_prompt import TextPrompter
 from mlx_backends.mlx.lm_batch import TextRow, make_rows
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
+from mlx_backends.models.context_length import ContextLength
 from mlx_backends.models.memory_estimate import device_name
 
 WIDTH = 8
@@ -59,17 +60,25 @@ class LMBackend(Backend):
     """
 
     def __init__(
-        self, info: EngineInfo, model: Any, tokenizer: Any, *, width: int | None = None, kv_bits: int | None = None
+        self,
+        info: EngineInfo,
+        model: Any,
+        tokenizer: Any,
+        *,
+        width: int | None = None,
+        kv_bits: int | None = None,
+        context: ContextLength | None = None,
     ) -> None:
         """Take a loaded model and mlx-lm's wrapper of its tokenizer, which knows the tokens that end an answer.
 
         ``width`` bounds how many requests are answered in a batch. With ``kv_bits``, which is as in
         :class:`mlx_backends.options.LoadOptions`, it is 1, because mlx-lm has no batches of quantised caches.
+        ``context`` bounds the prompts.
         """
         self.info = info
         self._kv_bits = kv_bits
         self._ends = frozenset(tokenizer.eos_token_ids)
-        self._prompter = TextPrompter(tokenizer)
+        self._prompter = TextPrompter(tokenizer, context)
         self._detokenizer = Detokenizer(tokenizer._tokenizer)
         self._constrainer = Constrainer(tokenizer._tokenizer, self._ends)
         self._limits = MemoryLimits.here()

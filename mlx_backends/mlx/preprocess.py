@@ -15,6 +15,7 @@ from mlx_backends.core.audio_video import AudioVideoReader, MediaKey, SampledAud
 from mlx_backends.core.images import KeyedImage, ProcessedImages, keyed_image
 from mlx_backends.core.prompts.chat_prompt import Prompt, Prompter
 from mlx_backends.core.reuse import shared_prefix_length
+from mlx_backends.models.context_length import ContextLength
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 _TEXT = frozenset({"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_token_index"})
@@ -48,12 +49,12 @@ class PreparedInputs:
 class Preprocessor:
     """Preprocessor of one model. It may work in a thread of its own, but in only one at a time."""
 
-    def __init__(self, processor: Any, config: Any, media: MediaPath) -> None:
+    def __init__(self, processor: Any, config: Any, media: MediaPath, context: ContextLength | None = None) -> None:
         self._processor = processor
         self._config = config
         self._media = media
         self._tokenizer = getattr(processor, "tokenizer", processor)
-        self._prompter = Prompter(processor, config)
+        self._prompter = Prompter(processor, config, context)
         self._processed_images = ProcessedImages(processor)
         self.audio_video = AudioVideoReader(processor)
         self._digests: dict[Hashable, tuple[str, ...]] = {}

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mlx_backends.mlx.batched import BatchedAnswers
     from mlx_backends.mlx.vlm_batch import VLMRows
     from mlx_backends.models.adapters import Adapter
+    from mlx_backends.models.context_length import ContextLength
 
 WIDTH = 8
 """Requests answered in a batch by default."""
@@ -87,11 +88,13 @@ class VLMBackend(Backend):
         width: int | None = None,
         kv_bits: int | None = None,
         adapter: Adapter | None = None,
+        context: ContextLength | None = None,
     ) -> None:
         """Take a loaded model and its processor.
 
         ``width`` bounds how many requests are answered in a batch; ``kv_bits`` is as in
-        :class:`mlx_backends.options.LoadOptions`; ``adapter`` was applied to the model.
+        :class:`mlx_backends.options.LoadOptions`; ``adapter`` was applied to the model; ``context``
+        bounds its prompts.
         """
         self.info = info
         self._kv_bits = kv_bits
@@ -106,7 +109,7 @@ class VLMBackend(Backend):
         self._constrainer = Constrainer(own_tokenizer, _ends(self._tokenizer, model.config))
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
-            self._preprocessor = Preprocessor(processor, model.config, media)
+            self._preprocessor = Preprocessor(processor, model.config, media, context)
         guard_image_features(model, self._preprocessor.image_tokens())
         self._sequential = SequentialAnswers(
             model, processor, self._preprocessor, self._constrainer.processors, kv_bits

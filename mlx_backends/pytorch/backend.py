@@ -32,6 +32,7 @@ from mlx_backends.core.loglikelihood import CandidateScoring, score_options
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.models import memory_estimate
+from mlx_backends.models.context_length import context_length
 from mlx_backends.pytorch.batch import TorchBatch, TorchRow, make_sampler, peak_memory
 from mlx_backends.pytorch.continuations import agree, continuation_logits
 from mlx_backends.pytorch.preprocess import TorchInputs, TorchPreprocessor
@@ -79,7 +80,7 @@ class TorchBackend(Backend):
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else next(iter(self._ends), 0)
         model.generation_config = GenerationConfig(pad_token_id=self._pad)  # none of the model's own settings apply
         with redirect_stdout(sys.stderr):
-            self._preprocessor = TorchPreprocessor(processor, model.config, media)
+            self._preprocessor = TorchPreprocessor(processor, model.config, media, context_length(config))
         self._detokenizer = Detokenizer(tokenizer)
         self._constrainer = Constrainer(tokenizer, self._ends)
         self._waiting: deque[Request] = deque()

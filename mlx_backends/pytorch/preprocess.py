@@ -10,6 +10,7 @@ from benchmarks.vocabulary import Request
 from mlx_backends.base import MediaPath
 from mlx_backends.core.images import keyed_image
 from mlx_backends.core.prompts.chat_prompt import Prompter
+from mlx_backends.models.context_length import ContextLength
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 _OWN_MARKERS = frozenset({"gemma3", "gemma3n", "gemma4", "gemma4_unified", "laguna"})  # as mlx-vlm lists them
@@ -35,12 +36,12 @@ class TorchInputs:
 class TorchPreprocessor:
     """Preprocessor of one model, from transformers' processor, with the same prompts and checks as for mlx-vlm."""
 
-    def __init__(self, processor: Any, config: Any, media: MediaPath) -> None:
+    def __init__(self, processor: Any, config: Any, media: MediaPath, context: ContextLength | None = None) -> None:
         self._processor = processor
         self._tokenizer = processor.tokenizer
         self._kind = config.model_type
         self._media = media
-        self._prompter = Prompter(processor, config)
+        self._prompter = Prompter(processor, config, context)
 
     @panics_as_errors()
     def inputs(self, request: Request) -> TorchInputs:

@@ -18,6 +18,7 @@ from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Media, Message, Modality, Text
 from mlx_backends.core.prompts.chat_template import prompt_utils
 from mlx_backends.core.prompts.template_process import TemplateLimitError
+from mlx_backends.models.context_length import ContextLength
 
 Piece = str | Media
 Turn = tuple[str, tuple[Piece, ...]]
@@ -62,9 +63,10 @@ class Prompt:
 class Prompter:
     """Builder of one model's prompts, from its processor and configuration: mlx-vlm's, or those of transformers."""
 
-    def __init__(self, processor: Any, config: Any) -> None:
+    def __init__(self, processor: Any, config: Any, context: ContextLength | None = None) -> None:
         self._processor = processor
         self._config = config
+        self._context = context
         self._tokenizer = getattr(processor, "tokenizer", processor)
         control = _control_tokens(processor, self._tokenizer)
         self._control = re.compile("|".join([*map(re.escape, sorted(control, key=len, reverse=True)), _NUMBERED]))
@@ -123,14 +125,16 @@ class Prompter:
     def check_inputs(self, prompt: Prompt, inputs: Mapping[str, Any]) -> None:
         """Raise PromptError unless ``inputs``, as prepared for the model, are the prompt with its media expanded.
 
-        That is, its segments stand whole and in order, with a medium's tokens between every two and nowhere else. A video's
-        tokens may have the times of its frames among them.
+        That is, it is not too long for the model, and its segments stand whole and in order, with a medium's tokens between
+        every two and nowhere else. A video's tokens may have the times of its frames among them.
         """
         vocabulary = range(len(self._tokenizer))
         media_tokens, frames = self.media_tokens(inputs), self.tokens_of("video")
+        tokens: list[int] = inputs["input_ids"].flatten().tolist()
+        self.check_length(len(tokens), sum(token in media_tokens or token not in vocabulary for token in tokens))
         runs: list[list[int]] = [[]]
         separators = []
-        for token in inputs["input_ids"].flatten().tolist():
+        for token in tokens:
             if token in media_tokens or token not in vocabulary:
                 separators.append(_FRAME if token in frames else _SPLIT)
                 runs.append([])
@@ -148,6 +152,16 @@ class Prompter:
             position += len(segment)
         if _SPLIT in text[position:] or not text.endswith(segments[-1]):
             raise PromptError("the processor added to the end of the prompt, or put an image where none was asked for.")
+
+    def check_length(self, tokens: int, media_tokens: int = 0) -> None:
+        """Raise PromptError for a prompt of ``tokens``, ``media_tokens`` of them media, that the model's context cannot hold."""
+        if self._context is None:
+            return
+        if tokens - (0 if self._context.counts_media else media_tokens) > self._context.tokens:
+            raise PromptError(
+                f"the prompt is longer than the {self._context.tokens:,} tokens that this model was made for; "
+                "shorten its texts or choose a model with a longer context."
+            )
 
     def media_tokens(self, inputs: Mapping[str, Any]) -> set[int]:
         """Return the tokens that stand for media in ``inputs``, as prepared for the model."""

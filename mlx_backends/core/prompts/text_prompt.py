@@ -7,15 +7,16 @@ from typing import Any
 
 from benchmarks.vocabulary import Media, Message
 from mlx_backends.core.prompts.chat_prompt import Prompter, PromptError, Turn
+from mlx_backends.models.context_length import ContextLength
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 
 class TextPrompter(Prompter):
     """Builder of a text-only model's prompts, from mlx-lm's tokenizer for it."""
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, context: ContextLength | None = None) -> None:
         self._wrapper = tokenizer
-        super().__init__(tokenizer._tokenizer, None)
+        super().__init__(tokenizer._tokenizer, None, context)
 
     @panics_as_errors()
     def ids(self, messages: Sequence[Message]) -> list[int]:
@@ -25,6 +26,7 @@ class TextPrompter(Prompter):
         ids = list(self._tokenizer(text, add_special_tokens=not templated)["input_ids"])
         if not ids:
             raise PromptError("the messages yield no tokens.")
+        self.check_length(len(ids))
         return ids
 
     def _check_count(self, images: Sequence[Media]) -> None:

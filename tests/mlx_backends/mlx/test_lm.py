@@ -78,6 +78,16 @@ def changed(path: Path, **values: object) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
+def test_a_prompt_longer_than_the_models_context_fails_and_the_next_is_answered(lm: Backend, copy: Path) -> None:
+    changed(copy / "config.json", max_position_embeddings=60)
+    short = load_backend(str(copy), nowhere)
+    long = answer(short, request_of(Text("What is the value of the bar? " * 20)))
+    assert (long.finish_reason, long.text, long.tokens) == ("error", "", ())
+    brief = request_of(Text("A bar?"))
+    assert answer(short, brief).tokens == answer(lm, brief).tokens
+    short.close()
+
+
 def every_kind(count: int, *, decoding: Decoding = GREEDY) -> list[Request]:
     """Requests of very different lengths; every third has a form."""
     forms: list[Form | None] = [None, Choice(("IMAGE", "TEXT", "BOTH")), JSONObject({"label": ("YES", "NO")})]

@@ -285,6 +285,26 @@ def test_unsupported_modality_is_an_error(model: Backend) -> None:
     assert got.error == "this model cannot be given this prompt: no audio can be put into its prompt."
 
 
+def test_a_prompt_longer_than_the_models_context_fails_and_the_next_is_answered(
+    tiny: Path, model: Backend, pictures: Pictures, tmp_path: Path
+) -> None:
+    """The tiny model has M-RoPE, so that an image does not count however large it is."""
+    folder = shutil.copytree(tiny, tmp_path / "short")
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["max_position_embeddings"] = 60
+    (folder / "config.json").write_text(json.dumps(config))
+    short = load_backend(str(folder), pictures.path)
+    long = answer(short, request_of(Text("What is the value of the bar? " * 20)))
+    assert (long.finish_reason, long.text, long.tokens) == ("error", "", ())
+    assert "60 tokens" in str(long.error)
+    large = request_of(pictures.noise(1, 512, 512), QUESTION)
+    got = answer(short, large)
+    assert got.prompt_tokens is not None
+    assert got.prompt_tokens > 60
+    assert got.tokens == answer(model, large).tokens
+    short.close()
+
+
 def test_lone_surrogates_and_nul_are_accepted(model: Backend) -> None:
     assert answer(model, request_of(Text("broken \ud800 text \0 here"))).error is None
 
