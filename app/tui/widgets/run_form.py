@@ -81,7 +81,7 @@ class RunForm(Container):
             with Vertical(id="models"):
                 models = (
                     Column("model", 0, min_width=22, tail=0.5),
-                    Column("quantisation", 0, min_width=20),
+                    Column("quantisation", 0, min_width=24),
                     Column("size", 8, right=True),
                     Column("memory", 9),
                 )
