@@ -237,12 +237,10 @@ def _stratum_options(contents: BuildContents | None) -> Iterator[ChoiceOption]:
 def sampling_options() -> list[ChoiceOption]:
     """Return the rows of the ways to answer: one at a time, and with likelihoods."""
     exact = "one answer at a time: no batching, no caches"
-    scored = (
-        "how likely the image's value, the text's, an abstention and the answer are; options are scored, not generated"
-    )
+    scored = "adds likelihoods; the most likely option is the answer"
     return [
-        ChoiceOption(EXACT, ["exact", "", exact], "exact", detail=f"exact: {exact}"),
-        ChoiceOption(LIKELIHOOD, ["likelihood", "", scored], "likelihood", detail=f"likelihood: {scored}"),
+        ChoiceOption(EXACT, ["exact", exact], "exact"),
+        ChoiceOption(LIKELIHOOD, ["likelihood", scored], "likelihood"),
     ]
 
 

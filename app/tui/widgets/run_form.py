@@ -98,7 +98,7 @@ class RunForm(Container):
             with panel(VerticalScroll(id="sampling", can_focus=False), "Sampling"):
                 for key, label, hint in _SAMPLING:
                     yield Field(key, label, hint, DEFAULTS.get(key, ""))
-                ways = (Column("", 12), Column("", 9, right=True), Column("", 0))
+                ways = (Column("", 12), Column("", 0))
                 yield ChoiceTable(ways, header=False, empty=_NO_BENCHMARK, id="sampling-table")
             with Vertical(id="judges"):
                 judges = (Column("judge", 30, tail=0.5), Column("about", 0))
