@@ -115,7 +115,8 @@ def sample_size_advice(benchmark: Benchmark, conditions: Sequence[str], n: int) 
     if possible and (number := _sufficient_size(conditions, possible)) > n:
         advice += f" {number} labels are enough: --n {number}."
     if lacking := len(needed) - len(possible):
-        advice += f" {lacking} of {len(needed)} conditions have fewer answers than that."
+        conditions_lacking = "under each condition" if not possible else f"under {lacking} of {len(needed)} conditions"
+        advice += f" The run has fewer than {MIN_LABELS} answers {conditions_lacking}."
     return advice
 
 

@@ -232,7 +232,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("new.paper", "ctrl+t", "Paper", "Fill in the setup of the benchmark's paper.", footer=True),
     Command("new.fetch", "f", "Fetch", "Fetch models and data, and build benchmarks.", footer=True),
     Command("new.copy", "ctrl+y", "Copy command", "Copy the equivalent command line.", optional_in="new"),
-    Command("choice.tick", "space", "Select", "Select or deselect the row.", palette=False),
+    Command("choice.tick", "space", "Select", "Select or deselect the row.", palette=False, optional_in="new,settings"),
     Command("choice.tick_group", "a", "All or none", "Select all rows of this kind, or none.", palette=False),
     Command("preview.next", "n,right", "Next instance", "The prompt of the next instance.", palette=False),
     Command("preview.previous", "N,left", "Previous instance", "The prompt of the previous instance.", palette=False),

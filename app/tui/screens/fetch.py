@@ -24,7 +24,7 @@ from app.tui.theme import DIM, PARTIAL, RIGHT
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.panel import panel
-from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable, fit_to_contents
 from benchmarks.errors import RashomonError
 from benchmarks.registry import benchmark_names
 from mlx_backends.models.catalog import CatalogModel, catalog_models
@@ -34,6 +34,9 @@ from mlx_backends.models.memory_estimate import memory_fit
 K_PASSAGES = "k-passages"
 _OWN_STEPS = {K_PASSAGES: "makes it of a build", LOGS: "builds it from your log"}
 """The next step of benchmarks that no data is published for."""
+
+_MODEL_COLUMNS = (Column("", 2), Column("model", 0), Column("weights", 9, right=True), Column("", 14))
+_BENCHMARK_COLUMNS = (Column("benchmark", 18), Column("data", 18), Column("build", 14), Column("Enter", 0, DIM))
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,10 @@ class FetchScreen(RashomonScreen):
         return Content("Fetch  models, data, builds")
 
     def body(self) -> ComposeResult:
-        models = (Column("", 2), Column("model", 0), Column("weights", 9, right=True), Column("", 14))
-        yield panel(VirtualTable(models, empty="◐ reading …", id="models"), "Models: Enter fetches")
-        benchmarks = (Column("benchmark", 18), Column("data", 18), Column("build", 14), Column("Enter", 0, DIM))
+        yield panel(VirtualTable(_MODEL_COLUMNS, empty="◐ reading …", id="models"), "Models: Enter fetches")
         yield panel(
-            VirtualTable(benchmarks, empty="◐ reading …", id="benchmarks"), "Benchmarks: Enter takes the next step"
+            VirtualTable(_BENCHMARK_COLUMNS, empty="◐ reading …", id="benchmarks"),
+            "Benchmarks: Enter takes the next step",
         )
 
     def on_mount(self) -> None:
@@ -90,11 +92,12 @@ class FetchScreen(RashomonScreen):
     def _show(self, listing: _Listing) -> None:
         self._listing = listing
         models, benchmarks = listing.models, listing.benchmarks
-        for selector, rows in (
-            ("#models", [_model_row(item) for item in models]),
-            ("#benchmarks", [_benchmark_row(item) for item in benchmarks]),
+        for selector, columns, rows in (
+            ("#models", _MODEL_COLUMNS, [_model_row(item) for item in models]),
+            ("#benchmarks", _BENCHMARK_COLUMNS, [_benchmark_row(item) for item in benchmarks]),
         ):
-            self.query_one(selector, VirtualTable).show(len(rows), _pages(rows))
+            columns = fit_to_contents(columns, rows)
+            self.query_one(selector, VirtualTable).show(len(rows), _pages(rows), columns=columns)
 
     @property
     def _model(self) -> _Model | None:

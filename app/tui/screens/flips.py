@@ -35,7 +35,10 @@ _COLUMNS = (
     Column("to", 11),
     Column("baseline's answer", 0, min_width=18),
     Column("run's answer", 0, min_width=18),
+    Column("question", 0, tail=0.4),
 )
+_QUESTION_WIDTH = 100
+"""The width of the screen from which the list has a column for questions."""
 _ANSWER_WIDTH = 26
 _PROMPT_LIMIT = 4000
 
@@ -69,12 +72,21 @@ class FlippedScreen(RashomonScreen):
         return Content.assemble("Flips  ", runs, "  ", literal(f"{was} → {now}: {len(self.flips)}"))
 
     def body(self) -> ComposeResult:
-        yield panel(VirtualTable(_COLUMNS, empty="no labels differ", id="flips"), "Answers whose label differs")
+        yield panel(VirtualTable(empty="no labels differ", id="flips"), "Answers whose label differs")
 
     def on_mount(self) -> None:
-        table = self.query_one(VirtualTable)
-        table.show(len(self.flips), self._page, keys=[flip.instance for flip in self.flips], threaded=True)
-        self.set_focus(table)
+        self._show()
+        self.set_focus(self.query_one(VirtualTable))
+
+    def on_resize(self) -> None:
+        if self.ready:
+            self._show()
+
+    def _show(self) -> None:
+        columns = _COLUMNS if self.size.width >= _QUESTION_WIDTH else _COLUMNS[:-1]
+        table, keys = self.query_one(VirtualTable), [flip.instance for flip in self.flips]
+        if columns != table.columns:
+            table.show(len(self.flips), self._page, keys=keys, threaded=True, columns=columns)
 
     def _page(self, first: int, count: int) -> list[Row]:
         """Return rows of the list, read in a thread."""
@@ -86,6 +98,7 @@ class FlippedScreen(RashomonScreen):
                 label_cell(benchmark, flip.condition, flip.now),
                 excerpts.first,
                 excerpts.second,
+                excerpts.question,
             ]
             for flip, excerpts in zip(changes, read_excerpts(self.pair, changes), strict=True)
         ]

@@ -16,7 +16,7 @@ from app.setups import PREFIX, Setup
 from app.tui.theme import DIM, RIGHT, WRONG
 from app.tui.widgets.choice_table import ChoiceOption
 from app.tui.widgets.estimate_line import memory_words
-from app.tui.widgets.virtual_table import Cell
+from app.tui.widgets.virtual_table import Cell, Row
 from benchmarks.base import Benchmark
 from mlx_backends.policy import PREFIX as POLICY
 
@@ -106,7 +106,7 @@ def model_options(models: Iterable[ModelChoice]) -> list[ChoiceOption]:
     return [
         ChoiceOption(
             model.spec_name,
-            [model.name, _kind(model), _size(model.weights_bytes), _fits(model)],
+            _model_cells(model),
             "policies" if model.spec_name.startswith(POLICY) else "models",
             allowed=not model.problem,
             detail=_model_detail(model),
@@ -120,36 +120,38 @@ def missing_model(spec_name: str) -> ModelChoice:
     return ModelChoice(spec_name, spec_name.rpartition("/")[2], "model", fits=None, problem=NOT_HERE)
 
 
-def _kind(model: ModelChoice) -> Cell:
+def _model_cells(model: ModelChoice) -> Row:
+    """Return the name and the facts of a model; of one without a size, the second cell extends over the others."""
     if model.problem == NOT_HERE:
-        return [(f"○ {NOT_HERE}", DIM)]
+        return [model.name, [(f"○ {NOT_HERE}", DIM)]]
     if model.problem:
-        return [("✗ ", WRONG), (model.problem, "")]
+        return [model.name, [("✗ ", WRONG), (model.problem, "")]]
     if model.spec_name.startswith(POLICY):
-        return [(model.note, DIM)]
-    return model.quantisation or model.kind
+        return [model.name, [(model.note, DIM)]]
+    kind = model.quantisation or model.kind
+    return (
+        [model.name, kind]
+        if model.weights_bytes is None
+        else [model.name, kind, _size(model.weights_bytes), _fits(model)]
+    )
 
 
 def _model_detail(model: ModelChoice) -> str:
     if model.problem == NOT_HERE:
         return f"{model.spec_name}: {NOT_HERE}; f fetches it"
     if model.spec_name.startswith(POLICY):
-        return f"{model.spec_name}: a policy reads no source; it answers {model.note}"
+        return f"{model.spec_name}: a policy reads no source; its answer: {model.note}"
     if model.needed_bytes is None or model.available_bytes is None:
         return f"{model.spec_name}: {model.facts()}"
     facts = replace(model, note="").facts()
     return f"{model.spec_name}: {facts}; needs {memory_words(model.needed_bytes, model.available_bytes)}"
 
 
-def _size(weights: int | None) -> str:
-    if weights is None:
-        return ""
+def _size(weights: int) -> str:
     return f"{weights / 1e9:.1f} GB" if weights >= 10**8 else f"{weights / 1e6:.1f} MB"
 
 
 def _fits(model: ModelChoice) -> Cell:
-    if model.weights_bytes is None:
-        return ""
     return [("✓ fits", RIGHT)] if model.fits else [("✗ too big", WRONG)]
 
 
@@ -235,12 +237,10 @@ def _stratum_options(contents: BuildContents | None) -> Iterator[ChoiceOption]:
 def sampling_options() -> list[ChoiceOption]:
     """Return the rows of the ways to answer: one at a time, and with likelihoods."""
     exact = "one answer at a time: no batching, no caches"
-    scored = (
-        "how likely the image's value, the text's, an abstention and the answer are; options are scored, not generated"
-    )
+    scored = "adds likelihoods; the most likely option is the answer"
     return [
-        ChoiceOption(EXACT, ["exact", "", exact], "exact", detail=f"exact: {exact}"),
-        ChoiceOption(LIKELIHOOD, ["likelihood", "", scored], "likelihood", detail=f"likelihood: {scored}"),
+        ChoiceOption(EXACT, ["exact", exact], "exact"),
+        ChoiceOption(LIKELIHOOD, ["likelihood", scored], "likelihood"),
     ]
 
 

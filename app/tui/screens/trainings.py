@@ -25,7 +25,7 @@ from app.tui.widgets.bars import Parts, progress_bar
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.loss_plot import MARK, TRAIN, VALIDATION, loss_plot
 from app.tui.widgets.panel import panel, set_panel_title
-from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable, fit_to_contents
 from benchmarks.errors import RashomonError
 
 _POLL_SECONDS = 0.5
@@ -140,6 +140,7 @@ class TrainingsScreen(RashomonScreen):
         if shown is not columns:
             rows = [[*row[:2], *row[3:]] for row in rows]
         keys = [row.training.name for row in self._rows]
+        shown = fit_to_contents(shown, rows) if rows else shown
         table.show(len(rows), lambda first, count: rows[first : first + count], keys=keys, columns=shown)
         table.styles.height = min(len(rows) + 3, max(5, self.size.height // 3)) if rows else 5
         self._show_current()

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.content import Content
 
-from app.tui.commands import bindings
+from app.tui.commands import Command, bindings
 from app.tui.hostile_text import literal
 from app.tui.open_external import open_in_viewer
 from app.tui.screens.base import RashomonScreen
@@ -54,6 +54,9 @@ class ZoomScreen(RashomonScreen):
     def _show(self) -> None:
         self.update_title()
         self.query_one(Picture).show(*self._media[self._place])
+
+    def describe(self, command: Command) -> str | None:
+        return None if command.id == "everywhere.close" else command.title  # z is listed
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action not in ("next", "previous") or len(self._media) > 1

@@ -9,7 +9,7 @@ from textual.message import Message
 
 from app.tui.commands import bindings
 from app.tui.theme import DIM
-from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable, fit_to_contents
 
 
 class ChoiceOption(NamedTuple):
@@ -72,7 +72,8 @@ class ChoiceTable(VirtualTable):
         self.options = tuple(options)
         if choose is not None:
             self._chosen = set(choose)
-        self.show(len(self.options), self._rows, keys=[option.key for option in self.options])
+        columns = fit_to_contents(self.columns, self._rows(0, len(self.options)))
+        self.show(len(self.options), self._rows, keys=[option.key for option in self.options], columns=columns)
 
     def _rows(self, first: int, count: int) -> list[Row]:
         return [self._row_of(option) for option in self.options[first : first + count]]

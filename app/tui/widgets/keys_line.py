@@ -21,6 +21,8 @@ from app.tui.hostile_text import sanitize
 
 _COMMANDS = {command.id: command for command in COMMANDS}
 _TITLE_LIMIT = 40
+_CHARACTERS = {"slash": "/", "minus": "-", "plus": "+"}
+"""Characters of keys that Textual does not know: it takes them for commands while a field takes them as text."""
 _Key = tuple[str, str, str, bool]
 """Key, its name, its command, and True if it is enabled."""
 
@@ -59,6 +61,9 @@ class KeysLine(Widget):
         if screen in screen.app.screen_stack[:2]:  # there is nothing to go back to
             optional_ids.discard("everywhere.close")
         for _, binding, enabled, _ in screen.active_bindings.values():
+            character = _CHARACTERS.get(binding.key)
+            if character and screen.focused is not None and screen.focused.check_consume_key(binding.key, character):
+                continue
             keys = required if binding.show else optional if binding.id in optional_ids else None
             title = self._title(binding)
             if keys is not None and title is not None and binding.action not in keys:

@@ -81,7 +81,7 @@ class RunForm(Container):
             with Vertical(id="models"):
                 models = (
                     Column("model", 0, min_width=22, tail=0.5),
-                    Column("quantisation", 0, min_width=20),
+                    Column("quantisation", 0, min_width=24),
                     Column("size", 8, right=True),
                     Column("memory", 9),
                 )
@@ -98,7 +98,7 @@ class RunForm(Container):
             with panel(VerticalScroll(id="sampling", can_focus=False), "Sampling"):
                 for key, label, hint in _SAMPLING:
                     yield Field(key, label, hint, DEFAULTS.get(key, ""))
-                ways = (Column("", 12), Column("", 9, right=True), Column("", 0))
+                ways = (Column("", 12), Column("", 0))
                 yield ChoiceTable(ways, header=False, empty=_NO_BENCHMARK, id="sampling-table")
             with Vertical(id="judges"):
                 judges = (Column("judge", 30, tail=0.5), Column("about", 0))

@@ -5,10 +5,12 @@ It sanitizes every string in a cell, so rows may hold hostile text.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -27,10 +29,13 @@ from app.tui.widgets.truncate import elide_middle, fit
 
 PAGE = 64
 """The number of rows requested at a time."""
+_MAX_MEASURED = 300
+"""The number of characters of a cell that are measured; more than a terminal is wide."""
 
 Cell = str | Sequence[tuple[str, str]]
 """A text, or pairs of text and style, which may name variables of the styles: ``bold $right``."""
 Row = Sequence[Cell]
+"""The cells of a row. If there are fewer than columns and no column is frozen, the last cell extends to the edge."""
 Page = Callable[[int, int], Sequence[Row]]
 """A function of (first, count) that returns ``count`` rows from number ``first``, fewer at the end."""
 
@@ -40,10 +45,11 @@ class Column(NamedTuple):
 
     Attributes:
         title: The title in the header.
-        width: The width in cells; 0 takes a share of the remaining cells, at least ``min_width``.
+        width: The width in cells; 0 takes a share of the remaining cells, from ``min_width`` to ``max_width``.
         style: The style of the column, as in a cell.
         right: Aligned to the right.
         tail: The share of the width for the end of a text that is too long; 0 omits the end. For names that differ there.
+        max_width: The most cells that a share may have; 0 for any number.
     """
 
     title: str
@@ -52,6 +58,7 @@ class Column(NamedTuple):
     right: bool = False
     min_width: int = 8
     tail: float = 0.0
+    max_width: int = 0
 
 
 class VirtualTable(ScrollView, can_focus=True):
@@ -273,9 +280,15 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def _widths(self) -> list[int]:
         fixed_width = sum(column.width for column in self.columns) + max(0, len(self.columns) - 1) + 1
-        flexible = [column for column in self.columns if column.width == 0]
-        share = (self._width - fixed_width) // len(flexible) if flexible else 0
-        return [column.width or max(column.min_width, share) for column in self.columns]
+        widths = [column.width for column in self.columns]
+        flexible = [number for number, column in enumerate(self.columns) if column.width == 0]
+        flexible.sort(key=lambda number: self.columns[number].max_width or sys.maxsize)  # others share what these leave
+        room = self._width - fixed_width
+        for place, number in enumerate(flexible):
+            column, share = self.columns[number], room // (len(flexible) - place)
+            widths[number] = max(column.min_width, min(share, column.max_width or share))
+            room -= widths[number]
+        return widths
 
     def _full_width(self) -> int:
         return sum(self._widths()) + max(0, len(self.columns) - 1) + 1
@@ -326,10 +339,14 @@ class VirtualTable(ScrollView, can_focus=True):
     def _line(self, mark: str, cells: Row, base: Style) -> Strip:
         """Return a full line: a cell for the mark, then the columns, separated by a space."""
         segments = [Segment(mark, base + self._component("table--mark") if mark.strip() else base)]
-        widths = self._widths()
-        for number, (column, width) in enumerate(zip(self.columns, widths, strict=True)):
+        widths, last = self._widths(), len(cells) - 1
+        if self.frozen:
+            cells = [*cells, *[""] * (len(widths) - len(cells))]
+        elif 0 <= last < len(widths) - 1:
+            line_width = max(self._width, self._full_width()) - 1
+            widths[last:] = [line_width - sum(width + 1 for width in widths[:last]) - 1]
+        for column, width, cell in zip(self.columns, widths, cells, strict=False):
             style = base + self._parsed(column.style)
-            cell: Cell = cells[number] if number < len(cells) else ""
             parts = [(cell, "")] if isinstance(cell, str) else list(cell)
             segments += fit(
                 [(_visible_text(text, column, width), style + self._parsed(own_style)) for text, own_style in parts],
@@ -487,6 +504,27 @@ class VirtualTable(ScrollView, can_focus=True):
                 return number
             start += width + 1
         return None
+
+
+def fit_to_contents(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[Column, ...]:
+    """Return ``columns``, those of width 0 with a ``max_width`` for the widest of their cells and a gap.
+
+    Cells that extend over several columns do not count.
+    """
+
+    def widest(number: int) -> int:
+        cells = [row[number] for row in rows if number < len(row) - 1 or len(row) == len(columns)]
+        return max([cell_len(columns[number].title), *map(_cell_width, cells)])
+
+    return tuple(
+        column if column.width else column._replace(max_width=widest(number) + 1)
+        for number, column in enumerate(columns)
+    )
+
+
+def _cell_width(cell: Cell) -> int:
+    texts = [cell] if isinstance(cell, str) else [text for text, _ in cell]
+    return sum(cell_len(sanitize(text, limit=_MAX_MEASURED)) for text in texts)
 
 
 def trailing_style(line: Strip, base: Style) -> Style:
