@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import product
@@ -30,6 +29,8 @@ from benchmarks.remedies import (
     SelfConsistency,
     Verify,
 )
+from benchmarks.untrusted.safe_files import read_regular
+from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.vocabulary import Decoding, digest
 from judges.registry import find_judge
 from mlx_backends.models.adapters import adapter_name, join_adapter, split_adapter
@@ -70,6 +71,9 @@ M = TypeVar("M", bound=BaseModel)
 KVBits = Annotated[int, AfterValidator(_one_of_kv_bits)]
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
 
+
+LARGEST_SPEC = 1 << 20
+"""The maximum size of a spec's file, in bytes."""
 
 RESTARTS = 2
 """The default number of restarts of a worker that runs out of memory without answering in between. Not part of a run's
@@ -344,10 +348,10 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
     values: dict[str, Any] = {}
     if path is not None:
         try:
-            values = tomllib.loads(path.read_text("utf-8"))
+            values = parse_toml(read_regular(path, limit=LARGEST_SPEC))
         except OSError as error:
             raise SpecError(f"cannot read the spec {path}: {error.strerror}.") from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise SpecError(f"{path} is not valid TOML: {error}.") from error
         if isinstance(values.get("data"), str):
             values["data"] = str(typed_path(values["data"], path.parent))

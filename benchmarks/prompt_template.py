@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.untrusted.safe_files import read_regular
+from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.vocabulary import Part, Text, digest
 
 PLACEHOLDERS: Mapping[str, str] = {
@@ -155,15 +156,13 @@ def join_parts(parts: Iterator[Part] | Sequence[Part]) -> tuple[Part, ...]:
 def read_template(path: Path) -> PromptTemplate:
     """Return the prompt set in a file, named as the file. Raises SpecError."""
     try:
-        data = path.read_bytes() if path.stat().st_size <= _LARGEST else None
+        data = read_regular(path, limit=_LARGEST)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a valid file name"
         raise SpecError(f"cannot read the prompt set {path}: {reason}.") from None
-    if data is None:
-        raise SpecError(f"{path} is larger than {_LARGEST // 1024} KiB, too large for a prompt set; shorten it.")
     try:
-        values = tomllib.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+        values = parse_toml(data)
+    except ValueError as error:
         raise SpecError(f"{path} is not valid TOML: {error}; `rashomon prompts NAME` prints an example.") from None
     for key, value in values.items():
         if key not in _KEYS:

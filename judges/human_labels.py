@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Lock
 
 from benchmarks.errors import SourceError, SpecError, did_you_mean
+from benchmarks.rows.base import open_source
 from benchmarks.rows.spreadsheet_formulas import unguard_formulas
 from benchmarks.text.answer_text import answer_outcome, visible_answer
 from benchmarks.vocabulary import SHOWN_TEXT, Record
@@ -253,11 +254,8 @@ def _cell_limit(length: int) -> Iterator[None]:
 
 
 def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise SourceError(f"{path} cannot be read: {error.strerror}.") from error
+    with open_source(path) as file:
+        data = file.read(_LARGEST_FILE + 1)
     if len(data) > _LARGEST_FILE:
         raise SourceError(f"{path} is larger than 32 MiB; keep only its columns id and label.")
     try:

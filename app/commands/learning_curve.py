@@ -160,11 +160,11 @@ def _benchmark(points: Sequence[_Point]) -> str:
 def _check_test_data(workspace: Workspace, points: Sequence[_Point], build: Build) -> None:
     """Raise SpecError where a data set has rows of ``build``, which measures the adapters."""
     for source in {point.data: point.source for point in points}.values():
-        if build.digest in source.manifest.get("builds", ()):
+        if build.digest in source.builds:
             raise SpecError(
                 f"{source.path} was made from {build.path}, which would measure the adapters; name another build with --test."
             )
-        tests = find_test_builds(workspace, [build.path], set(source.manifest.get("builds", ())))
+        tests = find_test_builds(workspace, [build.path], source.builds)
         for warning in check_leaks(find_leaks(tests, source), drop=False):
             print(f"warning: {clean(warning)}.", file=sys.stderr)
 

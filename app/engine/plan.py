@@ -17,7 +17,7 @@ import tomli_w
 from app.engine.instance_streams import NO_INSTANCES, BuildInstances, RunInstances, run_instances
 from app.engine.unsupported_media import require_instances
 from app.fetch.recipes import build_commands
-from app.run_spec import RunSpec, parse
+from app.run_spec import LARGEST_SPEC, RunSpec, parse
 from app.store.data_types import CELLS_KEY
 from app.store.database import DATABASE
 from app.store.run import RunStore
@@ -32,6 +32,7 @@ from benchmarks.errors import SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.sampling import Selection, select
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
+from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.varied import FACTOR_NAMES, example_of
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
@@ -44,7 +45,6 @@ _VERSION = "version of "
 _DATA = "data digest"
 _DEVICE = "device"
 _SPEC = "spec.toml"
-_LARGEST_SPEC = 1 << 20
 SCORING_ENGINES = ("mlx-vlm", "transformers", "policy")
 """The engines that compute likelihoods."""
 
@@ -334,15 +334,11 @@ def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_spec_file(folder: Path) -> RunSpec | None:
-    import tomllib
-
     try:
-        return parse(
-            RunSpec, tomllib.loads(read_bytes(folder, _SPEC, limit=_LARGEST_SPEC).decode()), f"{folder.name}/{_SPEC}"
-        )
+        return parse(RunSpec, parse_toml(read_bytes(folder, _SPEC, limit=LARGEST_SPEC)), f"{folder.name}/{_SPEC}")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise SpecError(f"{folder.name}/{_SPEC} cannot be read ({error}); restore it.") from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from app.run_spec import validation_problems
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.untrusted.safe_files import open_regular, replace_file
+from benchmarks.untrusted.safe_toml import parse_toml
 
 _MAX_BYTES = 1 << 20
 
@@ -41,10 +41,10 @@ def load_settings(path: Path | None = None) -> tuple[Settings, list[str]]:
     path = path or settings_file()
     try:
         with open_regular(path) as stream:
-            values = tomllib.loads(stream.read(_MAX_BYTES).decode())
+            values = parse_toml(stream.read(_MAX_BYTES))
     except FileNotFoundError:
         return Settings(), []
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         return Settings(), [f"{path} cannot be read ({error}); the default settings are used."]
     messages = []
     for key, problem in validation_problems(Settings, values).items():

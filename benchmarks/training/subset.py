@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from benchmarks.errors import SourceError
-from benchmarks.training.training_set import PARTS, TrainingSet
+from benchmarks.rows.base import open_source
+from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
 from benchmarks.untrusted.safe_files import is_disk_full
 from benchmarks.vocabulary import digest
 
@@ -21,21 +22,20 @@ def write_subset(training_set: TrainingSet, rows: int, out: Path, *, seed: int) 
     """
     if out.is_dir():
         return TrainingSet.open(out)
-    lines = (training_set.path / f"{PARTS[0]}.jsonl").read_bytes().splitlines(keepends=True)
-    if not 0 < rows <= len(lines):
-        raise SourceError(f"{training_set.path} has {len(lines)} rows to learn from, not {rows}; name fewer.")
-    chosen = sorted(sorted(range(len(lines)), key=lambda place: digest([seed, "subset", place]))[:rows])
-    contents = {PARTS[0]: b"".join(lines[place] for place in chosen)}
-    validation = training_set.path / f"{PARTS[1]}.jsonl"
-    if validation.is_file():
-        contents[PARTS[1]] = validation.read_bytes()
+    parts = {part: _rows(training_set, part) for part in PARTS}
+    learnt = parts[PARTS[0]]
+    if not 0 < rows <= len(learnt):
+        raise SourceError(f"{training_set.path} has {len(learnt)} rows to learn from, not {rows}; name fewer.")
+    chosen = sorted(sorted(range(len(learnt)), key=lambda place: digest([seed, "subset", place]))[:rows])
+    parts[PARTS[0]] = [learnt[place] for place in chosen]
     new = out.with_name(f".{out.name}-{os.getpid()}")
     try:
         new.mkdir(parents=True)
-        for part, content in contents.items():
-            (new / f"{part}.jsonl").write_bytes(content)
-            for line in content.splitlines():
-                _copy_images(json.loads(line), training_set.path, new)
+        for part, members in parts.items():
+            if members:
+                (new / f"{part}.jsonl").write_bytes(b"".join(line for line, _ in members))
+            for image in dict.fromkeys(image for _, row in members for image in row.images):
+                _copy_image(image, training_set.path, new)
         manifest = {**training_set.manifest, "subset": {"rows": rows, "seed": seed, "of": training_set.digest}}
         (new / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
         os.rename(new, out)
@@ -47,15 +47,25 @@ def write_subset(training_set: TrainingSet, rows: int, out: Path, *, seed: int) 
     return TrainingSet.open(out)
 
 
-def _copy_images(row: dict[str, object], source: Path, target: Path) -> None:
-    """Copy or link the images of a row that lie below ``source`` to the same place below ``target``."""
-    images = row.get("images", row.get("image", []))
-    for name in [images] if isinstance(images, str) else images if isinstance(images, list) else ():
-        path = PurePosixPath(str(name))
-        if path.is_absolute() or ".." in path.parts or (target / path).exists():
-            continue
-        (target / path).parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(source / path, target / path, follow_symlinks=False)
-        except OSError:  # another disk
-            shutil.copyfile(source / path, target / path)
+def _rows(training_set: TrainingSet, part: str) -> list[tuple[bytes, ChatRow]]:
+    """Return the lines of ``train`` or ``validation`` that are not blank, with their rows."""
+    rows = list(training_set.rows(part))
+    if not rows:
+        return []
+    with open_source(training_set.path / f"{part}.jsonl") as file:
+        return list(zip((line for line in file if line.strip()), rows, strict=True))
+
+
+def _copy_image(image: Path, source: Path, target: Path) -> None:
+    """Copy an image that lies below ``source``, or what it links to, to the same place below ``target``; link it if possible."""
+    if (
+        not image.is_relative_to(source)
+        or ".." in (name := image.relative_to(source)).parts
+        or (target / name).exists()
+    ):
+        return
+    (target / name).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(image.resolve(), target / name)  # a relative link would lead elsewhere from there
+    except OSError:  # another disk
+        shutil.copyfile(image, target / name)

@@ -28,7 +28,7 @@ from typing import IO, Any
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import MediaError, SourceError, SpecError, did_you_mean
-from benchmarks.media import load_image, read_media
+from benchmarks.media import LARGEST_FILE, load_image, read_media
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import read_json_lines
 from benchmarks.training_rows import TARGETS, TrainingOptions, TrainingRow, choose_filter, row_to_json
@@ -91,6 +91,14 @@ class TrainingSet:
             manifest = {}
         return cls(path, manifest if isinstance(manifest, dict) else {})
 
+    @property
+    def builds(self) -> frozenset[str]:
+        """The digests of the builds that its manifest says it was made from."""
+        builds = self.manifest.get("builds")
+        return (
+            frozenset(value for value in builds if isinstance(value, str)) if isinstance(builds, list) else frozenset()
+        )
+
     @cached_property
     def digest(self) -> str:
         """The sha256 of its rows; those name their images by content, or have their digests in them."""
@@ -131,6 +139,8 @@ def _parsed(fields: Any, where: str, folder: Path) -> ChatRow:
     paths = tuple(folder / image for image in images)
     if missing := next((path for path in paths if not os.path.isfile(path)), None):
         raise RowProblem(f"the image {missing.name!r} is missing")
+    if large := next((path for path in paths if path.stat().st_size > LARGEST_FILE), None):
+        raise RowProblem(f"the image {large.name!r} has more than {LARGEST_FILE >> 20} MiB")
     turns = fields.get("messages", fields.get("conversations"))
     if not isinstance(turns, list) or len(turns) < 2:
         raise RowProblem("the row has no messages, or only one")

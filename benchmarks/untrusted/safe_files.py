@@ -117,6 +117,16 @@ def open_regular(path: Path) -> BufferedReader:
         raise
 
 
+def read_regular(path: Path, *, limit: int) -> bytes:
+    """Return the bytes of a file that the user names. Raises OSError as :func:`open_regular`, and for more than ``limit``."""
+    with open_regular(path) as stream:
+        if os.fstat(stream.fileno()).st_size <= limit:
+            data = stream.read(limit + 1)
+            if len(data) <= limit:
+                return data
+    raise OSError(errno.EFBIG, f"it is larger than {limit // 1024:,} KiB", str(path))
+
+
 def check_file(folder: Path, name: str, *, write: bool) -> bool:
     """Check a file that a library opens by its path; return False if it does not exist. Raises UnsafeFileError."""
     try:

@@ -26,8 +26,8 @@ class OutsideJSONError(ValueError):
 def parse_json(text: str | bytes, max_size: int = MAX_BYTES) -> Any:
     """Return the value of a JSON text of at most ``max_size`` characters or bytes.
 
-    Raises OutsideJSONError for every fault: a syntax error, numbers that are not finite or have too many digits, bytes that
-    are not text, nesting that is too deep, and a text that is too long.
+    Raises OutsideJSONError for every fault: a syntax error, numbers that a float cannot hold, bytes that are not text, nesting
+    that is too deep, and a text that is too long.
     """
     if len(text) > max_size:
         raise OutsideJSONError(f"longer than {max_size:,} characters")
@@ -81,7 +81,12 @@ def _finite(digits: str) -> float:
     return number
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+def _integer(digits: str) -> int:
+    _finite(digits)  # or else float() of the number would raise OverflowError
+    return int(digits)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer)
 
 
 def _is_deep(value: Any) -> bool:

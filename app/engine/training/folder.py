@@ -35,6 +35,7 @@ ADAPTER, BEST = "adapter", "best"
 
 _TRAINING, _STATE, _LOCK = "training.json", "state.json", "lock"
 _BUSY = ("queued", "loading", "training")
+_ENDED = ("done", "stopped", "failed")
 _PID = re.compile(r"process (\d+)")
 
 
@@ -85,6 +86,8 @@ class Training:
             value = read_json_file(self.path / _STATE)
             state, note = str(value["state"]), str(value["note"])
         except (OSError, OutsideJSONError, KeyError, TypeError):
+            return "planned", ""
+        if state not in (*_BUSY, *_ENDED):  # written by something else
             return "planned", ""
         if state in _BUSY and self.worker() is None:
             if state != "training":

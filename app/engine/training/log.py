@@ -19,6 +19,7 @@ from mlx_backends.training import StepReport, ValidationReport
 LOG = "log.jsonl"
 
 _LONGEST_LINE = 1 << 12
+_MOST_STEPS = 10**12
 _RECENT = 60.0
 """The seconds of its own work from which a training's speed is computed."""
 
@@ -114,7 +115,7 @@ class LogReader:
             step, loss = int(entry["step"]), float(entry["loss"])
         except (OutsideJSONError, KeyError, TypeError, ValueError):
             return
-        if not math.isfinite(loss):
+        if not math.isfinite(loss) or not 0 <= step <= _MOST_STEPS:
             return
         if "validation" in entry:
             self.curve.validations.append((step, loss))

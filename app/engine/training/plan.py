@@ -110,7 +110,7 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name.rpartition("/")[2]).strip("-.")[:48] or "training"
     name = spec.name or f"{slug}-{digest(identity)[:8]}"
     if not has_training(workspace, name):  # one that was begun was compared then
-        tests = find_test_builds(workspace, (), training_set.manifest.get("builds", ()))
+        tests = find_test_builds(workspace, (), training_set.builds)
         warnings += check_leaks(find_leaks(tests, training_set), drop=False)
     return TrainingPlan(spec, name, identity, settings, rows, memory, warnings)
 

@@ -118,12 +118,12 @@ def first_model(spec: Path | None, overrides: Sequence[str]) -> str | None:
     base = Path()
     models: Sequence[object] = overrides
     if not overrides and spec is not None:
-        import tomllib
+        from benchmarks.untrusted.safe_toml import parse_toml
 
         try:
             with open(spec, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
-                value = tomllib.loads(file.read(_LARGEST_SPEC).decode()).get("model")
-        except (OSError, ValueError, RecursionError):  # planning reports it
+                value = parse_toml(file.read(_LARGEST_SPEC)).get("model")
+        except (OSError, ValueError):  # planning reports it
             return None
         base, models = spec.parent, value if isinstance(value, list) else [value]
     if not models or not isinstance(models[0], str):

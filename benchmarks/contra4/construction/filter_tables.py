@@ -15,6 +15,7 @@ from benchmarks.contra4.constants import FILTERS, LETTERS, MODALITIES, SIZES
 from benchmarks.errors import SourceError
 from benchmarks.rows.spreadsheet_formulas import guard_formulas
 from benchmarks.stats.intervals import wilson
+from benchmarks.untrusted.safe_files import read_regular
 from benchmarks.vocabulary import Estimate
 
 NO_FILTER = "None"
@@ -34,6 +35,8 @@ _COLUMNS = {
     for name, kinds in _NEGATIVES.items()
 }
 _FIELDS = ("id", "drawn for", "question", *LETTERS, "choice")
+
+_LARGEST_CHECKS = 64 << 20
 
 Candidate = Mapping[str, Any]
 _Cells = dict[str, str]
@@ -196,7 +199,9 @@ def _shown(scene: Sequence[str]) -> str:
 
 def _read(path: Path, known: Mapping[str, Candidate]) -> Iterator[_Check]:
     try:
-        rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"), newline="")))
+        rows = list(
+            csv.DictReader(io.StringIO(read_regular(path, limit=_LARGEST_CHECKS).decode("utf-8-sig"), newline=""))
+        )
     except (OSError, ValueError, csv.Error) as error:
         raise SourceError(
             f"{path} cannot be read as CSV ({error.__class__.__name__}); name a filled-in checks.csv."

@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, MAX_BOXES, MAX_FRAMES, MAX_SHORT_TEXT_LENGTH
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image, pixel_digest
-from benchmarks.rows.base import RowProblem
+from benchmarks.rows.base import LARGEST_LINE, RowProblem
 from benchmarks.rows.files import (
     Loader,
     RawRow,
@@ -28,6 +28,7 @@ from benchmarks.rows.files import (
     read_rows,
     text_field,
 )
+from benchmarks.untrusted.safe_json import read_json_file
 from benchmarks.vocabulary import Media
 
 SOURCE = "products"
@@ -177,12 +178,10 @@ def _rows(folder: Path) -> Iterator[RawRow | SkippedRow]:
 
 
 def _single(file: Path, name: str) -> Iterator[RawRow | SkippedRow]:
-    from json import loads
-
     where = f"{name}/product.json"
     try:
-        fields = loads(file.read_bytes())
-    except (ValueError, RecursionError):
+        fields = read_json_file(file, LARGEST_LINE)
+    except (OSError, ValueError):
         fields = None
     if isinstance(fields, dict):
         yield RawRow(where, {"id": name, **fields}, (file.parent,))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import StoreError
-from benchmarks.untrusted.safe_files import replace_file
+from benchmarks.untrusted.safe_files import make_folder, replace_file
 
 CHECKPOINT = "checkpoint.safetensors"
 WEIGHTS, CONFIG = "adapters.safetensors", "adapter_config.json"
@@ -85,7 +85,7 @@ def save_adapter(folder: Path, model: Any, provenance: Mapping[str, Any]) -> Non
     from mlx.utils import tree_flatten
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder.parent, folder.name)  # never a link, in a training that was received
         for name, value in ((CONFIG, model._vlm_adapter_config), ("training.json", provenance)):
             replace_file(folder, name, (json.dumps(value, indent=2, sort_keys=True) + "\n").encode())
     except OSError as error:

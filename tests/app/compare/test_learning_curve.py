@@ -100,6 +100,20 @@ def test_smaller_parts_are_in_larger_ones(training_sets: list[Path], tmp_path: P
     assert not (tmp_path / "none").exists()
 
 
+def test_part_of_a_set_made_elsewhere(tmp_path: Path) -> None:
+    made = tmp_path / "blobs" / "made"
+    (made / "images").mkdir(parents=True)
+    (tmp_path / "blobs" / "picture").write_bytes(b"a picture")
+    (made / "images" / "linked.png").symlink_to("../../picture")
+    turns = [{"role": "user", "content": "What is it?"}, {"role": "assistant", "content": "A dog."}]
+    row = json.dumps({"images": ["images/linked.png"], "messages": turns})
+    (made / "train.jsonl").write_text(f"{row}\n\n{row}\n \n")
+    part = write_subset(TrainingSet.open(made), 2, tmp_path / "part", seed=0)
+    assert [row.images[0].read_bytes() for row in part.rows("train")] == [b"a picture"] * 2
+    with pytest.raises(SourceError):  # blank lines are no rows
+        write_subset(TrainingSet.open(made), 3, tmp_path / "more", seed=0)
+
+
 def test_wrong_options_start_nothing(
     training_sets: list[Path], other_build: Path, charts: HeldOutSet, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterable
@@ -43,6 +44,26 @@ def test_the_same_spec_has_the_same_name_and_any_change_another() -> None:
 def test_a_relative_data_folder_is_relative_to_the_spec(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text('benchmark = "cmc-bench"\nmodel = "policy:random"\ndata = "built"\n')
     assert load_spec(tmp_path / "spec.toml", {}).data == str(tmp_path / "built")
+
+
+@pytest.mark.parametrize("key", ["spec", "prompt_set"])
+@pytest.mark.parametrize("kind", ["fifo", "device", "large", "long key"])
+def test_a_file_that_is_no_spec_or_prompt_set_is_refused_at_once(tmp_path: Path, key: str, kind: str) -> None:
+    file = tmp_path / "file.toml"
+    match kind:
+        case "fifo":
+            os.mkfifo(file)
+        case "device":
+            file.symlink_to("/dev/zero")
+        case "large":
+            with file.open("wb") as stream:
+                stream.truncate(1 << 40)
+        case "long key":
+            file.write_text("user" + ".a" * 30_000 + " = 1\n")
+    spec = tmp_path / "spec.toml"
+    spec.write_text('benchmark = "cmc-bench"\nmodel = "policy:random"\nprompt_set = "file.toml"\n')
+    with pytest.raises(SpecError, match=r"file\.toml"):
+        load_spec(file if key == "spec" else spec, {}).runs()
 
 
 def test_one_name_cannot_be_two_runs() -> None:

@@ -86,6 +86,16 @@ def test_rows_and_folders_of_products_are_read_alike(tmp_path: Path) -> None:
     assert not catalogue.skipped
 
 
+def test_oversized_product_file_is_left_out_unread(tmp_path: Path) -> None:
+    folder(tmp_path, kettle())
+    (tmp_path / "second").mkdir()
+    with (tmp_path / "second" / "product.json").open("wb") as file:
+        file.truncate(1 << 40)
+    catalogue = read_catalogue(tmp_path)
+    assert [product.id for product in catalogue.products] == ["kettle"]
+    assert [skipped.row for skipped in catalogue.skipped] == ["second/product.json"]
+
+
 @pytest.mark.parametrize(
     ("row", "where", "reason"),
     [

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.build import BuildWriter
+from benchmarks.contra4.construction.filter_tables import filter_tables
 from benchmarks.errors import SourceError
 from benchmarks.rows.base import LARGEST_LINE, RowProblem
 from benchmarks.rows.csv_rows import read_columns, read_csv_rows
@@ -24,6 +25,7 @@ from benchmarks.rows.files import (
     read_json_lines,
     read_rows,
 )
+from judges.human_labels import read_labels_csv
 from tests.support.command import Rashomon
 
 
@@ -83,6 +85,10 @@ def test_pipes_and_devices_are_no_sources(tmp_path: Path, name: str) -> None:
     for file in (pipe, device):
         with pytest.raises(SourceError, match="regular file"):
             list(read_rows(file, tmp_path, "source"))
+        with pytest.raises(SourceError):
+            read_labels_csv(file, ["yes"], {"a": "a"})
+        with pytest.raises(SourceError):
+            filter_tables([], [file])
     with pytest.raises(SourceError):
         list(read_json_lines(tmp_path))
 

@@ -238,3 +238,19 @@ def test_manifest_that_cannot_be_read_is_none(tmp_path: Path, manifest: str | No
     else:
         (tmp_path / "manifest.json").write_text(manifest)
     assert TrainingSet.open(tmp_path).manifest == {}
+
+
+@pytest.mark.parametrize("builds", ["5", '"text"', "[[1], {}]", '{"a": 1}'])
+def test_builds_of_another_kind_are_none(tmp_path: Path, builds: str) -> None:
+    (tmp_path / "train.jsonl").write_text("")
+    (tmp_path / "manifest.json").write_text(f'{{"builds": {builds}}}')
+    assert TrainingSet.open(tmp_path).builds == frozenset()
+
+
+def test_an_image_too_large_to_read_is_refused_by_name(tmp_path: Path) -> None:
+    with (tmp_path / "huge.png").open("wb") as file:
+        file.truncate(1 << 40)
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    (tmp_path / "train.jsonl").write_text(json.dumps({"images": ["huge.png"], "messages": turns}))
+    with pytest.raises(SourceError, match=r"train\.jsonl:1"):
+        list(TrainingSet.open(tmp_path).rows("train"))

@@ -25,6 +25,7 @@ WRONG = {
     "infinity": "[-Infinity]",
     "float without bound": "[1e999]",
     "integer without bound": "[" + "9" * 5_000 + "]",
+    "integer that no float holds": "[" + "9" * 400 + "]",
     "two values": "{} {}",
     "raw line break": '{"label": "a\nb"}',
     "no UTF-8": b'{"label": "\xff"}',

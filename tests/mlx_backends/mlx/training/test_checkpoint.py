@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import mlx.core as mx
 import pytest
 
 from app.engine.training.log import LogWriter
 from benchmarks.errors import StoreError
-from mlx_backends.mlx.training.checkpoint import CHECKPOINT, Progress, load_checkpoint
+from mlx_backends.mlx.training.checkpoint import CHECKPOINT, Progress, load_checkpoint, save_adapter
 
 
 class Empty:
     """A model and an optimiser without a parameter."""
 
+    _vlm_adapter_config: ClassVar[dict[str, int]] = {"rank": 4}
     state: Any = None
 
     def trainable_parameters(self) -> dict[str, Any]:
@@ -62,3 +63,18 @@ def test_log_is_never_made_longer(tmp_path: Path) -> None:
     assert (tmp_path / "log.jsonl").read_bytes() == b"{}\n{}\n"
     LogWriter(tmp_path, 3)
     assert (tmp_path / "log.jsonl").read_bytes() == b"{}\n"
+
+
+def test_adapter_is_not_written_through_a_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "adapter_config.json").write_text("mine")
+    training = tmp_path / "training"
+    training.mkdir()
+    (training / "adapter").symlink_to(outside)
+    with pytest.raises(StoreError):
+        save_adapter(training / "adapter", Empty(), {})
+    assert [file.read_text() for file in outside.iterdir()] == ["mine"]
+    (training / "adapter").unlink()
+    save_adapter(training / "adapter", Empty(), {})
+    assert (training / "adapter" / "adapters.safetensors").is_file()
