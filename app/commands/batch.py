@@ -442,6 +442,9 @@ def _print_results(planned: Sequence[PlannedRun], summaries: Sequence[RunSummary
         failed = f"; {failures} failed: `rashomon show {run.name} --table failures`" if failures else ""
         stopped = f"; stopped because {run.note}" if run.state == "stopped" else ""
         print(clean(f"{run.name}: {run.done} of {run.total} answered{stopped}{failed}"))
+        for node in run.nodes:
+            if node.state in ("refused", "failed"):
+                print(clean(f"{node.name} was not used: {node.note}."))
     for planned_run in planned:
         with RunStore.read(planned_run.folder) as store:
             if store.meta("identity", {}).get(_DEVICE) == "remote":

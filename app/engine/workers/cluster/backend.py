@@ -523,21 +523,20 @@ class ClusterBackend(Backend):
     def _differs(self, node: _Node, difference: str) -> None:
         if self._accept_engine:
             node.note = f"differs: {difference}"
-            self._remark(f"{node.member.name} differs and was accepted: {difference}; its answers record its engine.")
+            sentence = f"{node.member.name} differs and was accepted: {difference}; its answers record its engine."
+            self._remarks[sentence] = None
         else:
             self._refuse(node, f"{difference}; --accept-engine takes its answers")
 
     def _refuse(self, node: _Node, difference: str) -> None:
         self._end(node)
         node.state, node.note = "refused", difference
-        self._remark(f"{node.member.name} was refused: {difference}.")
 
     def _fail(self, node: _Node, problem: str) -> None:
         """Use a node no more."""
         self._drop_requests(node, begun=False)
         self._end(node)
         node.state, node.note = "failed", problem.rstrip(".")
-        self._remark(f"{node.member.name} was not used: {node.note}.")
 
     def _lose(self, node: _Node, how: str) -> None:
         """Replace a worker that has ended."""
@@ -546,7 +545,6 @@ class ClusterBackend(Backend):
         node.deaths += 1
         if node.deaths >= (2 * ATTEMPTS if node.has_answered else ATTEMPTS):
             node.state, node.note = "failed", f"{node.deaths} workers ended there before they answered; the last: {how}"
-            self._remark(f"{node.member.name} was not used any more: {node.note}.")
             return
         node.state, node.note = "lost", how
         pause = 2.0 ** (node.deaths - 1) - 1 if node.deaths < ATTEMPTS else REST_SECONDS
@@ -607,9 +605,6 @@ class ClusterBackend(Backend):
             )
 
     # --- what people see ---------------------------------------------------------------------------------------------
-
-    def _remark(self, sentence: str) -> None:
-        self._remarks[sentence] = None
 
     def _report(self) -> None:
         now = self._clock()
