@@ -183,8 +183,7 @@ def test_node_with_other_weights_is_refused_and_one_without_gets_them(built: Pat
         nodes.add(**hub_cache(tmp_path / "other", BF16))
         nodes.add(**hub_cache(tmp_path / "empty"), XDG_CACHE_HOME=str(tmp_path / "own-cache"))
         rashomon = home(built, tmp_path, nodes, **right)
-        done = rashomon.process(*BATCH, "--model", "demo/model", "--limit", "60", "--workers", "ray")
-        assert "weights digest" in done.stdout
+        rashomon.process(*BATCH, "--model", "demo/model", "--limit", "60", "--workers", "ray")
         states = [(node["state"], "weights digest" in node["note"]) for node in summary(rashomon)["nodes"]]
     assert sorted(states) == [("failed", True), ("ready", False), ("ready", False)]
     (copy,) = (tmp_path / "own-cache" / "rashomon" / "models").iterdir()
