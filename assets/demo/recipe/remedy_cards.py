@@ -212,7 +212,7 @@ def remedy(
     charts: Path | None = None,
     examples: int = 6000,
     tests: int = 240,
-    steps: int = 600,
+    steps: int = 1000,
     limit: int | None = None,
 ) -> None:
     """Train the demo model on cards, and print how it does on held-out and on new ones before and after.
@@ -268,7 +268,7 @@ def main() -> None:
     parser.add_argument("--charts", type=Path, help="a folder of the charts' fine-tuning to start from")
     parser.add_argument("--examples", type=int, default=6000, help="cards to learn from")
     parser.add_argument("--tests", type=int, default=240, help="cards of each of the three test sets")
-    parser.add_argument("--steps", type=int, default=600, help="updates of sixteen rows")
+    parser.add_argument("--steps", type=int, default=1000, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many of each test set")
     arguments = vars(parser.parse_args())
     remedy(arguments.pop("folder").absolute(), **arguments)
