@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
+from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Record, Verdict
 
 HUMAN = "human:"
@@ -80,8 +81,10 @@ class AdaptedJudge(FunctionJudge):
 
     def __init__(self, own: OwnJudge) -> None:
         self._own = own
-        self.name, self.version, self.benchmarks = own.name, str(own.version), tuple(own.benchmarks)
-        self.description = (own.__doc__ or own.name).strip().partition("\n")[0]
+        benchmarks = own.benchmarks
+        self.name, self.version = own.name, str(own.version)
+        self.benchmarks = (benchmarks,) if isinstance(benchmarks, str) else tuple(benchmarks)
+        self.description = (own.__doc__ or str(own.name)).strip().partition("\n")[0]
 
     def judge(self, record: Record) -> Verdict:
         label = self._own.label(record)
@@ -91,8 +94,17 @@ class AdaptedJudge(FunctionJudge):
 
 
 def as_function_judge(judge: FunctionJudge | OwnJudge) -> FunctionJudge:
-    """Return ``judge`` itself, or an :class:`OwnJudge` adapted."""
-    return judge if isinstance(judge, FunctionJudge) else AdaptedJudge(judge)
+    """Return ``judge`` itself, or an :class:`OwnJudge` adapted. Raises SpecError for an object that is neither."""
+    if isinstance(judge, FunctionJudge):
+        return judge
+    if isinstance(judge, type):
+        raise SpecError(f"{judge.__name__} is a class; pass a judge, such as {judge.__name__}().")
+    missing = [name for name in ("name", "version", "benchmarks", "label") if not hasattr(judge, name)]
+    if missing:
+        raise SpecError(
+            f"{type(judge).__name__} is no judge, because it lacks {', '.join(missing)}; docs/api.md shows one."
+        )
+    return AdaptedJudge(judge)
 
 
 def newest(name: str, ids: Iterable[str]) -> str | None:

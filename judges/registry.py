@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from benchmarks import plugins
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
-from judges.base import HUMAN, OVERRIDE, FunctionJudge, Judge, as_function_judge
+from judges.base import HUMAN, OVERRIDE, FunctionJudge, Judge, OwnJudge, as_function_judge
 from judges.rubric import RubricJudge
 
 GROUP = "rashomon.judges"
@@ -39,6 +41,16 @@ def get_judge(name: str) -> FunctionJudge:
     if kind is None:
         raise SpecError(f"there is no judge {name!r}; {did_you_mean(name, judge_names())}")
     return as_function_judge(kind())
+
+
+def check_own_name(judge: FunctionJudge | OwnJudge) -> None:
+    """Raise SpecError if a judge that is no registered one has the name of another, a model's or a person's."""
+    own = type(judge)
+    if not isinstance(judge.name, str) or not judge.name or re.search(r"[:@/]", judge.name):
+        raise SpecError(f"{judge.name!r} cannot be a judge's name; give {own.__name__} one without ':', '@' and '/'.")
+    kind = plugins.load(judge.name, GROUP, BUILT_IN)
+    if kind is not None and (kind.__module__, kind.__qualname__) != (own.__module__, own.__qualname__):
+        raise SpecError(f"the name {judge.name!r} is that of another judge; give {own.__name__} another.")
 
 
 def find_judge(name: str, benchmark: Benchmark) -> Judge:

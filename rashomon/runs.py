@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -21,6 +22,7 @@ from benchmarks.errors import SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Record
 from judges.base import FunctionJudge, OwnJudge, as_function_judge
+from judges.registry import check_own_name
 from rashomon._arrow import ArrowData
 from rashomon._markup import grid, heading
 from rashomon.tables import ResultTable, Tables, read_tables
@@ -90,10 +92,14 @@ class Run:
         """Label every answer that ``judge`` has not labelled, in this process; return their number.
 
         This is for judges that need no model, such as a class of a notebook; ``Workspace.judge`` runs any judge by its name.
-        Tables by its labels are ``run.tables(judge.name)``. Raises SpecError if it is not made for the run's benchmark,
-        StoreError if the run is in use or not this machine's own.
+        Answers on which it failed before are judged again. Tables by its labels are ``run.tables(judge.name)``. Raises SpecError
+        if it is not made for the run's benchmark, has another judge's name or fails on every answer, StoreError if the run is in
+        use or not this machine's own.
         """
+        if isinstance(judge, str):
+            raise SpecError(f"{judge!r} is a name; `workspace.judge(run, {judge!r})` runs a judge by its name.")
         function, benchmark = as_function_judge(judge), get_benchmark(self.spec["benchmark"])
+        check_own_name(judge)
         if benchmark.name not in function.benchmarks:
             raise SpecError(f"the judge {function.name} is not made for {benchmark.name}; add that to its benchmarks.")
         RunStore.require_own(self.folder)
@@ -101,7 +107,16 @@ class Run:
             if not lock.acquire("a notebook"):
                 raise StoreError(f"{busy_message(lock)}; wait for it to end.")
             with RunStore.open(self.folder) as store:
-                return judge_pending(store, function, benchmark)
+                store.retract(function.id, status="judge-failed")
+                count = judge_pending(store, function, benchmark)
+                judged = [p.judged[function.id] for p in store.progress() if function.id in p.judged]
+                if count and not any(counts.labelled or counts.unparsed for counts in judged):
+                    verdicts = (record.verdicts.get(function.id) for record in store.records())
+                    reason = next((verdict.reason for verdict in verdicts if verdict is not None), "")
+                    raise SpecError(
+                        f"the judge {function.name} failed on all {count} answers ({clean(reason)}); correct it and judge again."
+                    )
+                return count
 
     def _readable(self) -> RunSummary:
         summary = self.summary()
@@ -143,6 +158,11 @@ class Records(ArrowData):
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self._run.records)
+
+    def __getitem__(self, index: int) -> Record:
+        """Return one record. The ones before it are read as well, so iterate where you need many."""
+        place = range(len(self))[index]
+        return next(islice(self, place, None))
 
     def _build(self) -> Any:
         return samples_to_arrow([self._run])

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.exports.html_markup import notes_markup, table_markup
 from app.exports.tabular import tables_to_arrow
+from app.report.headline import has_only_own_rows, without_paper
+from app.report.render import print_table
 from app.report.tables import read_inputs, tables_from, without_published
+from app.text.console import Terminal
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.vocabulary import Cell, Table
 from rashomon._arrow import ArrowData
@@ -33,9 +37,10 @@ class ResultTable(ArrowData):
         table: The cells, the notes and the kind of figure.
     """
 
-    def __init__(self, table: Table, drawn: Table) -> None:
+    def __init__(self, table: Table, drawn: Table, displayed: Table) -> None:
         self.table = table
         self._drawn = drawn
+        self._displayed = displayed
 
     @property
     def name(self) -> str:
@@ -85,8 +90,15 @@ class ResultTable(ArrowData):
     def _build(self) -> Any:
         return tables_to_arrow([self.table])
 
+    def __str__(self) -> str:
+        """Return the table and its notes as ``rashomon show`` prints them."""
+        text = StringIO()
+        print_table(self._displayed, Terminal(file=text, color_system=None))
+        return text.getvalue().rstrip()
+
     def _repr_html_(self) -> str:
-        return heading(self.title) + table_markup(self.table) + notes_markup(self.table)
+        table = self._displayed
+        return heading(table.title) + table_markup(table) + notes_markup(table)
 
     def __repr__(self) -> str:
         return f"<ResultTable {self.name}: {len(self.rows)} rows, {len(self.columns)} columns>"
@@ -171,4 +183,7 @@ def read_tables(folders: Sequence[Path], judge: str | None, *, published: bool, 
     tables = tables_from(inputs, only=only, published=published)
     # Figures have no rows of the paper.
     drawn = [without_published(table, inputs.benchmark.name) if published else table for table in tables]
-    return Tables([ResultTable(*pair) for pair in zip(tables, drawn, strict=True)])
+    # No number of the paper stands above rows that are not the paper's.
+    own_rows_only = has_only_own_rows(inputs.runs.values(), inputs.benchmark)
+    displayed = [without_paper(table) if own_rows_only else table for table in tables]
+    return Tables([ResultTable(*three) for three in zip(tables, drawn, displayed, strict=True)])

@@ -35,11 +35,11 @@ class Workspace:
         """All runs, oldest first; a damaged one says what is wrong when it is read."""
         return Runs([self._run(summary.name) for summary in self._folders.summaries()])
 
-    def run(self, name: str) -> Run:
+    def run(self, name: str | Run) -> Run:
         """Return the run of that name, of a unique prefix of it, or in that folder. Raises StoreError."""
-        return Run(self._folders, self._folders.run_folder(name))
+        return Run(self._folders, name.folder if isinstance(name, Run) else self._folders.run_folder(name))
 
-    def tables(self, *names: str, judge: str | None = None, published: bool = False) -> Tables:
+    def tables(self, *names: str | Run, judge: str | None = None, published: bool = False) -> Tables:
         """Return the tables of the runs of these names together, a row for each run.
 
         Raises SpecError if they are of several benchmarks, StoreError if there is no such run.
@@ -52,6 +52,9 @@ class Workspace:
         ``rashomon benchmarks`` lists the sources. Constructions that need a model are for ``rashomon build``. With ``replace``,
         another build of it is replaced. Raises SourceError, SpecError.
         """
+        if not isinstance(sources, Mapping):
+            known = ", ".join(repr(source.name) for source in get_benchmark(benchmark).sources)
+            raise SpecError(f"give the sources as a dict of name and place; the names of {benchmark} are {known}.")
         pairs = [(name, str(place)) for name, place in sources.items()]
         folder = self._folders.build_folder(benchmark)
         return get_benchmark(benchmark).build(pairs, folder, BuildOptions(replace=replace)).path
@@ -65,12 +68,12 @@ class Workspace:
         """
         return start(self._folders, spec, options)
 
-    def resume(self, name: str, **options: Unpack[ExecutionChoices]) -> Started:
+    def resume(self, name: str | Run, **options: Unpack[ExecutionChoices]) -> Started:
         """Resume a run in a process of its own. Raises StoreError."""
         run = self.run(name)
         return run_process(self._folders, Runs([run]), ["resume", str(run.folder), *execution_arguments(options)])
 
-    def judge(self, name: str, *judges: str, **options: Unpack[ExecutionChoices]) -> Started:
+    def judge(self, name: str | Run, *judges: str, **options: Unpack[ExecutionChoices]) -> Started:
         """Judge a run's answers with further judges or models, by name, in a process of its own. Raises SpecError, StoreError."""
         if not judges:
             raise SpecError("name a judge; `rashomon judges` lists them.")

@@ -83,7 +83,7 @@ class Workspace:
     def find(cls, path: Path | None = None) -> Workspace:
         """Return the workspace at ``path``, or else RASHOMON_WORKSPACE, or else in the user's data directory.
 
-        A file is opened as a bundle. Raises BundleError if it is none.
+        A file is opened as a bundle. Raises BundleError if it is damaged, StoreError if it is none.
         """
         if path is None:
             variable = os.environ.get("RASHOMON_WORKSPACE")
@@ -94,7 +94,11 @@ class Workspace:
 
                 path = Path(platformdirs.user_data_dir("rashomon"))
         path = typed_path(path)
-        return cls.open(path) if is_bundle_file(path) else cls(path)
+        if is_bundle_file(path):
+            return cls.open(path)
+        if path_exists(path) and not path.is_dir():
+            raise StoreError(f"{path} is neither a folder nor a bundle; name a folder for the workspace.")
+        return cls(path)
 
     @classmethod
     def open(cls, bundle: Path) -> Workspace:

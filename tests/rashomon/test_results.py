@@ -52,8 +52,36 @@ def test_the_runs_of_a_workspace(workspace: rashomon.Workspace) -> None:
     assert [run.name for run in workspace.runs] == ["text", "hostile"]
     run = workspace.run("tex")
     assert (run.done, run.total, run.spec["model"]) == (36, 36, "policy:always-text")
+    assert workspace.run(run).name == run.name
     with pytest.raises(rashomon.RashomonError):
         workspace.run("nothing")
+
+
+def test_a_file_is_no_workspace(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("notes")
+    with pytest.raises(rashomon.RashomonError):
+        rashomon.open(tmp_path / "notes.txt")
+    assert Rashomon(tmp_path).run("--workspace", tmp_path / "notes.txt", "runs", code=2).stdout == ""
+
+
+def test_sources_without_their_names_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(rashomon.RashomonError):
+        rashomon.open(tmp_path).build("cmc-bench", cast(Any, "rows.csv"))
+
+
+def test_a_printed_table_is_what_the_command_prints(workspace: rashomon.Workspace, home: Rashomon) -> None:
+    table = str(workspace.run("text").table("labels")).replace("─", "").split()
+    printed = home.run("show", "text", "--table", "labels").stdout.replace("─", "").split()
+    assert table
+    assert table == printed[-len(table) :]
+
+
+def test_a_record_by_its_number(workspace: rashomon.Workspace) -> None:
+    records = workspace.run("text").records()
+    everyone = [record.instance.id for record in records]
+    assert [records[number].instance.id for number in (0, 7, -1)] == [everyone[0], everyone[7], everyone[-1]]
+    with pytest.raises(IndexError):
+        records[len(everyone)]
 
 
 def test_tables_are_those_of_the_command(workspace: rashomon.Workspace, home: Rashomon) -> None:
@@ -206,6 +234,39 @@ def test_a_judge_of_a_notebook_labels_in_its_process(tmp_path: Path) -> None:
         run.judge(Elsewhere())
 
 
+def test_a_judge_that_failed_judges_again_once_it_is_corrected(tmp_path: Path) -> None:
+    run = rashomon.open(furnish(Rashomon(tmp_path)).workspace).run("text")
+
+    class Misspelt(EndsInDigit):
+        def label(self, record: rashomon.Record) -> str | None:
+            return "TXET"
+
+    with pytest.raises(rashomon.RashomonError):
+        run.judge(Misspelt())
+    assert run.judge(EndsInDigit()) == 36
+    assert set(run.records("digits").arrow()["label"].to_pylist()) == {"TEXT"}
+
+
+class Named(EndsInDigit):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@pytest.mark.parametrize("name", ["match", "human:anna", "override:anna", "openai:gpt-5", "digits@2", "", cast(Any, 3)])
+def test_a_judge_cannot_have_the_name_of_another_or_of_a_person(home: Rashomon, name: str) -> None:
+    run = rashomon.open(home.workspace).run("text")
+    before = run.records()[0].verdicts.keys()
+    with pytest.raises(rashomon.RashomonError):
+        run.judge(Named(name))
+    assert run.records()[0].verdicts.keys() == before
+
+
+@pytest.mark.parametrize("judge", ["strict", EndsInDigit, len, object(), None])
+def test_what_is_no_judge_is_refused(workspace: rashomon.Workspace, judge: object) -> None:
+    with pytest.raises(rashomon.RashomonError):
+        workspace.run("text").judge(cast(Any, judge))
+
+
 class SaysNothing(Exception):
     def __str__(self) -> str:
         raise ValueError
@@ -254,9 +315,9 @@ def test_what_is_no_verdict_is_a_failure_of_the_judge_and_damages_nothing(tmp_pa
     run = workspace.run("text")
     before = run.records("match").arrow()["label"].to_pylist()
     for version, answer in enumerate(WRONG):
-        assert run.judge(Wrong(version, answer)) == 36
+        with pytest.raises(rashomon.RashomonError):
+            run.judge(Wrong(version, answer))
         assert set(run.records(f"wrong@{version}").arrow()["status"].to_pylist()) == {"judge-failed"}, version
-        assert run.judge(Wrong(version, answer)) == 0
     assert run.records("match").arrow()["label"].to_pylist() == before
     right = len(WRONG)
     run.judge(Wrong(right, lambda: rashomon.Verdict(f"wrong@{right}", "labelled", Kind.TEXT)))
