@@ -347,6 +347,8 @@ class RashomonApp(App[int]):
         """Resume a paused run at once, an unfinished one after a confirmation."""
         if run.summary.state == "paused":
             self._try(lambda: self.processes.resume(run.folder), f"{run.name} resumes")
+        elif run.resumable and self.processes.will_start(run.folder, run.summary.state):
+            self.toast(f"{run.name} is about to start")
         elif run.resumable:
             try:
                 RunStore.require_own(run.folder)

@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.engine.batch_runs import read_batch
 from app.engine.run_control import pause, stop_batch, stop_run, unpause
 from app.fetch.execute import PROGRESS_LINE
 from app.store.run import RunStore
@@ -37,13 +38,14 @@ class FailedProcess:
 
 @dataclass(slots=True)
 class Job:
-    """A process with its log and its `rashomon` command."""
+    """A process with its log, its `rashomon` command, and the names of the runs that it was started for."""
 
     process: subprocess.Popen[bytes]
     log: Path
     command: str
     attended: bool = True
     """True while a dialog reports its end."""
+    runs: Collection[str] = ()
 
     @property
     def code(self) -> int | None:
@@ -68,16 +70,17 @@ class RunProcesses:
         self.workspace = workspace
         self._processes: list[Job] = []
 
-    def start(self, arguments: Sequence[str]) -> Path:
+    def start(self, arguments: Sequence[str], *, runs: Collection[str] = ()) -> Path:
         """Start `rashomon` with ``arguments``, such as ``["batch", "spec.toml"]``, and return the path of its log.
 
-        Its progress appears in the workspace; a failure, in :meth:`failures`.
+        ``runs`` are the names of the runs that it starts or resumes. Its progress appears in the workspace; a failure, in
+        :meth:`failures`.
 
         Raises:
             StoreError: If the log cannot be written.
         """
         job = self.start_job([*arguments, "--display", "plain"])
-        job.attended = False
+        job.attended, job.runs = False, runs
         return job.log
 
     def start_job(self, arguments: Sequence[str]) -> Job:
@@ -114,7 +117,17 @@ class RunProcesses:
         """
         RunStore.require_own(folder)
         if not unpause(folder):
-            self.start(["resume", str(folder), *allow_address_options(agreed)])
+            self.start(["resume", str(folder), *allow_address_options(agreed)], runs=(folder.name,))
+
+    def will_start(self, folder: Path, state: str) -> bool:
+        """Return whether a process is about to start or resume the run in ``folder``, which is in this ``state``.
+
+        It takes seconds until a process that was started here reaches its run; a batch starts its planned runs in turn.
+        """
+        jobs = [job for job in self._processes if folder.name in job.runs and job.code is None]
+        if state == "planned":
+            return bool(jobs or read_batch(folder))
+        return any(job.command == "resume" for job in jobs)
 
     def pause(self, folder: Path) -> None:
         """Pause a run once the answers in progress are stored. Raises StoreError."""

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,14 @@ from textual.pilot import Pilot
 
 from app.engine.run_control import worker_pid
 from app.store.workspace import Workspace, read_summary
+from app.tui import processes
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
-from app.tui.widgets.dialogs import StopDialog
+from app.tui.widgets.dialogs import Confirm, StopDialog
 from app.tui.widgets.virtual_table import VirtualTable
 from tests.support.charts import draw_sources
 from tests.support.command import ROOT, Rashomon
-from tests.support.tui_stage import PATIENCE, Staged, drive, screen_text, until
+from tests.support.tui_stage import PATIENCE, Stage, Staged, drive, screen_text, until
 
 RUN = "watched"
 SPEC = ["batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN]
@@ -87,6 +88,36 @@ def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: P
     drive(app, script)
     run = read_summary(folder)
     assert (run.state, run.done) == ("done", run.total)
+
+
+def test_a_run_that_is_about_to_start_is_not_started_twice(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.run("mine", state="interrupted", done=20)
+    started: list[subprocess.Popen[bytes]] = []
+    begin = subprocess.Popen
+
+    def wait(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        started.append(begin(["sleep", "600"], **options))
+        return started[-1]
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await until(pilot, lambda: bool(app.snapshot.runs))
+        monkeypatch.setattr(processes.subprocess, "Popen", wait)
+        await pilot.press("R", "y")
+        await until(pilot, lambda: "starts in a moment" in screen_text(app))
+        await pilot.press("R")
+        await until(pilot, lambda: "is about to start" in screen_text(app))
+        assert len(started) == 1
+        started[0].kill()
+        await until(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
+        await pilot.press("escape", "R")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+
+    try:
+        drive(stage.app(), script)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.slow

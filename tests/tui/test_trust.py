@@ -63,7 +63,7 @@ def test_resuming_a_run_asks_for_a_new_address(
     started: list[list[str]] = []
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        monkeypatch.setattr(app.processes, "start", lambda arguments: started.append(list(arguments)))
+        monkeypatch.setattr(app.processes, "start", lambda arguments, runs: started.append(list(arguments)))
         await until(pilot, lambda: bool(app.snapshot.runs))
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, Confirm) and "Resume?" in screen_text(app))

@@ -45,6 +45,8 @@ _LOG_BYTES = 64 * 1024
 _LABEL_BAR = 72
 """The largest width of a condition's bar of labels."""
 _BAR_WIDTH = 10
+_TALL = 30
+"""The height from which the stored check of the batches is described."""
 _SPEEDS = 24
 """The number of speeds that are displayed."""
 _NEEDS_QUOTES = frozenset(' ,:"')
@@ -73,6 +75,8 @@ class LiveScreen(RashomonScreen):
         self._data: _LiveData | None = None
         self._reading = False
         self._stale = False
+        self._awaited = False
+        """True while a process is about to start the run."""
         self._height = 0
         self._speeds: deque[float] = deque(maxlen=_SPEEDS)
         """The latest answers per second, one for each change."""
@@ -112,11 +116,14 @@ class LiveScreen(RashomonScreen):
             self._run = None
             self.update_static("#state", Content("this run no longer exists; Esc goes back"))
             return
-        if run == self._run or run is None:
+        if run is None:
             return
-        if self._run is None or self._run.summary.state != run.summary.state:
+        awaited = run.resumable and self.rashomon.processes.will_start(run.folder, run.summary.state)
+        if (run, awaited) == (self._run, self._awaited):
+            return
+        if self._run is None or (self._run.summary.state, self._awaited) != (run.summary.state, awaited):
             self.refresh_bindings()
-        self._run = run
+        self._run, self._awaited = run, awaited
         if run.answers_per_second is not None:
             self._speeds.append(run.answers_per_second)
         self._show()
@@ -177,7 +184,7 @@ class LiveScreen(RashomonScreen):
         for labels in data.newest.labels.values():
             for label, count in labels.items():
                 counts[label] = counts.get(label, 0) + count
-        marks: Parts = [("≠ ", HEADING), ("sources disagree  ", "")] if self._benchmark.conflicts else []
+        marks: Parts = [("≠ ", HEADING), ("conflict  ", "")] if self._benchmark.conflicts else []
         self.update_static("#legend", _content([*marks, *legend(counts, self._benchmark.labels)]))
         self.query_one(NewestAnswer).show(data.newest, self._benchmark)
         if self.has_class("-log"):
@@ -229,7 +236,7 @@ class LiveScreen(RashomonScreen):
             return [literal(summary.problem)]
         bar_width = 10 if self.size.width < 100 else 24
         lines = [
-            literal(_situation(run) + self._position(run), limit=400),
+            literal(_situation(run, self._awaited) + self._position(run), limit=400),
             _content(_progress(run, bar_width, self._speeds)),
             literal(_accuracy(summary)),
         ]
@@ -244,10 +251,12 @@ class LiveScreen(RashomonScreen):
 
     def _position(self, run: WatchedRun) -> str:
         """Return the run's position in its batch, and how long the rest of the batch takes at the run's speed."""
-        names = self._data.batch if self._data is not None and run.active else ()
+        names = self._data.batch if self._data is not None else ()
         if run.name not in names:
             return ""
         place = names.index(run.name)
+        if not run.active:
+            return f"; run {place + 1} of {len(names)} of its batch"
         runs = [self.rashomon.snapshot.run(name) for name in names[place:]]
         left = sum(other.summary.total - other.summary.done for other in runs if other is not None)
         text = f"; run {place + 1} of {len(names)}"
@@ -274,7 +283,8 @@ class LiveScreen(RashomonScreen):
         if newest.canary and newest.canary.get("way") != "one at a time":
             compared = f"{newest.canary.get('cases')} requests and {newest.canary.get('tokens')} tokens"
             remarks.append(f"answered {newest.canary.get('way')}: same answers as one at a time on {compared}")
-            remarks[-1] += "".join(f" ({line})" for line in stored_check(newest.canary, "token"))
+            if self.size.height >= _TALL:
+                remarks[-1] += "".join(f" ({line})" for line in stored_check(newest.canary, "token"))
         return remarks[-2:]
 
     # --- actions ---------------------------------------------------------------------------------
@@ -288,7 +298,7 @@ class LiveScreen(RashomonScreen):
         if action == "stop":
             return run.active
         if action == "resume":
-            return run.resumable or run.summary.state == "paused"
+            return (run.resumable and not self._awaited) or run.summary.state == "paused"
         return True
 
     def action_pause(self) -> None:
@@ -326,9 +336,11 @@ def _content(parts: Parts) -> Content:
     return Content.assemble(*(literal(text, style) for text, style in parts))
 
 
-def _situation(run: WatchedRun) -> str:
-    """Return the run's state and what to do about it, in one line."""
+def _situation(run: WatchedRun, awaited: bool) -> str:
+    """Return the run's state and what to do about it, in one line; ``awaited`` if a process is about to start it."""
     state, note = run.summary.state, run.summary.note
+    if awaited:
+        return "planned, starts in a moment" if state == "planned" else "resumes in a moment"
     reason = f": {note}" if note else ""
     texts = {
         "planned": "planned, not started; R starts it",

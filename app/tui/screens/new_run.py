@@ -568,7 +568,8 @@ class NewRunScreen(RashomonScreen):
     def _start_process(self, addresses: list[str], created: tuple[Path, list[Path]]) -> None:
         file, folders = created
         try:
-            self.rashomon.processes.start(["batch", str(file), *allow_address_options(addresses)])
+            names = [folder.name for folder in folders]
+            self.rashomon.processes.start(["batch", str(file), *allow_address_options(addresses)], runs=names)
         except RashomonError as error:
             self.rashomon.show_error(error)
             return

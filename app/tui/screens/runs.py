@@ -31,11 +31,14 @@ from app.tui.theme import DIM, WRONG, state_appearance
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from app.tui.widgets.panel import panel, set_panel_title
+from app.tui.widgets.truncate import elide_middle
 from app.tui.widgets.virtual_table import Cell, Row, VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 from benchmarks.errors import RashomonError, StoreError
 from benchmarks.registry import benchmark_names, get_benchmark
 
+_LEAST_MODEL = 20
+"""The least characters of a model's name that the details of a run have."""
 _MAX_NAMED = 8
 """The number of runs that a confirmation names."""
 _READING = "◐ reading the runs …"
@@ -183,8 +186,12 @@ class RunsScreen(RashomonScreen):
         self.rashomon.under_cursor = tuple(run.folder for run in runs)
         self.rashomon.marked = tuple(run.folder for run in self.marked())
         entry = self._entry()
-        about = self._about_group(entry) if isinstance(entry, Group) else _about(runs[0]) if runs else Content("")
+        about = self._about_group(entry) if isinstance(entry, Group) else self._about(runs[0]) if runs else Content("")
         self.update_static("#about", about)
+
+    def _about(self, run: WatchedRun) -> Content:
+        awaited = run.resumable and self.rashomon.processes.will_start(run.folder, run.summary.state)
+        return _about(run, "starts in a moment" if awaited else "R resumes it", self.size.width - 4)
 
     def _about_group(self, group: Group) -> Content:
         runs = [run for run in self.rashomon.snapshot.runs if _benchmark_of(run) == group.benchmark]
@@ -495,8 +502,8 @@ def _check_folder(text: str) -> str:
     return "" if is_place else "there is no such folder or bundle"
 
 
-def _about(run: WatchedRun) -> Content:
-    """Return four lines of details about a run."""
+def _about(run: WatchedRun, resuming: str, width: int) -> Content:
+    """Return four lines of details about a run; ``resuming`` is said of one that can be resumed."""
     summary, state = run.summary, state_appearance(run.summary.state)
     first = literal(f"{state} ", state.colour) + literal(run.display_name or run.name, "bold")
     if run.display_name != run.name:
@@ -504,7 +511,9 @@ def _about(run: WatchedRun) -> Content:
     if summary.problem is not None:
         return first + "\n" + literal(summary.problem, WRONG, limit=400)
     spec = summary.spec
-    setup = f"{spec['benchmark']}, {spec['model']}, prompts {spec['prompt_set']}, judged by {', '.join(spec['judge'])}"
+    setup = ", ".join([f"prompts {spec['prompt_set']}", f"judged by {', '.join(spec['judge'])}"])
+    model = elide_middle(str(spec["model"]), max(_LEAST_MODEL, width - len(f"{spec['benchmark']}, , {setup}")))
+    setup = f"{spec['benchmark']}, {model}, {setup}"
     errors = sum(p.errors for p in summary.progress)
     truncated = sum(p.truncated for p in summary.progress)
     facts = (
@@ -518,7 +527,7 @@ def _about(run: WatchedRun) -> Content:
         is_bundled = is_opened_bundle(run.folder.parent.parent)
         facts.append("received, read-only" if is_bundled else "received, read-only: a adopts it")
     elif run.resumable:
-        facts.append("R resumes it")
+        facts.append(resuming)
     note = f"{summary.note.rstrip('.')}; " if summary.note and facts else summary.note
     reason = literal(f"{note}{', '.join(facts)}", limit=300)
     accuracy = literal(_accuracy_sentence(conflict_accuracy(summary), summary.cells))

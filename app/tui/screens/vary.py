@@ -60,7 +60,7 @@ _FACTOR_OPTIONS = (
 _PASSAGE_LEVELS = (
     ("passages", "passages", "how many, 1 to 10", "1,3,5"),
     ("wrong", "wrong", "how many of them are wrong", "0,1,2"),
-    ("place", "place", "first,middle,last: the right one", "first,last"),
+    ("place", "place", "first,middle,last: right one", "first,last"),
     ("images", "images", "its own, and other examples'", "0"),
     ("words", "words", "the least length of a passage", "0"),
 )

@@ -92,7 +92,12 @@ class RunForm(Container):
             with Vertical(id="scope"):
                 with panel(Vertical(id="limits"), "Examples"):
                     yield Field("limit", "limit", "examples; each keeps its conditions", DEFAULTS["limit"])
-                scope = (Column("", 15), Column("", 22), Column("instances", 9, right=True), Column("", 0))
+                scope = (
+                    Column("", 15),
+                    Column("", 0, min_width=14, tail=0.5),
+                    Column("instances", 9, right=True),
+                    Column("", 0),
+                )
                 yield panel(ChoiceTable(scope, empty=_NO_BENCHMARK, id="scope-table"), "Prompts, conditions, strata")
                 yield Static(id="scope-table-detail", classes="detail")
             with panel(VerticalScroll(id="sampling", can_focus=False), "Sampling"):
