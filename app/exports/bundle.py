@@ -19,7 +19,9 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from app.exports.export_input import media_of
-from app.exports.formats import export_runs
+from app.exports.formats import read_export
+from app.exports.report.export import html_report
+from app.exports.tabular import markdown_tables
 from app.exports.thumbnails import LONGEST_SIDE, small_picture
 from app.report.media import preview_media
 from app.report.portable import portable_identity, portable_spec, portable_text
@@ -252,10 +254,9 @@ class _Writer:
     # --- report and file -------------------------------------------------------------------------
 
     def _add_report(self, benchmark: str, folders: Sequence[Path]) -> None:
-        place = self._staging.parent / "report"
-        export_runs(Workspace(self._staging), folders, formats=("report", "md"), out=place)
-        for name, suffix in (("report.html", "html"), ("tables.md", "md")):
-            self._copy(place, name, f"{REPORT}/{benchmark}.{suffix}")
+        export = read_export(Workspace(self._staging), folders)
+        for suffix, text in (("html", html_report(export)), ("md", markdown_tables(export))):
+            self._write(f"{REPORT}/{benchmark}.{suffix}", text.encode("utf-8", "backslashreplace"))
 
     def _pack(self, out: Path, manifest: Mapping[str, Any]) -> int:
         """Zip the staging folder in a fixed order, and put the file in place; return its size in bytes."""

@@ -80,20 +80,8 @@ def export_runs(
     names = list(dict.fromkeys(formats))
     total = len(names) + 2
     step("reading the runs", 0, total)
-    inputs = read_inputs(folders, judge)
-    tables = tables_from(inputs)
-    runs = load_runs(workspace, folders, judge, inputs)
-    export = Export(
-        benchmark_of(runs),
-        runs,
-        tables,
-        options,
-        inputs=inputs,
-        folders=folders,
-        workspace=workspace,
-        requested_judge=judge,
-    )
-    table_names, columns = [table.name for table in tables], export.main.columns
+    export = read_export(workspace, folders, judge, options)
+    table_names, columns = [table.name for table in export.tables], export.main.columns
     for name in options.captions:
         if name not in table_names:
             raise SpecError(f"there is no table {name!r} here; {did_you_mean(name, table_names)}")
@@ -110,6 +98,24 @@ def export_runs(
     sizes = write_files(folder, files)
     step("done", total, total)
     return WrittenExport(folder, sizes)
+
+
+def read_export(
+    workspace: Workspace, folders: Sequence[Path], judge: str | None = None, options: ExportOptions | None = None
+) -> Export:
+    """Read the runs in ``folders``, and count their joint tables."""
+    inputs = read_inputs(folders, judge)
+    runs = load_runs(workspace, folders, judge, inputs)
+    return Export(
+        benchmark_of(runs),
+        runs,
+        tables_from(inputs),
+        options or ExportOptions(),
+        inputs=inputs,
+        folders=folders,
+        workspace=workspace,
+        requested_judge=judge,
+    )
 
 
 def default_folder(folders: Sequence[Path]) -> Path:

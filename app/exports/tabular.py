@@ -36,8 +36,13 @@ def to_csv_files(export: Export) -> Files:
 
 
 def to_markdown_files(export: Export) -> Files:
-    """Return ``tables.md``: every table, and a description of the runs."""
-    return {"tables.md": "\n".join(to_markdown(table) for table in (*export.tables, export.runs_table()))}
+    """Return ``tables.md``: see :func:`markdown_tables`."""
+    return {"tables.md": markdown_tables(export)}
+
+
+def markdown_tables(export: Export) -> str:
+    """Return every table, and a description of the runs."""
+    return "\n".join(to_markdown(table) for table in (*export.tables, export.runs_table()))
 
 
 def to_json_files(export: Export) -> Files:

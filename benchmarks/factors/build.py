@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -81,23 +81,26 @@ class Variation:
     def size(self) -> DesignSize:
         """Count the instances and calls, reading the build once or a few times. Raises SpecError for a factor without effect."""
         drawn = self._drawn()
-        examples = instances = calls = 0
-        parts: set[str] = set()
+        examples = 0
+        shown: Counter[tuple[bool, bool]] = Counter()
         for example in base_examples(self.benchmark, self.base, self._prompt_set):
             if not _is_drawn(example[0].instance.group, drawn):
                 continue
             examples += 1
-            for item in self._included(example):
-                has_image, has_text = bool(_images(item.instance)), bool(item.passages)
-                parts.update(name for name, has in (("image", has_image), ("text", has_text)) if has)
-                parts.update(("both",) if has_image and has_text else ())
-                instances += len(self.design.cells)
-                calls += self.design.calls(has_image, has_text)
+            shown.update((bool(_images(item.instance)), bool(item.passages)) for item in self._included(example))
+        parts = {
+            name
+            for pair in shown
+            for name, has in zip(("image", "text", "both"), (*pair, all(pair)), strict=True)
+            if has
+        }
         for factor in self.design.factors:
             if factor.kind.part not in parts:
                 noun = {"image": "image", "text": "passage", "both": "image with a passage"}[factor.kind.part]
                 raise SpecError(f"{factor.name} changes nothing in this build, which shows no {noun}; leave it out.")
-        return DesignSize(examples, len(self.design.cells), self.design.full_cells, instances, calls)
+        cells = len(self.design.cells)
+        calls = sum(count * self.design.calls(*pair) for pair, count in shown.items())
+        return DesignSize(examples, cells, self.design.full_cells, shown.total() * cells, calls)
 
     def build(self, out: Path, progress: Callable[[], None] = lambda: None) -> Build:
         """Write the varied build into the folder ``out``; ``progress`` is called after each example.

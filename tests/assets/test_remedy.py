@@ -12,6 +12,7 @@ import pytest
 
 from assets.demo.recipe import remedy_cards, remedy_scenes
 from assets.demo.recipe.remedy import NEW, TRAINED, distinct_values, in_model_words, remedy, write_charts
+from assets.demo.recipe.scenes import held_out_things
 from benchmarks.clash.constants import CONFLICT_OPTION
 from tests.support.command import Rashomon
 
@@ -65,7 +66,7 @@ def test_training_rows_get_answers_that_the_model_can_write(tmp_path: Path) -> N
     assert conditions >= {"aligned", "image-only", "text-only"}
 
 
-def test_rejected_scenes_have_captions_that_are_both_true_and_new_ones_words_of_their_own(tmp_path: Path) -> None:
+def test_rejected_scenes_have_captions_that_are_both_true_and_new_ones_another_arrangement(tmp_path: Path) -> None:
     remedy_scenes.write_scenes(tmp_path / "rejected", remedy_scenes.TRAINED, 8, conflicting=False)
     remedy_scenes.write_scenes(tmp_path / "kept", remedy_scenes.TRAINED, 8)
     remedy_scenes.write_scenes(tmp_path / "new", remedy_scenes.NEW, 8)
@@ -77,14 +78,29 @@ def test_rejected_scenes_have_captions_that_are_both_true_and_new_ones_words_of_
     for row in rejected:
         first, relation, second = re.split(" (above|below) a ", row["original_caption"].rstrip("."))
         assert row["conflicting_caption"] == f"A {second} {turned[relation]} a {first.removeprefix('A ')}."
-    for row in (*rejected, *kept):
-        del row["distractor"]  # of multiple choice, which is not learnt
-    shown = " ".join(str(value) for row in (*rejected, *kept) for value in row.values()).lower()
-    words = set(re.findall("[a-z]+", shown))
-    assert not words & {"purple", "cross", "left", "right"}
-    for row in new:
-        assert re.search("purple|cross", f"{row['question']} {row['image_only']}".lower())
-        assert re.search("left|right", row["original_caption"])
+    for row in (*rejected, *kept, *new):
+        arrangement = "left|right" if row in new else "above|below"
+        assert re.search(f"({arrangement}) (of )?a ", row["original_caption"])
+        things = re.findall(r"\ba (\w+) (\w+)", row["original_caption"].lower())
+        assert len(things) == 2
+        assert not held_out_things() & {*things}
+
+
+def test_answers_about_scenes_begin_with_what_picture_and_caption_say(tmp_path: Path) -> None:
+    scenes = tmp_path / "scenes"
+    remedy_scenes.write_scenes(scenes, remedy_scenes.TRAINED, 16)
+    rashomon = Rashomon(tmp_path)
+    rashomon.run("build", "clash", "--source", f"rows={scenes}", "--out", tmp_path / "build")
+    rashomon.run("training", "clash", "--data", tmp_path / "build", "--out", tmp_path / "set")
+    remedy_scenes.in_model_words(tmp_path / "set", [scenes])
+    rows = [json.loads(line) for line in (tmp_path / "set" / "train.jsonl").read_text("utf-8").splitlines()]
+    for row in rows:
+        picture, caption, *verdict = row["messages"][-1]["content"][0]["text"].splitlines()
+        shown = row["messages"][0]["content"][-1]["text"].splitlines()[-2]
+        assert caption.lower() in shown.split()[1:3] + shown.rstrip(".").split()[-2:]
+        assert (picture != caption) == (row["kind"] == "conflict")
+        assert verdict == ([CONFLICT_OPTION] if row["kind"] == "conflict" else [])
+    assert len({row["kind"] for row in rows}) == 2
 
 
 def test_answers_about_cards_begin_with_what_card_and_text_say(tmp_path: Path) -> None:

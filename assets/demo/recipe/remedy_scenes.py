@@ -3,55 +3,51 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from assets.demo.recipe.remedy import DEMO, rewrite_answers, run_rashomon
-from assets.demo.recipe.scenes import COLOURS, RELATIONS, SHAPES, Sample, Scene, caption, draw_scene, sample
-from assets.demo.recipe.scenes import held_out_things as held_out
+from assets.demo.recipe.scenes import (
+    COLOURS,
+    RELATIONS,
+    SHAPES,
+    Sample,
+    Scene,
+    caption,
+    draw_scene,
+    held_out_things,
+    sample,
+)
 from benchmarks.clash.constants import CONFLICT_OPTION
 
 _OPPOSITE = dict(zip(RELATIONS, (RELATIONS[1], RELATIONS[0], RELATIONS[3], RELATIONS[2]), strict=True))
 _CHANGES: tuple[Literal["object", "attribute"], ...] = ("object", "attribute")
 
 
-@dataclass(frozen=True, slots=True)
-class SceneKind:
-    """A kind of scenes. ``asked`` are words of which the thing that is asked about has at least one; empty for any thing."""
-
-    colours: Sequence[str]
-    shapes: Sequence[str]
-    relations: Sequence[str]
-    asked: Sequence[str] = ()
+TRAINED = RELATIONS[:2]
+"""The arrangements of the fine-tuning's scenes. Held-out pairs of a colour and a shape are in none."""
+NEW = RELATIONS[2:]
+"""Arrangements that the fine-tuning never shows."""
 
 
-_NEW_WORDS = ("purple", "cross")
-
-TRAINED = SceneKind(
-    [colour for colour in COLOURS if colour not in _NEW_WORDS],
-    [shape for shape in SHAPES if shape not in _NEW_WORDS],
-    RELATIONS[:2],
-)
-"""The scenes of the fine-tuning. Held-out pairs of a colour and a shape are in none."""
-NEW = SceneKind([*COLOURS], SHAPES, RELATIONS[2:], asked=_NEW_WORDS)
-"""Scenes with a colour or a shape that is asked for, and with an arrangement, that ``TRAINED`` does not have."""
-
-
-def write_scenes(folder: Path, kind: SceneKind, count: int, *, conflicting: bool = True, seed: int = 0) -> None:
-    """Write scenes of a kind with two captions and a question each, for ``rashomon build clash --source rows=FOLDER``.
+def write_scenes(
+    folder: Path, relations: Sequence[str], count: int, *, conflicting: bool = True, seed: int = 0
+) -> None:
+    """Write scenes so arranged with two captions and a question each, for ``rashomon build clash --source rows=FOLDER``.
 
     Without ``conflicting``, the second caption only puts the first one otherwise, so that the samples are what CLASH's filter
     is there to reject.
     """
-    random = Random(f"remedy scenes {seed} {kind.relations} {conflicting}")
+    random = Random(f"remedy scenes {seed} {relations} {conflicting}")
     (folder / "scenes").mkdir(parents=True)
     lines = []
     for number in range(count):
-        scene, drawn = _sample(random, kind, _CHANGES[number % 2])
+        scene, drawn = _sample(random, relations, _CHANGES[number % 2])
         image = f"scenes/{number:04d}.png"
         draw_scene(scene, random).image.save(folder / image, optimize=True)
         row = {name: value for name, value in asdict(drawn).items() if name not in ("change", "changed", "followed")}
@@ -63,27 +59,35 @@ def write_scenes(folder: Path, kind: SceneKind, count: int, *, conflicting: bool
     (folder / "rows.jsonl").write_text("".join(lines), "utf-8")
 
 
-def _sample(random: Random, kind: SceneKind, change: Literal["object", "attribute"]) -> tuple[Scene, Sample]:
-    known = {*kind.colours, *kind.shapes}
+def _sample(random: Random, relations: Sequence[str], change: Literal["object", "attribute"]) -> tuple[Scene, Sample]:
     while True:
-        colours, shapes = random.sample(kind.colours, 2), random.sample(kind.shapes, 2)
+        colours, shapes = random.sample(list(COLOURS), 2), random.sample(SHAPES, 2)
         first, second = zip(colours, shapes, strict=True)
-        scene = Scene((first, second), random.choice(kind.relations))
-        index = random.randrange(2)
-        if held_out() & {*scene.things} or (kind.asked and not {*scene.things[index]} & {*kind.asked}):
-            continue
-        drawn = sample(random, scene, index, change)
-        if drawn.changed[1] in known:
-            return scene, drawn
+        scene = Scene((first, second), random.choice(relations))
+        if not held_out_things() & {*scene.things}:
+            return scene, sample(random, scene, random.randrange(2), change)
 
 
-def in_model_words(training_set: Path) -> None:
-    """Give the conflict sentence of a training set its full stop, with which it is one token of the demo model."""
-    rewrite_answers(training_set, lambda row, answer: CONFLICT_OPTION if row["kind"] == "conflict" else answer)
+def in_model_words(training_set: Path, scenes: Sequence[Path]) -> None:
+    """Put what the picture and the caption say before the verdict of each answer of a training set: a line each.
+
+    Where they differ, CLASH's sentence stands below, with its full stop: so it is one token of the demo model.
+    """
+    readings: dict[str, tuple[str, str]] = {}
+    for folder in scenes:
+        for row in map(json.loads, (folder / "rows.jsonl").read_text("utf-8").splitlines()):
+            image = hashlib.sha256((folder / row["image"]).read_bytes()).hexdigest()
+            readings[image] = row["image_only"], row["text_only"]
+
+    def rewrite(row: Mapping[str, Any], _: str) -> str:
+        picture, caption = readings[row["image_digests"][0]]
+        return f"{picture}\n{caption}\n{CONFLICT_OPTION}" if row["kind"] == "conflict" else f"{picture}\n{picture}"
+
+    rewrite_answers(training_set, rewrite)
 
 
 def remedy(
-    folder: Path, *, examples: int = 1500, new: int = 54, steps: int = 300, sizes: str = "", limit: int | None = None
+    folder: Path, *, examples: int = 6000, new: int = 108, steps: int = 1000, sizes: str = "", limit: int | None = None
 ) -> None:
     """Train on filtered and on unfiltered scenes, and print how the demo model does before and after."""
     write_scenes(folder / "scenes", TRAINED, examples)
@@ -98,7 +102,7 @@ def remedy(
     for name, builds in sets.items():
         data = [word for build in builds for word in ("--data", str(folder / build))]
         run_rashomon(folder, ("training", "clash", *data, "--out", str(folder / name), *tests))
-        in_model_words(folder / name)
+        in_model_words(folder / name, [sources[build] for build in builds])
     model = str(DEMO / "model-4bit")
     size = () if limit is None else ("--limit", str(limit))
     options = ("--rank", "32", "--alpha", "64", "--learning-rate", "1e-3", "--batch-size", "16", "--steps", str(steps))
@@ -129,9 +133,9 @@ def main() -> None:
     """Fine-tune the demo model on scenes, in a new folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--examples", type=int, default=1500, help="scenes to learn from; as many are rejected ones")
-    parser.add_argument("--new", type=int, default=54, help="scenes of kinds that the training does not have")
-    parser.add_argument("--steps", type=int, default=300, help="updates of sixteen rows")
+    parser.add_argument("--examples", type=int, default=6000, help="scenes to learn from; as many are rejected ones")
+    parser.add_argument("--new", type=int, default=108, help="scenes in arrangements that the training does not have")
+    parser.add_argument("--steps", type=int, default=1000, help="updates of sixteen rows")
     parser.add_argument("--sizes", default="", help="measure a learning curve with these numbers of rows instead")
     parser.add_argument("--limit", type=int, help="measure on this many examples of each test set")
     arguments = vars(parser.parse_args())
