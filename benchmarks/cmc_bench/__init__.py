@@ -35,8 +35,8 @@ class CMCBench(Benchmark):
     title = "CMC-Bench: cross-modal evidence conflict"
     in_plain_words = (
         "Each question comes with an image, such as a chart, and a text about it. In some prompts both state the right value; in "
-        "others the image, the text or both state a wrong one. A good model answers what is right; where both are wrong, every "
-        "answer but theirs counts as right."
+        "the others they disagree: one states a wrong value, or each states another wrong one. A good model answers what is "
+        "right; where both are wrong, it repeats neither."
     )
     paper = "Catapang, When Image and Text Disagree: Cross-Modal Evidence Conflict in Multimodal RAG"
     conditions: tuple[str, ...] = CONDITIONS

@@ -19,7 +19,6 @@ from textual.pilot import Pilot
 
 from app.engine.run_control import worker_pid
 from app.store.workspace import Workspace, read_summary
-from app.tui import processes
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.widgets.dialogs import Confirm, StopDialog
@@ -101,7 +100,7 @@ def test_a_run_that_is_about_to_start_is_not_started_twice(stage: Stage, monkeyp
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await until(pilot, lambda: bool(app.snapshot.runs))
-        monkeypatch.setattr(processes.subprocess, "Popen", wait)
+        monkeypatch.setattr("app.tui.processes.subprocess.Popen", wait)
         await pilot.press("R", "y")
         await until(pilot, lambda: "starts in a moment" in screen_text(app))
         await pilot.press("R")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -79,7 +79,11 @@ def _edited(sections: Sequence[Section]) -> list[Section]:
 
 def _subtitle(evidence: Evidence) -> str:
     tested = f"Tested with {evidence.benchmark.title.partition(':')[0]}{_dates(evidence)}."
-    return f"What happens when sources disagree. {tested}" if evidence.benchmark.conflicts else tested
+    return (
+        f"What happens when sources disagree. {tested}"
+        if evidence.benchmark.conflicts and not evidence.lacks_conflicts
+        else tested
+    )
 
 
 def _dates(evidence: Evidence) -> str:
@@ -101,7 +105,7 @@ def _setup(evidence: Evidence) -> Iterator[Block | str]:
     facts = [
         ("Questions", _counts(evidence)),
         ("Conditions", _conditions(evidence)),
-        ("Origin", ", ".join(sorted(filter(None, sources))) or "not recorded"),
+        ("Origin", _origin(sources, benchmark.rows_source) or "not recorded"),
         ("Prompt sets", ", ".join(dict.fromkeys(str(run.spec["prompt_set"]) for run in runs))),
         ("Decoding", _decoding(evidence)),
         ("Judge", f"{judge}. {measured_agreement(evidence.judge, sources)}".strip()),
@@ -182,6 +186,11 @@ def _model_id(run: ExportedRun) -> str:
     """Return a model's name as it was requested; of a local folder, the folder's name."""
     model = str(run.spec["model"])
     return model if "/" in model or ":" in model else f"{model} (a local folder)"
+
+
+def _origin(sources: Iterable[str], own: str) -> str:
+    """Return the names of sources in words; ``own`` is that of the user's table."""
+    return ", ".join("a table of your own" if name == own == "rows" else name for name in sorted(filter(None, sources)))
 
 
 def _prompt(evidence: Evidence) -> str:

@@ -126,6 +126,11 @@ class Evidence:
         """The counted conditions under which sources disagree."""
         return tuple(name for name in self.counted if name in self.benchmark.conflicts)
 
+    @property
+    def lacks_conflicts(self) -> bool:
+        """Return whether the benchmark is about conflicts, and no prompt of these runs holds one."""
+        return bool(self.benchmark.conflicts) and not set(self.present).intersection(self.benchmark.conflicts)
+
     def share_right(self, run: str, conditions: Collection[str]) -> Estimate | None:
         """Return the share of right answers of a run under ``conditions``; None where none is labelled."""
 
@@ -206,9 +211,12 @@ def single_source(kind: AnswerKind) -> str:
 
 
 def percent(share: Estimate | float | None) -> str:
-    """Return a share as a whole percentage."""
+    """Return a share as a whole percentage, or as one that ends in a half, so that two halves add up to 100%."""
     value = share.value if isinstance(share, Estimate) else share
-    return "unknown" if value is None else f"{value:.0%}"
+    if value is None:
+        return "unknown"
+    is_half = abs(100 * value % 1 - 0.5) < 1e-9
+    return f"{value:.{int(is_half)}%}"
 
 
 def interval(share: Estimate) -> str:

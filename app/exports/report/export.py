@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.compare.run_view import load_views
 from app.exports.export_input import Export, Files
 from app.exports.report.contents import report_of
@@ -9,6 +11,7 @@ from app.exports.report.document import Report
 from app.exports.report.evidence import Evidence
 from app.exports.report.write_html import to_html
 from app.exports.report.write_latex import to_latex_files
+from app.report.latex import without_papers_number
 from benchmarks.errors import SpecError
 
 
@@ -25,10 +28,14 @@ def html_report(export: Export) -> str:
 
 def build_report(export: Export) -> Report:
     """Return the report of an export; see :func:`app.exports.report.contents.report_of`."""
-    assert export.inputs is not None
+    inputs = export.inputs
+    assert inputs is not None
+    # The report numbers its own tables.
+    tables = [replace(table, title=without_papers_number(table.title)) for table in export.tables]
+    export = replace(export, tables=tables)
     comparable = True
     try:
         views = load_views(export.folders, judge=export.requested_judge)
     except SpecError:  # a panel that gives an answer several labels
         views, comparable = load_views(export.folders), False
-    return report_of(Evidence(export, export.inputs, views, comparable), export.options.title)
+    return report_of(Evidence(export, inputs, views, comparable), export.options.title)

@@ -15,14 +15,18 @@ from app.report.media import media_path, preview_media
 from app.text.escape import size
 from benchmarks.answers import AnswerKind
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Record
+from benchmarks.vocabulary import Record, Text
 
 _PICTURE_PIXELS = 320
 _MOST_MISTAKES = 3
+_MOST_OTHERS = 2
 _MOST_CAUTIONS = 4
 _MOST_POLICIES = 2
 _LONGEST = 160
 """The most characters of a question, a source or an answer in the example."""
+
+_LONGEST_PROMPT = 400
+"""The most characters of a prompt in the example; of a longer one, it has the question."""
 
 _SOURCES = ("image", "text", "audio", "video")
 """The names of references that are what a source says."""
@@ -43,9 +47,12 @@ def first_page(evidence: Evidence) -> list[Block | str]:
     shares = _shares(evidence)
     if shares.rows and shares.columns:
         blocks += ["How often the answers are right" if evidence.counted else "What the answers do", shares]
-    mistakes = _mistakes(evidence)
+    mistakes = _mistakes(evidence, evidence.subject.label)
+    if not mistakes and evidence.counted:
+        mistakes = ["Nothing in these answers: all that could be scored are right."]
     if mistakes:
-        blocks += [f"What {evidence.subject.label} gets wrong", Bullets(tuple(("", line) for line in mistakes))]
+        lines = [*mistakes, *_others_mistakes(evidence)]
+        blocks += [f"What {evidence.subject.label} gets wrong", Bullets(tuple(("", line) for line in lines))]
     if (example := _example(evidence)) is not None:
         blocks.append(example)
     cautions = [(item.name, item.short or item.text) for item in limitations(evidence)[:_MOST_CAUTIONS]]
@@ -62,6 +69,8 @@ def verdict(evidence: Evidence) -> Verdict:
             "These runs hold no model to choose.",
             ("They are simple rules, which show what can be reached without any model.",),
         )
+    if not evidence.counted and evidence.lacks_conflicts:
+        return Verdict("These runs do not show what happens when sources disagree.", ())
     if not evidence.counted:
         return _behaviour_verdict(evidence)
     decision = evidence.decision
@@ -80,8 +89,10 @@ def verdict(evidence: Evidence) -> Verdict:
         return _verdict_on_one(evidence, decision.basis, objections)
     headline, sentences = _choice(evidence)
     if objections:
-        among = f"Among them: {headline[:1].lower()}{headline[1:]}"
-        return Verdict("Do not rely on any of these models yet.", (*objections, among, *sentences))
+        is_pair = len(evidence.models) == 2
+        among = f"{'Between' if is_pair else 'Among'} them: {headline[:1].lower()}{headline[1:]}"
+        any_model = "either model" if is_pair else "any of these models"
+        return Verdict(f"Do not rely on {any_model} yet.", (*objections, among, *sentences))
     return Verdict(headline, tuple(sentences))
 
 
@@ -170,18 +181,23 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
 
 def _answers(evidence: Evidence, shares: TargetShares) -> str:
     """Return the number of answers that decide, which are not those to one source alone."""
-    sources = f" to {join_names(list(evidence.sources))} together"
-    where = {0: "", 1: "", 2: sources}.get(len(evidence.sources), " with several sources")
+    where = " with several sources" if len(evidence.sources) > 2 else ""
+    if len(evidence.sources) == 2:
+        where = f" to {join_names(list(evidence.sources))} together"
     return f"{len(shares.group):,} answers{where}"
 
 
 def _listing(evidence: Evidence, shares: TargetShares) -> str:
-    """Return each model's share of right answers, best first."""
+    """Return each model's percentage of right answers, best first."""
     order = sorted(range(len(shares.views.runs)), key=lambda index: -float(shares.shares[index]))
     labels = [run.label for run in shares.views.runs]
-    parts = [f"{labels[index]} in {percent(float(shares.shares[index]))}" for index in order]
-    parts[0] = f"{labels[order[0]]} is right in {percent(float(shares.shares[order[0]]))}"
-    return f"{', '.join(parts)} of {_answers(evidence, shares)}"
+    percentages = [percent(float(shares.shares[index])) for index in order]
+    answers = f"its {_answers(evidence, shares)}"
+    if len({*percentages}) == 1:
+        return f"each is right in {percentages[0]} of {answers}"
+    parts = [f"{labels[index]} in {percentage}" for index, percentage in zip(order, percentages, strict=True)]
+    parts[0] = f"{labels[order[0]]} is right in {percentages[0]} of {answers}"
+    return ", ".join(parts)
 
 
 def _cost(run: RunView) -> str:
@@ -211,7 +227,7 @@ def _setting(evidence: Evidence) -> str:
     prompts = _range([len(evidence.answers[run]) for run in runs])
     amount = f"{questions} questions"
     if prompts != questions:
-        amount += f", each put in several ways ({prompts} prompts in all),"
+        amount += f", in several combinations of the sources: {prompts} prompts each"
     who = [f"{models} model{'s' * (models != 1)} ({join_names(runs)})"] if models else []
     purpose = ""
     if policies:
@@ -223,7 +239,12 @@ def _setting(evidence: Evidence) -> str:
         example = f" (such as: {answers[0]})" if answers else ""
         better = "; a useful model does better than it" if evidence.counted else ""
         purpose = f" A simple rule{example} needs no model{better}."
-    return f"{evidence.benchmark.in_plain_words} {amount} went to {join_names(who)}.{purpose}".strip()
+    got = f"{join_names(who)} got"
+    got = f"{got[:1].upper()}{got[1:]}"
+    only = ""
+    if evidence.lacks_conflicts:
+        only = f" Here, it was asked only {join_names([evidence.situation(name) for name in evidence.present])}."
+    return f"{evidence.benchmark.in_plain_words}{only} {got} {amount}.{purpose}".strip()
 
 
 def _both(evidence: Evidence) -> str:
@@ -273,9 +294,8 @@ def _shares(evidence: Evidence) -> Shares:
 # --- mistakes --------------------------------------------------------------------------------------
 
 
-def _mistakes(evidence: Evidence) -> list[str]:
-    """Return the most frequent mistake under each condition, the most frequent first."""
-    run = evidence.subject.label
+def _mistakes(evidence: Evidence, run: str) -> list[str]:
+    """Return the most frequent mistake of a run under each condition, the most frequent first."""
     lines = []
     for condition in evidence.counted:
         outcomes = evidence.count(run, lambda kind, of=condition: _outcome(evidence, kind, of))  # type: ignore[misc]
@@ -283,17 +303,30 @@ def _mistakes(evidence: Evidence) -> list[str]:
         wrong = [(count, label) for label, count in outcomes.items() if not _is_right(evidence, condition, label)]
         if not wrong:
             continue
-        count, label = max(wrong)
+        (count, label), *rarer = sorted(wrong, reverse=True)
         situation = evidence.situation(condition)
-        does = _UNLABELLED.get(label) or evidence.behaviour(label)
-        others = sum(number for number, _ in wrong) - count
+        does = _does(evidence, label)
+        others = sum(number for number, _ in rarer)
         rest = f", and is wrong in another way in {others}" if others else ""
+        if len(rarer) == 1:
+            rest = f", and {_does(evidence, rarer[0][1])} in {others}"
         sentence = f"{situation[:1].upper()}{situation[1:]}, it {does} in {count:,} of {total:,} answers"
         lines.append((-(count + others) / total, f"{sentence} ({percent(count / total)}){rest}."))
     lines.sort()
-    if not lines and evidence.counted:
-        return ["Nothing in these answers: all that could be scored are right."]
     return [line for _, line in lines[:_MOST_MISTAKES]]
+
+
+def _others_mistakes(evidence: Evidence) -> Iterator[str]:
+    """Yield the most frequent mistake of each other model, of at most two."""
+    others = [run.label for run in evidence.models if run.label != evidence.subject.label]
+    for run in others[:_MOST_OTHERS]:
+        if lines := _mistakes(evidence, run):
+            yield f"{run}: {lines[0][:1].lower()}{lines[0][1:]}"
+
+
+def _does(evidence: Evidence, label: str) -> str:
+    """Return what an answer with this label or outcome does, as a verb phrase."""
+    return _UNLABELLED.get(label) or evidence.behaviour(label)
 
 
 def _outcome(evidence: Evidence, kind: AnswerKind, condition: str) -> str | None:
@@ -328,16 +361,19 @@ def _example(evidence: Evidence) -> Example | None:
         return None
     condition, _, label = most_frequent.partition(" ")
     answer = record.answer
-    lines = [("Question", _clipped(record.instance.question))]
+    prompt = _prompt(record)
+    lines = (
+        [("Question", _clipped(record.instance.question))] if len(prompt) > _LONGEST_PROMPT else [("Prompt", prompt)]
+    )
     lines += [
         (f"The {source} says", _clipped(" or ".join(values)))
         for source, values in record.instance.references.items()
         if values and source in _SOURCES
     ]
-    lines.append((f"{run} answers", _clipped(visible_answer(answer.text) if answer is not None else "")))
-    lines.append(("So it", f"{evidence.behaviour(label)}, {evidence.situation(condition)}"))
     if right := _right_value(evidence, record):
         lines.append(("Right would be", _clipped(right)))
+    lines.append((f"{run} answers", _clipped(visible_answer(answer.text) if answer is not None else "")))
+    lines.append(("So it", f"{evidence.behaviour(label)}, {evidence.situation(condition)}"))
     for media in media_of(record):
         preview = preview_media(media, media_path(exported.build, media), _PICTURE_PIXELS)
         if preview.picture is not None:
@@ -376,6 +412,12 @@ def _right_value(evidence: Evidence, record: Record) -> str:
         return " or ".join(values)
     labels = [label for label in evidence.benchmark.behaviours if _is_label_right(evidence, condition, label)]
     return f"an answer that {' or '.join(map(evidence.behaviour, labels))}" if labels else ""
+
+
+def _prompt(record: Record) -> str:
+    """Return the prompt in one line, with a word for each medium."""
+    parts = (part.text if isinstance(part, Text) else f"[{part.modality}]" for part in record.instance.parts)
+    return " ".join("".join(parts).split())
 
 
 def _length(record: Record) -> int:

@@ -41,6 +41,14 @@ def _unfinished(evidence: Evidence) -> Iterator[Limitation]:
         yield Limitation("Not finished", f"Some answers are not there yet or not labelled ({listing}).")
 
 
+def _no_conflicts(evidence: Evidence) -> Iterator[Limitation]:
+    if evidence.lacks_conflicts:
+        yield Limitation(
+            "No disagreement",
+            "In no prompt of these runs do the sources disagree, so nothing here tells what happens if they do.",
+        )
+
+
 def _few_examples(evidence: Evidence) -> Iterator[Limitation]:
     run = evidence.subject.label
     examples = evidence.examples(run)
@@ -117,7 +125,7 @@ def _one_prompt_set(evidence: Evidence) -> Iterator[Limitation]:
     if len(prompt_sets) == 1:
         yield Limitation(
             "One wording",
-            f"Every question was put in one wording (the prompt set {prompt_sets[0]}); another can change the answers.",
+            f"Every question was put in the words of one prompt template ({prompt_sets[0]}); another can change the answers.",
         )
 
 
@@ -145,10 +153,10 @@ def _pooled(evidence: Evidence) -> Iterator[Limitation]:
     share = sum(counts[name] for name in evidence.conflicts) / max(1, counts.total())
     yield Limitation(
         "Mixture of cases",
-        f"In {percent(share)} of these prompts the sources disagree. Where your own share differs, so do overall figures; "
-        "read those for agreement and for disagreement separately.",
-        f"In {percent(share)} of these prompts the sources disagree. If they do so more or less often where you need answers, "
-        "read the two columns above, not the overall percentage.",
+        f"In {percent(share)} of the prompts with several sources they disagree. Where your own share differs, so do overall "
+        "figures; read those for agreement and for disagreement separately.",
+        f"In {percent(share)} of the prompts with several sources they disagree. If they do so more or less often in your own "
+        "data, read the two columns above, not the overall percentage.",
     )
 
 
@@ -239,6 +247,7 @@ def _share(share: float) -> str:
 
 _RULES: tuple[Callable[[Evidence], Iterator[Limitation]], ...] = (
     _unfinished,
+    _no_conflicts,
     _few_examples,
     _unlabelled,
     _truncated,

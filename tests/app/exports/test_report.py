@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 
 from app.engine.plan import check_spec, plan_run
 from app.exports.export_input import Export, ExportOptions, benchmark_of, load_runs
-from app.exports.report.document import Block, Bullets, Example, Facts, Paragraph, Report, Section, Shares, Verdict
+from app.exports.report.document import (
+    Block,
+    Bullets,
+    Example,
+    Facts,
+    Paragraph,
+    Plot,
+    Report,
+    Section,
+    Shares,
+    Verdict,
+)
+from app.exports.report.evidence import percent
 from app.exports.report.export import build_report
 from app.exports.report.write_html import to_html
 from app.exports.report.write_latex import to_latex_files
@@ -200,6 +212,46 @@ def test_limitations_follow_from_the_run(home: Home, good: Path, blind: Path, po
     assert {"Very few questions", "Errors", "Truncated answers", "Answers drawn by chance", "Sample"} <= set(of_failing)
     assert "Compressed weights" not in of_failing
     assert next(iter(of_failing)) == "Very few questions", "the gravest comes first"
+
+
+def test_without_conflicts_the_report_says_so_and_advises_nothing(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    alone = [instance for instance in instances(EXAMPLES) if instance.condition in ("image-only", "text-only")]
+    report = home.report(make_run(home.workspace, "alone", alone, knows, model="org/alone"))
+    assert "disagree" in verdict(report).headline
+    assert "disagree" not in report.subtitle
+    assert "No disagreement" in limits(report)
+    setting = next(block for block in report.first_page if isinstance(block, Paragraph))
+    assert "when it sees the image alone and when it sees the text alone" in setting.text
+    aligned = [instance for instance in instances(EXAMPLES) if instance.condition == "aligned"]
+    agreeing = home.report(make_run(home.workspace, "agreeing", aligned, knows, model="org/agreeing"))
+    assert next(iter(limits(agreeing))) == "No disagreement"
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.625, "62.5%"), (0.375, "37.5%"), (1 / 3, "33%"), (1.0, "100%"), (None, "unknown")]
+)
+def test_percentages_of_two_halves_add_up(share: float | None, shown: str) -> None:
+    assert percent(share) == shown
+
+
+def test_both_models_mistakes_and_the_whole_prompt_are_on_the_first_page(home: Home) -> None:
+    follow = [home.run(f"follows-{source}", follows(source), f"org/{source}") for source in ("image", "text")]
+    page = home.report(*follow).first_page
+    lines = [text for block in page if isinstance(block, Bullets) for _, text in block.items]
+    assert any(line.startswith(("image: ", "text: ")) for line in lines)
+    (example,) = (block for block in page if isinstance(block, Example))
+    names = [name for name, _ in example.lines]
+    assert "[image]" in dict(example.lines)["Prompt"]
+    assert names.index("Right would be") < next(i for i, name in enumerate(names) if name.endswith(" answers"))
+
+
+def test_figures_have_no_number_of_the_paper(home: Home, good: Path) -> None:
+    report = home.report(good)
+    plots = [block for section in report.sections for block in section.blocks if isinstance(block, Plot)]
+    titles = [plot.figure.get_suptitle() for plot in plots]
+    assert any("proportions" in title for title in titles)
+    assert not any("Figure" in title for title in titles), "the report numbers its own"
 
 
 def test_a_persons_labels_end_a_limitation_and_add_a_section(home: Home) -> None:
