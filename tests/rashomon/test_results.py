@@ -69,7 +69,10 @@ def test_sources_without_their_names_are_refused(tmp_path: Path) -> None:
         rashomon.open(tmp_path).build("cmc-bench", cast(Any, "rows.csv"))
 
 
-def test_a_printed_table_is_what_the_command_prints(workspace: rashomon.Workspace, home: Rashomon) -> None:
+def test_a_printed_table_is_what_the_command_prints(
+    workspace: rashomon.Workspace, home: Rashomon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     table = str(workspace.run("text").table("labels")).replace("─", "").split()
     printed = home.run("show", "text", "--table", "labels").stdout.replace("─", "").split()
     assert table

@@ -96,8 +96,8 @@ class FetchScreen(RashomonScreen):
             ("#models", _MODEL_COLUMNS, [_model_row(item) for item in models]),
             ("#benchmarks", _BENCHMARK_COLUMNS, [_benchmark_row(item) for item in benchmarks]),
         ):
-            columns = fit_to_contents(columns, rows)
-            self.query_one(selector, VirtualTable).show(len(rows), _pages(rows), columns=columns)
+            table = self.query_one(selector, VirtualTable)
+            table.show(len(rows), _pages(rows), columns=fit_to_contents(columns, rows))
 
     @property
     def _model(self) -> _Model | None:

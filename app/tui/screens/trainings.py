@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -136,7 +136,7 @@ class TrainingsScreen(RashomonScreen):
             Column("loss", 7, right=True),
             Column("valid.", 7, right=True),
         )
-        shown = columns if self.size.width >= 100 else (*columns[:2], *columns[3:])
+        shown: Sequence[Column] = columns if self.size.width >= 100 else (*columns[:2], *columns[3:])
         if shown is not columns:
             rows = [[*row[:2], *row[3:]] for row in rows]
         keys = [row.training.name for row in self._rows]
