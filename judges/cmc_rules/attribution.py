@@ -8,37 +8,36 @@ from collections.abc import Sequence
 from judges.cmc_rules import cues
 from judges.cmc_rules.clauses import Clause
 from judges.cmc_rules.cues import compiled, either
+from judges.cmc_rules.lazy_pattern import lazy
 
 CONDITIONAL = "if"
 """The speaker of a value that holds only on a condition."""
 
 _NAMES = rf"(?:(?P<image>{either(cues.IMAGE)})|(?P<text>{either(cues.TEXT)}))(?![^\W_\u2e80-\u9fff])"
-_SOURCE = re.compile(rf"(?<![^\W_\u2e80-\u9fff]){_NAMES}")
+_SOURCE = lazy(rf"(?<![^\W_\u2e80-\u9fff]){_NAMES}")
 _FILLER = r"(?:(?:the|this|retrieved|provided|from|per|according to|in|as|shown|stated|given)\s+)*"
-_AFTER = re.compile(
+_AFTER = lazy(
     rf"[\s)\"'*%]*(?:(?P<aside>\()|(?P<by>(?:is |was |being |as )?"
     rf"(?:named|stated|given|shown|mentioned|reported|claimed) (?:in|by)|according to|as per|per|by)|in|from|for|on)\s*"
     rf"{_FILLER}{_NAMES}"
 )
-_HEADER = re.compile(
+_HEADER = lazy(
     rf"\W*(?:(?:the|retrieved|provided|from|in)\s+)*{_NAMES}(?:\s+(?:evidence|source|value|analysis|says))*\s*:?\W*"
 )
-_JOINED = re.compile(r"(?: evidence)?(?: and|,| as well as| &)(?: the)?(?: \w+)?\s*")
-_ATTRIBUTED_TO = re.compile(rf"(?:{either(cues.ATTRIBUTED)})\s+(?:(?:the|this|dem|der|el)\s+)?(?:\w+\s+)?$")
-_ATTRIBUTING = re.compile(rf"(?:{either(cues.ATTRIBUTED)})(?!\w)")
+_JOINED = lazy(r"(?: evidence)?(?: and|,| as well as| &)(?: the)?(?: \w+)?\s*")
+_ATTRIBUTED_TO = lazy(rf"(?:{either(cues.ATTRIBUTED)})\s+(?:(?:the|this|dem|der|el)\s+)?(?:\w+\s+)?$")
+_ATTRIBUTING = lazy(rf"(?:{either(cues.ATTRIBUTED)})(?!\w)")
 _STATED = compiled(cues.STATED)
-_OUTRIGHT = re.compile(rf"\baccording to\b|\bas per\b|{_STATED.pattern}")
-_BASIS = re.compile(rf"(?:{cues.BASIS})\s+(?:the\s+)?(?:\w+\s+)?$")
+_OUTRIGHT = lazy(rf"\baccording to\b|\bas per\b|{_STATED.pattern}")
+_BASIS = lazy(rf"(?:{cues.BASIS})\s+(?:the\s+)?(?:\w+\s+)?$")
 _REPORTING = compiled(cues.REPORTING)
-_VERB = re.compile(
-    r"(?:\s+(?:evidence|data|source|only|also|\w+ly))*\s+(?!is\b|was\b|as\b|its\b|this\b|thus\b)[a-z]+s\b"
-)
-_ELIDED = re.compile(r"(?: evidence| source| value)?[\s(:,\"'-]*(?:the |a |about |around )?")
-_COPULA = re.compile(r"\s+(?:\w+\s+){0,2}(?:is|was)\b")
-_CONCLUDED = re.compile(f"{compiled(cues.EXPLICIT).pattern}|{compiled(cues.CONCLUDING).pattern}")
-_PRONOUN = re.compile(r"\s*(?:and |but )?(?:it|this|which|that)\s+(?:\w+\s+)?")
+_VERB = lazy(r"(?:\s+(?:evidence|data|source|only|also|\w+ly))*\s+(?!is\b|was\b|as\b|its\b|this\b|thus\b)[a-z]+s\b")
+_ELIDED = lazy(r"(?: evidence| source| value)?[\s(:,\"'-]*(?:the |a |about |around )?")
+_COPULA = lazy(r"\s+(?:\w+\s+){0,2}(?:is|was)\b")
+_CONCLUDED = lazy(f"{compiled(cues.EXPLICIT).pattern}|{compiled(cues.CONCLUDING).pattern}")
+_PRONOUN = lazy(r"\s*(?:and |but )?(?:it|this|which|that)\s+(?:\w+\s+)?")
 _FACTIVE = compiled(cues.FACTIVE)
-_FORCED = re.compile(
+_FORCED = lazy(
     r"if (?:(?:i|we|one|you) (?:had|have|has|must|were|was|am|are|need)|forced|pressed|pushed|required|necessary)"
 )
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from judges.cmc_rules.cues import CHANGES, POINTED, REVISIONS, WITHDRAWALS, compiled
+from judges.cmc_rules.lazy_pattern import lazy
 
 _HEAD, _TAIL = 4_000, 8_000
 """Characters kept of a longer answer: a commitment is at the beginning or the end of an answer."""
@@ -19,62 +20,62 @@ _QUOTES = {**dict.fromkeys(map(ord, "‘’‚‛`´"), "'"), **dict.fromkeys(ma
 _STOPS = {ord("―"): "—", ord("。"): ". ", ord("，"): ", ", ord("："): ": ", ord("；"): "; "}
 # NFKC alone would make 31/2 of 3½ and 102 of 10².
 _FRACTIONS = {ord(c): " " + unicodedata.normalize("NFKC", c).replace("⁄", "/") for c in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
-_SUPERSCRIPT = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_SUPERSCRIPT = lazy("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _CHARACTERS = {**_DASHES, **_QUOTES, **_STOPS, **_FRACTIONS}
 
 _GROUP = r"\{([^{}]{0,400})\}"
 _LATEX_WORDS = [
-    (re.compile(r"\\(?:times|cdot)(?![a-z])"), "×"),
-    (re.compile(r"\\(?:approx|simeq)(?![a-z])"), "≈"),
-    (re.compile(r"\\(?:left|right|displaystyle|,|;|!|:|quad|qquad|\s|\(|\)|\[|\])"), " "),
-    (re.compile(r"\\div(?![a-z])"), "/"),
-    (re.compile(r"\\([%$&#_{}])"), r"\1"),
-    (re.compile(r"\\circ(?![a-z])"), "°"),
-    (re.compile(r"\\sqrt(?![a-z])"), "√"),
+    (lazy(r"\\(?:times|cdot)(?![a-z])"), "×"),
+    (lazy(r"\\(?:approx|simeq)(?![a-z])"), "≈"),
+    (lazy(r"\\(?:left|right|displaystyle|,|;|!|:|quad|qquad|\s|\(|\)|\[|\])"), " "),
+    (lazy(r"\\div(?![a-z])"), "/"),
+    (lazy(r"\\([%$&#_{}])"), r"\1"),
+    (lazy(r"\\circ(?![a-z])"), "°"),
+    (lazy(r"\\sqrt(?![a-z])"), "√"),
 ]
 _LATEX_GROUPS = [
-    (re.compile(r"\\[dtc]?frac" + _GROUP + _GROUP), r"(\1)/(\2)"),
-    (re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|operatorname|mbox|rm|underline)\s?" + _GROUP), r"\1"),
-    (re.compile(r"√\s?" + _GROUP), r"√(\1)"),
-    (re.compile(r"\\boxed\s?" + _GROUP), r"\nFinal answer: \1\n"),
-    (re.compile(r"\^\s?" + _GROUP), r"^\1"),
-    (re.compile(r"_\s?" + _GROUP), r"_\1"),
+    (lazy(r"\\[dtc]?frac" + _GROUP + _GROUP), r"(\1)/(\2)"),
+    (lazy(r"\\(?:text|mathrm|mathbf|textbf|mathit|operatorname|mbox|rm|underline)\s?" + _GROUP), r"\1"),
+    (lazy(r"√\s?" + _GROUP), r"√(\1)"),
+    (lazy(r"\\boxed\s?" + _GROUP), r"\nFinal answer: \1\n"),
+    (lazy(r"\^\s?" + _GROUP), r"^\1"),
+    (lazy(r"_\s?" + _GROUP), r"_\1"),
 ]
 _GREEK_NAMES = "alpha beta gamma delta theta lambda mu pi rho sigma tau phi omega Omega Delta"
 _GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδθλµπρστφωΩΔ", strict=True))
-_GREEK_WORD = re.compile(rf"\\({'|'.join(_GREEK)})(?![a-z])")
-_NUMBER_OVER_NUMBER = re.compile(r"\(([0-9.]{1,12})\)/\(([0-9.]{1,12})\)")
-_INLINE_MATH = re.compile(
+_GREEK_WORD = lazy(rf"\\({'|'.join(_GREEK)})(?![a-z])")
+_NUMBER_OVER_NUMBER = lazy(r"\(([0-9.]{1,12})\)/\(([0-9.]{1,12})\)")
+_INLINE_MATH = lazy(
     r"\${1,2}(?=\S)([^$]{0,400}?)(?<=\S)\${1,2}(?![0-9])|\${1,2}(\s[^$]{0,400}?\s)\${1,2}|\$([^\s$0-9][^$]{0,40}?) \$"
 )
-_UPPER_MAGNITUDE = re.compile(r"(?<=[0-9])([KMB])(?![A-Za-z0-9/])")
-_SEASON = re.compile(r"(?<![0-9.,])(1[5-9]|20)([0-9]{2}) ?[-/] ?([0-9]{2})(?![-/.]?[0-9])")
-_BLANKS = re.compile(r"[ \n]{2,}")
+_UPPER_MAGNITUDE = lazy(r"(?<=[0-9])([KMB])(?![A-Za-z0-9/])")
+_SEASON = lazy(r"(?<![0-9.,])(1[5-9]|20)([0-9]{2}) ?[-/] ?([0-9]{2})(?![-/.]?[0-9])")
+_BLANKS = lazy(r"[ \n]{2,}")
 
-_EMPHASIS = re.compile(r"\*\*|__|~~")
-_STRESSED = re.compile(r"(?<![\w*\])])\*(?=\S)([^*\n]{1,400})(?<=\S)\*(?![\w*])")
-_TABLE_LINE = re.compile(r"(?<!\S)\||\|(?!\S)")
-_BULLET = re.compile(r"^ ?(?:[-*•▪►>#+]+ |#+ ?)+", re.MULTILINE)
-_NUMBERED = re.compile(r"^ ?[0-9]{1,2}[.)] (?=\S)", re.MULTILINE)
-_OPTION = re.compile(r"(?:^|(?<=is )|(?<=: )|(?<=option )|(?<=answer )|(?<=choice ))\(?[a-j][.):] (?=\S)", re.MULTILINE)
-_ITEMS = re.compile(r"(?:^ ?(?:[-*•+]|[0-9]{1,2}[.)]) [^\n:.?!]{1,60}(?:\n|\Z)){2,12}", re.MULTILINE)
-_ITEM_SIGN = re.compile(r"^ ?(?:[-*•+]|[0-9]{1,2}[.)]) ")
-_ABBREVIATION = re.compile(
+_EMPHASIS = lazy(r"\*\*|__|~~")
+_STRESSED = lazy(r"(?<![\w*\])])\*(?=\S)([^*\n]{1,400})(?<=\S)\*(?![\w*])")
+_TABLE_LINE = lazy(r"(?<!\S)\||\|(?!\S)")
+_BULLET = lazy(r"^ ?(?:[-*•▪►>#+]+ |#+ ?)+", re.MULTILINE)
+_NUMBERED = lazy(r"^ ?[0-9]{1,2}[.)] (?=\S)", re.MULTILINE)
+_OPTION = lazy(r"(?:^|(?<=is )|(?<=: )|(?<=option )|(?<=answer )|(?<=choice ))\(?[a-j][.):] (?=\S)", re.MULTILINE)
+_ITEMS = lazy(r"(?:^ ?(?:[-*•+]|[0-9]{1,2}[.)]) [^\n:.?!]{1,60}(?:\n|\Z)){2,12}", re.MULTILINE)
+_ITEM_SIGN = lazy(r"^ ?(?:[-*•+]|[0-9]{1,2}[.)]) ")
+_ABBREVIATION = lazy(
     r"\b(?:(u\.s\.a|u\.s|u\.k)\b\.?|(i\.e|e\.g|approx|vs|ca|fig|dr|mr|mrs|ms|prof|st|mt|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|no)(?=\.\s*[0-9])|etc|al|resp|incl|max|min)\.(?=\s*\S))"
 )
 _CHANGES = [
-    (re.compile(rf"\b(?:{words})\b(?! to\b)"), change)
+    (lazy(rf"\b(?:{words})\b(?! to\b)"), change)
     for change, words in (line.split(": ", 1) for line in CHANGES.strip().split("\n"))
 ]
-_FISCAL = re.compile(r"\bfy ?'?(?=[0-9]{2})")
-_CANNOT, _NOT = re.compile(r"\bcan(?:'t| not\b)"), re.compile(r"(?<=[a-z])n't\b")
+_FISCAL = lazy(r"\bfy ?'?(?=[0-9]{2})")
+_CANNOT, _NOT = lazy(r"\bcan(?:'t| not\b)"), lazy(r"(?<=[a-z])n't\b")
 _NO_TERM_BEFORE = r"(?<![-+/^√<>|·×)\]])(?<!\S [-+/<>·×] )(?<!\S [<>]= )(?<!\S -> )"
 _NO_TERM_AFTER = r"(?![-+^√<>|·×(\[]|/[^\W_(]| [-+/<>=·×] ?\S| -> )"
-_HEADING = re.compile(r"^ ?((?:final |short |direct )?(?:answer|conclusion|result|choice)) ?:? ?\n+", re.MULTILINE)
+_HEADING = lazy(r"^ ?((?:final |short |direct )?(?:answer|conclusion|result|choice)) ?:? ?\n+", re.MULTILINE)
 
-_STRUCK = re.compile(r"~~(?=\S)[^~\n]{1,400}~~|<(s|del|strike)>[^<\n]{0,400}</\1>", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"\n+|(?<=[.!?])[\"')\]]*\s+|(?<=\.\.\.)\s*|;\s+")
-_QUOTED = re.compile(r'"([^"\n]{3,400})"')
+_STRUCK = lazy(r"~~(?=\S)[^~\n]{1,400}~~|<(s|del|strike)>[^<\n]{0,400}</\1>", re.IGNORECASE)
+_SENTENCE_END = lazy(r"\n+|(?<=[.!?])[\"')\]]*\s+|(?<=\.\.\.)\s*|;\s+")
+_QUOTED = lazy(r'"([^"\n]{3,400})"')
 _CONJUNCTIONS = (
     r"but|while|whereas|however|although|though|yet|so(?! that| far| on[,.)])|therefore|thus|hence|because|even though|"
     r"meaning|nevertheless|nonetheless"
@@ -89,12 +90,12 @@ _ASIDE = (
     r"(?=[^\W\d][^\s()]* [^\s()]+ [^\s()])"
 )
 _REVISING = rf"(?:{'|'.join(compiled(table).pattern for table in (REVISIONS, WITHDRAWALS, POINTED))}|no(?= wait|[,:]))"
-_CLAUSE = re.compile(
+_CLAUSE = lazy(
     rf"\s{{0,3}}[-,(—]{{1,3}}\s{{0,3}}(?<![0-9]-)(?=(?:(?:oh|and|but|or|no),? )?{_REVISING})|"
     rf"\s*—\s*|\s+\({_ASIDE}|(?<![0-9])\s+-\s+|[,:]?\s+(?=(?:{_CONJUNCTIONS})\b)|"
     rf",\s+(?=(?:{_STARTS})(?!\w)|[0-9][^,]{{0,80}}?\s(?:is|are|was|were)\s)"
 )
-_LEAD = re.compile(rf"(?:and )?({_CONJUNCTIONS}|if|despite|contrary to|assuming|which|who|whose|since|as)\b")
+_LEAD = lazy(rf"(?:and )?({_CONJUNCTIONS}|if|despite|contrary to|assuming|which|who|whose|since|as)\b")
 
 
 @dataclass(frozen=True, slots=True)

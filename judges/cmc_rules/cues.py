@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from judges.cmc_rules.lazy_pattern import lazy
+
 # --- the two sources -----------------------------------------------------------------------------
 
 IMAGE = """
@@ -306,4 +308,4 @@ def either(table: str) -> str:
 
 def compiled(table: str) -> re.Pattern[str]:
     """Return one pattern that finds any entry as whole words; Chinese has no spaces, so its entries match anywhere."""
-    return re.compile(rf"(?<![^\W_\u2e80-\u9fff])(?:{either(table)})(?:(?<=[\u2e80-\u9fff])|(?![^\W_\u2e80-\u9fff]))")
+    return lazy(rf"(?<![^\W_\u2e80-\u9fff])(?:{either(table)})(?:(?<=[\u2e80-\u9fff])|(?![^\W_\u2e80-\u9fff]))")

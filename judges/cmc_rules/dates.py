@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from judges.cmc_rules.lazy_pattern import lazy
+
 Reading = tuple[int, int, int]
 """Year, month and day, each 0 if it is not stated; or hour, minute and 0."""
 
@@ -33,7 +35,7 @@ _YEAR = r"[12][0-9]{3}(?![0-9])"
 _SHORT_YEAR = rf"(?:{_YEAR}|'[0-9]{{2}}(?![0-9]))"
 _NO_RANGE = r"(?![0-9%:]|[.,][0-9]|\s?-\s?[0-9]{1,2}(?![0-9]))"
 _WEEKDAY = r"(?:(?:mon|tue|tues|wed|wednes|thu|thur|thurs|fri|sat|satur|sun)(?:day)?\.?,?\s)?"
-_DATE = re.compile(
+_DATE = lazy(
     rf"""
     (?<![\w./-]){_WEEKDAY}(?:the\s)?
     (?: (?P<iso_year>{_YEAR})(?P<iso>[-/.])(?P<iso_month>{_DAY})(?P=iso)(?P<iso_day>{_DAY})(?:t[0-9:.]{{1,15}}z?)?

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from judges.cmc_rules.compounds import Kind, Quantity, join_parts
+from judges.cmc_rules.lazy_pattern import lazy
 from judges.cmc_rules.units import (
     CENTURIES,
     DECADES,
@@ -51,7 +52,7 @@ _NUMBER = rf"""
   | (?P<words>(?:an?[ ](?={_SCALE}))?(?:{_WORD})(?:(?:[ -]|(?<=hundred)[ ]and[ ]|(?<=thousand)[ ]and[ ])(?:{_WORD}))*+)
     (?![a-z0-9])
 """
-_QUANTITY = re.compile(
+_QUANTITY = lazy(
     rf"""
     (?<![a-z0-9_.,^\\])
     (?P<sign>(?<![\w)%\]])[-+]|(?:minus|negative)[ ])?
@@ -64,8 +65,8 @@ _QUANTITY = re.compile(
     """,
     re.VERBOSE,
 )
-_RATE_AFTER = re.compile(rf"\s?(?:per|/|an?|each|every)\s?({'|'.join(PERIODS)})(?![a-z])")
-_MAGNITUDE_IN_QUESTION = re.compile(rf"(?<![a-z])({'|'.join(SCALES)}|lakh|crore)s?(?![a-z])")
+_RATE_AFTER = lazy(rf"\s?(?:per|/|an?|each|every)\s?({'|'.join(PERIODS)})(?![a-z])")
+_MAGNITUDE_IN_QUESTION = lazy(rf"(?<![a-z])({'|'.join(SCALES)}|lakh|crore)s?(?![a-z])")
 
 
 def find_quantities(text: str) -> tuple[Quantity, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,6 +12,7 @@ from judges.cmc_rules.clauses import Clause, fold
 from judges.cmc_rules.compounds import Quantity
 from judges.cmc_rules.cues import APPROXIMATE, HARDLY, NO, YES, compiled
 from judges.cmc_rules.formulas import find_formula, parse_formula
+from judges.cmc_rules.lazy_pattern import lazy
 from judges.cmc_rules.moments import parse_moment
 from judges.cmc_rules.quantities import find_quantities, match_grade, question_magnitude, relative_distance
 from judges.cmc_rules.telephone import telephone_pattern
@@ -36,33 +36,33 @@ from judges.cmc_rules.words import (
 
 _YES_NO = {"yes": True, "true": True, "correct": True, "no": False, "false": False, "incorrect": False}
 _YES, _NO, _HARDLY = compiled(YES), compiled(NO), compiled(HARDLY)
-_APPROXIMATE = re.compile(compiled(APPROXIMATE).pattern + "|[~≈]")
-_PERCENT_QUESTION = re.compile(r"percent|per cent|%|\b(?:share|proportion|fraction)\b")
-_COUNT_QUESTION = re.compile(r"\bhow many (?!percent|per cent|%)")
-_RANK_QUESTION = re.compile(r"\b(?:rank|place|position|floor)")
-_PERSON_QUESTION = re.compile(
+_APPROXIMATE = lazy(compiled(APPROXIMATE).pattern + "|[~≈]")
+_PERCENT_QUESTION = lazy(r"percent|per cent|%|\b(?:share|proportion|fraction)\b")
+_COUNT_QUESTION = lazy(r"\bhow many (?!percent|per cent|%)")
+_RANK_QUESTION = lazy(r"\b(?:rank|place|position|floor)")
+_PERSON_QUESTION = lazy(
     r"\b(?:who|whose|whom|painter|artist|composer|author|president|architect|sculptor|philosopher|scientist)\b"
 )
-_ARITHMETIC = re.compile(r"[0-9=+*/^√(]")
-_NO_UNIT = re.compile(r"(?:\s?[a-z]{1,3})?,\s*[a-z]|\s+(?:is|are|was|were|of the)\b|/|.*(?:[θπ]|\b(?:sin|cos|tan)\b)")
-_SECOND_NUMBER = re.compile(r"[,;]\s*[-+$€£]?\.?[0-9]")
-_UNIT_ALONE = re.compile(r"\s?[a-zµω°%/^0-9·-]{1,12}")
-_LIST = re.compile(r"\s*(?:,|;|/|&|\band\b|\n)\s*(?:and\s+)?")
+_ARITHMETIC = lazy(r"[0-9=+*/^√(]")
+_NO_UNIT = lazy(r"(?:\s?[a-z]{1,3})?,\s*[a-z]|\s+(?:is|are|was|were|of the)\b|/|.*(?:[θπ]|\b(?:sin|cos|tan)\b)")
+_SECOND_NUMBER = lazy(r"[,;]\s*[-+$€£]?\.?[0-9]")
+_UNIT_ALONE = lazy(r"\s?[a-zµω°%/^0-9·-]{1,12}")
+_LIST = lazy(r"\s*(?:,|;|/|&|\band\b|\n)\s*(?:and\s+)?")
 _LISTED = r"(?:[^\W\d][\w' .&-]{2,60}|[12][0-9]{3})"
-_BRACKETED = re.compile(rf"^\[({_LISTED}(?:, ?{_LISTED}){{1,9}})\]$")
-_UNORDERED = re.compile(r"\b(?:and|or)\b|&")
-_DECLINE = re.compile(r"decreas|declin|drop|fell|fall|down|loss|lower|reduc|below|shr[aiu]nk|negative|minus")
-_ANSWERED_BY = re.compile(
+_BRACKETED = lazy(rf"^\[({_LISTED}(?:, ?{_LISTED}){{1,9}})\]$")
+_UNORDERED = lazy(r"\b(?:and|or)\b|&")
+_DECLINE = lazy(r"decreas|declin|drop|fell|fall|down|loss|lower|reduc|below|shr[aiu]nk|negative|minus")
+_ANSWERED_BY = lazy(
     r"(?:according to|as per|per the|given|because|since|based on|it|they|he|she|there|this|that|the|as)\b"
 )
 _BEFORE_ANSWER = {
     *("and", "is", "be", "was", "a", "would", "clear", "clearly", "answer", "so", "hence", "therefore", "thus"),
     *("say", "says", "said", "states", "indicates", "suggests", "claims"),
 }
-_IMAGE_TAG = re.compile(r"<image ?[0-9]+>")
+_IMAGE_TAG = lazy(r"<image ?[0-9]+>")
 _DENYING = frozenset({"not", "no", "cannot", "never", "neither", "nor", "without", "none"})
 _CHANGES = frozenset(map(stem, ("increase", "decrease")))
-_SITE = re.compile(r"(?:www\.)?[\w-]{4,40}\.(?:com|org|net|io)")
+_SITE = lazy(r"(?:www\.)?[\w-]{4,40}\.(?:com|org|net|io)")
 _SHORT_LIST_PART = 4
 _LONGEST_NAME, _LONG_WORD = 3, 7
 _LONGER = stem("longer")

@@ -7,6 +7,7 @@ import re
 from judges.cmc_rules import cues
 from judges.cmc_rules.compounds import Quantity
 from judges.cmc_rules.cues import compiled
+from judges.cmc_rules.lazy_pattern import lazy
 from judges.cmc_rules.quantities import find_quantities
 from judges.cmc_rules.references import ClauseWords
 
@@ -14,24 +15,24 @@ _NEAR, _NEARER = 120, 60
 """The number of characters on either side of a mention in which it can be retracted."""
 
 _NEGATION, _REJECTION, _COMPARISON = compiled(cues.NEGATIONS), compiled(cues.REJECTIONS), compiled(cues.COMPARISONS)
-_BEATEN = re.compile(rf"{compiled(cues.BEATEN).pattern}\s+(?:the\s+)?$")
-_LESSER = re.compile(rf"\s+{compiled(cues.LESSER).pattern}")
-_OF_A_PERSON = re.compile(r"\s*(?:who|whose)\b(?:(?!\b(?:is|was|be)\b)[^,:(])*$")
-_SUBJECT = re.compile(r"[,:]|\band\b|^\s*(?:it|they|there|he|she|i|we)\b")
-_OTHERWISE = re.compile(r"^,|\bbut\b|[.:(]")
-_RISING = re.compile(rf"\b(?:{cues.RISING})\b.*\bto\s+[$€£]?$")
+_BEATEN = lazy(rf"{compiled(cues.BEATEN).pattern}\s+(?:the\s+)?$")
+_LESSER = lazy(rf"\s+{compiled(cues.LESSER).pattern}")
+_OF_A_PERSON = lazy(r"\s*(?:who|whose)\b(?:(?!\b(?:is|was|be)\b)[^,:(])*$")
+_SUBJECT = lazy(r"[,:]|\band\b|^\s*(?:it|they|there|he|she|i|we)\b")
+_OTHERWISE = lazy(r"^,|\bbut\b|[.:(]")
+_RISING = lazy(rf"\b(?:{cues.RISING})\b.*\bto\s+[$€£]?$")
 _RESULT = "is|was|equals?|gets?|gives?|giving|makes?|making|yields?|results?"
-_OPERANDS = re.compile(rf"\b{cues.OPERANDS}\b(?:(?!\b(?:{_RESULT})\b|=).){{0,40}}$")
-_REPLACED = re.compile(r"\s*(?:->|=>|→)\s*[$€£]?[0-9\ue000-\uf8ff]")
+_OPERANDS = lazy(rf"\b{cues.OPERANDS}\b(?:(?!\b(?:{_RESULT})\b|=).){{0,40}}$")
+_REPLACED = lazy(r"\s*(?:->|=>|→)\s*[$€£]?[0-9\ue000-\uf8ff]")
 _OPERATION = (
     r"\s*(?:%|[a-zω°]{1,5})?\s*\)?\s*(?:[+*/×·÷]|-(?=\s)|divided by|times|minus|plus|multiplied by)\s*\(?[$€£]?"
 )
-_OPERATOR_AFTER, _OPERATOR_BEFORE = re.compile(_OPERATION + "[0-9]"), re.compile(f"[0-9]{_OPERATION}$")
+_OPERATOR_AFTER, _OPERATOR_BEFORE = lazy(_OPERATION + "[0-9]"), lazy(f"[0-9]{_OPERATION}$")
 _TO = r"\s*(?:%|[a-z°]{1,8})?\s*(?:-|—|to|through|until|till)\s*[$€£]?"
-_RANGE_AFTER, _RANGE_BEFORE = re.compile(_TO + "[0-9]"), re.compile(rf"[0-9]{_TO}$")
-_BETWEEN = re.compile(r"\bbetween\b[^,;]{0,30}$")
-_AND_AFTER = re.compile(r"\s*(?:%|\w+)?\s*and\s+[$€£]?[0-9]")
-_AND_BEFORE = re.compile(r"\bbetween\s+[$€£]?[0-9][^,;]{0,20} and\s*$")
+_RANGE_AFTER, _RANGE_BEFORE = lazy(_TO + "[0-9]"), lazy(rf"[0-9]{_TO}$")
+_BETWEEN = lazy(r"\bbetween\b[^,;]{0,30}$")
+_AND_AFTER = lazy(r"\s*(?:%|\w+)?\s*and\s+[$€£]?[0-9]")
+_AND_BEFORE = lazy(r"\bbetween\s+[$€£]?[0-9][^,;]{0,20} and\s*$")
 
 
 def is_retracted(words: ClauseWords, start: int, end: int, *, numeric: bool, spanned: bool = False) -> bool:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 from judges.cmc_rules import cues
 from judges.cmc_rules.clauses import Clause
 from judges.cmc_rules.cues import compiled, either
+from judges.cmc_rules.lazy_pattern import lazy
 
 EARLIER = "earlier"
 """The speaker of a value that the answer reports as its own earlier answer or thought."""
 
-_CUE = re.compile(
+_CUE = lazy(
     rf"\W*(?:(?:but|and|or|so|well|though|although|however|then|please)\W+){{0,2}}"
     rf"(?:(?P<withdrawal>{compiled(cues.WITHDRAWALS).pattern})|(?P<revision>{compiled(cues.REVISIONS).pattern}))"
 )
-_POINTED = re.compile(
-    rf"\W*(?:(?:but|and|so|though|although|however)\W+)?(?P<withdrawal>{compiled(cues.POINTED).pattern})"
-)
-_NO = re.compile(r"\W*(?:oh|ah|or)?\W*no(?=\W*$|[^\w ]| (?:wait|no|it|that|i)\b)")
+_POINTED = lazy(rf"\W*(?:(?:but|and|so|though|although|however)\W+)?(?P<withdrawal>{compiled(cues.POINTED).pattern})")
+_NO = lazy(r"\W*(?:oh|ah|or)?\W*no(?=\W*$|[^\w ]| (?:wait|no|it|that|i)\b)")
 _EARLIER = compiled(cues.EARLIER)
-_EARLIER_AFTER = re.compile(rf"\W*(?:\w+ ){{0,3}}?(?:{either(cues.EARLIER_AFTER)})(?!\w)")
+_EARLIER_AFTER = lazy(rf"\W*(?:\w+ ){{0,3}}?(?:{either(cues.EARLIER_AFTER)})(?!\w)")
 _RESTORED = compiled(cues.RESTORED)
 _NEAR = 60
 
