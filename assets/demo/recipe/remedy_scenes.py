@@ -87,7 +87,7 @@ def in_model_words(training_set: Path, scenes: Sequence[Path]) -> None:
 
 
 def remedy(
-    folder: Path, *, examples: int = 6000, new: int = 108, steps: int = 1000, sizes: str = "", limit: int | None = None
+    folder: Path, *, examples: int = 6000, new: int = 108, steps: int = 2000, sizes: str = "", limit: int | None = None
 ) -> None:
     """Train on filtered and on unfiltered scenes, and print how the demo model does before and after."""
     write_scenes(folder / "scenes", TRAINED, examples)
@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--examples", type=int, default=6000, help="scenes to learn from; as many are rejected ones")
     parser.add_argument("--new", type=int, default=108, help="scenes in arrangements that the training does not have")
-    parser.add_argument("--steps", type=int, default=1000, help="updates of sixteen rows")
+    parser.add_argument("--steps", type=int, default=2000, help="updates of sixteen rows")
     parser.add_argument("--sizes", default="", help="measure a learning curve with these numbers of rows instead")
     parser.add_argument("--limit", type=int, help="measure on this many examples of each test set")
     arguments = vars(parser.parse_args())
