@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # before MLX is imported: compiling costs seconds and changes nothing
@@ -17,6 +18,7 @@ os.environ["TEXTUAL_ANIMATIONS"] = "none"  # before Textual is: a screen that mo
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.blank_figures import blank_figures
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 from tests.support.demo import HeldOutSet
@@ -65,6 +67,13 @@ def rashomon(built: Path, tmp_path: Path) -> Rashomon:
     """The command line, in a workspace of the test's own that holds :func:`built`."""
     shutil.copytree(built, tmp_path / "workspace" / "benchmarks")
     return Rashomon(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def without_figures() -> Iterator[None]:
+    """All figures that this module's tests save in this process are empty."""
+    with blank_figures():
+        yield
 
 
 MEMORY, MOST_BYTES = Path("/dev/shm"), 4 * 2**30

@@ -20,6 +20,8 @@ from tests.support.runs import says
 from tests.support.trust import tree
 from tests.support.tui_stage import Stage, Staged, drive, screen_text, until
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 
 @pytest.fixture
 def bundle(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -26,6 +26,8 @@ from tests.support.full_disk import no_room_above
 from tests.support.old_runs import as_version
 from tests.support.trust import elsewhere, tree
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 ASKED = ("batch", "--benchmark", "cmc-bench", "--limit", "3", "--display", "none", "--model")
 RUNS = ("always-image", "always-text")
 

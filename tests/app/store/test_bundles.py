@@ -28,6 +28,8 @@ from tests.support.command import ROOT, Rashomon
 from tests.support.full_disk import no_room_above
 from tests.support.trust import tree
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 ASKED = ("batch", "--benchmark", "cmc-bench", "--limit", "3", "--display", "none", "--model")
 
 
