@@ -19,7 +19,12 @@ Cell = tuple[int, ...]
 _CANDIDATES = 4096
 """The most cells among which a fraction is chosen; a larger design is sampled."""
 
-_RIDGE = 1e-6
+_RIDGE = 1e-3
+"""A small prior information on each effect: it makes designs of few cells comparable, and rounding errors small."""
+
+_TIE = 1e-6
+"""Gains that differ by less, relative to the greatest, are equal: rounding errors are not the same on all machines."""
+
 _ESTIMABLE = 1e-6
 _EXCHANGES = 20
 
@@ -43,48 +48,41 @@ def fraction(levels: Sequence[int], cells: int, seed: int = 0) -> list[Cell]:
     if matrix.shape[1] > cells:
         matrix = model_matrix(candidates, levels, interactions=False)
     chosen = [0]
-    inverse = _information_inverse(matrix[:1])
     while len(chosen) < cells:
-        gains = np.einsum("ij,jk,ik->i", matrix, inverse, matrix)
+        gains = (matrix @ _information_inverse(matrix[chosen]) * matrix).sum(-1)
         gains[chosen] = -np.inf
-        chosen.append(int(np.argmax(gains)))
-        inverse = _updated(inverse, matrix[chosen[-1]])
+        chosen.append(_first_best(gains))
     for _ in range(_EXCHANGES):
-        if not _exchange(matrix, chosen, inverse):
+        if not _exchange(matrix, chosen):
             break
-        inverse = _information_inverse(matrix[chosen])
     return sorted(candidates[number] for number in chosen)
 
 
-def _exchange(matrix: Array, chosen: list[int], inverse: Array) -> bool:
+def _exchange(matrix: Array, chosen: list[int]) -> bool:
     """Replace the cell whose exchange raises the determinant most; return whether there is one."""
-    products = matrix @ inverse
+    products = matrix @ _information_inverse(matrix[chosen])
     leverage = (products * matrix).sum(-1)
-    best, pair = 1 + 1e-9, None
+    gains = np.full((len(chosen), len(matrix)), -np.inf)
     for place, number in enumerate(chosen):
-        if not number:  # the first cell stays: it has the first level of every factor
-            continue
-        cross = products @ matrix[number]
-        gain = (1 + leverage) * (1 - leverage[number]) + cross**2
-        gain[chosen] = -np.inf
-        other = int(np.argmax(gain))
-        if gain[other] > best:
-            best, pair = float(gain[other]), (place, other)
-    if pair is not None:
-        chosen[pair[0]] = pair[1]
-    return pair is not None
+        if number:  # the first cell stays: it has the first level of every factor
+            gains[place] = (1 + leverage) * (1 - leverage[number]) + (products @ matrix[number]) ** 2
+    gains[:, chosen] = -np.inf
+    place, other = divmod(_first_best(gains.ravel()), len(matrix))
+    if gains[place, other] <= 1 + _TIE:
+        return False
+    chosen[place] = other
+    return True
+
+
+def _first_best(gains: Array) -> int:
+    """Return the place of the greatest gain, the first of those that equal it up to rounding errors."""
+    best = gains.max()
+    return int(np.argmax(gains >= best - _TIE * abs(best)))
 
 
 def _information_inverse(rows: Array) -> Array:
     inverse: Array = np.linalg.inv(_RIDGE * np.eye(rows.shape[1]) + rows.T @ rows).astype(np.float64)
     return inverse
-
-
-def _updated(inverse: Array, row: Array) -> Array:
-    """Return the inverse with another row of the design (Sherman and Morrison 1950)."""
-    projected = inverse @ row
-    updated: Array = inverse - np.outer(projected, projected) / (1 + row @ projected)
-    return updated
 
 
 def _sampled(levels: Sequence[int], seed: int) -> list[Cell]:

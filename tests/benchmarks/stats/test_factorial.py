@@ -34,6 +34,18 @@ def test_a_half_of_four_factors_tells_all_main_effects() -> None:
     assert interaction(cells, levels, (0, 1)) is None  # a half confounds it with another pair
 
 
+@pytest.mark.parametrize(("levels", "cells"), [((2,) * 4, 8), ((4, 3, 2), 20), ((3, 3, 3), 9), ((2,) * 13, 64)])
+def test_rounding_errors_do_not_change_a_fraction(
+    levels: tuple[int, ...], cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processors multiply matrices with different rounding errors, and a seed must give the same build on each."""
+    expected = fraction(levels, cells)
+    invert, random = np.linalg.inv, np.random.default_rng(0)
+    monkeypatch.setattr(np.linalg, "inv", lambda a: invert(a) * (1 + 1e-12 * random.normal(size=a.shape)))
+    for _ in range(3):
+        assert fraction(levels, cells) == expected
+
+
 @pytest.mark.parametrize(("levels", "cells"), [((4, 3, 2), 20), ((2,) * 5, 16), ((5, 5), 25), ((3, 3, 3), 19)])
 def test_a_fraction_that_is_large_enough_tells_every_effect(levels: tuple[int, ...], cells: int) -> None:
     chosen = fraction(levels, cells)
