@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ for variable in ("NO_COLOR", "TEXTUAL_THEME", "TMUX"):
     os.environ.pop(variable, None)
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
+SNAPSHOT_PATIENCE = 20.0
 
 
 @pytest.fixture
@@ -34,17 +37,23 @@ class Snapshot:
         self.hide = hide
         """Machine-dependent texts, such as a folder, and their replacements (of equal length if columns follow)."""
 
-    def __call__(self, app: Any, name: str) -> None:
-        """Assert that the screen equals the snapshot ``name`` of its size."""
-        text = screen_text(app)
-        for what, instead in self.hide.items():
-            text = text.replace(what, instead)
+    async def __call__(self, app: Any, name: str) -> None:
+        """Assert that the screen equals the snapshot ``name`` of its size, once a busy machine has painted it."""
         path = SNAPSHOTS / f"{name}-{app.size.width}x{app.size.height}.txt"
         if self.update:
             path.parent.mkdir(exist_ok=True)
-            path.write_text(text, "utf-8")
+            path.write_text(self._text(app), "utf-8")
         expected = path.read_text("utf-8") if path.exists() else "(there is no snapshot yet: --snapshot-update)"
-        assert text == expected
+        end = time.monotonic() + SNAPSHOT_PATIENCE
+        while self._text(app) != expected and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+        assert self._text(app) == expected
+
+    def _text(self, app: Any) -> str:
+        text = screen_text(app)
+        for what, instead in self.hide.items():
+            text = text.replace(what, instead)
+        return text
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def test_answering_by_keys(size: tuple[int, int], stage: Stage, clash: Path, sna
         screen = await opened(pilot, app, "ann", "1")
         await until(pilot, lambda: "image, jpg" in screen_text(app))
         await pilot.pause()
-        snapshot(app, "answer")
+        await snapshot(app, "answer")
         assert not any(name in screen_text(app) for name in Clash.conditions), "the condition stays hidden"
         for number, text in enumerate(("A", "the cat is 1 of 2?", "B"), start=1):
             await pilot.press(*text, "enter")

@@ -49,7 +49,7 @@ def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapsho
         for pane in PANES:
             assert shown(app).pane == pane
             await until_settled(pilot)
-            snapshot(app, f"compare-{pane}")
+            await snapshot(app, f"compare-{pane}")
             await press(pilot, "t")
         assert shown(app).pane == "overview"
         await press(pilot, "T", "left_square_bracket", "t", "t", "t")
@@ -97,12 +97,12 @@ def test_from_a_cell_to_its_instances_to_both_answers_and_back(
         assert isinstance(listed, FlippedScreen)
         assert {(flip.was, flip.now) for flip in listed.flips} == {("TEXT", "IMAGE")}
         await until_settled(pilot)
-        snapshot(app, "flipped")
+        await snapshot(app, "flipped")
         await press(pilot, "j", "enter")
         answers = app.screen
         assert isinstance(answers, SideBySideScreen)
         await until_settled(pilot)
-        snapshot(app, "answers")
+        await snapshot(app, "answers")
         before = screen_text(app)
         assert before.count("─ policy:") == 3
         await press(pilot, "n")
@@ -161,7 +161,7 @@ def test_one_screen_says_which_is_better_and_where_they_differ(
         overview = shown(app).query_one(Overview)
         await until(pilot, lambda: "How many trams run?" in screen_text(app))
         await until_settled(pilot)
-        snapshot(app, "compare-two")
+        await snapshot(app, "compare-two")
         text = screen_text(app)
         advice = str(overview.query_one("#advice-text", Static).content)
         assert advice.splitlines()[0] == recommend(runs).summary
@@ -312,7 +312,7 @@ def test_one_run_alone_and_runs_that_share_nothing(size: tuple[int, int], stage:
         await press(pilot, "t", "b", "n", "f", "c", "f", "p", "y", "plus", "enter")
         await visit(pilot, app, "compare", (first, empty))
         await until_settled(pilot)
-        snapshot(app, "compare-failed")
+        await snapshot(app, "compare-failed")
         await press(pilot, "T")
         text = str(shown(app).query_one("#recommendation-table", ResultTable).query_one(".message", Static).content)
         assert text.startswith("no instance that counts for accuracy is labelled")

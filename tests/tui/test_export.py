@@ -44,7 +44,7 @@ def test_selected_formats_are_written_and_listed_with_their_sizes(
         field.value = "out"
         await pilot.pause()
         await until_settled(pilot)
-        snapshot(app, "export")
+        await snapshot(app, "export")
         await press(pilot, "down", "space", "down", "down", "space", "down", "space", "up", "up")  # Markdown alone
         await press(pilot, "w")
         assert screen.written is not None
@@ -55,7 +55,7 @@ def test_selected_formats_are_written_and_listed_with_their_sizes(
         await press(pilot, "w")
         assert "Not a directory" in str(screen.query_one("#report", Static).content)
         await until_settled(pilot)
-        snapshot(app, "export-failed")
+        await snapshot(app, "export-failed")
         assert [path.name for path in out.iterdir()] == ["tables.md"]
         field.value = "out"
         await press(pilot, "down", "down")

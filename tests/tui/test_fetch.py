@@ -70,7 +70,7 @@ def test_what_can_be_fetched_and_built(
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await press(pilot, "f6")
         await until(pilot, lambda: "Qwen3-VL-4B" in screen_text(app))
-        snapshot(app, "fetch")
+        await snapshot(app, "fetch")
 
     drive(stage.app(), script, size)
 

@@ -79,7 +79,7 @@ def test_a_run_in_every_state(state: str, size: tuple[int, int], stage: Stage, s
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await to_live(pilot, app)
-        snapshot(app, f"live-{state}")
+        await snapshot(app, f"live-{state}")
 
     drive(stage.app(), script, size)
 

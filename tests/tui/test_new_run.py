@@ -74,22 +74,22 @@ def test_each_part_of_the_form(size: tuple[int, int], desk: Stage, snapshot: Sna
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
         await until(pilot, lambda: "checking" not in screen_text(app))
-        snapshot(app, "new-benchmark")
+        await snapshot(app, "new-benchmark")
         await pilot.press("ctrl+n", "j", "j", "space")
         await known(pilot, screen)
-        snapshot(app, "new-models")
+        await snapshot(app, "new-models")
         await pilot.press("ctrl+n", *"12")
         await known(pilot, screen)
-        snapshot(app, "new-scope")
+        await snapshot(app, "new-scope")
         await pilot.press("ctrl+n")
         await known(pilot, screen)
-        snapshot(app, "new-sampling")
+        await snapshot(app, "new-sampling")
         await pilot.press("ctrl+n")
         await pilot.pause()
-        snapshot(app, "new-judges")
+        await snapshot(app, "new-judges")
         await pilot.press("ctrl+n")
         await until(pilot, lambda: "reads no prompt" in screen_text(app) and "▀" in screen_text(app))
-        snapshot(app, "new-prompt")
+        await snapshot(app, "new-prompt")
 
     drive(desk.app(), script, size)
 
@@ -378,7 +378,7 @@ def test_likelihoods_are_offered(
         assert not screen._problems
         assert _score(screen) == "likelihood"
         await pilot.pause()
-        snapshot(app, "new-likelihood")
+        await snapshot(app, "new-likelihood")
         await pilot.press("space")
         await known(pilot, screen)
         assert _score(screen) == "generate"

@@ -73,12 +73,12 @@ def test_a_table_is_checked_looked_at_and_built(
         await press(pilot, "N")
         await until(pilot, lambda: screen.query_one(Picture).media == right)
         await until_settled(pilot)
-        snapshot(app, "rows")
+        await snapshot(app, "rows")
         await press(pilot, "w")
         assert "→ write the answer as the passage spells it" in " ".join(screen_text(app).split())
         assert screen.query_one(Picture).media is None
         await until_settled(pilot)
-        snapshot(app, "rows-wrong")
+        await snapshot(app, "rows-wrong")
         await press(pilot, "w")
         assert screen.row is not None
         assert screen.row.where == "rows.csv:6"
@@ -86,7 +86,7 @@ def test_a_table_is_checked_looked_at_and_built(
         assert isinstance(app.screen, CommandDialog)
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, Confirm))  # which waits for the process
-        assert "24 instances" in screen_text(app)
+        await until(pilot, lambda: "24 instances" in screen_text(app))
         await pilot.press("n")
         assert app.screen.query_one(Picture)
         assert Build.open(built).manifest["instances"] == 24
@@ -141,7 +141,7 @@ def test_a_retrieval_log_is_checked_and_built(
         assert screen.query_one("#field-reader").display
         screen.query_one("#input-out", Input).placeholder = "BUILD"
         await until_settled(pilot)
-        snapshot(app, "rows-log")
+        await snapshot(app, "rows-log")
         await pilot.press("b", "y")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press("n")

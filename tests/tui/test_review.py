@@ -60,7 +60,7 @@ def test_reviewing_by_keys(size: tuple[int, int], stage: Stage, clash: Path, sna
         screen = await opened(pilot, app)
         await until(pilot, lambda: "image: image, jpg" in screen_text(app))
         await pilot.pause()
-        snapshot(app, "review")
+        await snapshot(app, "review")
         await pilot.press("a")
         await decided(pilot, app, screen, 1)
         await pilot.press("r")

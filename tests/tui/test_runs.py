@@ -60,7 +60,7 @@ def every_state(stage: Stage) -> None:
 @pytest.mark.parametrize("size", BOTH)
 def test_an_empty_workspace(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        snapshot(app, "runs-empty")
+        await snapshot(app, "runs-empty")
         await pilot.press("enter", "space", "d", "R", "x", "p", "c", "e", "j", "G", "S", "I", "b", "r")
         assert isinstance(app.screen, RunsScreen), "with no run, no key does harm"
         await pilot.press("D")
@@ -81,9 +81,9 @@ def test_every_state_with_glyph_and_word(size: tuple[int, int], stage: Stage, sn
         await until(pilot, lambda: "unfinished" not in screen_text(app))
         await pilot.press("space")
         snapshot.hide[str(stage.path)] = "WORKSPACE"
-        snapshot(app, "runs-states")
+        await snapshot(app, "runs-states")
         await pilot.press("k", "g", "j")
-        snapshot(app, "runs-states-failed")
+        await snapshot(app, "runs-states-failed")
         await pilot.press("G", "enter")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
         assert "damaged" in screen_text(app)

@@ -75,13 +75,13 @@ def test_the_list_and_a_sample(size: tuple[int, int], stage: Stage, snapshot: Sn
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await open_samples(pilot, app, folder)
-        snapshot(app, "samples-list")
+        await snapshot(app, "samples-list")
         await pilot.press("enter")
         await pilot.pause()
-        snapshot(app, "samples-sample")
+        await snapshot(app, "samples-sample")
         await pilot.press("escape", "slash")
         await pilot.pause()
-        snapshot(app, "samples-filter")
+        await snapshot(app, "samples-filter")
 
     drive(stage.app(), script, size)
 
@@ -262,7 +262,7 @@ def test_labelling_by_keys(size: tuple[int, int], stage: Stage, snapshot: Snapsh
         assert isinstance(screen, LabelScreen)
         await until(pilot, lambda: screen.session is not None)
         await pilot.pause()
-        snapshot(app, "label")
+        await snapshot(app, "label")
         assert "image-correct" not in screen_text(app)
         assert "policy:" not in screen_text(app)
         assert "trams" not in screen_text(app).splitlines()[0], "a run's name can reveal its model"

@@ -67,7 +67,7 @@ def test_settings_are_shown_without_any_key_and_kept(
         assert re.search(r"✓ GEMINI_API_KEY +keychain", screen_text(app))
         assert re.search(r"○ ANTHROPIC_API_KEY +not set", screen_text(app))
         assert SECRET not in screen_text(app)
-        snapshot(app, "settings")
+        await snapshot(app, "settings")
         await pilot.press("j", "space", "tab", "G", "space")
         await until(pilot, lambda: load_settings(file)[0].images == "off")
         assert app.images == "off"
@@ -159,7 +159,7 @@ def test_help_is_about_the_focused_widget_and_the_screen(
         await pilot.pause()
         text = screen_text(app)
         assert "on this screen" in text
-        snapshot(app, "help-doctor")
+        await snapshot(app, "help-doctor")
         await pilot.press("escape", "1", "f12", "f1")
         await until(pilot, lambda: "You are typing" in screen_text(app))
         assert "f12" in screen_text(app)
@@ -220,7 +220,7 @@ def test_the_doctor_shows_what_the_command_finds(
         await until(pilot, lambda: "→ install mlx again" in screen_text(app))
         await pilot.pause()
         assert_harmless(app)
-        snapshot(app, "doctor")
+        await snapshot(app, "doctor")
 
     drive(quiet.app(), script, size)
 

@@ -29,7 +29,7 @@ def test_tables_of_finished_and_unfinished_runs(size: tuple[int, int], stage: St
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "tables", runs)
         await until_settled(pilot)
-        snapshot(app, "tables")
+        await snapshot(app, "tables")
         assert "running 20/72 so far" in screen_text(app)
         assert "[." not in screen_text(app)  # the table does not fit with its intervals
         assert "i shows intervals" in screen_text(app)
@@ -38,10 +38,10 @@ def test_tables_of_finished_and_unfinished_runs(size: tuple[int, int], stage: St
         assert "(paper)" not in text
         assert "[." in text
         await until_settled(pilot)
-        snapshot(app, "tables-own")
+        await snapshot(app, "tables-own")
         await press(pilot, "i", "t", "t")
         await until_settled(pilot)
-        snapshot(app, "tables-labels")
+        await snapshot(app, "tables-labels")
         await press(pilot, "right", "right", "right")
         assert "policy:always-image" in screen_text(app)  # the first column stays
 
@@ -55,7 +55,7 @@ def test_a_run_without_an_answer(size: tuple[int, int], stage: Stage, snapshot: 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "tables", (run,))
         await until_settled(pilot)
-        snapshot(app, "tables-empty")
+        await snapshot(app, "tables-empty")
 
     drive(stage.app(), script, size)
 

@@ -210,7 +210,7 @@ def test_zoom_draws_a_picture_as_large_as_the_terminal_allows(
         drawn = app.screen.query_one(HalfCells).size
         height = size[1] - 3  # title, caption and footer
         assert drawn == Size(2 * height, height), "the chart is square, and a cell twice as high as wide"
-        snapshot(app, "zoom")
+        await snapshot(app, "zoom")
         await pilot.press("z")
         assert app.screen is screen
         await pilot.press("z", "escape")

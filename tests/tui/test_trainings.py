@@ -44,7 +44,7 @@ def test_trainings_in_every_state(size: tuple[int, int], stage: Stage, snapshot:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await to_trainings(pilot, app, "┤")
         await until(pilot, lambda: "1,200 tokens/s" in screen_text(app))
-        snapshot(app, "trainings")
+        await snapshot(app, "trainings")
 
     drive(stage.app(), script, size)
     lock.release()
@@ -54,7 +54,7 @@ def test_trainings_in_every_state(size: tuple[int, int], stage: Stage, snapshot:
 def test_no_trainings(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await to_trainings(pilot, app, "no trainings yet")
-        snapshot(app, "trainings-empty")
+        await snapshot(app, "trainings-empty")
 
     drive(stage.app(), script, size)
 

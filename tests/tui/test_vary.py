@@ -101,11 +101,11 @@ def test_the_screen(size: tuple[int, int], desk: Stage, snapshot: Snapshot) -> N
         fill(screen, order="image-first,text-first")
         await until(pilot, lambda: "6 cells" in screen_text(app))
         await until_settled(pilot)
-        snapshot(app, "vary")
+        await snapshot(app, "vary")
         await pilot.press("ctrl+n")
         await until(pilot, lambda: "13 settings" in screen_text(app))
         await until_settled(pilot)
-        snapshot(app, "vary-passages")
+        await snapshot(app, "vary-passages")
 
     drive(desk.app(), script, size)
 
