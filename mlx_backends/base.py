@@ -72,7 +72,7 @@ class Backend(ABC):
 
     @property
     def reuse(self) -> Reuse | None:
-        """Work saved by sharing since :meth:`choose_mode`; None where nothing is shared."""
+        """Work saved by sharing since :meth:`choose_mode`; None where requests are answered without that."""
         return None
 
     def engine_of(self, request_id: str) -> Mapping[str, Any] | None:

@@ -15,7 +15,6 @@ from app.engine.group_commit import GroupCommit
 from app.engine.plugin_results import usable_answer
 from app.engine.run_control import is_paused
 from app.store.run import RunStore
-from app.store.run_facts import WORK_KEY
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Generation, Record, Request, Verdict
@@ -169,13 +168,6 @@ def save_remarks(store: RunStore, backend: Backend) -> None:
     """Store the backend's remarks, which readers of the results must see, with the run."""
     if backend.remarks:
         store.change_meta("remarks", lambda known: list(dict.fromkeys([*(known or []), *backend.remarks])))
-
-
-def save_work(store: RunStore, backend: Backend) -> None:
-    """Store what sharing work saved the backend, if it counted that."""
-    if backend.reuse is not None and backend.reuse.prompts:
-        counts = backend.reuse.counts()
-        store.change_meta(WORK_KEY, lambda known: [*(known or []), counts])
 
 
 class ConcurrentJudging:

@@ -13,6 +13,7 @@ from app.engine.group_commit import GroupCommit
 from app.engine.in_flight import InFlight
 from app.engine.plugin_results import usable_answer, verdict_problem
 from app.engine.request_order import PendingRequest, ordered_requests
+from app.engine.work_record import WorkRecord
 from app.store.data_types import NewAnswer, PendingInstance
 from app.store.run import RunStore
 from benchmarks.base import Benchmark
@@ -41,6 +42,7 @@ class AnswerLoop:
         only: The ordinals to answer; None for all.
         width: The most requests in flight, if fewer than the backend's capacity.
         in_flight: The record of what is in flight, for whoever finds this process dead.
+        work: The record of the work, which commits the answers.
         stop: Returns True once the loop must end. What has finished is committed; the rest is cancelled, to be asked again
             when the run resumes.
         paused: Returns True while nothing new may be submitted. What is in flight is still answered and committed.
@@ -55,6 +57,7 @@ class AnswerLoop:
     only: Sequence[int] | None = None
     width: int | None = None
     in_flight: InFlight | None = None
+    work: WorkRecord | None = None
     stop: Stop = lambda: False
     paused: Stop = lambda: False
 
@@ -64,19 +67,21 @@ class AnswerLoop:
         self._submitted: dict[str, PendingRequest] = {}
         self._equal: dict[str, list[PendingRequest]] = {}  # to those in flight, by the digest of the request
         self._answers: OrderedDict[str, Generation] = OrderedDict()  # the last ones, by the digest of the request
-        self._finished = GroupCommit(self.store.commit)
+        self._finished = GroupCommit(self.store.commit if self.work is None else self.work.commit)
 
     def run(self) -> None:
         """Answer every pending instance, until none is left or ``stop`` returns True.
 
         Raises BudgetError and ModelError if no further request is possible; what was answered by then is committed.
         """
+        self._skip_time()
         try:
             while not self.stop():
                 paused = self.paused()
                 if paused and not self._submitted:
                     self._finished.commit()
                     time.sleep(PAUSE_POLL_SECONDS)
+                    self._skip_time()
                     continue
                 if not paused:
                     self._submit()
@@ -98,6 +103,11 @@ class AnswerLoop:
         if any(self.benchmark.basis(condition) for condition in self.benchmark.conditions):
             for judge in self.judges:  # an answer may have come before the sibling it is judged by
                 judge_pending(self.store, judge, self.benchmark, stop=self.stop)
+
+    def _skip_time(self) -> None:
+        """Leave the time until now out of the record of the work."""
+        if self.work is not None:
+            self.work.lap()
 
     def _submit(self) -> None:
         """Submit requests up to the backend's capacity, after recording them as in flight."""

@@ -18,7 +18,7 @@ from app.new_run.instance_file import InstanceSubset, PlacedInstances, held_inst
 from app.report.throughput import duration
 from app.run_spec import RunSpec
 from app.store.run import RunStore
-from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
+from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances, answer_pace
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
@@ -176,8 +176,7 @@ def _count_examples(instances: Iterable[Instance]) -> int:
 def measured_speed(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:
     """Return the model's speed on the benchmark in this workspace, from the newest run that is most like ``spec``.
 
-    The seconds are those the engine reports, or else the times at which answers arrived, without pauses of over a minute.
-    None if no run has either.
+    The seconds are those the engine reports, or else those in which workers were answering. None if no run has either.
     """
     runs = [
         run
@@ -195,9 +194,11 @@ def measured_speed(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:
         if not seconds:
             try:
                 with RunStore.read(workspace.runs_folder / run.name) as store:
-                    answer_count, seconds = store.answer_gaps()
+                    paced, pace_seconds = answer_pace(store)
+                    steps = store.answer_times().answers
             except RashomonError:
                 continue
+            seconds = pace_seconds / paced * steps if paced else 0.0
         if seconds > 0 and answer_count > 0:
             calls = calls_per_answer(run.spec.get("protocol", DIRECT), run.spec.get("samples"))
             ratio = calls_per_answer(spec.protocol, spec.samples) / calls

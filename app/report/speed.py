@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from app.report.throughput import duration
 from app.store.run import RunStore
-from app.store.run_facts import work_counts
+from app.store.run_facts import WorkDone, answer_pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,31 +17,40 @@ class RunSpeed:
     """Speed of one run.
 
     Attributes:
-        answers: The answers that the model generated, without errors and cached replies.
-        timed: Those whose engine measured ``prefill_s`` and ``decode_s``, the seconds of all of them.
-        tokens: The completion tokens of the timed ones.
-        per_minute: Answers a minute, by the times between answers; None for fewer than two.
+        generated: See :class:`app.store.answer_sums.AnswerTimes`, with the other counts and times.
+        per_minute: Answers a minute while workers were answering; None if unknown.
         work: What the workers computed, summed; see :class:`mlx_backends.core.reuse.Reuse`. Empty where nothing was counted:
-            an answer at a time, another engine, an earlier version, a worker that was killed.
+            an answer at a time, another engine, an earlier version.
+        counted: The answers that ``work`` covers, of the ``generated`` ones; None if unknown.
+        separate: See :class:`app.store.run_facts.WorkDone`.
     """
 
     run: str
+    generated: int
     answers: int
     timed: int
     prefill_s: float
     decode_s: float
     tokens: int
     per_minute: float | None
-    work: dict[str, int]
+    work: Mapping[str, int]
+    counted: int | None
+    separate: int
 
 
 def read_speed(folder: Path) -> RunSpeed:
     """Return the speed of the run in ``folder``. Raises StoreError."""
     with RunStore.read(folder) as store:
-        gaps, seconds = store.answer_gaps()
-        answers, timed, prefill_s, decode_s, tokens = store.answer_times()
-        per_minute = 60 * gaps / seconds if seconds else None
-        return RunSpeed(folder.name, answers, timed, prefill_s, decode_s, tokens, per_minute, work_counts(store))
+        paced, seconds = answer_pace(store)
+        work = WorkDone.load(store)
+        return RunSpeed(
+            folder.name,
+            **store.answer_times()._asdict(),
+            per_minute=60 * paced / seconds if seconds else None,
+            work=work.counts,
+            counted=work.answers,
+            separate=work.separate,
+        )
 
 
 def to_json(speed: RunSpeed) -> dict[str, Any]:
@@ -60,7 +69,7 @@ def lines(speed: RunSpeed) -> Iterator[str]:
             f"{duration(speed.decode_s)} generating {speed.tokens:,} tokens{rate}"
         )
     work = speed.work
-    if not work.get("prompts"):
+    if not work:
         yield "  shared work: none was counted; each prompt was read separately, or another engine answered"
         return
     yield (
@@ -73,6 +82,13 @@ def lines(speed: RunSpeed) -> Iterator[str]:
             f"  images: shown {work['images']:,} times, {work['distinct_images']:,} of them distinct; {work['encoded']:,} "
             f"encoded, {work['from_disk']:,} read from disk"
         )
+    if speed.counted is not None and speed.counted < speed.generated:
+        yield (
+            f"  counted for {speed.counted:,} of {speed.generated:,} answers; the others were answered one at a time, or their "
+            "worker was killed"
+        )
+    if speed.separate:
+        yield f"  {speed.separate:,} of the run's workers counted as distinct what an earlier one may have read too"
 
 
 def _ratio(part: int, whole: int) -> str:

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from app.store.answer_sums import AnswerSums
 from app.store.data_types import ConditionProgress, InstancePosition, JudgedCounts, NewAnswer, PendingInstance
 from app.store.database import PAGE, Row, Values, storable
 from app.store.integrity import stored_values
 from app.store.integrity.digests import COLUMNS, EMPTY
 from app.store.integrity.ownership import new_id
-from app.store.samples import Samples
 from app.store.schema import LIST_SAMPLES
 from app.store.verdicts import Counters
 from benchmarks.vocabulary import Generation, Instance, Record, canonical_json, instance_to_json
@@ -56,7 +56,7 @@ _POSITIONS = 4096
 """The number of positions that are read at a time."""
 
 
-class RunStore(Samples):
+class RunStore(AnswerSums):
     """The store of a run, opened through :meth:`create`, :meth:`open` or :meth:`read`."""
 
     @classmethod
@@ -214,8 +214,8 @@ class RunStore(Samples):
         self._write("engine", {"id": number, "info": text})
         return number
 
-    def commit(self, answers: Sequence[NewAnswer]) -> None:
-        """Store answers and their verdicts durably, in one transaction with the counters.
+    def commit(self, answers: Sequence[NewAnswer], values: Mapping[str, Any] | None = None) -> None:
+        """Store answers and their verdicts durably, in one transaction with the counters, and with ``values`` of the run.
 
         Raises StoreFullError if the disk is full; then none of ``answers`` is stored.
         """
@@ -245,6 +245,8 @@ class RunStore(Samples):
                     counters.add(answer.condition, verdict.judge, verdict.status, correct)
             self._change("instance", [answer.ordinal for answer in answers if answer.last], done=1)
             self._write_counters(counters)
+            for key, value in (values or {}).items():
+                self._store(key, value)
         self._engines = engines
 
     def _generation_row(self, number: int, answer: NewAnswer, engine: int | None, now: float) -> Row:
@@ -271,39 +273,6 @@ class RunStore(Samples):
             "engine": engine,
             "finished_at": now if answer.finished_at is None else answer.finished_at,
         }
-
-    def cached_replies(self) -> int:
-        """Return the number of answers that came from the cache of replies, without a call."""
-        ((count,),) = self._rows("SELECT count(*) FROM generation WHERE accepted AND calls = 0")
-        return int(count)
-
-    def answer_usage(self) -> tuple[int, int, int]:
-        """Return the calls, prompt tokens and completion tokens of all answers, including those set aside."""
-        sums = "coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)"
-        ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM generation")
-        return calls, prompt, completion
-
-    def answer_times(self) -> tuple[int, int, float, float, int]:
-        """Return the number of generated answers without errors, of those with times, and of these the seconds and tokens.
-
-        The seconds are of reading prompts and of generating. The steps of an instance count as answers.
-        """
-        timed = "decode_s IS NOT NULL"
-        ((answers, count, prefill_s, decode_s, tokens),) = self._rows(
-            f"SELECT count(*), coalesce(sum({timed}), 0), coalesce(sum(prefill_s), 0.0), coalesce(sum(decode_s), 0.0),"
-            f" coalesce(sum(CASE WHEN {timed} THEN completion_tokens END), 0)"
-            " FROM generation WHERE accepted AND calls AND finish_reason != 'error'"
-        )
-        return int(answers), int(count), float(prefill_s), float(decode_s), int(tokens)
-
-    def answer_gaps(self) -> tuple[int, float]:
-        """Return the number of gaps between consecutive answers, and their total seconds; gaps over a minute are skipped."""
-        ((count, seconds),) = self._rows(
-            "SELECT count(gap), coalesce(sum(gap), 0) FROM (SELECT finished_at - lag(finished_at) OVER (ORDER BY finished_at)"
-            " AS gap FROM generation g JOIN instance i ON i.ordinal = g.instance WHERE i.done AND g.accepted AND g.calls"
-            " AND g.finish_reason != 'error') WHERE gap <= 60"
-        )
-        return int(count), float(seconds)
 
     # --- repeating -------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ LICENCE_KEY = "licence"
 """The meta key of the licence that the model's card states; absent where none is known."""
 
 WORK_KEY = "work"
-"""The meta key of the work that each worker counted (:class:`mlx_backends.core.reuse.Reuse`), oldest first."""
+"""The meta key of the entries of :class:`WorkDone`, one for each worker, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +126,45 @@ def worker_deaths(store: RunStore) -> list[WorkerDeath]:
     ]
 
 
-def work_counts(store: RunStore) -> dict[str, int]:
-    """Return the work that a run's workers counted, summed; empty where none did."""
-    total: Counter[str] = Counter()
-    for counts in store.meta(WORK_KEY, []):
-        total.update(counts)
-    return dict(total)
+@dataclass(frozen=True, slots=True)
+class WorkDone:
+    """Work that a run's workers did, summed.
+
+    Attributes:
+        counts: What the workers counted (:meth:`mlx_backends.core.reuse.Reuse.counts`); empty where none did.
+        answers: The answers that this covers; None where an earlier version counted.
+        separate: The workers, beside the first, that did not know what others had read: their distinct tokens and images may
+            have been counted before.
+        answered: The answers that came in the ``seconds`` in which workers were answering; 0 for a run of an earlier version.
+    """
+
+    counts: Mapping[str, int]
+    answers: int | None
+    separate: int
+    answered: int
+    seconds: float
+
+    @classmethod
+    def load(cls, store: RunStore) -> Self:
+        """Return the work that is stored with a run."""
+        entries = store.meta(WORK_KEY, [])
+        counted = [entry for entry in entries if entry["prompts"]]
+        total: Counter[str] = Counter()
+        for entry in counted:
+            total.update({name: value for name, value in entry.items() if name not in ("seconds", "continues")})
+        return cls(
+            {name: value for name, value in total.items() if name not in ("answers", "answered")},
+            total["answers"] if all("answers" in entry for entry in counted) else None,
+            sum(not entry.get("continues", False) for entry in counted[1:]),
+            sum(entry.get("answered", 0) for entry in entries),
+            sum(entry.get("seconds", 0.0) for entry in entries),
+        )
+
+
+def answer_pace(store: RunStore) -> tuple[int, float]:
+    """Return a number of generated answers, and the seconds that they took; pauses are left out.
+
+    Workers measure it. For answers of earlier versions and of people, it follows from the times at which they were stored.
+    """
+    work = WorkDone.load(store)
+    return (work.answered, work.seconds) if work.seconds > 0 else store.answer_gaps()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 from benchmarks.vocabulary import Request
 from mlx_backends.base import MediaPath
 from mlx_backends.core.audio_video import AudioVideoReader, MediaKey, SampledAudio, SampledVideo
+from mlx_backends.core.distinct_count import prefix_hashes
 from mlx_backends.core.images import KeyedImage, ProcessedImages, keyed_image
 from mlx_backends.core.prompts.chat_prompt import Prompt, Prompter
 from mlx_backends.core.reuse import shared_prefix_length
@@ -32,11 +34,13 @@ class PreparedInputs:
     for the sha256 of its processed pixels and grid. ``images`` and ``videos`` are those digests, one for each medium, in order,
     where the processor keeps media apart. Otherwise ``images`` has one digest for all of a prompt's images. Where other media
     are not kept apart either, as audio is not, one sha256 stands for all media in ``content``, and both are empty.
+    ``prefixes`` has a hash of the content up to each position, which is the same in every process.
     """
 
     request: Request
     tensors: Mapping[str, Any]
     content: Any
+    prefixes: Any
     images: tuple[str, ...]
     videos: tuple[str, ...] = ()
 
@@ -45,9 +49,14 @@ class PreparedInputs:
         """Return the prompt's token ids, of the shape (1, tokens)."""
         return self.tensors["input_ids"]
 
+    @property
+    def media(self) -> tuple[str, ...]:
+        """Return the digests of the images and the videos."""
+        return (*self.images, *self.videos)
+
 
 class Preprocessor:
-    """Preprocessor of one model. It may work in a thread of its own, but in only one at a time."""
+    """Preprocessor of one model. Threads wait for each other, because processors are changed while they work."""
 
     def __init__(self, processor: Any, config: Any, media: MediaPath, context: ContextLength | None = None) -> None:
         self._processor = processor
@@ -60,6 +69,7 @@ class Preprocessor:
         self._digests: dict[Hashable, tuple[str, ...]] = {}
         self._numbers: dict[tuple[str, int], int] = {}
         self._next_number = -1
+        self._working = threading.Lock()
 
     @panics_as_errors()
     def tensors(self, request: Request) -> tuple[str, dict[str, Any]]:
@@ -67,9 +77,10 @@ class Preprocessor:
 
         Raises PromptError, MediaError.
         """
-        prompt = self._prompter.prompt(request.messages)
-        images = [make() for _, make in self._keyed_images(prompt, request)]
-        return prompt.text, self._process(prompt, images, self._audio_and_videos(prompt, request, keep=False))
+        with self._working:
+            prompt = self._prompter.prompt(request.messages)
+            images = [make() for _, make in self._keyed_images(prompt, request)]
+            return prompt.text, self._process(prompt, images, self._audio_and_videos(prompt, request, keep=False))
 
     @panics_as_errors()
     def inputs(self, request: Request) -> PreparedInputs:
@@ -77,6 +88,10 @@ class Preprocessor:
 
         Raises PromptError, MediaError.
         """
+        with self._working:
+            return self._prepared(request)
+
+    def _prepared(self, request: Request) -> PreparedInputs:
         import mlx.core as mx
         import numpy as np
 
@@ -91,7 +106,7 @@ class Preprocessor:
         mx.synchronize()  # raises if the GPU failed, before a digest of these is cached
         content = np.array(tensors["input_ids"]).flatten().astype(np.int64)
         if not prompt.media:
-            return PreparedInputs(request, tensors, content, ())
+            return PreparedInputs(request, tensors, content, prefix_hashes(content), ())
         is_medium = np.isin(content, sorted(self._prompter.media_tokens(tensors)))
         is_medium |= (content < 0) | (content >= len(self._tokenizer))
         runs = _runs(is_medium) or [np.arange(len(content))]  # unknown where the medium is, so it counts as everywhere
@@ -104,9 +119,11 @@ class Preprocessor:
             images = self._digested(tensors, keys, len(runs))
             located = list(zip(images, runs, strict=True)) if len(images) == len(runs) else []
         located = located or [(self._combined_digest(tensors, keys), np.concatenate(runs))]
+        everywhere = content.copy()  # without the numbers that only this process gives to media
         for medium, positions in located:
             content[positions] = self._number(medium, len(positions)) - np.arange(len(positions))
-        return PreparedInputs(request, tensors, content, images, videos)
+            everywhere[positions] = int(medium[:15], 16) + np.arange(len(positions))
+        return PreparedInputs(request, tensors, content, prefix_hashes(everywhere), images, videos)
 
     def image_tokens(self) -> set[int]:
         """Return the tokens that the encoder's output replaces, as far as the configuration names them."""

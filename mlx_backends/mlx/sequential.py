@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.vocabulary import AnyForm, Request
 from mlx_backends.core.loglikelihood import CandidateScoring
+from mlx_backends.core.reuse import Reuse
 from mlx_backends.mlx.metal.fault_recovery import dropping
 from mlx_backends.mlx.preprocess import Preprocessor
 
@@ -15,7 +16,10 @@ Stream = Generator[Any, None, None]
 
 
 class SequentialAnswers:
-    """Answers of a loaded model, one at a time. ``processors`` returns the logits processors of a request's form."""
+    """Answers of a loaded model, one at a time. ``processors`` returns the logits processors of a request's form.
+
+    While ``reuse`` is not None, it counts the prompts that are read.
+    """
 
     def __init__(
         self,
@@ -30,6 +34,7 @@ class SequentialAnswers:
         self._preprocessor = preprocessor
         self._processors = processors
         self._kv_bits = kv_bits
+        self.reuse: Reuse | None = None
 
     def stream(self, request: Request, recorders: Sequence[Any] = ()) -> Stream:
         """Return mlx-vlm's stream of tokens for ``request``, from inputs whose images are checked to be in place."""
@@ -37,6 +42,9 @@ class SequentialAnswers:
         from mlx_vlm import stream_generate
 
         mx.reset_peak_memory()
+        if self.reuse is not None:
+            counted = self._preprocessor.inputs(request)
+            self.reuse.read_alone(counted.prefixes, counted.media)
         text, inputs = self._preprocessor.tensors(request)
         inputs["mask"] = inputs.pop("attention_mask", None)
         decoding, seed = request.decoding, request.sampling_seed

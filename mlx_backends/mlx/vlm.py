@@ -122,7 +122,7 @@ class VLMBackend(Backend):
         self._features = FeatureStore(partial(encoder_identity, info, model, adapted))
         self._work: SequentialRequest | None = None
         self._batched: BatchedAnswers | None = None
-        self._reuse = Reuse()
+        self._reuse: Reuse | None = None
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -134,7 +134,7 @@ class VLMBackend(Backend):
         return QUEUE_FACTOR * self.width
 
     @property
-    def reuse(self) -> Reuse:
+    def reuse(self) -> Reuse | None:
         return self._reuse
 
     def submit(self, request: Request) -> None:
@@ -158,6 +158,12 @@ class VLMBackend(Backend):
         return others + (self._work is not None)
 
     def step(self) -> Sequence[Generation]:
+        finished = self._step()
+        if self._reuse is not None:
+            self._reuse.answers += sum(generation.finish_reason != "error" for generation in finished)
+        return finished
+
+    def _step(self) -> Sequence[Generation]:
         if self._batched is not None and self._work is None:
             if self._batched.sequential:  # before anything else starts
                 self._work = SequentialRequest(self._batched.sequential.popleft())
@@ -205,7 +211,7 @@ class VLMBackend(Backend):
         if self._batched is not None:
             self._batched.close()
         self._batched = self.invariance = None
-        self._reuse = Reuse()
+        self._reuse = self._sequential.reuse = None
         self.capacity = 1
 
     def choose_mode(
@@ -326,7 +332,7 @@ class VLMBackend(Backend):
     def _start_batched(self, width: int, *, share: bool) -> None:
         from mlx_backends.mlx.batched import BatchedAnswers
 
-        reuse = self._reuse = Reuse()
+        reuse = self._reuse = self._sequential.reuse = Reuse()
         self._batched = BatchedAnswers(
             lambda width: self._rows(width, share=share, reuse=reuse),
             width,
@@ -403,7 +409,7 @@ class VLMBackend(Backend):
         def forced_logits(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
             if shared and len(sequences) > 1:
                 unconstrained = replace(request, form=None)
-                rows = self._rows(1, share=True)
+                rows = self._rows(1, share=True, reuse=self._reuse)
                 return self._teacher_forcing.force_rows(
                     rows, [ReferenceAnswer(unconstrained, list(tokens), None) for tokens in sequences]
                 )

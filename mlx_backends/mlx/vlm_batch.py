@@ -220,11 +220,10 @@ class VLMRows:
         tensors = {name: value for name, value in inputs.tensors.items() if value is not None}
         ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
         mask = tensors.pop("attention_mask", None)
-        media = (*inputs.images, *inputs.videos)
-        self.reuse.read(inputs.content, media)
+        self.reuse.read(inputs.prefixes, inputs.media)
         if self._tower is None:
             output = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
-            self.reuse.encoded += len(media)
+            self.reuse.encoded += len(inputs.media)
         else:
             with self._tower.showing(inputs.images, inputs.videos, tensors.get("video_grid_thw"), self.reuse):
                 output = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)

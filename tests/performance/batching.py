@@ -136,10 +136,12 @@ def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], m
     assert all(item["usage"]["completion_tokens"] == ANSWER.max_tokens for item in replies)
     total, count = sum(len(item.content) for item in inputs), count_distinct_tokens([item.content for item in inputs])
     assert total == sum(item["usage"]["prompt_tokens"] for item in replies), "the server is asked the same"
+    reuse = backend.reuse
+    assert reuse is not None
     print(f"    {len(requests)} answers, {total} prompt tokens; {summary}")
     print(
         f"    plain loop {plain:.1f} s, server {served:.1f} s, ours {ours:.1f} s, perfect sharing {perfect:.1f} s; "
-        f"{backend.reuse.computed_tokens / count:.3f} of the distinct tokens read",
+        f"{reuse.computed_tokens / count:.3f} of the distinct tokens read",
         flush=True,
     )
     return Round(plain, served, ours, perfect)

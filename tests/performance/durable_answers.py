@@ -12,9 +12,10 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from app.engine.in_flight import InFlight
 from app.engine.loop import AnswerLoop
@@ -66,8 +67,8 @@ class Timed(RunStore):
 
     durable_at: list[float]
 
-    def commit(self, answers: Sequence[NewAnswer]) -> None:
-        super().commit(answers)
+    def commit(self, answers: Sequence[NewAnswer], values: Mapping[str, Any] | None = None) -> None:
+        super().commit(answers, values)
         self.durable_at += [time.perf_counter()] * len(answers)
 
 

@@ -228,6 +228,7 @@ class Subject:
         if proof.way != BATCHED_SHARED:
             return f"no: answered {proof.way} ({'; '.join(proof.failed.values())})"
         batched = answers(self.backend, self.mixed)
+        assert self.backend.reuse is not None
         computed, total = self.backend.reuse.computed_tokens, sum(g.prompt_tokens or 0 for g in batched.values())
         if computed >= total:
             return f"no: {computed} prompt tokens were computed of {total}"
@@ -297,10 +298,8 @@ class Subject:
                     return f"{reason} at width {width}"
                 if file.read_bytes() != whole:
                     return "no: damaged features are not computed again"
-                if not reuse.from_disk or (reuse.encoded and width > 1):
-                    return (
-                        f"no: {reuse.encoded} images are encoded at width {width}, {reuse.from_disk} come from the disk"
-                    )
+                if reuse is None or not reuse.from_disk or (reuse.encoded and width > 1):
+                    return f"no: features are not read from the disk at width {width} ({reuse})"
         return "yes"
 
     def transformers(self) -> str:

@@ -30,10 +30,10 @@ from app.engine.judging import (
     judge_answers,
     register_judge,
     save_remarks,
-    save_work,
 )
 from app.engine.loop import AnswerLoop, first_requests, judge_pending
 from app.engine.run_control import is_paused
+from app.engine.work_record import WorkRecord
 from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.connect import connect, node_job
 from app.engine.workers.device_lock import acquire_device
@@ -209,6 +209,7 @@ class Worker:
         store.use_engine(engine)
         backend.use_sequential_mode()
         width = self._width(backend, exact=spec.exact)
+        work = WorkRecord(store, backend)
 
         def answer(only: Sequence[int] | None, at_once: int) -> None:
             with InFlight(store.folder, width, engine) as in_flight:
@@ -222,6 +223,7 @@ class Worker:
                     only=only,
                     width=at_once,
                     in_flight=in_flight if self.job.workers is None else None,  # a node's death is not this process's
+                    work=work,
                     stop=self.stopped.is_set,
                     paused=partial(is_paused, store.folder),
                 ).run()
@@ -249,7 +251,7 @@ class Worker:
             if isinstance(backend, ClusterBackend):
                 backend.unwatch()
             save_remarks(store, backend)
-            save_work(store, backend)
+            work.save()
 
     def _check_sight(
         self, store: RunStore, backend: Backend, media: ReplaceableMedia, protocol: Protocol, width: int

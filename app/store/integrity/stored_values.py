@@ -125,7 +125,14 @@ class _Sight(_StoredSight):
     problem: str
 
 
-class _Work(TypedDict):
+class _WorkTime(TypedDict, total=False):
+    answered: int
+    seconds: float
+    answers: int
+    continues: bool
+
+
+class _Work(_WorkTime):
     prompts: int
     prompt_tokens: int
     distinct_tokens: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,9 +71,9 @@ def test_stopped_anywhere_the_answers_are_those_of_an_undisturbed_run(
 
 def test_no_more_than_a_group_waits_for_its_commit(tmp_path: Path) -> None:
     class SlowDisk(RunStore):
-        def commit(self, answers: Sequence[NewAnswer]) -> None:
+        def commit(self, answers: Sequence[NewAnswer], values: Mapping[str, Any] | None = None) -> None:
             time.sleep(0.02)
-            super().commit(answers)
+            super().commit(answers, values)
 
     store = SlowDisk.create(tmp_path, META, toy_instances(500))
     store.use_engine({"engine": "scripted"})

@@ -9,10 +9,12 @@ import pytest
 from app.new_run.form import check_runs
 from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, half_width, measured_speed
 from app.run_spec import BatchSpec, RunSpec
+from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import wilson
 from benchmarks.vocabulary import Generation, Instance
+from mlx_backends.core.reuse import Reuse
 from tests.support.demo import HeldOutSet
 from tests.support.old_runs import sealed
 from tests.support.runs import instances, make_run, says
@@ -108,4 +110,9 @@ def test_of_an_engine_that_tells_no_seconds_the_arrivals_count_without_pauses(tm
             database.execute("UPDATE generation SET finished_at = ? WHERE id = ?", (when, row))
     result = measured_speed(workspace, spec())
     assert result is not None
-    assert (result.seconds, result.answers) == (2.0, 4)
+    assert (result.seconds, result.answers) == (2.0, 6)
+    with RunStore.open(folder) as store:
+        store.set_meta("work", [{**Reuse().counts(), "answered": 4, "seconds": 12.0}])
+    result = measured_speed(workspace, spec())
+    assert result is not None
+    assert result.seconds == 3.0, "what the worker measured comes first"

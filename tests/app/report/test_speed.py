@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
 from app.store.run import RunStore
 from app.store.run_facts import WORK_KEY
 from app.store.sqlite_errors import DamagedError
-from mlx_backends.core.reuse import Reuse
-from mlx_backends.mlx.preprocess import count_distinct_tokens
-from tests.support.command import ROOT, Rashomon
+from app.store.workspace import read_summary
+from tests.support.command import ROOT, Rashomon, kill_all
 
 BATCH = ("--batch", "--benchmark", "cmc-bench", "--display", "none", "--limit", "4")
 
 
 def test_a_run_that_shares_work_shows_how_much(rashomon: Rashomon) -> None:
     rashomon.run(*BATCH, "--model", ROOT / "assets" / "demo" / "model-4bit", "--name", "shared")
-    (speed,) = json.loads(rashomon.run("show", "shared", "--speed", "--json").stdout)
+    (speed,) = speeds(rashomon, "shared")
     with RunStore.read(rashomon.workspace / "runs" / "shared") as store:
         generations = [record.generations[0] for record in store.records()]
     work = speed["work"]
@@ -34,10 +34,41 @@ def test_a_run_that_shares_work_shows_how_much(rashomon: Rashomon) -> None:
     assert f"{work['computed_tokens']:,} computed" in prose
 
 
+@pytest.mark.slow
+def test_a_killed_and_repeated_run_counts_its_distinct_tokens_once(rashomon: Rashomon) -> None:
+    command = (*BATCH, "--model", ROOT / "assets" / "demo" / "model-4bit", "--max-tokens", "24")
+    rashomon.process(*command, "--name", "whole")
+    (whole,) = speeds(rashomon, "whole")
+    process = rashomon.start(*command, "--name", "killed")
+    while process.poll() is None and not answered(rashomon, "killed"):
+        time.sleep(0.02)
+    kill_all(process)
+    (speed,) = speeds(rashomon, "killed")
+    assert 0 < speed["counted"] <= speed["generated"] < whole["generated"]
+    rashomon.process("resume", "killed", "--display", "none")
+    rashomon.process("resume", "killed", "--repeat", "--display", "none")
+    (speed,) = speeds(rashomon, "killed")
+    assert speed["work"]["distinct_tokens"] == whole["work"]["distinct_tokens"]
+    assert speed["work"]["distinct_images"] == whole["work"]["distinct_images"]
+    assert speed["work"]["computed_tokens"] > 2 * whole["work"]["computed_tokens"]
+    assert speed["answers"] == whole["answers"]
+    assert speed["answers"] < speed["counted"] <= speed["generated"] <= 2 * speed["answers"]
+
+
+def speeds(rashomon: Rashomon, name: str) -> list[dict[str, Any]]:
+    described: list[dict[str, Any]] = json.loads(rashomon.run("show", name, "--speed", "--json").stdout)
+    return described
+
+
+def answered(rashomon: Rashomon, name: str) -> int:
+    folder = rashomon.workspace / "runs" / name
+    return read_summary(folder).done if (folder / "run.sqlite").exists() else 0
+
+
 def test_a_run_without_shared_work_says_so(rashomon: Rashomon) -> None:
     rashomon.run(*BATCH, "--model", "policy:uniform", "--name", "policy")
     assert "none was counted" in rashomon.run("show", "policy", "--speed").stdout
-    (speed,) = json.loads(rashomon.run("show", "policy", "--speed", "--json").stdout)
+    (speed,) = speeds(rashomon, "policy")
     assert (speed["work"], speed["timed"], speed["prefill_s"]) == ({}, 0, 0.0)
     assert speed["answers"] > 1
 
@@ -51,15 +82,3 @@ def test_received_counts_that_are_none_are_named(work: object, rashomon: Rashomo
     with RunStore.read(folder) as store, pytest.raises(DamagedError):
         store.meta(WORK_KEY)
     rashomon.run("show", "policy", "--speed", code=DamagedError.exit_code)
-
-
-def test_distinct_tokens_are_counted_as_the_nodes_of_a_prefix_tree() -> None:
-    rng = np.random.default_rng(0)
-    trunk = rng.integers(0, 9, 20)
-    prompts = [np.concatenate([trunk[: 5 * (n % 4)], rng.integers(0, 2, 4 + n % 3)]) for n in range(60)]
-    reuse = Reuse()
-    for prompt in prompts:
-        reuse.read(prompt, ["a" * 64, f"{len(prompt):016x}" * 4])
-    assert reuse.distinct_tokens == count_distinct_tokens(prompts)
-    assert (reuse.prompts, reuse.prompt_tokens, reuse.images) == (60, sum(map(len, prompts)), 120)
-    assert reuse.distinct_images == 1 + len({len(prompt) for prompt in prompts})

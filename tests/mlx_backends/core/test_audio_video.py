@@ -363,6 +363,7 @@ def test_batched_and_shared_videos_equal_sequential(qwen: VLMBackend, files: Fil
     assert tokens(answers(qwen, requests)) == expected
     assert tokens(answers(qwen, requests[::-1])) == expected
     total = sum(len(qwen._preprocessor.inputs(request).content) for request in requests)
+    assert qwen.reuse is not None
     assert qwen.reuse.computed_tokens < 1.7 * total, "of two rounds"
 
 

@@ -106,6 +106,7 @@ def test_one_prompt_and_its_images_are_computed_once(
     assert proof.way == (SEQUENTIAL_SHARED if width == 1 else BATCHED_SHARED)
     expect_same(result, generations(backend, requests))
     reuse = backend.reuse
+    assert reuse is not None
     assert reuse.prompts == len(requests) * (1 + len(WORDS))
     # Each row computes the last token of its prompt again; nothing else is computed twice.
     assert reuse.distinct_tokens <= reuse.computed_tokens <= reuse.distinct_tokens + reuse.prompts

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import mlx_vlm.utils
 import pytest
 
 from benchmarks.vocabulary import Choice, Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.core.batch_invariance import BATCHED
+from mlx_backends.core.reuse import Reuse
 from mlx_backends.mlx.prefix_cache import trim_limitation
-from mlx_backends.mlx.preprocess import count_distinct_tokens
+from mlx_backends.mlx.preprocess import Preprocessor, count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.models.memory_estimate import CACHED_PROMPTS, least_caches
 from mlx_backends.registry import load_backend
@@ -252,8 +256,17 @@ def test_failed_batch_falls_back_to_sequential(
             raise RuntimeError("[metal::malloc] Attempting to allocate 1 bytes")
         return real(self, **named)
 
+    assert qwen.reuse is not None
+    answers(qwen, requests)
+    once = qwen.reuse.counts()
     monkeypatch.setattr(ar.BatchGenerator, "next", fails_now_and_then)
     assert tokens(answers(qwen, requests)) == expected
+    counts = qwen.reuse.counts()
+    assert counts["answers"] == 2 * once["answers"] == 2 * len(requests)
+    assert counts["distinct_tokens"] == once["distinct_tokens"]
+    assert counts["computed_tokens"] - once["computed_tokens"] > once["computed_tokens"], (
+        "repeated alone, without sharing"
+    )
     monkeypatch.setattr("mlx_backends.mlx.batched._SLICE_S", 0.0)
     taken = [replace(request, instance_id=f"again {n}") for n, request in enumerate(requests[: qwen.capacity])]
     for request in taken:
@@ -355,6 +368,7 @@ def test_every_distinct_token_is_computed_about_once(
     backend.choose_mode(requests[:32])
     encoder = backend._model.vision_tower
     answers(backend, requests)
+    assert backend.reuse is not None
     ratio, without = (
         backend.reuse.computed_tokens / count_distinct_tokens(contents),
         sum(map(len, contents)) / count_distinct_tokens(contents),
@@ -380,8 +394,48 @@ def test_requests_that_come_one_by_one_share_what_a_small_cache_holds(
     backend._batched.abandon()
     for request in requests:
         answers(backend, [request])
+    assert backend.reuse is not None
     assert 1 <= backend.reuse.computed_tokens / count_distinct_tokens(contents) <= 1.01
     backend.close()
+
+
+def test_prefixes_have_the_same_hashes_in_every_process(alone: VLMBackend, pictures: Pictures) -> None:
+    first, second = (
+        Preprocessor(alone._processor, alone._model.config, pictures.path, alone._preprocessor._prompter._context)
+        for _ in range(2)
+    )
+    requests = varied(pictures)
+    forwards = [first.inputs(request) for request in requests]
+    backwards = [second.inputs(request) for request in reversed(requests)][::-1]
+    assert any((one.content != other.content).any() for one, other in zip(forwards, backwards, strict=True))
+    for inputs, same in zip(forwards, backwards, strict=True):
+        assert (inputs.prefixes == same.prefixes).all()
+    reuse = Reuse()
+    for inputs in forwards:
+        reuse.read(inputs.prefixes, inputs.media)
+    assert reuse.distinct_tokens == count_distinct_tokens([inputs.content for inputs in forwards])
+
+
+def test_a_prompt_is_prepared_by_one_thread_at_a_time(
+    alone: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, inside, most = mlx_vlm.utils.prepare_inputs, list[int](), list[int]()
+
+    def prepare(*arguments: Any, **named: Any) -> Any:
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.01)
+        inside.pop()
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(mlx_vlm.utils, "prepare_inputs", prepare)
+    preprocessor = alone._preprocessor
+    with ThreadPoolExecutor(4) as pool:
+        for request in varied(pictures, 2):
+            pool.submit(preprocessor.tensors, request)
+            pool.submit(preprocessor.inputs, request)
+    assert len(most) == 16
+    assert max(most) == 1
 
 
 @pytest.mark.slow
@@ -402,6 +456,7 @@ def test_what_the_next_sample_needs_stays_in_a_small_cache(
             wave = [replace(r, step=step, is_continued=step + 1 < samples) for r in requests[start : start + 4]]
             answers(backend, wave)
     again = len(requests) * (samples - 1)  # the last token of a prompt is computed each time
+    assert backend.reuse is not None
     assert backend.reuse.computed_tokens <= 1.05 * count_distinct_tokens(contents) + again
     backend.close()
 

@@ -67,6 +67,7 @@ def loaded(model: Path, media: Any, width: int = 4) -> VLMBackend:
 
 
 def encoded(backend: VLMBackend) -> int:
+    assert backend.reuse is not None
     return backend.reuse.encoded
 
 

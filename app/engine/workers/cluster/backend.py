@@ -103,7 +103,6 @@ class _Node:
     memory: int = 0
     times: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     reuse: Mapping[str, int] = field(default_factory=dict)
-    past_reuse: list[Mapping[str, int]] = field(default_factory=list)
 
     @property
     def target(self) -> int:
@@ -161,6 +160,7 @@ class ClusterBackend(Backend):
         self._results: dict[int, Any] = {}
         self._invariance: dict[int, BatchInvariance | None] = {}
         self._engine: Mapping[str, Any] = {}
+        self._reuse: Reuse | None = None
         self._ready = self._ready_target = 0
         self._remarks: dict[str, None] = {}
         self._discovered = self._reported = -_ENDLESS * 1.0
@@ -205,13 +205,7 @@ class ClusterBackend(Backend):
 
     @property
     def reuse(self) -> Reuse | None:
-        counts = [counts for node in self._nodes.values() for counts in (*node.past_reuse, node.reuse) if counts]
-        if not counts:
-            return None
-        total = Reuse()
-        for name in total.counts():
-            setattr(total, name, sum(of.get(name, 0) for of in counts))
-        return total
+        return self._reuse
 
     def engine_of(self, request_id: str) -> Mapping[str, Any] | None:
         node = self._answered_by.pop(request_id, None)
@@ -237,7 +231,7 @@ class ClusterBackend(Backend):
             self._nodes[node].cancelled.append(request_id)
 
     def use_sequential_mode(self) -> None:
-        self._mode = None
+        self._mode = self._reuse = None
         self._epoch += 1
 
     def choose_mode(
@@ -472,12 +466,13 @@ class ClusterBackend(Backend):
             self._differs(node, f"{other} of {len(self._proof)} probe answers differ{first}")
 
     def _configured(self, node: _Node, invariance: BatchInvariance | None) -> None:
-        node.state = "ready"
+        node.state, node.reuse = "ready", {}
         self._invariance.setdefault(node.epoch, invariance)
 
     def _answered(self, node: _Node, report: Report) -> None:
         name = node.member.id
-        node.capacity, node.queued, node.reuse = report.capacity, report.queued, report.reuse
+        node.capacity, node.queued = report.capacity, report.queued
+        self._count(node, report)
         self._remarks.update(dict.fromkeys(report.remarks))
         self._dispatcher.give_back(name, report.returned)
         count = 0
@@ -495,6 +490,16 @@ class ClusterBackend(Backend):
             self._working_at = self._clock()
         if report.problem:
             self._fail(node, report.problem)
+
+    def _count(self, node: _Node, report: Report) -> None:
+        """Add to the counts of all nodes what a node has computed since its last report."""
+        if report.seen is None or node.epoch != self._epoch:
+            return
+        self._reuse = total = self._reuse or Reuse()
+        for name, value in report.reuse.items():
+            setattr(total, name, getattr(total, name) + value - node.reuse.get(name, 0))
+        total.seen.apply(report.seen)
+        node.reuse = report.reuse
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         """Return the result of a call of the reference, or of another node if that is lost."""
@@ -562,9 +567,6 @@ class ClusterBackend(Backend):
             self._calls.pop(call, None)
         node.calls.clear()
         node.ping, node.loaded, node.copy = None, None, None
-        if node.reuse:
-            node.past_reuse.append(node.reuse)
-            node.reuse = {}
         if node.worker is not None:
             self._cluster.release(node.worker)
         node.worker = None

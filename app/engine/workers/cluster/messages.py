@@ -9,6 +9,7 @@ from typing import Any
 from app.engine.workers.cluster.folder_copy import CopiedPart
 from benchmarks.vocabulary import Generation, Media, Request
 from mlx_backends.base import EngineInfo
+from mlx_backends.core.distinct_count import Changes
 
 MediaReferences = Mapping[str, Any]
 """Media by their names: what :meth:`app.engine.workers.cluster.seam.Cluster.put` returned for each."""
@@ -79,7 +80,8 @@ class Report:
     """What a node has done since its last report.
 
     ``returned`` are the ids of requests that it gives back without having begun them, ``queued`` the number of those that it has
-    not begun yet; ``capacity`` is its backend's. After a ``problem``, such as a full disk, the node can answer nothing more.
+    not begun yet; ``capacity`` is its backend's. ``reuse`` are the :meth:`Reuse.sums` of its backend, ``seen`` what that has seen
+    since the last report. After a ``problem``, such as a full disk, the node can answer nothing more.
     """
 
     generations: Sequence[Generation]
@@ -87,6 +89,7 @@ class Report:
     queued: int = 0
     capacity: int = 1
     reuse: Mapping[str, int] = field(default_factory=dict)
+    seen: tuple[Changes, Changes] | None = None
     remarks: Sequence[str] = ()
     problem: str = ""
 

@@ -25,6 +25,7 @@ from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.probe import Probe
+from mlx_backends.core.reuse import Reuse, Seen
 from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.adapters import join_adapter, read_adapter
 from mlx_backends.models.host import host_info
@@ -60,6 +61,8 @@ class NodeWorker:
         self._queue: deque[Request] = deque()
         self._begun: dict[str, Request] = {}
         self._copy: FolderCopy | None = None
+        self._reuse: Reuse | None = None
+        self._reported = Seen()
 
     def ping(self) -> bool:
         """Return True: this process is alive."""
@@ -194,12 +197,15 @@ class NodeWorker:
                 break
         self._media.hold_only(chain(self._queue, self._begun.values()))
         reuse = self.backend.reuse
+        if reuse is not self._reuse:
+            self._reuse, self._reported = reuse, Seen()
         return Report(
             generations,
             [request.id for request in returned],
             len(self._queue),
             self.backend.capacity,
-            {} if reuse is None else reuse.counts(),
+            {} if reuse is None else reuse.sums(),
+            None if reuse is None else reuse.seen.take_changes(self._reported),
             tuple(self.backend.remarks),
             self._media.problem,
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.engine.loop import AnswerLoop
@@ -19,6 +20,8 @@ from app.store.run import RunStore
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Decoding, Generation, Message, Request, Text
 from mlx_backends.base import no_media
+from mlx_backends.core.distinct_count import prefix_hashes
+from mlx_backends.core.reuse import Reuse
 from mlx_backends.policy import PolicyBackend
 from mlx_backends.registry import describe
 from tests.app.store.test_run import META
@@ -240,3 +243,55 @@ def test_a_loop_over_the_cluster_stores_each_answer_once_with_its_engine(tmp_pat
         AnswerLoop(store, cluster_backend, TwoSteps(), [EvenJudge()], Toy(), stop=stop).run()
         assert all(len(record.generations) == 2 for record in store.records())
         assert [engine["model"] for engine in store.engines()] == [MODEL]
+
+
+class CountingWorker(NodeWorker):
+    """A worker whose backend counts prompts of a hundred tokens: the last ten are the request's own."""
+
+    def load(self, job: NodeJob) -> Loaded | NotLoaded:
+        report = super().load(job)
+        self._backend = Counting(MODEL)
+        return report
+
+
+class Counting(PolicyBackend):
+    counted: Reuse | None = None
+
+    @property
+    def reuse(self) -> Reuse | None:
+        return self.counted
+
+    def choose_mode(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> None:
+        self.counted = Reuse()
+
+    def step(self) -> Sequence[Generation]:
+        finished, reuse = super().step(), self.counted
+        if reuse is not None:
+            for generation in finished:
+                own = int(generation.request_id.partition("-")[2].partition("#")[0])
+                prompt = np.concatenate([np.arange(90), 1000 * own + np.arange(10)])
+                reuse.read_alone(prefix_hashes(prompt), ["0" * 64])
+            reuse.answers += len(finished)
+        return finished
+
+
+def test_what_several_nodes_read_is_distinct_once() -> None:
+    cluster = LocalCluster("a", "b", "c", make=lambda name: CountingWorker())
+    backend, items = opened(cluster), requests(600)
+    for _ in range(2):  # runs of one worker
+        backend.use_sequential_mode()
+        assert backend.reuse is None
+        backend.choose_mode(items[:32])
+
+        def disturb(step: int) -> None:
+            if step == 3:
+                cluster.kill("b")
+
+        answer(backend, items, disturb)
+        reuse = backend.reuse
+        assert reuse is not None
+        assert 600 <= reuse.answers == reuse.prompts <= 700, "with those that the killed worker had reported"
+        assert reuse.computed_tokens == 100 * reuse.prompts
+        assert reuse.distinct_tokens == pytest.approx(90 + 10 * 600, rel=0.001)
+        assert reuse.distinct_images == 1
+    backend.close()
