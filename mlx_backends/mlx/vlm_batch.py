@@ -202,17 +202,27 @@ class VLMRows:
                     raise
                 row.failed = error
                 yield [row]
-        suffixes = [row for row in started if row.failed is None and row.read < row.last]
-        for group in _by_length(suffixes):
+        yield from self._read_suffixes([row for row in started if row.failed is None and row.read < row.last])
+        if self._prefixes is not None:
+            for row in started:
+                if row.failed is None:
+                    self._prefixes.put(row.inputs.content[: row.last], compact_copy(row.cache), likely=row.is_continued)
+
+    def _read_suffixes(self, rows: Sequence[VLMRow]) -> Iterator[Sequence[VLMRow]]:
+        """Read prompts up to their last tokens, several in one pass, and equal ones once if work is shared."""
+        firsts: dict[Any, VLMRow] = {}
+        for row in rows:
+            firsts.setdefault(id(row) if self._prefixes is None else row.inputs.content.tobytes(), row)
+        for group in _by_length([*firsts.values()]):
             if len(group) == 1:
                 yield from self._advance(group[0], group[0].last)
             else:
                 self._advance_batch(group)
                 yield group
-        if self._prefixes is not None:
-            for row in started:
-                if row.failed is None:
-                    self._prefixes.put(row.inputs.content[: row.last], compact_copy(row.cache), likely=row.is_continued)
+        for row in rows:
+            if row.read < row.last:
+                first = firsts[row.inputs.content.tobytes()]
+                row.cache, row.read = compact_copy(first.cache), first.read
 
     def _embed(self, row: VLMRow) -> None:
         """Compute the prompt's embeddings, positions and image features."""

@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import mlx.core as mx
 import mlx_vlm.utils
+import numpy as np
 import pytest
 
 from benchmarks.vocabulary import Choice, Decoding, Generation, Media, Message, Request, Text
@@ -397,6 +399,23 @@ def test_requests_that_come_one_by_one_share_what_a_small_cache_holds(
     assert backend.reuse is not None
     assert 1 <= backend.reuse.computed_tokens / count_distinct_tokens(contents) <= 1.01
     backend.close()
+
+
+def test_equal_prompts_of_a_batch_are_computed_once(alone: VLMBackend, pictures: Pictures) -> None:
+    image = pictures.noise(1)
+    requests = [
+        replace(request_of(image, Text(f"What is the value of bar {bar}?"), decoding=Decoding(6)), instance_id=str(n))
+        for n, bar in enumerate("1122")
+    ]
+    cases = [alone._teacher_forcing.case(request) for request in requests]
+    reuse = Reuse()
+    with patch("mlx_backends.mlx.prefix_cache.MIN_SAVED_TOKENS", 1000):  # as for ends that are shorter than that
+        logits = alone._teacher_forcing.force_rows(alone._rows(4, share=True, reuse=reuse), cases)
+    for case, forced in zip(cases, logits, strict=True):
+        assert (forced.argmax(-1) == case.logits.argmax(-1)).all()
+        assert np.allclose(forced, case.logits, atol=1e-4)
+    lengths = [len(alone._preprocessor.inputs(request).content) for request in requests]
+    assert reuse.computed_tokens == lengths[0] + lengths[2] + 2, "but for last tokens, of which the answers follow"
 
 
 def test_prefixes_have_the_same_hashes_in_every_process(alone: VLMBackend, pictures: Pictures) -> None:
