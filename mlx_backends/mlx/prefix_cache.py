@@ -76,10 +76,6 @@ class PrefixCache:
                 entry.trim(surplus)
         return length, cache
 
-    def clear(self) -> None:
-        """Drop everything."""
-        self._prefixes = []
-
 
 def compact_copy(cache: Cache) -> Cache:
     """Return a copy of ``cache`` that takes no more memory than the positions that it holds."""

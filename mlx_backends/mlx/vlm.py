@@ -43,7 +43,7 @@ from mlx_backends.models.memory_estimate import device_name, least_caches
 
 if TYPE_CHECKING:
     from mlx_backends.mlx.batched import BatchedAnswers
-    from mlx_backends.mlx.vlm_batch import VLMRows
+    from mlx_backends.mlx.vlm_batch import SharedWork, VLMRows
     from mlx_backends.models.adapters import Adapter
     from mlx_backends.models.context_length import ContextLength
 
@@ -122,6 +122,7 @@ class VLMBackend(Backend):
         self._features = FeatureStore(partial(encoder_identity, info, model, adapted))
         self._work: SequentialRequest | None = None
         self._batched: BatchedAnswers | None = None
+        self._shared: SharedWork | None = None
         self._reuse: Reuse | None = None
 
     @property
@@ -211,7 +212,7 @@ class VLMBackend(Backend):
         if self._batched is not None:
             self._batched.close()
         self._batched = self.invariance = None
-        self._reuse = self._sequential.reuse = None
+        self._reuse = self._sequential.reuse = self._shared = None
         self.capacity = 1
 
     def choose_mode(
@@ -288,7 +289,7 @@ class VLMBackend(Backend):
             self.cancel(self._work.request.id)
         if self._batched is not None:
             self._batched.close()
-        self._model = self._processor = self._tokenizer = self._own_tokenizer = self._batched = None
+        self._model = self._processor = self._tokenizer = self._own_tokenizer = self._batched = self._shared = None
         del self._preprocessor, self._detokenizer, self._constrainer, self._sequential, self._teacher_forcing
         del self._recovery
         gc.collect()
@@ -332,9 +333,14 @@ class VLMBackend(Backend):
     def _start_batched(self, width: int, *, share: bool) -> None:
         from mlx_backends.mlx.batched import BatchedAnswers
 
-        reuse = self._reuse = self._sequential.reuse = Reuse()
+        self._reuse = self._sequential.reuse = Reuse()
+
+        def rows(width: int) -> VLMRows:
+            self._shared = self._empty_caches() if share else None
+            return self._counted_rows(width)
+
         self._batched = BatchedAnswers(
-            lambda width: self._rows(width, share=share, reuse=reuse),
+            rows,
             width,
             self._preprocessor.inputs,
             lambda request: list(self._constrainer.processors(request.unscored.form)),
@@ -345,12 +351,23 @@ class VLMBackend(Backend):
         )
         self.capacity = self._batched.capacity
 
-    def _rows(self, width: int, *, share: bool, join: bool = True, reuse: Reuse | None = None) -> VLMRows:
-        """Return rows to work on, with caches of their own that are empty."""
-        from mlx_backends.mlx.vlm_batch import SharedWork, VLMRows
+    def _counted_rows(self, width: int) -> VLMRows:
+        """Return rows of the answering, which is counted, with its caches."""
+        from mlx_backends.mlx.vlm_batch import VLMRows
 
-        shared = SharedWork(self._model, self._cache_sizes, self._features) if share else None
-        return VLMRows(self._model, self._processor, width, shared, join=join, kv_bits=self._kv_bits, reuse=reuse)
+        return VLMRows(self._model, self._processor, width, self._shared, kv_bits=self._kv_bits, reuse=self._reuse)
+
+    def _rows(self, width: int, *, share: bool, join: bool = True) -> VLMRows:
+        """Return rows of a check, with caches of their own that are empty."""
+        from mlx_backends.mlx.vlm_batch import VLMRows
+
+        shared = self._empty_caches() if share else None
+        return VLMRows(self._model, self._processor, width, shared, join=join, kv_bits=self._kv_bits)
+
+    def _empty_caches(self) -> SharedWork:
+        from mlx_backends.mlx.vlm_batch import SharedWork
+
+        return SharedWork(self._model, self._cache_sizes, self._features)
 
     def _width(self, requests: Sequence[Request], checked: Sequence[Request]) -> int:
         """Return how many of ``requests`` fit next to the model, allowing for a prompt twice as long as those checked.
@@ -399,19 +416,17 @@ class VLMBackend(Backend):
         )
 
     def _likeliest(self, request: Request, form: Likelihood) -> Generation:
-        """Return the likeliest of the options, with the prompt read once for all where the batch-invariance check allows it."""
+        """Return the likeliest of the options, with shared prefixes read once where the batch-invariance check allows it."""
         import mlx.core as mx
 
-        shared = self.invariance is not None and self.invariance.way in (BATCHED_SHARED, SEQUENTIAL_SHARED)
         started = perf_counter()
         mx.reset_peak_memory()
 
         def forced_logits(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
-            if shared and len(sequences) > 1:
+            if self._shared is not None:
                 unconstrained = replace(request, form=None)
-                rows = self._rows(1, share=True, reuse=self._reuse)
                 return self._teacher_forcing.force_rows(
-                    rows, [ReferenceAnswer(unconstrained, list(tokens), None) for tokens in sequences]
+                    self._counted_rows(1), [ReferenceAnswer(unconstrained, list(tokens), None) for tokens in sequences]
                 )
             return [self._teacher_forcing.forced(request, tokens) for tokens in sequences]
 

@@ -164,15 +164,13 @@ class VLMRows:
             del self._live[uid]
 
     def close(self) -> None:
-        """Release everything held."""
+        """Release everything held, but not the caches if others hold them too."""
         with dropping():
             self._generator.close()
         del self._generator
         self._reading, self._started, self._live = None, [], {}
         self._waiting.clear()
-        if self._prefixes is not None:
-            self._prefixes.clear()
-        self._tower = None
+        self._prefixes = self._tower = None
 
     # --- reading prompts ---------------------------------------------------------------------------
 

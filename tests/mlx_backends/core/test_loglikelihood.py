@@ -100,8 +100,8 @@ def test_scores_match_forcing_each_option(model: Path, pictures: Pictures) -> No
     reuse = backend.reuse
     assert reuse is not None
     assert (reuse.answers, reuse.distinct_images) == (len(requests), 2)
-    assert reuse.prompts >= len(requests)
-    assert reuse.distinct_tokens <= reuse.computed_tokens < reuse.prompt_tokens
+    assert reuse.distinct_tokens <= reuse.computed_tokens <= reuse.distinct_tokens + reuse.prompts < reuse.prompt_tokens
+    assert (reuse.encoded, reuse.from_disk) == (2, 0), "once for all requests"
     for name, generation in generations.items():
         assert np.allclose(scores_of(generation), scores_of(shared[name]), atol=1e-4)
         assert generation.text == shared[name].text

@@ -410,7 +410,9 @@ def test_equal_prompts_of_a_batch_are_computed_once(alone: VLMBackend, pictures:
     cases = [alone._teacher_forcing.case(request) for request in requests]
     reuse = Reuse()
     with patch("mlx_backends.mlx.prefix_cache.MIN_SAVED_TOKENS", 1000):  # as for ends that are shorter than that
-        logits = alone._teacher_forcing.force_rows(alone._rows(4, share=True, reuse=reuse), cases)
+        rows = alone._rows(4, share=True)
+        rows.reuse = reuse
+        logits = alone._teacher_forcing.force_rows(rows, cases)
     for case, forced in zip(cases, logits, strict=True):
         assert (forced.argmax(-1) == case.logits.argmax(-1)).all()
         assert np.allclose(forced, case.logits, atol=1e-4)
