@@ -374,32 +374,12 @@ class VLMBackend(Backend):
 
         What is left after that is divided among the caches.
         """
-        from mlx_backends.core import audio_video, images
-        from mlx_backends.mlx import vlm_batch
-        from mlx_backends.models import memory_estimate
+        from mlx_backends.mlx.batch_memory import divide_memory
 
-        config, device = self._model.config, memory_estimate.device_info()
         prompt = 2 * max(map(self._prompt_tokens, checked))
         answer = max(request.decoding.max_tokens for request in requests)
-        held = self._weights_bytes() + images.CACHE_BYTES + audio_video.CACHE_BYTES
-        width = memory_estimate.batch_width(
-            config,
-            held + memory_estimate.least_caches(config, prompt, self._kv_bits).total,
-            prompt,
-            answer,
-            device,
-            most=self.width,
-            prefill_tokens=vlm_batch.MAX_SUFFIX_TOKENS,
-            kv_bits=self._kv_bits,
-        )
-        rows = width * memory_estimate.row_bytes(config, prompt, answer, vlm_batch.MAX_SUFFIX_TOKENS, self._kv_bits)
-        self._cache_sizes = memory_estimate.cache_sizes(config, held, prompt, rows, device, self._kv_bits)
+        width, self._cache_sizes = divide_memory(self._model, self._limits, prompt, answer, self.width, self._kv_bits)
         return width
-
-    def _weights_bytes(self) -> int:
-        from mlx.utils import tree_flatten
-
-        return sum(value.nbytes for _, value in tree_flatten(self._model.parameters()))
 
     def _prompt_tokens(self, request: Request) -> int:
         return len(self._preprocessor.inputs(request).content)

@@ -114,19 +114,19 @@ def cache_sizes(
     weights_bytes: int,
     prompt_tokens: int,
     rows_bytes: int,
-    device: Mapping[str, Any] | None = None,
+    available: int,
     kv_bits: int | None = None,
 ) -> CacheSizes:
     """Return the sizes of the caches beside a model and the requests in progress, which take ``rows_bytes``.
 
-    They get at most half and an eighth of the memory that is left, for prompts of up to ``prompt_tokens``, image tokens
-    included; never less than :func:`least_caches`, nor more than :data:`CACHED_PROMPTS` and :data:`CACHED_IMAGES` allow.
+    Beyond :func:`least_caches`, they get half and an eighth of what is left of the ``available`` bytes, for prompts of up to
+    ``prompt_tokens``, image tokens included, but no more than :data:`CACHED_PROMPTS` and :data:`CACHED_IMAGES` allow.
     """
     least = least_caches(config, prompt_tokens, kv_bits)
-    spare = max(0, memory_fit(weights_bytes, device).available - required_memory(weights_bytes) - rows_bytes)
+    spare = max(0, available - required_memory(weights_bytes) - rows_bytes - least.total)
     return CacheSizes(
-        max(least.prefixes, min(spare // 2, least.prefixes // CACHED_PROMPTS[0] * CACHED_PROMPTS[1])),
-        max(least.features, min(spare // 8, least.features // CACHED_IMAGES[0] * CACHED_IMAGES[1])),
+        min(least.prefixes + spare // 2, least.prefixes // CACHED_PROMPTS[0] * CACHED_PROMPTS[1]),
+        min(least.features + spare // 8, least.features // CACHED_IMAGES[0] * CACHED_IMAGES[1]),
     )
 
 
@@ -220,12 +220,18 @@ def working_set(device: Mapping[str, Any]) -> int | None:
     return exact if isinstance(exact, int) and exact > 0 else None
 
 
+def gpu_memory(device: Mapping[str, Any]) -> int | None:
+    """Return the memory of an NVIDIA GPU in bytes, from MLX's device information; None where it has none of its own."""
+    total = device.get(_GPU_MEMORY)
+    return total if isinstance(total, int) and total > 0 else None
+
+
 def _available(device: Mapping[str, Any]) -> tuple[int, str]:
     recommended = working_set(device)
     if recommended is not None:
         return recommended, "Metal's recommended working set"
-    if isinstance(total := device.get(_GPU_MEMORY), int) and total > 0:
-        return total, "the GPU's memory"
+    if (own := gpu_memory(device)) is not None:
+        return own, "the GPU's memory"
     if (recommended := metal_working_set()) is not None:
         return recommended, "Metal's recommended working set"
     total = _total()

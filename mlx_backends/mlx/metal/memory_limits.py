@@ -10,7 +10,8 @@ from typing import Any
 
 from mlx_backends.mlx.metal.switches import NO_WIRED_LIMIT, is_on, leave_wired_limit
 from mlx_backends.models import memory_estimate
-from mlx_backends.models.memory_estimate import memory_fit, working_set
+from mlx_backends.models.free_memory import free_memory
+from mlx_backends.models.memory_estimate import gpu_memory, memory_fit, working_set
 
 CACHE_SHARE = 1 / 8
 """Most of the working set that MLX's cache of freed buffers may take.
@@ -47,6 +48,7 @@ class MemoryLimits:
     def __init__(self, mx: Any, device: Mapping[str, Any]) -> None:
         self._mx = mx
         self._metal = working_set(device)
+        self._own_memory = self._metal is None and gpu_memory(device) is not None
         self.limit = memory_fit(0, device).available
 
     @classmethod
@@ -74,6 +76,14 @@ class MemoryLimits:
         """Return MLX's memory usage now."""
         mx = self._mx
         return MemoryUsage(int(mx.get_peak_memory()), int(mx.get_active_memory()), int(mx.get_cache_memory()))
+
+    def available(self) -> int:
+        """Return the bytes that MLX may take now, those that it has included: the limit, or less if other programs leave less.
+
+        Other programs' use of a GPU's own memory is not known.
+        """
+        usage, free = self.usage(), None if self._own_memory else free_memory()
+        return self.limit if free is None else min(self.limit, usage.active + usage.cache + free)
 
     def relieve(self) -> bool:
         """Release the cache of freed buffers if memory runs short, and return whether it did.
