@@ -12,7 +12,7 @@ from types import NoneType
 from app.engine.group_commit import GroupCommit
 from app.engine.in_flight import InFlight
 from app.engine.plugin_results import usable_answer, verdict_problem
-from app.engine.request_order import PendingRequest, ordered_requests
+from app.engine.request_order import Order, PendingRequest, ordered_requests
 from app.engine.work_record import WorkRecord
 from app.store.data_types import NewAnswer, PendingInstance
 from app.store.run import RunStore
@@ -40,6 +40,7 @@ class AnswerLoop:
     Attributes:
         conditions: The conditions to answer; all if empty.
         only: The ordinals to answer; None for all.
+        order: The order of those, if it is known.
         width: The most requests in flight, if fewer than the backend's capacity.
         in_flight: The record of what is in flight, for whoever finds this process dead.
         work: The record of the work, which commits the answers.
@@ -55,6 +56,7 @@ class AnswerLoop:
     benchmark: Benchmark
     conditions: Sequence[str] = ()
     only: Sequence[int] | None = None
+    order: Order | None = None
     width: int | None = None
     in_flight: InFlight | None = None
     work: WorkRecord | None = None
@@ -62,7 +64,7 @@ class AnswerLoop:
     paused: Stop = lambda: False
 
     def __post_init__(self) -> None:
-        self._waiting = ordered_requests(self.store, self.protocol, self.conditions, only=self.only)
+        self._waiting = ordered_requests(self.store, self.protocol, self.conditions, only=self.only, order=self.order)
         self._next_steps: deque[PendingRequest] = deque()  # of instances whose protocol has another step
         self._submitted: dict[str, PendingRequest] = {}
         self._equal: dict[str, list[PendingRequest]] = {}  # to those in flight, by the digest of the request
@@ -216,10 +218,10 @@ class AnswerLoop:
 
 
 def first_requests(
-    store: RunStore, protocol: Protocol, conditions: Sequence[str], count: int, *, only: Sequence[int] | None = None
+    store: RunStore, protocol: Protocol, conditions: Sequence[str], count: int, *, order: Order | None = None
 ) -> list[PendingRequest]:
-    """Return the first ``count`` requests that an :class:`AnswerLoop` would submit now; ``only`` restricts the ordinals."""
-    requests = ordered_requests(store, protocol, conditions, only=only)
+    """Return the first ``count`` requests that an :class:`AnswerLoop` would submit now, in this ``order``."""
+    requests = ordered_requests(store, protocol, conditions, order=order)
     return list(islice((pending for pending in requests if not isinstance(pending[1].form, Stated)), count))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from app.store.data_types import PendingInstance
 from app.store.run import RunStore
@@ -23,16 +24,24 @@ MOST = 4 * WINDOW
 
 PendingRequest = tuple[PendingInstance, Request]
 
+Order: TypeAlias = "tuple[array[int], array[int]]"
+"""The order of pending instances: what :meth:`app.store.run.RunStore.order_by_image` returns."""
+
 
 def ordered_requests(
-    store: RunStore, protocol: Protocol, conditions: Sequence[str] = (), *, only: Sequence[int] | None = None
+    store: RunStore,
+    protocol: Protocol,
+    conditions: Sequence[str] = (),
+    *,
+    only: Sequence[int] | None = None,
+    order: Order | None = None,
 ) -> Iterator[PendingRequest]:
     """Yield the next request of each pending instance of ``conditions`` (all if empty), in the order above.
 
-    ``only`` restricts the ordinals. The images stand in the order in which they come first in the run; an instance without one
-    stands where its example comes first.
+    ``only`` restricts the ordinals, and ``order`` is their order if it is known. The images stand in the order in which they come
+    first in the run; an instance without one stands where its example comes first.
     """
-    for window in _windows(*store.order_by_image(conditions, only=only)):
+    for window in _windows(*(order or store.order_by_image(conditions, only=only))):
         pending = store.pending(conditions, only=window)
         yield from order_by_prefix(_requests(pending, protocol))
 

@@ -32,6 +32,7 @@ from app.engine.judging import (
     save_remarks,
 )
 from app.engine.loop import AnswerLoop, first_requests, judge_pending
+from app.engine.request_order import Order, PendingRequest
 from app.engine.run_control import is_paused
 from app.engine.work_record import WorkRecord
 from app.engine.workers.cluster.backend import ClusterBackend
@@ -50,7 +51,6 @@ from app.system.signals import ended_by_signals
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import ModelError, RashomonError, StoreError
-from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Candidates, Request
 from judges.base import FunctionJudge, Judge
@@ -211,7 +211,7 @@ class Worker:
         width = self._width(backend, exact=spec.exact)
         work = WorkRecord(store, backend)
 
-        def answer(only: Sequence[int] | None, at_once: int) -> None:
+        def answer(only: Sequence[int] | None, at_once: int, order: Order | None = None) -> None:
             with InFlight(store.folder, width, engine) as in_flight:
                 AnswerLoop(
                     store,
@@ -221,6 +221,7 @@ class Worker:
                     benchmark,
                     conditions=self.job.conditions,
                     only=only,
+                    order=order,
                     width=at_once,
                     in_flight=in_flight if self.job.workers is None else None,  # a node's death is not this process's
                     work=work,
@@ -234,19 +235,24 @@ class Worker:
                 answer(suspect_ordinals, 1)
             for function in functions:  # while the model works
                 threading.Thread(target=function.prepare, daemon=True).start()
-            self._check_sight(store, backend, media, protocol, width)
             invariance: BatchInvariance | None = None
-            probed = spec.exact or not backend.info.needs_device
+            saw, probed = False, spec.exact or not backend.info.needs_device
             for part in chain(first_part, parts):
+                order = store.order_by_image(self.job.conditions, only=part)
+                count = 0 if saw and probed else PROBE_REQUESTS
+                pending = first_requests(store, protocol, self.job.conditions, count, order=order)
+                requests = [request for _, request in pending]
+                if not saw:
+                    self._check_sight(store, backend, media, pending, width)
+                    saw = True
                 if not probed:
-                    requests = first_requests(store, protocol, self.job.conditions, PROBE_REQUESTS, only=part)
                     with InFlight(store.folder, width, engine) as in_flight:
-                        picked = {request.id for request in select_requests([request for _, request in requests])}
-                        in_flight.note([(pending, request) for pending, request in requests if request.id in picked])
-                        invariance = self._choose_mode(store, backend, [request for _, request in requests])
-                    probed = _rows([request for _, request in requests]) >= MIN_PROBE_REQUESTS
+                        picked = {request.id for request in select_requests(requests)}
+                        in_flight.note([(instance, request) for instance, request in pending if request.id in picked])
+                        invariance = self._choose_mode(store, backend, requests)
+                    probed = _rows(requests) >= MIN_PROBE_REQUESTS
                     self._note(store, "running", invariance.lacks if invariance else "")
-                answer(part, width)
+                answer(part, width, order)
         finally:
             if isinstance(backend, ClusterBackend):
                 backend.unwatch()
@@ -254,12 +260,16 @@ class Worker:
             work.save()
 
     def _check_sight(
-        self, store: RunStore, backend: Backend, media: ReplaceableMedia, protocol: Protocol, width: int
+        self,
+        store: RunStore,
+        backend: Backend,
+        media: ReplaceableMedia,
+        pending: Sequence[PendingRequest],
+        width: int,
     ) -> None:
         """Raise ModelError if the model does not see its images, or answers differently when asked twice, unless forced."""
         if not backend.info.needs_device or "image" not in backend.info.takes:
             return
-        pending = first_requests(store, protocol, self.job.conditions, PROBE_REQUESTS)
         selected = sight_requests([request for _, request in pending])
         if not selected:
             return

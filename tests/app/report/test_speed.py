@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -19,7 +20,9 @@ BATCH = ("--batch", "--benchmark", "cmc-bench", "--display", "none", "--limit", 
 
 
 def test_a_run_that_shares_work_shows_how_much(rashomon: Rashomon) -> None:
-    rashomon.run(*BATCH, "--model", ROOT / "assets" / "demo" / "model-4bit", "--name", "shared")
+    with patch.object(RunStore, "order_by_image", autospec=True, side_effect=RunStore.order_by_image) as order:
+        rashomon.run(*BATCH, "--model", ROOT / "assets" / "demo" / "model-4bit", "--name", "shared")
+    assert order.call_count == 1, "which reads every instance of the run"
     (speed,) = speeds(rashomon, "shared")
     with RunStore.read(rashomon.workspace / "runs" / "shared") as store:
         generations = [record.generations[0] for record in store.records()]
