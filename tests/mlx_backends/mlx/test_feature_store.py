@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -17,10 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlx.utils import tree_flatten
 
-from benchmarks.vocabulary import Decoding, Message, Request, Text
+from app.engine.request_order import order_by_prefix
+from app.store.data_types import PendingInstance
+from benchmarks.vocabulary import Decoding, Instance, Message, Request, Text
 from mlx_backends.mlx import feature_store
 from mlx_backends.mlx.feature_store import LIMIT, FeatureStore, _read, _written, default_folder, limit_bytes
+from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.vlm import VLMBackend
+from mlx_backends.models.memory_estimate import least_caches
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures
 from tests.mlx_backends.mlx.test_batched import tokens, varied
@@ -114,6 +119,42 @@ def test_features_from_disk_give_the_same_answers(
     assert tokens(answers(later, requests)) == expected
     assert encoded(later) <= 1, "only the damaged one, unless the check met it first"
     later.close()
+
+
+@pytest.mark.slow
+def test_windows_of_random_examples_compute_little_twice(pictures: Pictures, tmp_path: Path) -> None:
+    """As in a run that may stop early: the questions on an image fall into several windows."""
+    model = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False)
+    image = [pictures.noise(100 + number, 192, 192) for number in range(12)]
+    prompts = [
+        (number, (image[number % 12], Text(f"Passage {number} says so. "), Text(question)))
+        for number in range(36)
+        for question in ("What is the value of the bar?", "Is it the passage or the image that is right here?")
+    ]
+    requests = [
+        Request(f"{number}-{place}", 0, (Message("user", parts),), Decoding(max_tokens=1))
+        for place, (number, parts) in enumerate(prompts)
+    ]
+    drawn = random.Random(1).sample(range(36), 36)
+    random.Random(2).shuffle(requests)
+    windows = [
+        [item for item in requests if int(item.instance_id.partition("-")[0]) in drawn[start : start + 12]]
+        for start in (0, 12, 24)
+    ]
+    backend = loaded(model, pictures.path)
+    contents = [[backend._preprocessor.inputs(item).content for item in window] for window in windows]
+    longest = max(len(content) for window in contents for content in window)
+    backend._cache_sizes = least_caches(backend._model.config, longest)
+    backend._start_batched(4, share=True)
+    for window in windows:
+        pending = [(PendingInstance(n, Instance(item.id, "", "", "", ()), ()), item) for n, item in enumerate(window)]
+        answers(backend, [item for _, item in order_by_prefix(pending)])
+    assert backend.reuse is not None
+    assert backend.reuse.computed_tokens <= 1.05 * sum(map(count_distinct_tokens, contents))
+    assert backend.reuse.encoded == backend.reuse.distinct_images == 12, (
+        "an image of an earlier window comes from the disk"
+    )
+    backend.close()
 
 
 def test_a_quantisation_with_the_same_encoder_reads_the_features(
