@@ -14,12 +14,19 @@ import click
 
 from app.cli import data, people, results, run, sharing, system, training
 from app.cli.options import PATH, on_terminal
+from app.system.blas import use_one_thread
 
 _READERS = (
     *("runs", "show", "compare", "recommend", "report", "export", "parity", "published", "bundle", "cite"),
     *("benchmarks", "judges", "prompts", "doctor", "completion"),
 )
 """The commands that can read a bundle, which nothing writes to, in place of a workspace."""
+
+_TABLES = (
+    *(None, "open", "show", "compare", "recommend", "report", "export"),
+    *("baselines", "learning-curve", "bundle", "push"),
+)
+"""The commands that compute tables; None is the terminal interface."""
 
 
 class RashomonGroup(click.Group):
@@ -92,6 +99,8 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
     """
     from app.store.workspace import Workspace
 
+    if context.invoked_subcommand in _TABLES:
+        use_one_thread()
     context.obj = Workspace.find(workspace)
     if context.invoked_subcommand not in (None, *_READERS):
         context.obj.require_writable()

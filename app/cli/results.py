@@ -21,7 +21,6 @@ from app.cli.options import (
     split_commas,
     width,
 )
-from app.system.blas import use_one_thread
 
 
 @click.command()
@@ -48,7 +47,6 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 @click.pass_obj
 def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> None:
     """Show a run's headline and main table, even while it runs. With several runs, one row each."""
-    use_one_thread()
     from app.commands.show import show as show_runs
     from app.commands.show import show_speed
 
@@ -101,7 +99,6 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
 @click.pass_obj
 def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **options: Any) -> None:
     """Compare runs. Shows differences with significance tests, flipped labels, memory and speed."""
-    use_one_thread()
     from app.commands.compare import CompareArguments
     from app.commands.compare import compare as compare_runs
 
@@ -194,7 +191,6 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
 
     Policy baselines are never recommended; they only show what ignoring the sources achieves.
     """
-    use_one_thread()
     from app.commands.recommend import RecommendArguments
     from app.commands.recommend import recommend as recommend_run
 
@@ -224,7 +220,6 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
 @click.pass_obj
 def export(workspace: Any, /, run: Sequence[str], formats: str, **options: Any) -> None:
     """Export tables, figures and samples as files. Several runs share their tables and figures."""
-    use_one_thread()
     from app.commands.export import ExportArguments
     from app.commands.export import export as export_runs
 
@@ -248,7 +243,6 @@ def report(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
 
     It is report.html, which needs no network and prints well, and report.tex with its figures.
     """
-    use_one_thread()
     from app.commands.report import report as write_report
 
     write_report(workspace, run, **options)
@@ -280,7 +274,6 @@ def baselines(workspace: Any, /, run: Sequence[str], rules: str | None, display:
 
     They are runs of their own, beside which models appear in every table and figure.
     """
-    use_one_thread()
     from app.commands.baselines import baselines as make_baselines
 
     return make_baselines(workspace, run, split_commas(rules), display)

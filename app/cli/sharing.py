@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from app.cli.options import PATH, RUN_HELP, as_json, judge, on_terminal, run_names
-from app.system.blas import use_one_thread
 
 FILE_HELP = "With --workspace FILE, or with FILE:RUN in place of RUN, other commands read a bundle too."
 
@@ -26,7 +25,6 @@ FILE_HELP = "With --workspace FILE, or with FILE:RUN in place of RUN, other comm
 @click.pass_obj
 def bundle(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     """Write runs to one file, with their builds, media and a report. Equal runs give equal bytes."""
-    use_one_thread()
     from app.commands.bundle import bundle_runs
 
     bundle_runs(workspace, run, **options)
@@ -79,7 +77,6 @@ def push(workspace: Any, /, run: Sequence[str], target: str, **options: Any) -> 
 
     Exit codes: 0 sent; 1 the Hub refused or could not be reached; 2 wrong command.
     """
-    use_one_thread()
     from app.commands.push import push_runs
 
     push_runs(workspace, run, target, **options)

@@ -21,6 +21,7 @@ from app.engine.run_control import pause, stop_batch, stop_run, unpause
 from app.fetch.execute import PROGRESS_LINE
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from app.system.blas import user_environment
 from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, open_write
 
@@ -102,7 +103,7 @@ class RunProcesses:
                     stdout=output,
                     stderr=output,
                     start_new_session=True,
-                    env=os.environ | {PROGRESS_LINE: "1"},
+                    env={**user_environment(), PROGRESS_LINE: "1"},
                 )
         except OSError as error:
             raise StoreError(f"cannot write {folder}: {error.strerror}; make it writable.") from error

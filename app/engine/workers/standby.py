@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.system.blas import user_environment
 from app.system.paths import path_exists, typed_path
 from benchmarks.errors import SpecError
 
@@ -110,7 +111,7 @@ def worker_command(*arguments: str) -> list[str]:
 
 def worker_environment() -> dict[str, str]:
     """Return the environment of a worker process."""
-    return {**os.environ, "PYTHONUNBUFFERED": "1"}
+    return {**user_environment(), "PYTHONUNBUFFERED": "1"}
 
 
 def first_model(spec: Path | None, overrides: Sequence[str]) -> str | None:
