@@ -14,28 +14,21 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from statistics import median
-from typing import Any, TypeVar
-
-import numpy as np
 
 from app.engine.request_order import order_by_prefix
 from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Request
-from mlx_backends.core.reuse import shared_prefix_length
 from mlx_backends.mlx.feature_store import LIMIT as FEATURES_LIMIT
-from mlx_backends.mlx.preprocess import PreparedInputs, count_distinct_tokens
+from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
-from mlx_backends.mlx.vlm_batch import MAX_SUFFIX_TOKENS, VLMRow, VLMRows
 from mlx_backends.registry import load_backend
 from tests.performance.compute_bound import build
+from tests.performance.measuring import spread, timed
 from tests.performance.peers import Place, Server, loop
+from tests.performance.perfect_sharing import bound
 from tests.support.benchmark_requests import RequestFactory, answers
 from tests.support.data.clash import CLASH_DATA
 from tests.support.data.small import REAL_DATA
@@ -45,8 +38,6 @@ ANSWER = Decoding(max_tokens=32)
 TURNS = 2
 FIRST = 32
 """The number of a run's requests from which the batch invariance check chooses."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -59,79 +50,18 @@ class Round:
     bound: float
 
 
-def bound(backend: VLMBackend, inputs: Sequence[PreparedInputs], width: int) -> tuple[float, str]:
-    """Seconds of perfect sharing, and what they are made of.
-
-    Each image once in the tower; every distinct token once, at what it costs at its place in a prompt, since later ones look
-    back further; and as few steps of ``width`` rows as give all the tokens. All of it is measured here and now.
-    """
-    import mlx.core as mx
-    from mlx_vlm.models.cache import make_prompt_cache
-
-    model = backend._model
-
-    def see(tensors: Mapping[str, Any]) -> None:
-        mx.eval(model.vision_tower(tensors["pixel_values"], tensors["image_grid_thw"]))
-
-    images = {item.images[0]: item.tensors for item in inputs if len(item.images) == 1}
-    seeing = sum(_timed(partial(see, tensors))[1] for tensors in images.values())
-
-    by_length = sorted((item for item in inputs if item.images), key=lambda item: len(item.content))
-    places, seconds, caches, deltas = [], [], [], []
-    for item in by_length[:: max(1, len(by_length) // 4)]:
-        tensors, length = item.tensors, len(item.content)
-        grid, mask = tensors["image_grid_thw"], tensors["attention_mask"]
-        embedded = model.get_input_embeddings(
-            item.ids, tensors["pixel_values"], image_grid_thw=grid, mask=mask
-        ).to_dict()
-        row = VLMRow(item, 1, embedded={name: value for name, value in embedded.items() if value is not None})
-        mx.eval([value for value in row.embedded.values() if isinstance(value, mx.array)])
-        row.cache = make_prompt_cache(model.language_model)
-        rows = VLMRows(model, backend._processor, 1)
-        for start, end in ((0, length - MAX_SUFFIX_TOKENS), (length - MAX_SUFFIX_TOKENS, length)):
-            took = _timed(lambda row=row, rows=rows, end=end: deque(rows._advance(row, end), 0))[1]  # type: ignore[misc]
-            places.append([end - start, (end**2 - start**2) / 2])
-            seconds.append(took)
-        rows.close()
-        caches.append(row.cache)
-        deltas.append(row.embedded["rope_deltas"])
-    token, further = np.linalg.lstsq(np.array(places), np.array(seconds), rcond=None)[0]
-    seen: list[Any] = []
-    reading, count = 0.0, 0
-    for item in inputs:
-        start = max((shared_prefix_length(item.content, other) for other in seen), default=0)
-        reading += token * (len(item.content) - start) + further * (len(item.content) ** 2 - start**2) / 2
-        count += len(item.content) - start
-        seen.append(item.content)
-
-    chosen = [number % len(caches) for number in range(width)]
-    together = [type(layer[0]).merge(list(layer)) for layer in zip(*(caches[n] for n in chosen), strict=True)]
-    tokens, delta = mx.zeros((width, 1), dtype=mx.int32), mx.concatenate([deltas[n] for n in chosen])
-
-    def step() -> None:
-        mx.eval(model.language_model(tokens, cache=together, rope_deltas=delta).logits[:, -1].argmax(-1))
-
-    step_time = median(_timed(step)[1] for _ in range(ANSWER.max_tokens))
-    steps = -(-len(inputs) // width) * ANSWER.max_tokens
-    summary = (
-        f"{len(images)} images {seeing:.1f} s, {count} distinct tokens {reading:.1f} s, "
-        f"{steps} steps of {width} rows {steps * step_time:.1f} s ({step_time * 1000:.1f} ms each)"
-    )
-    return seeing + reading + steps * step_time, summary
-
-
-def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], media: Place) -> Round:
+def measured(backend: VLMBackend, model: Path, server: Server, requests: Sequence[Request], media: Place) -> Round:
     """One round: all three, and the bound, on the same requests. Ours and the bound by turns, since a machine's speed drifts."""
     inputs = [backend._preprocessor.inputs(request) for request in requests]
-    bodies = [server.body(request, media) for request in requests]
+    bodies = [Server.body(model, request, media) for request in requests]
     ours, perfect, summary = 0.0, 0.0, ""
     for _ in range(TURNS):
         backend._start_batched(WIDTH, share=True)  # with an empty cache
-        answered, took = _timed(lambda: answers(backend, requests))
-        parts, summary = bound(backend, inputs, WIDTH)
+        answered, took = timed(lambda: answers(backend, requests))
+        parts, summary = bound(backend, inputs, WIDTH, ANSWER.max_tokens)
         ours, perfect = ours + took / TURNS, perfect + parts / TURNS
-    plain = _timed(lambda: loop(backend, requests, media))[1]
-    replies, served = _timed(lambda: server.ask(bodies, WIDTH))
+    plain = timed(lambda: loop(backend, requests, media))[1]
+    replies, served = timed(lambda: server.ask(bodies, WIDTH))
     assert all(len(item.tokens) == ANSWER.max_tokens for item in answered.values())
     assert all(item["usage"]["completion_tokens"] == ANSWER.max_tokens for item in replies)
     total, count = sum(len(item.content) for item in inputs), count_distinct_tokens([item.content for item in inputs])
@@ -147,7 +77,9 @@ def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], m
     return Round(plain, served, ours, perfect)
 
 
-def compare(name: str, backend: VLMBackend, server: Server, pool: Sequence[Request], media: Place, rounds: int) -> None:
+def compare(
+    name: str, backend: VLMBackend, model: Path, server: Server, pool: Sequence[Request], media: Place, rounds: int
+) -> None:
     """Measure the requests in ``rounds`` parts, with the last example for warming up, and print the ratios."""
     examples = list(dict.fromkeys(item.id.partition("/")[0] for item in pool))
     warm = [replace(item, decoding=ANSWER) for item in pool if item.id.startswith(f"{examples[-1]}/")][:2]
@@ -158,14 +90,15 @@ def compare(name: str, backend: VLMBackend, server: Server, pool: Sequence[Reque
     backend.use_sequential_mode()
     # What is compiled and opened at the first use is no part of what is compared, and no question of the comparison's is known.
     loop(backend, warm, media)
-    server.ask([server.body(item, media) for item in warm * 4], WIDTH)
-    alone = _timed(lambda: answers(backend, warm))[1] / len(warm)
-    proof, canary = _timed(lambda: backend.choose_mode(requests[:FIRST]))
+    server.ask([Server.body(model, item, media) for item in warm * 4], WIDTH)
+    alone = timed(lambda: answers(backend, warm))[1] / len(warm)
+    proof, canary = timed(lambda: backend.choose_mode(requests[:FIRST]))
     assert proof is not None
     answers(backend, warm)
     size = -(-len(requests) // rounds)
     rounds_measured = [
-        measured(backend, server, requests[start : start + size], media) for start in range(0, len(requests), size)
+        measured(backend, model, server, requests[start : start + size], media)
+        for start in range(0, len(requests), size)
     ]
     print(f"    answered {proof.way}, up to {WIDTH} at once; the canary took as long as {canary / alone:.1f} answers")
     total = [sum(getattr(item, part) for item in rounds_measured) for part in ("plain", "server", "ours", "bound")]
@@ -178,8 +111,7 @@ def compare(name: str, backend: VLMBackend, server: Server, pool: Sequence[Reque
         "reached, of perfect sharing": lambda item: item.bound / item.ours,
     }
     for what, ratio in ratios.items():
-        speedups = [ratio(item) for item in rounds_measured]
-        print(f"    {what}: median {median(speedups):.2f} ({min(speedups):.2f} to {max(speedups):.2f})", flush=True)
+        print(f"    {what}: {spread([ratio(item) for item in rounds_measured])}", flush=True)
 
 
 def main() -> None:
@@ -202,14 +134,8 @@ def main() -> None:
         with Server.serving(model, Path(scratch) / "server.log") as server:
             for name, requests in sets.items():
                 if name.startswith(only):
-                    compare(name, backend, server, requests, factory.path, rounds)
+                    compare(name, backend, model, server, requests, factory.path, rounds)
         backend.close()
-
-
-def _timed(work: Callable[[], T]) -> tuple[T, float]:
-    """Return the result of ``work`` and its seconds."""
-    began = time.perf_counter()
-    return work(), time.perf_counter() - began
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """Twenty runs of 3,768 instances, from disk: every table with 1,000 resamples, the comparison, the decision; seconds and memory.
 
-Run it by hand: ``python -m tests.performance.comparison [RUNS] [EXAMPLES]``. It prints, and asserts nothing. The runs hold the
-answers of made-up models that say mostly the same, labelled by ``match``. Each figure is of a process of its own, with its start.
+Run it by hand: ``python -m tests.performance.comparison [ROUNDS] [RUNS] [EXAMPLES]``, by default 5, 20 and 471 of eight
+instances. It prints, and asserts nothing. The runs hold the answers of made-up models that say mostly the same, labelled by
+``match``. Each figure is of a process of its own, with its start; a round runs each command, every one first in turn, and
+medians and ranges of the rounds are printed.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from benchmarks.build import Build
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance
 from tests.performance.large_run import EXAMPLE, build, timed
+from tests.performance.measuring import rotated, spread, whole_numbers
 from tests.support.runs import make_run
 
 COMMANDS = {
@@ -43,22 +46,28 @@ def answering(run: int) -> Callable[[Instance], Generation]:
     return answer
 
 
-def main(runs: int, examples: int) -> None:
+def main(rounds: int, runs: int, examples: int) -> None:
     """Print the figures."""
+    costs: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as scratch:
         workspace, data = Workspace(Path(scratch) / "workspace"), Path(scratch) / "data"
         build(data, examples)
         items = list(get_benchmark("cmc-bench").instances(Build.open(data), "paper"))
         for number in range(1, runs + 1):
             make_run(workspace, f"run-{number}", items, answering(number), data=data)
-        print(f"{runs} runs of {EXAMPLE * examples} instances")
         names = [f"run-{number}" for number in range(1, runs + 1)]
-        for what, (command, *options) in COMMANDS.items():
-            filled = [option.format(out=scratch) for option in options]
-            took, processor, peak = timed(["--workspace", str(workspace.path), command, *names, *filled])
-            print(f"{what}: {took:.1f} s, {processor:.1f} s of the processor, {peak:.0f} MiB at most", flush=True)
+        for number in range(rounds):
+            for what, (command, *options) in rotated(list(COMMANDS.items()), number):
+                filled = [option.format(out=f"{scratch}/{number}") for option in options]
+                costs[what].append(timed(["--workspace", str(workspace.path), command, *names, *filled]))
+    print(f"{runs} runs of {EXAMPLE * examples} instances, {rounds} rounds")
+    for what in COMMANDS:
+        seconds, processor, peaks = zip(*costs[what], strict=True)
+        print(
+            f"{what}: {spread(seconds, ' s')}, of the processor {spread(processor, ' s')}, {max(peaks):.0f} MiB at most"
+        )
 
 
 if __name__ == "__main__":
-    counts = [int(word) for word in sys.argv[1:]]
-    main(*(counts or [20, 471]))
+    first, *others = whole_numbers([5, 20, 471])
+    main(first, *others[:2])

@@ -1,69 +1,106 @@
-"""Time from the start of a command to the first committed answer of the demo model.
+"""Time from the start of a command to the first committed answer of the demo model, beside a plain process of mlx-vlm.
 
-Run it by hand: ``python -m tests.performance.first_answer [ROUNDS] [MODEL]``, with ``model-4bit`` or ``model-bf16``. Each round
-starts ``rashomon --batch`` for 64 answers three times: on a machine that has not checked the model yet; again, with the
-stored check; and with the stored check after the libraries' files were dropped from the page cache, as far as the system
-does so. It prints medians and ranges, and asserts nothing. A command is killed after its first answer.
+Run it by hand, at normal priority, on a machine that does nothing else: ``python -m tests.performance.first_answer [ROUNDS]
+[MODEL]``, with ``model-4bit`` or ``model-bf16``. Each round starts ``rashomon --batch`` for 64 answers three times: on a machine
+that knows nothing of the model yet, neither a check nor a digest nor features of images; again, with all of these stored; and
+with the stored check after the libraries' files were dropped from the page cache, as far as the system does so. Between them, a
+process loads the model with mlx-vlm alone and answers the first of the prompts. It prints medians and ranges, and their ratios
+to that process, and asserts nothing. A command is killed after its first answer.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
-import statistics
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from assets.demo.recipe import evaluate
-from tests.support.command import Rashomon, kill_all
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Decoding
+from mlx_backends.mlx.vlm import VLMBackend
+from mlx_backends.registry import load_backend
+from tests.performance.measuring import spread
+from tests.performance.peers import plain_prompts
+from tests.support.command import ROOT, Rashomon, kill_all
 from tests.support.demo import DEMO
 
 POLL_SECONDS = 0.005
 LIMIT_SECONDS = 120
+TOKENS = 24
+FIRST_RUN, STORED, COLD, PLAIN = (
+    "first run of the model",
+    "stored check",
+    "stored check, files not cached",
+    "plain mlx-vlm",
+)
 
 
 class Machine:
-    """A workspace with data for the demo model, and a user's private files."""
+    """A workspace with data for the demo model, and a user's private files and caches."""
 
     def __init__(self, home: Path, model: Path) -> None:
-        self._state = home / "state"
-        self._model = model
-        self._runs = 0
+        self._state, self._model, self._runs = home / "state", model, 0
         self._rashomon = Rashomon(home, variables={"XDG_STATE_HOME": str(self._state)})
         self._environment = dict(self._rashomon.environment)
         del self._environment["MLX_DISABLE_COMPILE"]  # as for users
         build = evaluate.build("cmc-bench", home / "build")
         shutil.copytree(build.path, self._rashomon.workspace / "benchmarks" / "cmc-bench")
+        backend = load_backend(str(model), build.media_path)
+        assert isinstance(backend, VLMBackend)
+        benchmark = get_benchmark("cmc-bench")
+        request = benchmark.protocol(Decoding(TOKENS)).next(next(iter(benchmark.instances(build, "paper"))), ())
+        assert request is not None
+        self._prompt = home / "prompt.json"
+        self._prompt.write_text(json.dumps(plain_prompts(backend, [request], build.media_path)))
+        backend.close()
 
     def forget(self) -> None:
-        """Forget every check."""
-        shutil.rmtree(self._state, ignore_errors=True)
+        """Forget every check, digest and feature."""
+        for folder in (self._state, Path(self._environment["XDG_CACHE_HOME"])):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def plain(self) -> float:
+        """Return the wall time from the start of a plain process to its first answer."""
+        command = [sys.executable, "-m", "tests.performance.plain_loop", str(self._model), str(self._prompt)]
+        return self._seconds(
+            command,
+            ROOT,
+            lambda process: process.stdout is not None and b"[" in os.read(process.stdout.fileno(), 1 << 16),
+        )
 
     def seconds(self) -> float:
         """Return the wall time from the start of a command to its first committed answer."""
         self._runs += 1
         name = f"run-{self._runs}"
         command = self._rashomon.command("--batch", "--benchmark", "cmc-bench", "--model", self._model, "--limit", "8")
-        command += ["--name", name, "--display", "none", "--max-tokens", "24"]
+        command += ["--name", name, "--display", "none", "--max-tokens", str(TOKENS)]
         database = self._rashomon.workspace / "runs" / name / "run.sqlite"
+        return self._seconds(command, self._rashomon.home, lambda process: _answered(database))
+
+    def _seconds(
+        self, command: Sequence[str], folder: Path, has_answered: Callable[[subprocess.Popen[str]], bool]
+    ) -> float:
         started = time.perf_counter()
         process = subprocess.Popen(
             command,
             env=self._environment,
-            cwd=self._rashomon.home,
+            cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
         try:
-            while not _answered(database):
+            while not has_answered(process):
                 if process.poll() is not None or time.perf_counter() - started > LIMIT_SECONDS:
                     raise RuntimeError(process.communicate()[1])
                 time.sleep(POLL_SECONDS)
@@ -94,20 +131,23 @@ def drop_cached_files(folder: Path) -> None:
 
 
 def main(rounds: int, model: str) -> None:
-    times: dict[str, list[float]] = {"no stored check": [], "stored check": [], "stored check, files not cached": []}
+    times: dict[str, list[float]] = {FIRST_RUN: [], STORED: [], COLD: [], PLAIN: []}
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(Path(folder), DEMO / model)
         machine.seconds()  # warms up
         for _ in range(rounds):
             machine.forget()
-            times["no stored check"].append(machine.seconds())
-            times["stored check"].append(machine.seconds())
+            times[FIRST_RUN].append(machine.seconds())
+            times[PLAIN].append(machine.plain())
+            times[STORED].append(machine.seconds())
             if hasattr(os, "posix_fadvise"):
                 drop_cached_files(Path(sysconfig.get_path("purelib")))
-                times["stored check, files not cached"].append(machine.seconds())
+                times[COLD].append(machine.seconds())
     for name, seconds in times.items():
         if seconds:
-            print(f"{model}, {name}: {statistics.median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f})")
+            ratios = [ours / plain for ours, plain in zip(seconds, times[PLAIN], strict=True)]
+            ratio = "" if name == PLAIN else f", {spread(ratios)} times the plain process"
+            print(f"{model}, {name}: {spread(seconds, ' s')}{ratio}")
 
 
 if __name__ == "__main__":

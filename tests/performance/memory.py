@@ -1,14 +1,15 @@
-"""Memory and time of every command on tables of a user's own rows, from the table to the judged run.
+"""Memory and time of every command on tables of a user's own rows, from the table to the exported run and its comparison.
 
 Run it by hand: ``python -m tests.performance.memory [ROWS ...]``, by default with 1,000, 10,000 and 100,000 rows, each with an
-image of its own and eight instances. It prints the time, the peak memory of each process, and what an instance adds to the
-peak from one size to the next. It asserts nothing.
+image of its own and eight instances. It prints one table: for each command and size the time, the processor time and the peak
+memory of its largest process, and what an instance adds to the peak from one size to the next. It asserts nothing.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -20,9 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.store.run import RunStore
-from benchmarks.registry import get_benchmark
-from judges.registry import find_judge
-from tests.support.command import Rashomon, children_of
+from benchmarks.plugins import VARIABLE
+from judges.registry import GROUP
+from tests.performance.first_word import FirstWord
+from tests.support.command import ROOT, Rashomon, children_of
 
 EXAMPLE = 8  # instances: the four conditions, and each source alone
 FOLDER = 1_000  # images in a folder
@@ -41,6 +43,10 @@ class Cost:
     processor: float
     parent: int
     worker: int
+
+    @property
+    def peak(self) -> int:
+        return max(self.parent, self.worker)
 
 
 def picture(number: int) -> bytes:
@@ -131,54 +137,58 @@ def unfinish(folder: Path) -> None:
         store._recount()
 
 
-def unjudge(folder: Path) -> None:
-    """Set all verdicts aside."""
-    with RunStore.open(folder) as store:
-        store.retract(find_judge("match", get_benchmark("cmc-bench")).id)
-
-
 def measure(scratch: Path, count: int) -> dict[str, Cost]:
     """Return the cost of each command with ``count`` rows."""
-    rashomon = Rashomon(scratch)
+    registered = {GROUP: {FirstWord.name: [f"{FirstWord.__module__}:FirstWord", str(ROOT)]}}
+    rashomon = Rashomon(scratch, variables={VARIABLE: json.dumps(registered)})
     table, data = write_rows(scratch / "rows", count), scratch / "data"
     source = ("build", "cmc-bench", "--from", table, "--per-stratum", str(count))
     run = ("batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--data", data, "--display", "none")
     folder = rashomon.workspace / "runs" / "full"
     costs = {
-        "check": cost(rashomon, *source, "--check"),
-        "check, as JSON": cost(rashomon, *source, "--check", "--json"),
+        "build --check": cost(rashomon, *source, "--check"),
         "build": cost(rashomon, *source, "--out", data),
+        "plan (--dry-run)": cost(rashomon, *run, "--name", "full", "--dry-run"),
         "run": cost(rashomon, *run, "--name", "full"),
     }
     unfinish(folder)
     costs["resume"] = cost(rashomon, "resume", "full", "--display", "none")
-    unfinish(folder)
-    costs["the same command"] = cost(rashomon, *run, "--name", "full")
-    unjudge(folder)
-    costs["judge"] = cost(rashomon, "judge", "full", "--judge", "match", "--display", "none")
-    costs["run of half"] = cost(rashomon, *run, "--name", "half", "--limit", str(count // 2))
+    costs["judge, by a second rule"] = cost(rashomon, "judge", "full", "--judge", FirstWord.name, "--display", "none")
+    costs["show"] = cost(rashomon, "show", "full")
+    costs["export (csv, json)"] = cost(rashomon, "export", "full", "--format", "csv,json", "--out", scratch / "export")
+    shutil.copytree(folder, folder.with_name("copy"))
+    costs["compare, with a copy"] = cost(rashomon, "compare", "full", "copy")
+    costs["run of half (--limit)"] = cost(rashomon, *run, "--name", "half", "--limit", str(count // 2))
     costs["run, --until-width"] = cost(rashomon, *run, "--name", "narrow", "--until-width", "0.0001")
     return costs
 
 
+def cells(costs: Cost, before: Cost | None, more: int) -> str:
+    """Return the figures of a command at one size; ``before`` are those with ``more`` instances fewer."""
+    text = f"{costs.seconds:.1f} s, {costs.processor:.1f} s, {costs.peak / MIB:.0f} MiB"
+    return text if before is None else f"{text} ({(costs.peak - before.peak) / more:+.0f} bytes an instance)"
+
+
 def main(counts: Sequence[int]) -> None:
     """Print the figures."""
-    before: tuple[int, dict[str, Cost]] | None = None
+    columns: list[dict[str, Cost]] = []
     for count in counts:
         with tempfile.TemporaryDirectory() as scratch:
             os.environ["XDG_STATE_HOME"] = scratch  # of the key with which runs are sealed, here and in the commands
-            costs = measure(Path(scratch), count)
-        print(f"{count:,} rows, {count * EXAMPLE:,} instances")
-        for name, figures in costs.items():
-            line = f"  {name}: {figures.seconds:.1f} s, {figures.processor:.1f} s of a processor, {figures.parent / MIB:.0f} MiB"
-            if figures.worker:
-                line += f", worker {figures.worker / MIB:.0f} MiB"
-            if before is not None:
-                more = EXAMPLE * (count - before[0])
-                slopes = (figures.parent - before[1][name].parent, figures.worker - before[1][name].worker)
-                line += "; " + " and ".join(f"{slope / more:.0f}" for slope in slopes) + " bytes more per instance"
-            print(line, flush=True)
-        before = count, costs
+            columns.append(measure(Path(scratch), count))
+        print(f"{count:,} rows measured", file=sys.stderr, flush=True)
+    print("| wall time, processor time, peak memory | " + " | ".join(f"{count:,} rows" for count in counts) + " |")
+    print("|---" * (len(counts) + 1) + "|")
+    for name in columns[0]:
+        row = [
+            cells(
+                column[name],
+                columns[number - 1][name] if number else None,
+                EXAMPLE * (counts[number] - counts[number - 1]),
+            )
+            for number, column in enumerate(columns)
+        ]
+        print(f"| {name} | " + " | ".join(row) + " |")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,11 +42,20 @@ def loop(backend: VLMBackend, requests: Sequence[Request], media: Place) -> list
     return texts
 
 
+def plain_prompts(backend: VLMBackend, requests: Sequence[Request], media: Place) -> list[dict[str, Any]]:
+    """Return requests as ``plain_loop.py`` takes them."""
+    prompts = []
+    for request in requests:
+        prompt = backend._preprocessor._prompter.prompt(request.messages)
+        images = [str(media(image)) for image in prompt.images]
+        prompts.append({"text": prompt.text, "images": images, "max_tokens": request.decoding.max_tokens})
+    return prompts
+
+
 class Server:
     """``mlx_vlm server`` for the model in a folder."""
 
-    def __init__(self, model: Path, url: str) -> None:
-        self._model = model
+    def __init__(self, url: str) -> None:
         self._url = url
 
     @classmethod
@@ -67,12 +77,13 @@ class Server:
                 while not _answers(f"http://127.0.0.1:{port}/health"):
                     assert process.poll() is None, log.read_text()
                     time.sleep(0.2)
-                yield cls(model, f"http://127.0.0.1:{port}/v1/chat/completions")
+                yield cls(f"http://127.0.0.1:{port}/v1/chat/completions")
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.wait(60)
 
-    def body(self, request: Request, media: Place) -> bytes:
+    @staticmethod
+    def body(model: Path, request: Request, media: Place) -> bytes:
         """``request`` as an OpenAI-compatible server takes it, its images in base64."""
         messages = []
         for message in request.messages:
@@ -85,7 +96,7 @@ class Server:
                     parts.append({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}})
             messages.append({"role": message.role, "content": parts})
         payload = {
-            "model": str(self._model),
+            "model": str(model),
             "messages": messages,
             "max_tokens": request.decoding.max_tokens,
             "temperature": 0,
@@ -93,15 +104,21 @@ class Server:
         return json.dumps(payload).encode()
 
     def ask(self, bodies: Sequence[bytes], clients: int) -> list[dict[str, Any]]:
-        """Return the replies to ``clients`` concurrent clients, each of which sends its next request after a reply."""
+        """Return the replies to ``clients`` concurrent clients, each of which sends its next request after a reply.
+
+        An error of the server, which some versions make of prompts with and without images side by side, is a reply with "error".
+        """
         with ThreadPoolExecutor(clients) as pool:
             return list(pool.map(self._one, bodies))
 
     def _one(self, body: bytes) -> dict[str, Any]:
         request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=600) as reply:
-            response: dict[str, Any] = json.load(reply)
-            return response
+        try:
+            with urllib.request.urlopen(request, timeout=600) as reply:
+                response: dict[str, Any] = json.load(reply)
+                return response
+        except urllib.error.HTTPError as error:
+            return {"error": error.read().decode(errors="replace")}
 
 
 def _answers(url: str) -> bool:

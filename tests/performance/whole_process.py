@@ -1,36 +1,48 @@
-"""Whole processes, from their start to their end: a loop around mlx-vlm's ``stream_generate``, and ``rashomon --batch``.
+"""Whole processes, from their start to their end: a plain loop, ``mlx_vlm server`` with eight clients, and ``rashomon --batch``.
 
-Run it by hand, on a machine that does nothing else: ``python -m tests.performance.whole_process [PROMPTS...]``, by default 24,
-96 and 500 prompts of CMC-Bench and of CLASH, on real charts and photographs. The model is a random Qwen3-VL of six million
-parameters that keeps a CPU busy computing; its caches hold as many prompts as those of a 4B model on a Mac with 8 GB
-(``CACHED_PROMPTS``). Both give 32 tokens an answer. A second run asks another prompt set over the same images. Printed are the
-seconds, their ratio, the share of equal answers, and how much was computed beside the distinct tokens and images.
+Run it by hand, on a machine that does nothing else: ``python -m tests.performance.whole_process [ROUNDS] [PROMPTS ...]``, by
+default 3 rounds of 24, 96 and 500 prompts of CMC-Bench and of CLASH, on real charts and photographs. The model is a random
+Qwen3-VL of six million parameters that keeps a CPU busy computing; its caches hold as many prompts as those of a 4B model on a
+Mac with 8 GB (``CACHED_PROMPTS``). All give 32 tokens an answer. A round is the first run of a model on a machine, and a second
+run with another prompt set over the same images; in each, every contender comes first in turn. The loop is one around mlx-vlm's
+``stream_generate``; the server starts, gets the same prompts with images in base64, and is timed up to its last reply.
+
+Printed are medians and ranges of the rounds: seconds, their ratios, the share of equal answers, what was computed beside the
+distinct tokens and images, and how much of the speed of perfect sharing (``perfect_sharing.py``) the whole process reached, and
+the part of it that answered.
 """
 
 from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from app.engine.request_order import order_by_prefix
+from app.store.data_types import PendingInstance
 from app.store.run import RunStore
 from benchmarks.build import Build
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Decoding
+from benchmarks.vocabulary import Decoding, Request
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.performance.compute_bound import build
+from tests.performance.measuring import process_output, rotated, spread, timed, whole_numbers
+from tests.performance.peers import Server, plain_prompts
+from tests.performance.perfect_sharing import bound
 from tests.support.benchmark_requests import RequestFactory
-from tests.support.command import ROOT, Rashomon
+from tests.support.command import Rashomon
 from tests.support.data.clash import CLASH_DATA
 from tests.support.data.small import REAL_DATA
 
 CACHED_PROMPTS = 8
+CLIENTS = WIDTH = 8
 ANSWER = 32
 BENCHMARKS = {
     "cmc-bench": ("chartqa", REAL_DATA / "chartqa", 8, ("paper", "conflict-aware")),
@@ -39,44 +51,137 @@ BENCHMARKS = {
 """Source, folder, instances of an example, and the prompt sets of the first and the second run."""
 
 
-def timed(command: list[str], environment: dict[str, str]) -> tuple[float, str]:
-    """Return the seconds of a process and what it printed."""
-    began = time.perf_counter()
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
-    took = time.perf_counter() - began
-    assert done.returncode == 0, done.stderr[-2000:]
-    return took, done.stdout
+@dataclass(frozen=True)
+class Questions:
+    """The prompts of a run: those instances of a build that ``limit`` examples have, under one prompt set."""
+
+    benchmark: str
+    built: Build
+    prompt_set: str
+    limit: int
+    requests: Sequence[Request]
+
+    @classmethod
+    def of(cls, benchmark: str, built: Build, prompt_set: str, limit: int, rashomon: Rashomon) -> Questions:
+        """Return the requests of a run in order; a run of a policy, which takes next to no time, tells which they are."""
+        ids, _ = run_batch(rashomon, "policy:uniform", benchmark, built, prompt_set, limit, f"{prompt_set}-{limit}")
+        protocol = get_benchmark(benchmark).protocol(Decoding(max_tokens=ANSWER))
+        instances = [item for item in get_benchmark(benchmark).instances(built, prompt_set) if item.id in ids]
+        pending = [
+            (PendingInstance(number, item, ()), request)
+            for number, item in enumerate(instances)
+            if (request := protocol.next(item, ())) is not None
+        ]
+        return cls(benchmark, built, prompt_set, limit, [request for _, request in order_by_prefix(pending)])
 
 
-def batch(rashomon: Rashomon, model: Path, data: Path, benchmark: str, prompt_set: str, limit: int) -> dict[str, Any]:
-    """Run a batch; return its ``seconds``, its ``answers`` by instance, and its ``work``."""
-    name = f"{benchmark}-{prompt_set}-{limit}"
+def run_batch(
+    rashomon: Rashomon, model: str | Path, benchmark: str, built: Build, prompt_set: str, limit: int, name: str
+) -> tuple[dict[str, list[int]], float]:
+    """Run a batch to its end; return the tokens of its answers by instance, and its seconds."""
     command = rashomon.command(
-        *("--batch", "--benchmark", benchmark, "--model", model, "--data", data, "--prompt-set", prompt_set),
+        *("--batch", "--benchmark", benchmark, "--model", model, "--data", built.path, "--prompt-set", prompt_set),
         *("--limit", str(limit), "--max-tokens", str(ANSWER), "--name", name, "--display", "none"),
     )
-    seconds, _ = timed(command, rashomon.environment)
+    _, seconds = timed(lambda: process_output(command, rashomon.environment))
     with RunStore.read(rashomon.workspace / "runs" / name) as store:
-        answers = {record.instance.id: list(record.generations[0].tokens) for record in store.records()}
-    _, speed = timed(rashomon.command("show", name, "--speed", "--json"), rashomon.environment)
-    return {"seconds": seconds, "answers": answers, "work": json.loads(speed)[0]["work"]}
+        return {record.instance.id: list(record.generations[0].tokens) for record in store.records()}, seconds
 
 
-def plain_prompts(
-    backend: VLMBackend, built: Build, benchmark: str, prompt_set: str, ids: set[str]
-) -> list[dict[str, Any]]:
-    """Return the prompts of the instances with these ids, as the plain loop takes them."""
-    protocol = get_benchmark(benchmark).protocol(Decoding(max_tokens=ANSWER))
-    prompts = []
-    for instance in get_benchmark(benchmark).instances(built, prompt_set):
-        if instance.id in ids and (request := protocol.next(instance, ())) is not None:
-            prompt = backend._preprocessor._prompter.prompt(request.messages)
-            images = [str(built.media_path(image)) for image in prompt.images]
-            prompts.append({"id": instance.id, "text": prompt.text, "images": images, "max_tokens": ANSWER})
-    return prompts
+class Contest:
+    """One set of prompts, answered by each contender in each round, and what was measured."""
+
+    def __init__(self, model: Path, backend: VLMBackend, questions: Questions, scratch: Path) -> None:
+        self._model, self._backend, self._scratch = model, backend, scratch
+        self.questions = questions
+        self.seconds: dict[str, list[float]] = defaultdict(list)
+        self._tokens: dict[str, dict[str, list[int]]] = {}
+        self._works: list[dict[str, int]] = []
+        self._equal: list[float] = []
+        self._failed = 0
+
+    def round(self, number: int, rashomon: Rashomon) -> None:
+        """Let every contender answer, each first in turn, and measure perfect sharing."""
+        contenders: dict[str, Callable[[], float]] = {
+            "plain loop": self._loop,
+            "server": self._server,
+            "ours": lambda: self._ours(rashomon),
+        }
+        for name in rotated(list(contenders), number):
+            self.seconds[name].append(contenders[name]())
+        self._read_speed(rashomon)
+        plain, ours = self._tokens["plain loop"], self._tokens["ours"]
+        self._equal.append(statistics.fmean(ours[name] == tokens for name, tokens in plain.items()))
+        inputs = [self._backend._preprocessor.inputs(request) for request in self.questions.requests]
+        self.seconds["perfect sharing"].append(bound(self._backend, inputs, WIDTH, ANSWER)[0])
+
+    def _loop(self) -> float:
+        asked, file = self.questions, self._scratch / "prompts.json"
+        file.write_text(json.dumps(plain_prompts(self._backend, asked.requests, asked.built.media_path)))
+        command = [sys.executable, "-m", "tests.performance.plain_loop", str(self._model), str(file)]
+        printed, seconds = timed(lambda: process_output(command, Rashomon(self._scratch).environment))
+        answers = json.loads(printed[printed.index("[") :])
+        names = [request.instance_id for request in asked.requests]
+        self._tokens["plain loop"] = dict(zip(names, answers, strict=True))
+        return seconds
+
+    def _server(self) -> float:
+        bodies = [
+            Server.body(self._model, request, self.questions.built.media_path) for request in self.questions.requests
+        ]
+        began = time.perf_counter()
+        with Server.serving(self._model, self._scratch / "server.log") as server:
+            replies = server.ask(bodies, CLIENTS)
+            seconds = time.perf_counter() - began
+        self._failed = sum("error" in reply for reply in replies)
+        assert all(reply["usage"]["completion_tokens"] == ANSWER for reply in replies if "error" not in reply)
+        return seconds
+
+    def _ours(self, rashomon: Rashomon) -> float:
+        asked = self.questions
+        self._tokens["ours"], seconds = run_batch(
+            rashomon, self._model, asked.benchmark, asked.built, asked.prompt_set, asked.limit, asked.prompt_set
+        )
+        return seconds
+
+    def _read_speed(self, rashomon: Rashomon) -> None:
+        command = rashomon.command("show", self.questions.prompt_set, "--speed", "--json")
+        (speed,) = json.loads(process_output(command, rashomon.environment))
+        self._works.append(speed["work"])
+        self.seconds["answering"].append(60 * speed["answers"] / speed["per_minute"])
+
+    def report(self) -> None:
+        """Print the figures."""
+        asked, seconds = self.questions, self.seconds
+        print(f"{asked.benchmark}, {len(asked.requests)} prompts of {asked.prompt_set}, {len(self._equal)} rounds:")
+        for name in ("plain loop", "server", "ours"):
+            print(f"    {name}: {spread(seconds[name], ' s')}")
+        if self._failed:
+            print(f"    the server answered {self._failed} of them with an error, so its time is too short")
+        for name, slower, faster in (
+            ("ours against the plain loop, times as fast", "plain loop", "ours"),
+            ("ours against the server, times as fast", "server", "ours"),
+            ("reached of perfect sharing, by the whole process", "perfect sharing", "ours"),
+            ("reached of perfect sharing, while it answered", "perfect sharing", "answering"),
+        ):
+            ratios = [slow / fast for slow, fast in zip(seconds[slower], seconds[faster], strict=True)]
+            print(f"    {name}: {spread(ratios)}")
+        print(f"    perfect sharing: {spread(seconds['perfect sharing'], ' s')}")
+        print(f"    answers equal to the plain loop's: {min(self._equal):.1%}")
+        computed = [work.get("computed_tokens", 0) / max(1, work.get("distinct_tokens", 0)) for work in self._works]
+        work = self._works[-1]
+        if not work:
+            print("    nothing was shared: too few prompts", flush=True)
+            return
+        print(
+            f"    computed tokens: {spread(computed)} times the {work['distinct_tokens']:,} distinct of "
+            f"{work['prompt_tokens']:,}; {work['encoded']} images encoded and {work['from_disk']} read from disk, of "
+            f"{work['distinct_images']} distinct",
+            flush=True,
+        )
 
 
-def main(counts: list[int]) -> None:
+def main(rounds: int, counts: Sequence[int]) -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
@@ -84,44 +189,28 @@ def main(counts: list[int]) -> None:
         factory.cmc_bench(20, REAL_DATA / "chartqa")
         factory.clash(20, CLASH_DATA / "sugar_crepe")
         model = build(home / "model", factory.texts(), layers=2, pixels=320 * 320)
-        backend = load_backend(str(model), factory.path)
-        assert isinstance(backend, VLMBackend)
         for benchmark, (source, folder, siblings, prompt_sets) in BENCHMARKS.items():
             data = home / benchmark
             Rashomon(home).process("build", benchmark, "--source", f"{source}={folder}", "--out", data)
             built = Build.open(data)
-            ratios = []
+            backend = load_backend(str(model), built.media_path)
+            assert isinstance(backend, VLMBackend)
             for count in counts:
-                rashomon = Rashomon(home / f"{benchmark}-{count}", {"cached_prompts": CACHED_PROMPTS})
-                rashomon.home.mkdir()
-                first, second = (
-                    batch(rashomon, model, data, benchmark, prompt_set, -(-count // siblings))
+                limit = -(-count // siblings)
+                contests = [
+                    Contest(model, backend, Questions.of(benchmark, built, prompt_set, limit, Rashomon(home)), home)
                     for prompt_set in prompt_sets
-                )
-                prompts = plain_prompts(backend, built, benchmark, prompt_sets[0], set(first["answers"]))
-                file = home / "prompts.json"
-                file.write_text(json.dumps(prompts))
-                plain, texts = timed(
-                    [sys.executable, "-m", "tests.performance.plain_loop", str(model), str(file)], rashomon.environment
-                )
-                pairs = zip(prompts, json.loads(texts[texts.index("[") :]), strict=True)
-                same = statistics.fmean(first["answers"][prompt["id"]] == tokens for prompt, tokens in pairs)
-                ratios.append(plain / first["seconds"])
-                print(
-                    f"{benchmark}, {len(prompts)} prompts: plain loop {plain:.1f} s, ours {first['seconds']:.1f} s, "
-                    f"{ratios[-1]:.2f} times as fast; {same:.1%} of the answers equal",
-                    flush=True,
-                )
-                for name, run in zip(prompt_sets, (first, second), strict=True):
-                    work = run["work"]
-                    print(
-                        f"    {name}: {run['seconds']:.1f} s, {work['computed_tokens'] / work['distinct_tokens']:.3f} times "
-                        f"the {work['distinct_tokens']} distinct tokens of {work['prompt_tokens']}; {work['encoded']} images "
-                        f"encoded and {work['from_disk']} read from disk, of {work['distinct_images']} distinct",
-                        flush=True,
-                    )
-        backend.close()
+                ]
+                for number in range(rounds):
+                    fresh = Rashomon(home / f"{benchmark}-{count}-{number}", {"cached_prompts": CACHED_PROMPTS})
+                    fresh.home.mkdir()
+                    for contest in contests:
+                        contest.round(number, replace(fresh, variables={"XDG_STATE_HOME": str(fresh.home / "state")}))
+                for contest in contests:
+                    contest.report()
+            backend.close()
 
 
 if __name__ == "__main__":
-    main([int(word) for word in sys.argv[1:]] or [24, 96, 500])
+    first, *sizes = whole_numbers([3, 24, 96, 500])
+    main(first, sizes)
