@@ -51,17 +51,14 @@ def flipped_table(pairs: Sequence[RunPair], cells: Sequence[tuple[str, str]] = (
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for pair in pairs:
         flipped: dict[str, tuple[str, str, str]] = {}
-        for instance in pair.shared:
-            first, second = pair.first.answers[instance], pair.second.answers[instance]
-            selected = not cells or any(
-                was in ("", first.outcome) and now in ("", second.outcome) for was, now in cells
-            )
-            if first.outcome != second.outcome and selected:
-                flipped[instance] = first.condition, first.outcome, second.outcome
-        before, after = pair.first.excerpts(flipped), pair.second.excerpts(flipped)
-        for instance, fields in flipped.items():
-            excerpts = before.get(instance, ""), after.get(instance, "")
-            rows.append((instance, (pair.second.label, *fields, *excerpts)))
+        for instance, condition, before, after in pair.outcomes():
+            selected = not cells or any(was in ("", before) and now in ("", after) for was, now in cells)
+            if before != after and selected:
+                flipped[instance] = condition, before, after
+        excerpts = pair.first.excerpts(flipped), pair.second.excerpts(flipped)
+        for instance, labels in flipped.items():
+            beginnings = (texts.get(instance, "") for texts in excerpts)
+            rows.append((instance, (pair.second.label, *labels, *beginnings)))
     columns = ("run", "condition", "from", "to", "the baseline's answer begins", "the run's answer begins")
     note = f"{len(rows)} of {sum(len(pair.shared) for pair in pairs)} shared instances."
     return Table("flipped", "Instances whose label is another", columns, tuple(rows), (note,))

@@ -115,13 +115,12 @@ def read_excerpts(pair: RunPair, changes: Sequence[Change]) -> list[AnswerExcerp
 
 def _shared_changes(pair: RunPair) -> Iterator[Change]:
     """Yield all shared instances with their outcomes, also if they are the same."""
-    for instance in pair.shared:
-        first, second = pair.first.answers[instance], pair.second.answers[instance]
-        yield Change(instance, first.condition, first.outcome, second.outcome)
+    for outcomes in pair.outcomes():
+        yield Change(*outcomes)
 
 
 def _positions(run: RunView, changes: Sequence[Change]) -> list[int]:
-    return sorted(run.coded.place[change.instance] for change in changes)
+    return sorted(run.coded.ids.places([change.instance for change in changes]).tolist())
 
 
 def _visible_text(record: Record) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from app.compare.cost import LabelMask, correct_labels
 from app.compare.pairs import Array, label_codes
 from app.compare.run_view import RunViews
+from benchmarks.answers import number_groups
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.stats.paired_tests import Difference, holm, share_difference, share_labels
 
@@ -168,23 +169,20 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
     """
     metrics = views.label_metrics
     codes, places = label_codes(metrics), {condition: i for i, condition in enumerate(metrics.conditions)}
-    used_conditions = set(np.flatnonzero(metric.hits.any(1)).tolist())
-    groups: dict[str, int] = {}
-    rows = []
-    for instance, answer in views.runs[0].answers.items():
-        if answer.condition not in places or places[answer.condition] not in used_conditions:
-            continue
-        outcomes = [run.answers[instance].outcome for run in views.runs if instance in run.answers]
-        if len(outcomes) == len(views.runs) and all(outcome in codes for outcome in outcomes):
-            group = groups.setdefault(answer.group, len(groups))
-            rows.append([group, places[answer.condition], *(codes[outcome] for outcome in outcomes)])
-    if not rows:
+    first = views.runs[0].coded
+    condition = first.condition_codes(places)
+    is_used = np.append(metric.hits.any(1), False)[condition]  # False for -1, a condition that does not count
+    labels = np.full((len(first), len(views.runs)), -1)
+    for number, run in enumerate(views.runs):
+        there = run.coded.ids.places(first.ids)
+        labels[there >= 0, number] = run.coded.outcome_codes(codes)[there[there >= 0]]
+    rows = np.flatnonzero(is_used & (labels >= 0).all(1))
+    if not len(rows):
         raise SpecError(
             f"no instance that counts for {metric.name} is labelled by {views.judge} in all of these runs; "
             "`rashomon compare` says what each run lacks."
         )
-    array = np.array(rows, dtype=np.int64)
-    return TargetShares(views, metric, array[:, 0], array[:, 1], array[:, 2:])
+    return TargetShares(views, metric, number_groups(first.group[rows])[1], condition[rows], labels[rows])
 
 
 @dataclass(frozen=True, slots=True)

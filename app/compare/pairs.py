@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.compare.packed_answers import Places
 from app.compare.run_view import RunView
 from benchmarks.answers import number_groups
 from benchmarks.base import LabelMetrics
@@ -61,9 +63,16 @@ class RunPair:
     seed: int
 
     @cached_property
-    def shared(self) -> list[str]:
+    def places(self) -> tuple[Places, Places]:
+        """The places in the first and in the second run of the instances that both have, in the first one's order."""
+        there = self.second.coded.ids.places(self.first.coded.ids)
+        here = np.flatnonzero(there >= 0)
+        return here, there[here]
+
+    @property
+    def shared(self) -> Sequence[str]:
         """The ids of the instances that both runs have, in the first one's order."""
-        return [instance for instance in self.first.answers if instance in self.second.answers]
+        return self.first.coded.ids.at(self.places[0])
 
     def shared_codes(self, conditions: Sequence[str], labels: Mapping[str, int]) -> NDArray[np.int64]:
         """Return group, condition, first and second label of each shared instance as numbers; shape (instances, 4).
@@ -71,8 +80,7 @@ class RunPair:
         The condition is its index in ``conditions``; ``labels`` has the codes of the labels. What neither has is -1.
         """
         first, second = self.first.coded, self.second.coded
-        here = np.array([first.place[instance] for instance in self.shared], dtype=np.int64)
-        there = np.array([second.place[instance] for instance in self.shared], dtype=np.int64)
+        here, there = self.places
         condition = first.condition_codes({name: number for number, name in enumerate(conditions)})
         before, after = first.outcome_codes(labels)[here], second.outcome_codes(labels)[there]
         return np.stack([first.group[here], condition[here], before, after], axis=1)
@@ -160,14 +168,30 @@ class RunPair:
 
     def flips(self) -> Counter[tuple[str, str]]:
         """Return the number of shared instances by their outcomes in the first and the second run."""
-        return Counter(self._outcomes(instance) for instance in self.shared)
+        first, second = self.first.coded, self.second.coded
+        cells = self._cells()
+        counts = np.bincount(cells, minlength=len(first.outcomes) * len(second.outcomes)).tolist()
+        names = product(first.outcomes, second.outcomes)
+        return Counter({cell: count for cell, count in zip(names, counts, strict=True) if count})
 
-    def instances_behind(self, was: str, now: str) -> list[str]:
-        """Return the ids of the instances behind one cell of :meth:`flips`."""
-        return [instance for instance in self.shared if self._outcomes(instance) == (was, now)]
+    def instances_behind(self, was: str, now: str) -> Sequence[str]:
+        """Return the ids of the instances behind one cell of :meth:`flips`, in the first run's order."""
+        names = [*product(self.first.coded.outcomes, self.second.coded.outcomes)]
+        cells = [number for number, cell in enumerate(names) if cell == (was, now)]
+        return self.first.coded.ids.at(self.places[0][np.isin(self._cells(), cells)])
 
-    def _outcomes(self, instance: str) -> tuple[str, str]:
-        return self.first.answers[instance].outcome, self.second.answers[instance].outcome
+    def outcomes(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield the id, the condition and both outcomes of each shared instance, in the first run's order."""
+        first, second = self.first.coded, self.second.coded
+        for here, there in zip(*map(np.ndarray.tolist, self.places), strict=True):
+            was, now = first.outcomes[first.outcome[here]], second.outcomes[second.outcome[there]]
+            yield first.ids[here], first.conditions[first.condition[here]], was, now
+
+    def _cells(self) -> Places:
+        """Return the number of each shared instance's pair of outcomes, in the product of both runs' outcomes."""
+        here, there = self.places
+        first, second = self.first.coded, self.second.coded
+        return first.outcome[here].astype(np.int64) * len(second.outcomes) + second.outcome[there]
 
 
 def label_codes(metrics: LabelMetrics) -> Mapping[str, int]:

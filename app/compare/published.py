@@ -43,7 +43,7 @@ def published_table(ours: Sequence[Table], views: RunViews, rows: Sequence[str],
     for table in ours:
         for row in chosen_rows:
             for run in views.runs:
-                groups = count_groups(run)
+                groups = run.examples
                 table_rows += [
                     (label, compared_cells(cell, paper, groups, is_share=is_share_column(column, views)))
                     for label, column, cell, paper in matching_cells(
@@ -105,9 +105,7 @@ def comparability(views: RunViews, rows: Sequence[str]) -> list[str]:
     benchmark = views.benchmark
     models = ", ".join(f"{run.label} ({run.quantisation})" if run.quantisation else run.label for run in views.runs)
     prompts = Counter(str(run.spec["prompt_set"]) for run in views.runs)
-    examples = "; ".join(
-        f"{run.label}: {count_groups(run)} examples, {len(run.answers)} instances" for run in views.runs
-    )
+    examples = "; ".join(f"{run.label}: {run.examples} examples, {len(run.answers)} instances" for run in views.runs)
     return [
         f"Model: ours {models}; the paper's {', '.join(rows)}.",
         f"Rows: ours {examples}; the paper's rest on {benchmark.paper_rows}.",
@@ -116,11 +114,6 @@ def comparability(views: RunViews, rows: Sequence[str]) -> list[str]:
         f"Decoding: ours {', '.join(dict.fromkeys(decoding_text(run) for run in views.runs))}; the paper's "
         f"{benchmark.paper_decoding}.",
     ]
-
-
-def count_groups(run: RunView) -> int:
-    """Return the number of examples of a run."""
-    return len({answer.group for answer in run.answers.values()})
 
 
 def decoding_text(run: RunView) -> str:

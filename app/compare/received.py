@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from app.compare.published import compared_cells, count_groups, decoding_text, is_share_column, matching_cells
+from app.compare.published import compared_cells, decoding_text, is_share_column, matching_cells
 from app.compare.run_view import RunView, RunViews, load_views
 from app.report.tables import tables_of
 from benchmarks.errors import SpecError
@@ -39,7 +39,7 @@ def received_table(
         (table,) = tables_of([folder], judge=judge, only=main.name, published=False)
         others = _aligned(table, main, theirs.runs[0].label, display)
         for run in views.runs:
-            groups = count_groups(run)
+            groups = run.examples
             rows += [
                 (label, compared_cells(cell, other, groups, is_share=is_share_column(column, views)))
                 for label, column, cell, other in matching_cells(main, run.label, display, others, columns)
@@ -74,10 +74,10 @@ def _aligned(theirs: Table, ours: Table, label: str, display: str) -> list[tuple
 def _comparability(ours: RunViews, theirs: RunViews, display: str) -> list[str]:
     """Return a sentence each on model, rows, prompt, judge and decoding of the runs and of a received one."""
     (other,) = theirs.runs
-    shared = [f"{run.label}: {sum(name in run.answers for name in other.answers)}" for run in ours.runs]
+    shared = [f"{run.label}: {int((run.coded.ids.places(other.coded.ids) >= 0).sum())}" for run in ours.runs]
     facts = {
         "Model": _model,
-        "Rows": lambda run: f"{count_groups(run)} examples, {len(run.answers)} instances",
+        "Rows": lambda run: f"{run.examples} examples, {len(run.answers)} instances",
         "Prompt": lambda run: str(run.spec["prompt_set"]),
         "Decoding": decoding_text,
     }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
+import numpy as np
+
+from app.compare.packed_answers import LabelledAnswer, PackedAnswers, PackedTexts, numbered
 from app.report.imported import known_identity, known_spec
 from app.report.judge_selection import present_judges, resolve_judge, resolve_panel
 from app.report.tables import run_labels, shared_benchmark
@@ -17,7 +21,7 @@ from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.workspace import read_summary
 from app.system.parallel import map_shares
-from benchmarks.answers import AnswerKind
+from benchmarks.answers import AnswerKind, number_groups
 from benchmarks.base import Benchmark, LabelMetrics
 from benchmarks.errors import SpecError
 from benchmarks.factors.tables import is_varied, reference_note, reference_positions
@@ -28,79 +32,7 @@ from judges.panel import Panel, panel_judge
 from mlx_backends.baseline import is_oracle, split_baseline
 from mlx_backends.policy import PREFIX
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 _EXCERPT = 200
-
-
-class LabelledAnswer(NamedTuple):
-    """A run's answer to one instance.
-
-    ``outcome`` is the label, or why there is none. ``prompt`` is a digest of the prompt and its media.
-    """
-
-    group: str
-    condition: str
-    outcome: str
-    prompt: str
-    single_source: str = ""
-    """The modality of the only source, where the prompt has a single one: see :meth:`Benchmark.single_source`."""
-
-
-@dataclass(frozen=True, slots=True)
-class CodedAnswers:
-    """A run's answers as numbers.
-
-    Attributes:
-        place: The place of each instance, by its id.
-        condition, outcome: The index in ``conditions`` and ``outcomes`` of each answer's, shape (answers,).
-        group: The number of each answer's example, shape (answers,).
-    """
-
-    place: Mapping[str, int]
-    conditions: tuple[str, ...]
-    outcomes: tuple[str, ...]
-    condition: NDArray[np.int64]
-    outcome: NDArray[np.int64]
-    group: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, answers: Mapping[str, LabelledAnswer]) -> CodedAnswers:
-        """Return ``answers`` as numbers."""
-        import numpy as np
-
-        codes: tuple[dict[str, int], ...] = ({}, {}, {})
-        columns = [
-            np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
-            for known, names in zip(
-                codes,
-                (
-                    [answer.condition for answer in answers.values()],
-                    [answer.outcome for answer in answers.values()],
-                    [answer.group for answer in answers.values()],
-                ),
-                strict=True,
-            )
-        ]
-        place = {instance: number for number, instance in enumerate(answers)}
-        return cls(place, tuple(codes[0]), tuple(codes[1]), *columns)
-
-    def condition_codes(self, codes: Mapping[str, int]) -> NDArray[np.int64]:
-        """Return the code of each answer's condition, -1 for one without; shape (answers,)."""
-        return _recoded(self.conditions, self.condition, codes)
-
-    def outcome_codes(self, codes: Mapping[str, int]) -> NDArray[np.int64]:
-        """Return the code of each answer's outcome, -1 for one without; shape (answers,)."""
-        return _recoded(self.outcomes, self.outcome, codes)
-
-
-def _recoded(names: Sequence[str], numbers: NDArray[np.int64], codes: Mapping[str, int]) -> NDArray[np.int64]:
-    import numpy as np
-
-    recoded: NDArray[np.int64] = np.array([codes.get(name, -1) for name in names], dtype=np.int64)[numbers]
-    return recoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +83,18 @@ class RunView:
     """The cell that is compared, a sentence; empty for a run on a build that is not varied."""
 
     @cached_property
-    def coded(self) -> CodedAnswers:
+    def coded(self) -> PackedAnswers:
         """The answers as numbers."""
-        return CodedAnswers.of(self.answers)
+        return self.answers if isinstance(self.answers, PackedAnswers) else PackedAnswers.of(self.answers)
+
+    @cached_property
+    def examples(self) -> int:
+        """The number of examples."""
+        return number_groups(self.coded.group)[0]
 
     def excerpts(self, instances: Collection[str]) -> dict[str, str]:
         """Return the beginnings of the answers to these instances, read from the run."""
-        wanted = frozenset(instances)
-        positions = [position for position, instance in enumerate(self.answers) if instance in wanted]
+        positions = sorted(self.coded.ids.places([*instances]).tolist())
         return {record.instance.id: _excerpt(record) for record in self.read(positions)}
 
     @property
@@ -217,6 +153,7 @@ def load_views(folders: Sequence[Path], *, judge: str | None = None) -> RunViews
         read = partial(_read_views, benchmark.name, judge_id, panel, ids)
         labelled = [(store.folder, label) for store, label in zip(stores, run_labels(stores), strict=True)]
         runs = map_shares(read, labelled, runs_per_share(stores))
+        runs = [replace(run, answers=run.coded.sharing(runs[0].coded)) for run in runs]
         return RunViews(benchmark, judge_id, tuple(runs), int(stores[0].meta("spec")["seed"]))
     finally:
         for store in stores:
@@ -232,8 +169,6 @@ def reject_duplicates(folders: Sequence[Path]) -> None:
 
 def label_metrics_of(benchmark: Benchmark) -> LabelMetrics:
     """Return a benchmark's metrics of label counts; where it defines none, the accuracy under each condition."""
-    import numpy as np
-
     metrics = benchmark.label_metrics()
     if metrics is not None:
         return metrics
@@ -276,32 +211,43 @@ class _ViewReader:
     ) -> None:
         self._benchmark, self._judge, self._add_verdict = benchmark, judge, add_verdict
         self._known = ParsedTexts[KnownInstance]()
-        self._prompts = ParsedTexts[tuple[str, str, str]]()
+        self._prompts = ParsedTexts[int]()
 
     def view(self, store: RunStore, label: str) -> RunView:
         """Return the view of a run."""
-        instances: list[tuple[str, str, str]] = []
+        ids, groups, prompts = PackedTexts(), dict[str, None](), array("Q")
         cost = _CostSum()
 
         def visit(text: str, instance: Instance, steps: Sequence[StepUsage]) -> None:
-            instances.append(self._prompts.get(text) or self._prompt(text, instance))
+            ids.append(instance.id)
+            groups.setdefault(instance.group)
+            prompts.append(self._prompt(text, instance))
             cost.add(steps)
 
         answers = read_answers(store, self._benchmark, self._known, visit)
         if self._add_verdict is not None:
             answers = answers.derive(self._add_verdict)
         cell_note = ""
+        prompt = np.array(prompts, np.uint64)
         if is_varied(answers):
             # As in tables: the repetitions of an example would count as examples.
             cell_note = reference_note({label: answers})
             places = reference_positions(answers)
-            instances = [instances[place] for place in places]
-            answers = answers.at(places)
-        kinds = [(kind.condition, self._outcome(kind), kind.instance.single_source) for kind in answers.kinds]
-        labelled = {}
-        for (name, group, prompt), number in zip(instances, answers.kind.tolist(), strict=True):
-            condition, outcome, single_source = kinds[number]
-            labelled[name] = LabelledAnswer(group, condition, outcome, prompt, single_source)
+            ids, prompt, answers = PackedTexts(ids.at(places)), prompt[places], answers.at(places)
+        names = [*zip(*map(self._names, answers.kinds), strict=True)] or [()] * 3
+        (conditions, condition), (outcomes, outcome), (sources, source) = map(numbered, names)
+        packed = PackedAnswers(
+            ids,
+            PackedTexts(groups),
+            conditions,
+            outcomes,
+            sources,
+            answers.group,
+            condition[answers.kind],
+            outcome[answers.kind],
+            source[answers.kind],
+            prompt,
+        )
         return RunView(
             name=store.folder.name,
             label=label,
@@ -309,7 +255,7 @@ class _ViewReader:
             spec=known_spec(store.meta("spec")),
             identity=known_identity(store.meta("identity", {}), store.meta("spec")),
             engines=tuple(store.engines()),
-            answers=labelled,
+            answers=packed,
             cost=cost.total(),
             judged=self._judge in answers.judges,
             remarks=tuple(store.meta("remarks", [])),
@@ -317,15 +263,19 @@ class _ViewReader:
             cell_note=cell_note,
         )
 
-    def _prompt(self, text: str, instance: Instance) -> tuple[str, str, str]:
-        """Return the id and the example of an instance, and the digest of its prompt."""
-        value = instance.id, instance.group, digest([part_to_json(part) for part in instance.parts])[:16]
-        self._prompts.add(text, value)
+    def _prompt(self, text: str, instance: Instance) -> int:
+        """Return 64 bits of the digest of an instance's prompt."""
+        value = self._prompts.get(text)
+        if value is None:
+            value = int(digest([part_to_json(part) for part in instance.parts])[:16], 16)
+            self._prompts.add(text, value)
         return value
 
-    def _outcome(self, kind: AnswerKind) -> str:
+    def _names(self, kind: AnswerKind) -> tuple[str, str, str]:
+        """Return the condition, the outcome and the single source of a kind."""
         outcome = kind.outcome(self._judge)
-        return kind.label(self._judge) if outcome == "labelled" else outcome
+        label = kind.label(self._judge) if outcome == "labelled" else outcome
+        return kind.condition, label, kind.instance.single_source
 
 
 def _excerpt(record: Record) -> str:
@@ -381,7 +331,10 @@ class _CostSum:
 
 def unlabelled_outcomes(run: RunView, labels: Sequence[str]) -> Counter[str]:
     """Return the number of a run's instances without a label, by outcome."""
-    return Counter(answer.outcome for answer in run.answers.values() if answer.outcome not in labels)
+    counts = np.bincount(run.coded.outcome, minlength=len(run.coded.outcomes)).tolist()
+    return Counter(
+        {name: count for name, count in zip(run.coded.outcomes, counts, strict=True) if count and name not in labels}
+    )
 
 
 def split_policies(views: RunViews) -> tuple[tuple[RunView, ...], tuple[RunView, ...]]:

@@ -57,7 +57,7 @@ def sample_size_table(
         # Policies are floors: a model is compared with one only if it is the only model.
         compared = replace(views, runs=models) if len(models) > 1 else views
         rows += _paired_rows(target_shares(compared, target), width, margin)
-    examples = max(_count_groups(run) for run in views.runs)
+    examples = max(run.examples for run in views.runs)
     notes = [
         f"examples: for a 95% interval {width:g} wide, given the variance among the pilot's examples; pass it to `--limit`, or "
         f"`--until-width {width:g}` stops the run once its accuracies reach that width. "
@@ -115,7 +115,7 @@ def _cells(value: float, error: float, groups: int, width: float, run: RunView) 
 
 def _effort_cells(examples: int, runs: Sequence[RunView]) -> tuple[Cell, ...]:
     """Return ``examples``, their number of instances, and the hours that all of ``runs`` take for them."""
-    instances = [len(run.answers) / max(1, _count_groups(run)) for run in runs]
+    instances = [len(run.answers) / max(1, run.examples) for run in runs]
     seconds = [run.cost.seconds_per_answer for run in runs]
     hours: Cell = Estimate(None, reason="no answer of the pilot was timed")
     if all(duration is not None for duration in seconds):
@@ -144,10 +144,6 @@ def _paired_rows(shares: TargetShares, width: float, margin: float) -> list[tupl
         effort = _effort_cells(difference.groups_needed(margin / reach), pair)
         rows.append((f"{name}, to show the margin {margin:g}", (*now, *effort)))
     return rows
-
-
-def _count_groups(run: RunView) -> int:
-    return len({answer.group for answer in run.answers.values()})
 
 
 def _build_size(folder: Path, views: RunViews) -> list[int]:

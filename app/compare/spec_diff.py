@@ -79,11 +79,12 @@ def _prompt_warnings(runs: Sequence[RunView]) -> list[str]:
     first, messages = runs[0], []
     for run in runs[1:]:
         if run.spec.get("prompt_set") == first.spec.get("prompt_set"):
-            shared = [instance for instance in run.answers if instance in first.answers]
-            n_differing = sum(run.answers[instance].prompt != first.answers[instance].prompt for instance in shared)
+            places = first.coded.ids.places(run.coded.ids)
+            shared = places >= 0
+            n_differing = int((run.coded.prompt[shared] != first.coded.prompt[places[shared]]).sum())
             if n_differing:
                 messages.append(
-                    f"{n_differing} of the {len(shared)} instances that {first.label} and {run.label} share have different "
+                    f"{n_differing} of the {int(shared.sum())} instances that {first.label} and {run.label} share have different "
                     "prompts or pictures."
                 )
     return messages

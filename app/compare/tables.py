@@ -232,7 +232,7 @@ def coverage_warnings(views: RunViews) -> list[str]:
             messages.append(f"{run.label} is {run.state}: {share}: {outcomes}{count_note}.")
     first = views.runs[0]
     for run in views.runs[1:]:
-        shared = sum(instance in first.answers for instance in run.answers)
+        shared = int((first.coded.ids.places(run.coded.ids) >= 0).sum())
         if not shared:
             messages.append(f"{first.label} and {run.label} share no instance, so no difference can be tested.")
         elif shared < max(len(run.answers), len(first.answers)):
@@ -281,7 +281,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
 
 def _flips_json(pair: RunPair) -> Mapping[str, Any]:
     cells = [
-        {"from": was, "to": now, "count": count, "instances": pair.instances_behind(was, now)}
+        {"from": was, "to": now, "count": count, "instances": list(pair.instances_behind(was, now))}
         for (was, now), count in sorted(pair.flips().items())
         if was != now
     ]

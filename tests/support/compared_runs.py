@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.compare.non_inferiority import TargetShares, target_metric
-from app.compare.run_view import LabelledAnswer, RunCost, RunView, RunViews
+from app.compare.packed_answers import LabelledAnswer
+from app.compare.run_view import RunCost, RunView, RunViews
 from app.engine.loop import AnswerLoop
 from app.engine.plan import check_spec, plan_run
 from app.run_spec import BatchSpec
@@ -43,7 +44,7 @@ def answered(
 
 def side(name: str, labels: Mapping[tuple[str, str], str], *, cost: RunCost | None = None, **more: Any) -> RunView:
     """A run of CMC-Bench; ``labels`` maps (example, condition) to what came of it."""
-    answers = {f"{e}/{c}": LabelledAnswer(e, c, outcome, "p") for (e, c), outcome in labels.items()}
+    answers = {f"{e}/{c}": LabelledAnswer(e, c, outcome, 0) for (e, c), outcome in labels.items()}
     identity = {"model": name, "quantisation": None, **more.pop("identity", {})}
     spec = {"model": name, "prompt_set": "paper", "benchmark": "cmc-bench", "judge": ["match"], "seed": 0}
     engines: tuple[dict[str, Any], ...] = more.pop("engines", ())

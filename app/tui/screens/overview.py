@@ -194,8 +194,9 @@ class Overview(Vertical):
 
         def read() -> tuple[list[Change], list[Change]]:
             texts = results.text_changes(folders, judge, content.number)
-            place = content.pair.first.coded.place
-            return texts, sorted((*content.flips, *texts), key=lambda change: place[change.instance])
+            both = [*content.flips, *texts]
+            places = content.pair.first.coded.ids.places([change.instance for change in both])
+            return texts, [both[number] for number in places.argsort()]
 
         def show(changes: tuple[list[Change], list[Change]]) -> None:
             if content is self._content:

@@ -436,7 +436,7 @@ def test_another_model_in_another_quantisation_is_two_differences() -> None:
 
 def test_prompts_that_differ_under_one_name_and_speeds_of_two_machines_are_said() -> None:
     first, second = run("X"), run("Y")
-    other = replace(second, answers={key: answer._replace(prompt="other") for key, answer in second.answers.items()})
+    other = replace(second, answers={key: answer._replace(prompt=1) for key, answer in second.answers.items()})
     assert difference_warnings([first, other]) == [
         "2 of the 2 instances that X and Y share have different prompts or pictures."
     ]

@@ -19,7 +19,8 @@ from app.compare.fine_tuning import (
     tuned_pairs,
     verdict,
 )
-from app.compare.run_view import LabelledAnswer, RunView, RunViews
+from app.compare.packed_answers import LabelledAnswer
+from app.compare.run_view import RunView, RunViews
 from app.compare.tables import compare_views
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -187,7 +188,7 @@ def other_benchmark(name: str, before: float, after: float, label: str, wrong: s
 
     def view(run_name: str, share: float, identity: Mapping[str, Any]) -> RunView:
         answers = {
-            f"q{i}": LabelledAnswer(f"q{i}", condition, label if i < share * 3000 else wrong, "p") for i in range(3000)
+            f"q{i}": LabelledAnswer(f"q{i}", condition, label if i < share * 3000 else wrong, 0) for i in range(3000)
         }
         return replace(side(run_name, {}, identity=dict(identity)), answers=answers)
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from app.compare.non_inferiority import decide, format_points, target_metric, target_shares
+from app.compare.packed_answers import LabelledAnswer
 from app.compare.recommend import Recommendation, recommend, recommend_views
-from app.compare.run_view import LabelledAnswer, RunCost, RunView
+from app.compare.run_view import RunCost, RunView
 from app.compare.sample_size import sample_size_table
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -218,10 +219,10 @@ def reads(name: str, images: int, *, examples: int = 52) -> RunView:
     both = {(f"e{i}", c): RIGHT[c] if i % 2 else WRONG[c] for i in range(examples) for c in CONDITIONS}
     run = side(name, both)
     alone = {
-        f"e{i}/image-only": LabelledAnswer(f"e{i}", "image-only", "IMAGE" if i < images else "NEITHER", "p", "image")
+        f"e{i}/image-only": LabelledAnswer(f"e{i}", "image-only", "IMAGE" if i < images else "NEITHER", 0, "image")
         for i in range(examples)
     }
-    alone |= {f"e{i}/text-only": LabelledAnswer(f"e{i}", "text-only", "TEXT", "p", "text") for i in range(examples)}
+    alone |= {f"e{i}/text-only": LabelledAnswer(f"e{i}", "text-only", "TEXT", 0, "text") for i in range(examples)}
     return replace(run, answers={**run.answers, **alone})
 
 
