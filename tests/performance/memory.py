@@ -2,7 +2,8 @@
 
 Run it by hand: ``python -m tests.performance.memory [ROWS ...]``, by default with 1,000, 10,000 and 100,000 rows, each with an
 image of its own and eight instances. It prints one table: for each command and size the time, the processor time and the peak
-memory of its largest process, and what an instance adds to the peak from one size to the next. It asserts nothing.
+memory of its process, and of the largest that it starts, such as a run's worker; and what an instance adds to these peaks from
+one size to the next. It asserts nothing.
 """
 
 from __future__ import annotations
@@ -34,19 +35,14 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Cost:
-    """The time of a command in seconds, and the peak memory in bytes of its process and of its worker (0 without one).
+    """The time of a command in seconds, and the peak memory in bytes of its process, and of the largest that it started.
 
-    ``processor`` is the processor time of both, which other processes on the machine hardly change.
+    ``processor`` is the processor time of all, which other processes on the machine hardly change.
     """
 
     seconds: float
     processor: float
-    parent: int
-    worker: int
-
-    @property
-    def peak(self) -> int:
-        return max(self.parent, self.worker)
+    peaks: tuple[int, ...]
 
 
 def picture(number: int) -> bytes:
@@ -115,7 +111,7 @@ def cost(rashomon: Rashomon, *arguments: str | Path) -> Cost:
         process.returncode = os.waitstatus_to_exitcode(ended[1])
         output.seek(0)
         assert process.returncode == 0, output.read().decode()[-2000:]
-    return Cost(seconds, ended[2].ru_utime + ended[2].ru_stime, parent, worker)
+    return Cost(seconds, ended[2].ru_utime + ended[2].ru_stime, (parent, worker) if worker else (parent,))
 
 
 def unfinish(folder: Path) -> None:
@@ -165,8 +161,12 @@ def measure(scratch: Path, count: int) -> dict[str, Cost]:
 
 def cells(costs: Cost, before: Cost | None, more: int) -> str:
     """Return the figures of a command at one size; ``before`` are those with ``more`` instances fewer."""
-    text = f"{costs.seconds:.1f} s, {costs.processor:.1f} s, {costs.peak / MIB:.0f} MiB"
-    return text if before is None else f"{text} ({(costs.peak - before.peak) / more:+.0f} bytes an instance)"
+    peaks = " and ".join(f"{peak / MIB:.0f}" for peak in costs.peaks)
+    text = f"{costs.seconds:.1f} s, {costs.processor:.1f} s, {peaks} MiB"
+    if before is None:
+        return text
+    growth = [(now - then) / more for now, then in zip(costs.peaks, before.peaks, strict=False)]
+    return f"{text} ({' and '.join(f'{size:+.0f}' for size in growth)} bytes an instance)"
 
 
 def main(counts: Sequence[int]) -> None:
