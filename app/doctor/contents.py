@@ -127,10 +127,9 @@ def features(workspace: Workspace) -> CheckResult:
         limit = limit_bytes(cache, used)
     except OSError as error:
         return CheckResult("features", True, f"{folder}: {error.strerror}", "Runs encode images again; remove it.")
-    message = f"{used / 1e9:.1f} of at most {limit / 1e9:.1f} GB ({len(files)} files), in {folder}"
-    return CheckResult(
-        "features", True, f"{message}; {LIMIT} sets the limit, `rashomon doctor --forget-features` clears it"
-    )
+    size = f"{used / 1e9:.1f} of at most {limit / 1e9:.1f} GB" if limit else f"off by {LIMIT}, {used / 1e9:.1f} GB"
+    message = f"{size} ({len(files)} files), in {folder}"
+    return CheckResult("features", True, f"{message}; `rashomon doctor --forget-features` clears it")
 
 
 def device(workspace: Workspace) -> CheckResult:

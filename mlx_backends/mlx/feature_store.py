@@ -1,4 +1,4 @@
-"""Vision features on disk: what an encoder made of an image, for later runs, prompt sets, judges and quantisations.
+"""Vision features on disk: what an encoder made of an image, for later runs, prompt sets, adapters and quantisations.
 
 A file holds the features of an image as safetensors, and after these a sha256 of all before it. Its name is the sha256 of what
 decides them: the processed pixels, the encoder's weights and configuration, our code, the versions of the engine and the

@@ -68,8 +68,10 @@ class UsedParts:
                     unused = self._unused
                 else:
                     places += [(*place, number) for number in _numbers(_part(features, place))]
-        finally:
-            self._unused = unused
+        except BaseException:
+            self._unused = None
+            raise
+        self._unused = unused
 
     def keep_all(self) -> frozenset[Place] | None:
         """Take all parts for used from now on; return what :meth:`restore` takes to undo it."""

@@ -124,7 +124,7 @@ def _patches_per_token(config: Any) -> float:
     if side := next((side for side in sides if side), None):
         return side**2
     rate = _value(config, "downsample_ratio") or _value(config, "downsample_rate") or 1  # 0.5, or "4/8"
-    with suppress(ValueError, ZeroDivisionError):
+    with suppress(ValueError, ArithmeticError):
         return float(Fraction(str(rate))) ** -2
     return 1
 
