@@ -137,7 +137,7 @@ class Preprocessor:
                 *_digests_by_grid(tensors, _PIXELS, _GRID, len(images)),
                 *_digests_by_grid(tensors, _FRAMES, _TIMES, len(videos)),
             ),
-            _one,
+            _one_entry,
         )
         if len(digests) < len(prompt.media):
             return (), (), []
@@ -202,14 +202,14 @@ class Preprocessor:
         """Return the digests of the processed images, computed once, since the processor makes the same of the same images."""
         key = (*keys, count, *_shapes(tensors))
         return self._digests.get(
-            key, lambda: _image_digests(tensors, count) or (self._combined_digest(tensors, keys),), _one
+            key, lambda: _image_digests(tensors, count) or (self._combined_digest(tensors, keys),), _one_entry
         )
 
     def _combined_digest(self, tensors: Mapping[str, Any], keys: Sequence[Hashable]) -> str:
         """Return one digest of all processed media."""
         key = (*keys, "whole", *_shapes(tensors))
         media = {name: value for name, value in tensors.items() if name not in _TEXT}
-        return self._digests.get(key, lambda: (_digest(media),), _one)[0]
+        return self._digests.get(key, lambda: (_digest(media),), _one_entry)[0]
 
     def _number(self, medium: str, tokens: int) -> int:
         """Return the number of a medium's first token; its other tokens count down from it, and no other medium uses them.
@@ -221,7 +221,7 @@ class Preprocessor:
             self._next_number -= tokens
             return self._next_number + tokens
 
-        return self._numbers.get((medium, tokens), next_number, _one)
+        return self._numbers.get((medium, tokens), next_number, _one_entry)
 
 
 @contextmanager
@@ -255,7 +255,7 @@ class _PlainTokenizer:
         return getattr(self._tokenizer, name)
 
 
-def _one(_: Any) -> int:
+def _one_entry(_: Any) -> int:
     return 1
 
 

@@ -43,9 +43,9 @@ class VisionEncoder:
         self.parts = UsedParts()
 
     def call(self, make: Callable[[], Any], encode: Any) -> Any:
-        """Return what ``make`` returns if the model's encoder is replaced by ``encode`` meanwhile."""
+        """Return what ``make`` returns with ``encode`` in place of the model's encoder."""
         parent = _attribute(self._model, self._place)
-        is_method = self._name not in parent
+        is_method = self._name not in parent and self._name not in vars(parent)
         setattr(parent, self._name, encode)
         try:
             return make()
@@ -56,7 +56,7 @@ class VisionEncoder:
                 setattr(parent, self._name, self.encode)
 
     def stored(self, key: Any) -> Any | None:
-        """Return features from the disk; None where they are not stored, or lack a part that the model uses."""
+        """Return features from the disk; None where they are not stored, or lack a part that the model may use."""
         features = None if self._store is None else self._store.get(key)
         return None if self.parts.are_all and not is_whole(features) else features
 
