@@ -71,7 +71,7 @@ class FeatureStore:
         """Store ``features``, arrays in lists and tuples; what consists of anything else is not stored."""
         with self._costing_no_answer(), suppress(_UnknownPartError):
             if self._writes:
-                self._write(self._name(key), *_described(features))
+                self._write(self._name(key), features)
 
     def _name(self, key: Any) -> str:
         if self._identity is None:
@@ -92,16 +92,17 @@ class FeatureStore:
             remove_file(self._folder.cache, f"{FOLDER}/{name}")
         return None
 
-    def _write(self, name: str, tree: Any, arrays: Mapping[str, Any]) -> None:
+    def _write(self, name: str, features: Any) -> None:
         import mlx.core as mx
 
-        metadata = {_TREE: canonical_json(tree), _NAME: name}
+        arrays: dict[str, Any] = {}
+        metadata = {_TREE: canonical_json(_described(features, arrays)), _NAME: name}
         size = sum(array.nbytes for array in arrays.values()) + _HEADER_BYTES * (1 + len(arrays))
         if size > _MAX_BYTES or not self._folder.reserve(size):
             return
         with replacing(self._folder.cache, f"{FOLDER}/{name}") as stream:
             hashed: Any = _Hashed(stream)
-            mx.save_safetensors(hashed, dict(arrays), metadata=metadata)
+            mx.save_safetensors(hashed, arrays, metadata=metadata)
             stream.write(hashed.sha256.digest())
 
     @contextmanager
@@ -173,25 +174,20 @@ def _encoder_digests(cache: Path) -> dict[str, Any]:
     return {}
 
 
-def _described(features: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the structure of features, and their arrays by name. Raises _UnknownPartError."""
+def _described(features: Any, arrays: dict[str, Any]) -> Any:
+    """Return the structure of features, and put their arrays into ``arrays``. Raises _UnknownPartError."""
     import mlx.core as mx
 
-    arrays: dict[str, Any] = {}
-
-    def described(value: Any) -> Any:
-        if isinstance(value, mx.array):
-            arrays[str(len(arrays))] = value
-            return len(arrays) - 1
-        if type(value) in (list, tuple):
-            return [type(value).__name__, *map(described, value)]
-        if value is None:
-            return None
-        if isinstance(value, Unused):
-            return repr(UNUSED)
-        raise _UnknownPartError
-
-    return described(features), arrays
+    if isinstance(features, mx.array):
+        arrays[str(len(arrays))] = features
+        return len(arrays) - 1
+    if type(features) in (list, tuple):
+        return [type(features).__name__, *(_described(part, arrays) for part in features)]
+    if features is None:
+        return None
+    if isinstance(features, Unused):
+        return repr(UNUSED)
+    raise _UnknownPartError
 
 
 def _loaded(stream: BinaryIO, name: str) -> Any | None:

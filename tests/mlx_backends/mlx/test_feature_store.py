@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import itertools
 import json
 import logging
@@ -182,6 +183,20 @@ def test_no_damaged_file_is_read(data: st.DataObject) -> None:
         path.write_bytes(damaged)
         assert features.get("image") is None
         assert not path.exists()
+
+
+def test_no_array_outlives_its_use(folder: Path) -> None:
+    features = store(folder)
+    gc.collect()
+    gc.disable()  # which does not know how large an array is
+    try:
+        before = mx.get_active_memory()
+        for image in range(3):
+            features.put(image, [mx.ones(50_000) * image])
+            assert features.get(image) is not None
+        assert mx.get_active_memory() - before < 100_000
+    finally:
+        gc.enable()
 
 
 def test_features_are_read_under_their_own_name_alone(folder: Path) -> None:
