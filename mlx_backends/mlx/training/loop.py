@@ -21,7 +21,7 @@ from mlx_backends.mlx.training.checkpointing import Dropout, checkpoint_layers
 from mlx_backends.mlx.training.dense import multiply_densely
 from mlx_backends.mlx.training.inputs import PreparedRow, TrainingInputs
 from mlx_backends.mlx.training.objective import answer_loss, check_causal, embedded, preference_loss
-from mlx_backends.mlx.vision_cache import CachedVisionTower
+from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
 from mlx_backends.training import Report, StepReport, TrainingSettings, ValidationReport
 
 ADAPTER, BEST = "adapter", "best"
@@ -86,7 +86,7 @@ class TrainingLoop:
         if mx.default_device() == mx.cpu:
             multiply_densely(self._model)
         # The adapter leaves the encoder as it is, so an image has the same features in every epoch.
-        self._tower = CachedVisionTower(self._model, _FEATURE_BYTES, features)
+        self._tower = CachedVisionTower(VisionEncoder(self._model, features), _FEATURE_BYTES)
         if settings.gradient_checkpointing:
             language_model = self._model.language_model
             layers = getattr(language_model, "layers", None)
