@@ -36,7 +36,7 @@ from app.cli.options import PATH, as_json, benchmark_name, display, force, judge
     "--filter",
     default="",
     metavar="NAME",
-    help="Which examples: filtered or unfiltered (clash); PUF, MF, UF or PMF (contra4). Default: the first.",
+    help="Filter of the examples: filtered or unfiltered (clash); PUF, MF, UF or PMF (contra4). Default: the first.",
 )
 @click.option("--limit", type=int, help="The most rows; default: all, and 500 for crosscheck-bench.")
 @click.option(
@@ -82,7 +82,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option(
     "--objective",
     metavar="NAME",
-    help="What is learnt: answer (default), or orpo: to prefer the answer to the row's rejected one.",
+    help="Objective: answer (default), or orpo, which also prefers the answer to the row's rejected one.",
 )
 @click.option("--beta", type=float, help="With orpo: the weight of the preference; default 0.1.")
 @click.option("--learning-rate", type=float, help="Learning rate of AdamW; default 1e-4.")
@@ -152,7 +152,9 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
 @click.option("--test", type=PATH, metavar="BUILD", help="The build that measures; default: the one in the workspace.")
 @click.option("--limit", type=int, help="Measure on only this many examples, stratified.")
 @judge
-@click.option("--metric", metavar="NAME", help="What training is for; default: the accuracy under conflict.")
+@click.option(
+    "--metric", metavar="NAME", help="Metric that training is to raise; default: the accuracy under conflict."
+)
 @click.option("--format", "formats", metavar="F,F", help="Also write files: csv, md, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./learning-curve.")
 @click.option("--dry-run", is_flag=True, help="Print the trainings and runs, and start nothing.")

@@ -47,16 +47,16 @@ def train(
             )
         training = find_training(workspace, resume)
         values = training.spec.model_dump(exclude_none=True) | {"name": training.name}
-    given = {key: value for key, value in values.items() if value is not None}
+    options = {key: value for key, value in values.items() if value is not None}
     for key in ("model", "data"):
-        if key not in given:
+        if key not in options:
             raise SpecError(f"--{key} is missing; `rashomon train --help` shows an example.")
-    if path_exists(given["model"]):
-        given["model"] = str(typed_path(given["model"]))
-    given["data"] = str(typed_path(given["data"]).absolute())
+    if path_exists(options["model"]):
+        options["model"] = str(typed_path(options["model"]))
+    options["data"] = str(typed_path(options["data"]).absolute())
     workspace.make()
     with spinner("checking the data"):
-        plan = plan_training(workspace, training_spec(given), force=force)
+        plan = plan_training(workspace, training_spec(options), force=force)
     for warning in plan.warnings:
         print(f"warning: {clean(warning)}.", file=sys.stderr)
     _print_plan(plan)
