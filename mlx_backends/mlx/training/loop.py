@@ -17,7 +17,7 @@ from benchmarks.training.training_set import ChatRow
 from mlx_backends.core.error_text import one_line
 from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.training.checkpoint import Progress, load_checkpoint, save_adapter, save_checkpoint
-from mlx_backends.mlx.training.checkpointing import Dropout, checkpoint_layers
+from mlx_backends.mlx.training.checkpointing import Dropout, prepare_layers
 from mlx_backends.mlx.training.dense import multiply_densely
 from mlx_backends.mlx.training.inputs import PreparedRow, TrainingInputs
 from mlx_backends.mlx.training.objective import answer_loss, check_causal, embedded, preference_loss
@@ -83,14 +83,16 @@ class TrainingLoop:
             raise
         except Exception as error:  # an architecture unlike any other
             raise ModelError(f"{name} cannot be trained by this version of mlx-vlm: {one_line(error)}") from error
+        self._model.eval()
         if mx.default_device() == mx.cpu:
             multiply_densely(self._model)
         # The adapter leaves the encoder as it is, so an image has the same features in every epoch.
         self._tower = CachedVisionTower(self._model, _FEATURE_BYTES, features)
-        if settings.gradient_checkpointing:
+        if settings.gradient_checkpointing or settings.dropout:
             language_model = self._model.language_model
             layers = getattr(language_model, "layers", None)
-            checkpoint_layers(language_model.model.layers if layers is None else layers, self._dropout)
+            layers = language_model.model.layers if layers is None else layers
+            prepare_layers(layers, self._dropout, checkpointing=settings.gradient_checkpointing)
         self._optimiser = optim.AdamW(learning_rate=settings.learning_rate, weight_decay=0.0, bias_correction=True)
         self._optimiser.init(self._model.trainable_parameters())
         mx.eval(self._model.trainable_parameters(), self._optimiser.state)
@@ -134,7 +136,7 @@ class TrainingLoop:
 
         start = perf_counter()
         mx.reset_peak_memory()
-        self._model.train()
+        self._model.language_model.train()  # the encoder's own dropout stays off: its features are stored, also for runs
         value_and_grad = nn.value_and_grad(self._model, self._loss)
         gradients: Any = None
         loss, answer_tokens, tokens, weight = 0.0, 0, 0, 0
