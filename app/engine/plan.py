@@ -23,12 +23,11 @@ from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.registry import get_benchmark
 from benchmarks.sampling import Selection, select
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
