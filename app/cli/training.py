@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import PATH, as_json, benchmark_name, display, force, judge, split_commas
+from app.cli.options import PATH, accept_engine, as_json, benchmark_name, display, force, judge, split_commas
 
 
 @click.command()
@@ -91,6 +91,12 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option("--epochs", type=float, help="Passes over the rows; default 1.")
 @click.option("--steps", type=int, help="Updates, instead of --epochs.")
 @click.option("--max-length", type=int, help="The most tokens of a row, images included; default 2048.")
+@click.option(
+    "--skip-unusable",
+    is_flag=True,
+    default=None,
+    help="Leave out rows that are longer than --max-length or cannot be read, instead of refusing them all.",
+)
 @click.option("--max-pixels", type=int, help="Scale larger images down to this many pixels.")
 @click.option(
     "--gradient-checkpointing/--no-gradient-checkpointing",
@@ -100,6 +106,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option(
     "--validation-share", type=float, help="Share of the rows for validation, if the set has none; default 0.1."
 )
+@click.option("--validation-rows", type=int, help="The most rows of a validation, drawn by the seed; default 200.")
 @click.option("--validate-every", type=int, help="Updates between validations; default: a twentieth of them.")
 @click.option("--save-every", type=int, help="Updates between checkpoints; default: a twentieth of them.")
 @click.option("--seed", type=int, help="Seed of the adapter, the order of the rows and dropout; default 0.")
@@ -108,14 +115,22 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
     "--resume",
     metavar="NAME",
     shell_complete=completion.trainings,
-    help="Take up a training that was stopped; needs no other option.",
+    help="Take up a training that was stopped; takes no other options than --data, --max-length and --save-every.",
 )
 @click.option("--dry-run", is_flag=True, help="Check everything and print the memory, but load no model.")
 @display
 @force
+@accept_engine
 @click.pass_obj
 def train(
-    workspace: Any, /, resume: str | None, display: str | None, force: bool, dry_run: bool, **options: Any
+    workspace: Any,
+    /,
+    resume: str | None,
+    display: str | None,
+    force: bool,
+    dry_run: bool,
+    accept_engine: bool,
+    **options: Any,
 ) -> int:
     """Train a LoRA adapter on this machine. The same command resumes an unfinished training.
 
@@ -126,7 +141,15 @@ def train(
     values = {
         key: str(value) if isinstance(value, Path) else value for key, value in options.items() if value is not None
     }
-    return start_training(workspace, values, resume=resume, display=display, force=force, dry_run=dry_run)
+    return start_training(
+        workspace,
+        values,
+        resume=resume,
+        display=display,
+        force=force,
+        dry_run=dry_run,
+        accept_engine=accept_engine,
+    )
 
 
 @click.command()
@@ -195,6 +218,8 @@ _SETTINGS = (
     "steps",
     "max_length",
     "max_pixels",
+    "skip_unusable",
+    "validation_rows",
     "gradient_checkpointing",
 )
 """The options of a training that all points of a curve share."""

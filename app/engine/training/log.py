@@ -7,14 +7,14 @@ import math
 import os
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from app.store.sqlite_errors import StoreFullError
-from benchmarks.errors import StoreError
-from benchmarks.untrusted.safe_files import is_disk_full, open_read, open_write
+from benchmarks.untrusted.safe_files import open_read, open_write, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
-from mlx_backends.training import StepReport, ValidationReport
+from mlx_backends.training import KEPT, StepReport, ValidationReport
 
 LOG = "log.jsonl"
 
@@ -35,25 +35,27 @@ class LogWriter:
                 min(size, os.fstat(self._file.fileno()).st_size)
             )  # a longer one would be filled with zeros
         except OSError as error:
-            raise StoreError(f"cannot write {self._path}: {error.strerror}; make the folder writable.") from error
+            raise write_error(self._path, error, "make the folder writable, then resume") from error
 
     def write(self, report: StepReport | ValidationReport) -> None:
         """Append a report. Raises StoreError if that fails."""
         kind = {"validation": report.loss} if isinstance(report, ValidationReport) else {}
-        try:
+        with self._writing():
             self._file.write((json.dumps({**asdict(report), **kind, "at": time.time()}) + "\n").encode())
             self._file.flush()
-        except OSError as error:
-            wrong = StoreFullError if is_disk_full(error) else StoreError
-            raise wrong(
-                f"cannot write {self._path}: {error.strerror}; the last checkpoint is kept: free some space, then resume."
-            ) from error
 
     def size(self) -> int:
-        """Return the size of the log in bytes, once they are durable."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return os.fstat(self._file.fileno()).st_size
+        """Return the size of the log in bytes, once they are durable. Raises StoreError if they cannot be."""
+        with self._writing():
+            os.fsync(self._file.fileno())
+            return os.fstat(self._file.fileno()).st_size
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise write_error(self._path, error, KEPT) from error
 
 
 @dataclass
