@@ -8,7 +8,13 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import PATH, accept_engine, as_json, benchmark_name, display, force, judge, split_commas
+from app.cli.options import PATH, as_json, benchmark_name, display, force, judge, split_commas
+
+_accept_engine = click.option(
+    "--accept-engine",
+    is_flag=True,
+    help="Resume with another device or other versions of the libraries; the adapter records which it was trained with.",
+)
 
 
 @click.command()
@@ -120,7 +126,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option("--dry-run", is_flag=True, help="Check everything and print the memory, but load no model.")
 @display
 @force
-@accept_engine
+@_accept_engine
 @click.pass_obj
 def train(
     workspace: Any,
@@ -183,6 +189,7 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Print the trainings and runs, and start nothing.")
 @display
 @force
+@_accept_engine
 @as_json
 @click.pass_obj
 def learning_curve(workspace: Any, /, sizes: str | None, formats: str | None, **options: Any) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 
 from benchmarks.untrusted.safe_files import open_read, open_write, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
@@ -22,6 +23,8 @@ _LONGEST_LINE = 1 << 12
 _MOST_STEPS = 10**12
 _RECENT = 60.0
 """The seconds of its own work from which a training's speed is computed."""
+_SLEEP = 10.0
+"""How many times as long as usual an update takes at least in which the machine slept."""
 
 
 class LogWriter:
@@ -69,6 +72,7 @@ class Curve:
     best: tuple[int, float] | None = None
     recent: deque[tuple[float, int]] = field(default_factory=deque)
     """The seconds and tokens of the latest updates."""
+    validation_seconds: list[float] = field(default_factory=list)
 
     @property
     def step(self) -> int:
@@ -82,10 +86,24 @@ class Curve:
         return sum(tokens for _, tokens in self.recent) / seconds if seconds > 0 else None
 
     def seconds_left(self, steps: int) -> float | None:
-        """Return the estimated seconds to the last of ``steps`` updates; None before the first."""
+        """Return the estimated seconds to the last of ``steps`` updates, validations included; None before the first."""
         if not self.recent:
             return None
-        return (steps - self.step) * sum(spent for spent, _ in self.recent) / len(self.recent)
+        pace = sum(spent for spent, _ in self.recent) / len(self.recent)
+        if self.validation_seconds:
+            pace += median(self.validation_seconds) * len(self.validation_seconds) / max(1, self.validations[-1][0])
+        return (steps - self.step) * pace
+
+    def add_update(self, seconds: float, tokens: int, memory: int) -> None:
+        """Count an update's time and memory; the time in which the machine slept is left out, as far as it shows."""
+        if self.recent:
+            usual = sum(spent for spent, _ in self.recent) / len(self.recent)
+            seconds = usual if seconds > max(_RECENT, _SLEEP * usual) else seconds
+        self.seconds += seconds
+        self.peak_memory = max(self.peak_memory, memory)
+        self.recent.append((seconds, tokens))
+        while len(self.recent) > 1 and sum(spent for spent, _ in self.recent) > _RECENT:
+            self.recent.popleft()
 
 
 class LogReader:
@@ -119,16 +137,15 @@ class LogReader:
             return
         if not math.isfinite(loss) or not 0 <= step <= _MOST_STEPS:
             return
+        seconds, tokens, memory = (entry.get(key, 0) for key in ("seconds", "tokens", "peak_memory"))
+        are_numbers = all(isinstance(value, int | float) for value in (seconds, tokens, memory))
         if "validation" in entry:
             self.curve.validations.append((step, loss))
             if entry.get("best") is True:
                 self.curve.best = step, loss
+            if are_numbers:
+                self.curve.validation_seconds.append(seconds)
             return
         self.curve.losses.append((step, loss))
-        seconds, tokens, memory = (entry.get(key, 0) for key in ("seconds", "tokens", "peak_memory"))
-        if all(isinstance(value, int | float) for value in (seconds, tokens, memory)):
-            self.curve.seconds += seconds
-            self.curve.peak_memory = max(self.curve.peak_memory, int(memory))
-            self.curve.recent.append((seconds, int(tokens)))
-            while len(self.curve.recent) > 1 and sum(spent for spent, _ in self.curve.recent) > _RECENT:
-                self.curve.recent.popleft()
+        if are_numbers:
+            self.curve.add_update(seconds, int(tokens), int(memory))

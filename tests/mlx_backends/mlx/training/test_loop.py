@@ -46,11 +46,12 @@ class Training:
         self.folder = folder
         self.reports: list[StepReport | ValidationReport] = []
         folder.mkdir(exist_ok=True)
-        self._make = lambda: TrainingLoop(folder, "m", load(model), rows, replace(SETTINGS, **options), {})
+        self._arguments = model, rows, replace(SETTINGS, **options)
 
     def run(self, *, stop: Callable[[], bool] = lambda: False, killed_after: int | None = None) -> bool:
         """Train to the end, or until ``stop``; a kill comes after the report of this number."""
-        loop = self._make()
+        model, rows, settings = self._arguments
+        loop = TrainingLoop(self.folder, "m", load(model), rows, settings, {})
         progress = loop.resume()
         del self.reports[progress.log_bytes :]
 
