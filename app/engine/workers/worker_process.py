@@ -37,8 +37,11 @@ class Outcome:
 
     @classmethod
     def read(cls, report: bytes) -> Self | None:
-        """Return what a worker has reported; None if it ended without a report."""
-        return cls(**json.loads(report)) if report else None
+        """Return what a worker has reported; None if it ended without a report, or in the middle of it."""
+        try:
+            return cls(**json.loads(report))
+        except ValueError:
+            return None
 
 
 def ending(code: int, outcome: Outcome | None) -> str:

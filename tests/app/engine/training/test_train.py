@@ -292,3 +292,10 @@ def test_another_training_of_the_same_name_and_test_data_are_refused(
     rashomon.run("--batch", *run)
     failed = rashomon.run("train", *command(training_set), "--name", "new", code=2)
     assert "test data" in failed.stderr
+    unlearnt = rashomon.workspace / "trainings" / "unlearnt"
+    unlearnt.mkdir()
+    values = json.loads((undisturbed / "training.json").read_text())
+    values["identity"]["data digest"] = "0" * 64
+    (unlearnt / "training.json").write_text(json.dumps(values))
+    failed = rashomon.run("train", *command(training_set), "--name", "unlearnt", code=2)
+    assert "test data" in failed.stderr, "its rows are others, so they are compared"
