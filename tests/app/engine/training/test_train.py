@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from app.engine.training.folder import Training
 from app.engine.training.log import LogReader
 from tests.support.command import Rashomon, children_of, kill_all
 from tests.support.demo import FOUR_BIT, HeldOutSet
@@ -128,6 +129,18 @@ def test_kills_leave_the_adapter_of_preferences_bit_identical(
     folder = kill_and_resume(killed, training, 4)
     assert_same_training(folder, preferring.workspace / "trainings" / "t")
     assert losses(folder) != losses(undisturbed)
+
+
+@pytest.mark.slow
+def test_worker_that_is_killed_is_replaced(undisturbed: Path, training_set: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    folder = rashomon.workspace / "trainings" / "t"
+    process = rashomon.start("train", *command(training_set))
+    wait_for(lambda: len(losses(folder)) > 3, process)
+    os.kill(Training.open(folder).worker() or 0, signal.SIGKILL)
+    assert "SIGKILL, as the system does where memory runs out; restart 1 of 2" in process.communicate()[1]
+    assert process.returncode == 0
+    assert_same_training(folder, undisturbed)
 
 
 @pytest.mark.slow
