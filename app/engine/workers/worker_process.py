@@ -25,7 +25,7 @@ class Outcome:
         code: The exit code of the command.
         message: An error that the user can correct.
         death: A cause of death that a new worker may survive, a phrase that follows "the worker".
-        memory: Whether that was a lack of memory.
+        memory: Flag for a death by lack of memory.
         failure: An exception that nobody expected, in one line.
     """
 
