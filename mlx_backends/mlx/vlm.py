@@ -38,7 +38,7 @@ from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
-from mlx_backends.mlx.vision_cache import encoder_identity, encoder_name
+from mlx_backends.mlx.vision_cache import VisionEncoder, encoder_identity
 from mlx_backends.models.memory_estimate import device_name, least_caches
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ class VLMBackend(Backend):
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
         self._cache_sizes = least_caches(model.config, _USUAL_PROMPT, kv_bits)
-        adapted = adapter is not None and adapter.touches(str(encoder_name(model)))
-        self._features = FeatureStore(partial(encoder_identity, info, model, adapted))
+        self._encoder = VisionEncoder(model, FeatureStore(partial(encoder_identity, info, model, adapter)))
         self._work: SequentialRequest | None = None
         self._batched: BatchedAnswers | None = None
         self._shared: SharedWork | None = None
@@ -291,7 +290,7 @@ class VLMBackend(Backend):
             self._batched.close()
         self._model = self._processor = self._tokenizer = self._own_tokenizer = self._batched = self._shared = None
         del self._preprocessor, self._detokenizer, self._constrainer, self._sequential, self._teacher_forcing
-        del self._recovery
+        del self._recovery, self._encoder
         gc.collect()
         import mlx.core as mx
 
@@ -367,7 +366,7 @@ class VLMBackend(Backend):
     def _empty_caches(self) -> SharedWork:
         from mlx_backends.mlx.vlm_batch import SharedWork
 
-        return SharedWork(self._model, self._cache_sizes, self._features)
+        return SharedWork(self._encoder, self._cache_sizes)
 
     def _width(self, requests: Sequence[Request], checked: Sequence[Request]) -> int:
         """Return how many of ``requests`` fit next to the model, allowing for a prompt twice as long as those checked.

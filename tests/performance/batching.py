@@ -21,7 +21,7 @@ from pathlib import Path
 from app.engine.request_order import order_by_prefix
 from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Request
-from mlx_backends.mlx.feature_store import LIMIT as FEATURES_LIMIT
+from mlx_backends.mlx.feature_folder import LIMIT as FEATURES_LIMIT
 from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
 from mlx_backends.registry import load_backend

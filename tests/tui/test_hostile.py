@@ -153,6 +153,14 @@ async def _vary(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     await until(pilot, lambda: "✗" in screen_text(app))
 
 
+async def _train(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    app.open_screen("train")
+    await pilot.pause()
+    for key in ("model", "data", "recipe"):
+        app.screen.query_one(f"#input-{key}", Input).value = sanitize(PAYLOAD)
+    await until(pilot, lambda: "✗" in screen_text(app))
+
+
 def _of(name: str, *keys: str) -> Callable[[Pilot[Any], RashomonApp, Path], Awaitable[object]]:
     """To a screen of the hostile run and of a copy of it."""
 
@@ -189,6 +197,7 @@ CASES = [
     Case("export", _of("export", "w"), "files"),
     Case("rows", _rows, "[@click"),
     Case("vary", _vary, "[@click"),
+    Case("train", _train, "[@click"),
 ]
 
 
