@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,30 +133,28 @@ def unfinish(folder: Path) -> None:
         store._recount()
 
 
-def measure(scratch: Path, count: int) -> dict[str, Cost]:
-    """Return the cost of each command with ``count`` rows."""
+def measure(scratch: Path, count: int) -> Iterator[tuple[str, Cost]]:
+    """Yield the name and the cost of each command with ``count`` rows."""
     registered = {GROUP: {FirstWord.name: [f"{FirstWord.__module__}:FirstWord", str(ROOT)]}}
     rashomon = Rashomon(scratch, variables={VARIABLE: json.dumps(registered)})
     table, data = write_rows(scratch / "rows", count), scratch / "data"
     source = ("build", "cmc-bench", "--from", table, "--per-stratum", str(count))
     run = ("batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--data", data, "--display", "none")
+    judge = ("judge", "full", "--judge", FirstWord.name, "--display", "none")
     folder = rashomon.workspace / "runs" / "full"
-    costs = {
-        "build --check": cost(rashomon, *source, "--check"),
-        "build": cost(rashomon, *source, "--out", data),
-        "plan (--dry-run)": cost(rashomon, *run, "--name", "full", "--dry-run"),
-        "run": cost(rashomon, *run, "--name", "full"),
-    }
+    yield "build --check", cost(rashomon, *source, "--check")
+    yield "build", cost(rashomon, *source, "--out", data)
+    yield "plan (--dry-run)", cost(rashomon, *run, "--name", "full", "--dry-run")
+    yield "run", cost(rashomon, *run, "--name", "full")
     unfinish(folder)
-    costs["resume"] = cost(rashomon, "resume", "full", "--display", "none")
-    costs["judge, by a second rule"] = cost(rashomon, "judge", "full", "--judge", FirstWord.name, "--display", "none")
-    costs["show"] = cost(rashomon, "show", "full")
-    costs["export (csv, json)"] = cost(rashomon, "export", "full", "--format", "csv,json", "--out", scratch / "export")
+    yield "resume", cost(rashomon, "resume", "full", "--display", "none")
+    yield "judge, by a second rule", cost(rashomon, *judge)
+    yield "show", cost(rashomon, "show", "full")
+    yield "export (csv, json)", cost(rashomon, "export", "full", "--format", "csv,json", "--out", scratch / "export")
     shutil.copytree(folder, folder.with_name("copy"))
-    costs["compare, with a copy"] = cost(rashomon, "compare", "full", "copy")
-    costs["run of half (--limit)"] = cost(rashomon, *run, "--name", "half", "--limit", str(count // 2))
-    costs["run, --until-width"] = cost(rashomon, *run, "--name", "narrow", "--until-width", "0.0001")
-    return costs
+    yield "compare, with a copy", cost(rashomon, "compare", "full", "copy")
+    yield "run of half (--limit)", cost(rashomon, *run, "--name", "half", "--limit", str(count // 2))
+    yield "run, --until-width", cost(rashomon, *run, "--name", "narrow", "--until-width", "0.0001")
 
 
 def cells(costs: Cost, before: Cost | None, more: int) -> str:
@@ -175,8 +173,10 @@ def main(counts: Sequence[int]) -> None:
     for count in counts:
         with tempfile.TemporaryDirectory() as scratch:
             os.environ["XDG_STATE_HOME"] = scratch  # of the key with which runs are sealed, here and in the commands
-            columns.append(measure(Path(scratch), count))
-        print(f"{count:,} rows measured", file=sys.stderr, flush=True)
+            columns.append({})
+            for name, costs in measure(Path(scratch), count):
+                columns[-1][name] = costs
+                print(f"{count:,} rows, {name}: {cells(costs, None, 0)}", file=sys.stderr, flush=True)
     print("| wall time, processor time, peak memory | " + " | ".join(f"{count:,} rows" for count in counts) + " |")
     print("|---" * (len(counts) + 1) + "|")
     for name in columns[0]:
