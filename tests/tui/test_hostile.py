@@ -20,6 +20,7 @@ from benchmarks.clash import Clash
 from benchmarks.vocabulary import Verdict
 from tests.support.data.clash import published_folder, published_row
 from tests.support.runs import instances, says
+from tests.support.sampled import some_fast
 from tests.support.tui_computed import press, visit
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, strips, until
 
@@ -202,7 +203,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("size", BOTH)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", some_fast(CASES, 10), ids=lambda case: case.name)
 def test_hostile_text_is_only_text(
     case: Case, size: tuple[int, int], stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
