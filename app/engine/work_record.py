@@ -14,7 +14,7 @@ from app.store.run_facts import WORK_KEY
 from benchmarks.errors import RashomonError
 from benchmarks.untrusted.safe_files import read_bytes, replace_file
 from mlx_backends.base import Backend
-from mlx_backends.core.reuse import SEEN_BYTES, Reuse, Seen
+from mlx_backends.core.reuse import NO_WORK, SEEN_BYTES, Seen
 
 _NAME = "prompts.seen"
 """The file of the prompts that a run has read, so that a worker that resumes it counts none of them as new."""
@@ -67,7 +67,7 @@ class WorkRecord:
         times = {"answered": self._answered, "seconds": round(self._seconds, 3)}
         reuse = self._backend.reuse
         if reuse is None or not reuse.prompts:
-            return [*self._earlier, {**Reuse().counts(), **times}]
+            return [*self._earlier, {**NO_WORK, **times}]
         seen, before = reuse.seen, {"tokens": 0, "images": 0}
         if self._before is not None:
             seen = seen.merged(self._before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from mlx_backends.core.distinct_count import Changes, DistinctCount
@@ -116,3 +116,11 @@ class Reuse:
     def counts(self) -> dict[str, int]:
         """Return all counts by name."""
         return {**self.sums(), "distinct_tokens": self.distinct_tokens, "distinct_images": self.distinct_images}
+
+
+NO_WORK = {
+    **{item.name: 0 for item in fields(Reuse) if item.name != "seen"},
+    "distinct_tokens": 0,
+    "distinct_images": 0,
+}
+"""The :meth:`Reuse.counts` of an engine that counts nothing."""

@@ -16,7 +16,7 @@ from app.store.run import RunStore
 from app.store.run_facts import WORK_KEY, answer_pace
 from benchmarks.protocols import DirectProtocol
 from benchmarks.vocabulary import Decoding, Generation
-from mlx_backends.core.distinct_count import prefix_hashes
+from mlx_backends.core.distinct_count import DistinctCount, prefix_hashes
 from mlx_backends.core.reuse import Reuse
 from tests.app.store.test_run import META, make
 from tests.support.toy import Scripted, Toy, toy_instances
@@ -123,6 +123,19 @@ def test_killed_worker_leaves_the_counts_of_what_it_had_answered(tmp_path: Path)
     assert speed.counted is not None
     if speed.counted < speed.generated:
         assert any(f"{speed.counted} of 40 answers" in line for line in lines(speed))
+
+
+def test_engine_that_counts_nothing_has_a_pace_and_takes_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DistinctCount, "__init__", lambda counter: pytest.fail("a counter takes 2 MiB"))
+    with make(tmp_path, 8) as store:
+        backend = Scripted(4)
+        record = WorkRecord(store, backend)
+        AnswerLoop(store, backend, DirectProtocol(Decoding()), [], Toy(), work=record).run()
+        record.save()
+        assert answer_pace(store)[0] == 8
+    assert read_speed(tmp_path).work == {}
 
 
 def test_record_is_stored_rarely_where_storing_takes_long(tmp_path: Path) -> None:
