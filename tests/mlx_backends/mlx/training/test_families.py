@@ -104,6 +104,72 @@ def test_loss_falls_and_adapter_loads_again(family: str, rows: list[ChatRow], tm
         assert [report.loss for report in saving] == pytest.approx([report.loss for report in keeping], rel=1e-2)
 
 
+@pytest.mark.parametrize("family", TRAINABLE)
+def test_only_the_answers_logits_are_computed_with_the_same_loss_and_gradient(
+    family: str, rows: list[ChatRow], tmp_path: Path
+) -> None:
+    import mlx.core as mx
+    from mlx import nn
+    from mlx.utils import tree_flatten, tree_map
+    from mlx_vlm.trainer.common.model import prepare_model_for_training
+
+    shrunk = import_module(f"tests.support.tiny_models.{family}").shrunk() if family in SHRUNK else nullcontext()
+    with shrunk:
+        model, processor = load(FAMILIES[family](tmp_path / family))
+        model.set_dtype(mx.float32)
+        prepare_model_for_training(model, lora_rank=4, verbose=False)
+        model.update(tree_map(lambda value: value + 0.01 * mx.random.normal(value.shape), model.trainable_parameters()))
+        row = TrainingInputs(rows, processor, model.config, max_length=4096, max_pixels=None)[0]
+        # Gemma 3 scales its inputs in place, so they are used once.
+        inputs, same_inputs = embedded(model, row), embedded(model, row)
+        lengths: list[int] = []
+        computed = type(model.language_model).__call__
+
+        def noting(*arguments: Any, **options: Any) -> Any:
+            output = computed(*arguments, **options)
+            lengths.append(getattr(output, "logits", output).shape[1])
+            return output
+
+        def of_all(model: Any) -> Any:
+            others = {name: value for name, value in inputs.items() if name not in ("ids", "inputs_embeds")}
+            output = model.language_model(inputs["ids"], inputs_embeds=inputs["inputs_embeds"], **others)
+            scores = getattr(output, "logits", output).astype(mx.float32)[:, -row.answer :]
+            return mx.sum(nn.losses.cross_entropy(scores, row.ids[:, -row.answer :]))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(model.language_model), "__call__", noting)
+            results = [
+                nn.value_and_grad(model, loss)(model)
+                for loss in (of_all, lambda model: answer_loss(model, same_inputs, row))
+            ]
+    assert lengths[0] > lengths[1] == row.answer
+    (expected, gradients), (loss, new_gradients) = results
+    assert float(loss) == pytest.approx(float(expected), rel=1e-5)
+    for (name, first), (_, second) in zip(*map(tree_flatten, (gradients, new_gradients)), strict=True):
+        scale = float(mx.max(mx.abs(first)))
+        assert float(mx.max(mx.abs(first - second))) <= 1e-4 * scale + 1e-7, name
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(param.values[0], marks=[pytest.mark.slow] * (param.values[0] != "internvl_chat"))
+        for param in TRAINABLE
+    ],
+)
+def test_images_are_encoded_without_dropout(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
+    import mlx.core as mx
+
+    shrunk = import_module(f"tests.support.tiny_models.{family}").shrunk() if family in SHRUNK else nullcontext()
+    with shrunk:
+        model, processor = load(FAMILIES[family](tmp_path / family))
+        row = TrainingInputs(rows, processor, model.config, max_length=4096, max_pixels=None)[0]
+        evaluated = embedded(model.eval(), row)
+        trained_on = embedded(model.train(), row)
+        assert model.training
+    assert mx.array_equal(evaluated["inputs_embeds"], trained_on["inputs_embeds"])
+
+
 def test_orpo_prefers_the_answer_to_the_rejected_one(rows: list[ChatRow], tmp_path: Path) -> None:
     from mlx_vlm import load as load_vlm
 
