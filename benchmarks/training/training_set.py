@@ -41,11 +41,13 @@ PARTS = ("train", "validation")
 """The names of the files of rows, without ``.jsonl``."""
 
 _MANIFEST, _IMAGES = "manifest.json", "images"
+_FORMAT = 1
 _LAYOUT = (
     'train.jsonl with rows such as {"images": ["images/1.png"], "messages": [{"role": "user", "content": ...}, '
     '{"role": "assistant", "content": ...}]}'
 )
 _ROLES = ("system", "user", "assistant")
+_SHA256 = re.compile("[0-9a-f]{64}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -71,6 +73,15 @@ class ChatRow:
     def prompt(self) -> str:
         """The texts of the prompt, in order."""
         return "\n".join(part.text for message in self.messages for part in message.parts if isinstance(part, Text))
+
+    @property
+    def turns(self) -> list[str]:
+        """The texts of each of the prompt's messages; the system's message is left out."""
+        return [
+            "\n".join(part.text for part in message.parts if isinstance(part, Text))
+            for message in self.messages
+            if message.role != "system"
+        ]
 
 
 @dataclass(frozen=True)
@@ -100,14 +111,36 @@ class TrainingSet:
         )
 
     @cached_property
+    def image_digests(self) -> Mapping[Path, str]:
+        """The sha256 of the bytes of each image, in the order of the rows.
+
+        Raises SourceError for a row that cannot be used, and for an image that is not the one that was written.
+        """
+        digests: dict[Path, str] = {}
+        is_own = self.manifest.get("format") == _FORMAT
+        for image in (image for part in PARTS for row in self.rows(part) for image in row.images):
+            if image in digests:
+                continue
+            try:
+                with image.open("rb") as stream:
+                    digests[image] = hashlib.file_digest(stream, "sha256").hexdigest()
+            except OSError as error:
+                raise SourceError(f"{image} cannot be read ({error.strerror}); put the image in its place.") from error
+            if is_own and _SHA256.fullmatch(image.stem) and image.stem != digests[image]:
+                raise SourceError(f"{image} was changed after it was written; write the training set again.")
+        return digests
+
+    @cached_property
     def digest(self) -> str:
-        """The sha256 of its rows; those name their images by content, or have their digests in them."""
+        """The sha256 of its rows and images. Raises SourceError as :attr:`image_digests`."""
         contents = hashlib.sha256()
         for name in PARTS:
             file = self.path / f"{name}.jsonl"
             if file.is_file():
                 with file.open("rb") as stream:
                     contents.update(hashlib.file_digest(stream, "sha256").digest())
+        for image_digest in self.image_digests.values():
+            contents.update(bytes.fromhex(image_digest))
         return contents.hexdigest()
 
     def rows(self, part: str) -> Iterator[ChatRow]:
@@ -230,7 +263,7 @@ def write_training_set(
                 )
             counts.update(rows.split(options.seed, validation_share))
         manifest = {
-            "format": 1,
+            "format": _FORMAT,
             "benchmark": benchmark.name,
             "builds": [build.digest for build in builds],
             "options": asdict(options) | {"validation_share": validation_share},
