@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
+from app.engine.training.data_record import write_data_record
 from app.engine.training.folder import ADAPTER, BEST, Training, create_training, find_training, read_trainings
 from app.engine.training.log import Curve, LogReader
 from app.engine.training.plan import TrainingPlan, plan_training
@@ -66,6 +67,7 @@ def train(
     if training.state()[0] == "done":
         _print_end(training)
         return 0
+    write_data_record(training.path, plan.data)
     progress = _Display(training, display or ("full" if sys.stderr.isatty() else "plain"))
     code = TrainingSupervisor(
         training, progress.show, lambda text: print(f"rashomon: {clean(text)}", file=sys.stderr)

@@ -18,7 +18,7 @@ from benchmarks.build import REJECTED_SUFFIX, Build
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.training.leaks import REFUSED, check_leaks, leak_counts
-from benchmarks.training.training_set import PARTS, discard, drop_rows, put_in_place, write_training_set
+from benchmarks.training.training_set import PARTS, discard, drop_rows, put_in_place, record_tests, write_training_set
 from benchmarks.training_rows import TrainingOptions
 
 UNFILTERED = "unfiltered"
@@ -59,15 +59,22 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
     try:
         with spinner("comparing with test data"):
             tests = find_test_builds(workspace, map(typed_path, arguments.tests), {build.digest for build in builds})
-            report = find_leaks(tests, staged)
-        warnings = check_leaks(report, drop=arguments.drop_leaks)
+            report = find_leaks(tests.builds, staged)
+        warnings = [
+            *(
+                f"{warning}; check whether it is test data"
+                for warning in check_leaks(report, drop=arguments.drop_leaks)
+            ),
+            *tests.unread,
+        ]
         if report.refused and not drop_rows(staged, report.refused_rows):
             raise SpecError(f"all rows are test data: {'; '.join(report.sentences(REFUSED))}; take other data.")
+        record_tests(staged, report.tests)
         written = put_in_place(out)
     finally:
         discard(out)
     for warning in warnings:
-        print(f"warning: {clean(warning)}; check whether it is test data.", file=sys.stderr)
+        print(f"warning: {clean(warning)}.", file=sys.stderr)
     rows = written.manifest["rows"]
     if arguments.as_json:
         leaks = leak_counts(report)

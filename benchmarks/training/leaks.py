@@ -196,13 +196,20 @@ class UniqueTexts:
         self._owners: dict[int, str] = {}
 
     def add(self, text: str, owner: str) -> None:
+        """Add the prompt of an example, unless it is short."""
+        if len(text) < _SHORTEST_PROMPT:
+            return
         key = text_key(text)
         if self._owners.setdefault(key, owner) != owner:
             self._owners[key] = ""
 
     def owner(self, text: str) -> str:
-        """Return the only example with this prompt; "" for a template, a short text or an unknown one."""
-        return self._owners.get(text_key(text), "") if len(text) >= _SHORTEST_PROMPT else ""
+        """Return the only example with this prompt; "" for a template and an unknown one."""
+        return self._owners.get(text_key(text), "")
+
+    def keys(self) -> Iterator[int]:
+        """Yield the key of each prompt that is no template."""
+        return (key for key, owner in self._owners.items() if owner)
 
 
 class _Questions:

@@ -96,11 +96,7 @@ class TrainingSet:
         """Open the training set in folder ``path``. Raises SourceError if it has no rows to learn from."""
         if not (path / f"{PARTS[0]}.jsonl").is_file():
             raise SourceError(f"{path} is not a training set: it needs {_LAYOUT}. `rashomon training` writes one.")
-        try:
-            manifest = read_json_file(path / _MANIFEST)
-        except (OSError, OutsideJSONError):
-            manifest = {}
-        return cls(path, manifest if isinstance(manifest, dict) else {})
+        return cls(path, _manifest(path))
 
     @property
     def builds(self) -> frozenset[str]:
@@ -269,7 +265,7 @@ def write_training_set(
             "options": asdict(options) | {"validation_share": validation_share},
             "rows": dict(counts),
         }
-        (new / _MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
+        _write_manifest(new, manifest)
     except OSError as error:
         shutil.rmtree(new, ignore_errors=True)
         advice = "free some space" if is_disk_full(error) else "name another folder"
@@ -296,6 +292,11 @@ def discard(out: Path) -> None:
     shutil.rmtree(staging_folder(out), ignore_errors=True)
 
 
+def record_tests(training_set: TrainingSet, tests: Sequence[str]) -> None:
+    """State the digests of the builds that a training set was compared with in its manifest."""
+    _write_manifest(training_set.path, {**_manifest(training_set.path), "compared with": list(tests)})
+
+
 def drop_rows(training_set: TrainingSet, left_out: Iterable[str]) -> int:
     """Remove rows from a training set, given as ``train.jsonl:7``, and count them in its manifest.
 
@@ -309,10 +310,23 @@ def drop_rows(training_set: TrainingSet, left_out: Iterable[str]) -> int:
         kept = [line for number, line in enumerate(lines, 1) if f"{file.name}:{number}" not in names]
         file.write_bytes(b"".join(kept))
         counts[part] = len(kept)
-    manifest = {**training_set.manifest, "rows": {**training_set.manifest.get("rows", {}), **counts}}
-    manifest["rows"]["left out: test data"] = len(names)
-    (training_set.path / _MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
+    manifest = _manifest(training_set.path)
+    rows = {**manifest.get("rows", {}), **counts, "left out: test data": len(names)}
+    _write_manifest(training_set.path, {**manifest, "rows": rows})
     return counts[PARTS[0]]
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest in a folder; empty if there is none, or it cannot be read."""
+    try:
+        manifest = read_json_file(folder / _MANIFEST)
+    except (OSError, OutsideJSONError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def _write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    (folder / _MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
 def _checked(benchmark: Benchmark, options: TrainingOptions, validation_share: float) -> TrainingOptions:

@@ -3,6 +3,7 @@
 ::
 
     training.json           the spec, and the digests of data and weights that a training must have to be resumed
+    data.json               what it is trained on and was compared with
     state.json              what it does, or how it ended
     log.jsonl               each update and each validation
     checkpoint.safetensors  the last checkpoint, with the optimiser's state

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from app.engine.training.data_record import data_record
 from app.engine.training.folder import has_training
 from app.engine.training.spec import TrainingSpec
 from app.engine.training.test_data import find_leaks, find_test_builds
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, SourceError
 from benchmarks.media.image import fit_size, image_size
-from benchmarks.training.leaks import check_leaks
+from benchmarks.training.leaks import REFUSED, check_leaks
 from benchmarks.training.training_set import ChatRow, TrainingSet
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import digest
@@ -46,6 +47,8 @@ class TrainingPlan:
     rows: dict[str, list[ChatRow]]
     memory: TrainingMemory
     warnings: list[str]
+    data: dict[str, Any]
+    """The record of the data that goes with the adapters."""
 
 
 def split_rows(training_set: TrainingSet, share: float, seed: int) -> dict[str, list[ChatRow]]:
@@ -109,10 +112,13 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     }
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name.rpartition("/")[2]).strip("-.")[:48] or "training"
     name = spec.name or f"{slug}-{digest(identity)[:8]}"
-    if not has_training(workspace, name):  # one that was begun was compared then
-        tests = find_test_builds(workspace, (), training_set.builds)
-        warnings += check_leaks(find_leaks(tests, training_set), drop=False)
-    return TrainingPlan(spec, name, identity, settings, rows, memory, warnings)
+    tests = find_test_builds(workspace, (), training_set.builds)
+    report = find_leaks(tests.builds, training_set)
+    # Test data that came after a training began is no reason not to end it: its runs will tell.
+    warnings += check_leaks(report, drop=has_training(workspace, name))
+    warnings += [*report.sentences(REFUSED), *tests.unread]
+    data = data_record(training_set, report.tests)
+    return TrainingPlan(spec, name, identity, settings, rows, memory, warnings, data)
 
 
 @panics_as_errors()

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from app.engine.training.data_record import read_data_record
 from app.engine.training.folder import Training
 from app.engine.training.log import LogWriter
 from app.engine.training.plan import split_rows
@@ -113,6 +114,7 @@ def _load(training: Training, rows: dict[str, list[ChatRow]]) -> Any:
         "recipe": training.spec.recipe,
         "spec": {key: value for key, value in training.spec.identity().items() if key != "model"},
         "training": training.name,
+        **read_data_record(training.path),
     }
     settings = training.spec.settings(len(rows["train"]))
     loaded = load(path)
