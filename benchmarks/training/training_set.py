@@ -239,7 +239,7 @@ def write_training_set(
     Examples that share a group or an image stay together. Raises SpecError for options that the benchmark does not have,
     SourceError if no row can be used, an image is gone, or ``out`` cannot be written or is not empty.
     """
-    options = _checked(benchmark, options, validation_share)
+    options = _checked(benchmark, builds, options, validation_share)
     new = staging_folder(out)
     counts: Counter[str] = Counter()
     try:
@@ -329,7 +329,9 @@ def _write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     (folder / _MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
-def _checked(benchmark: Benchmark, options: TrainingOptions, validation_share: float) -> TrainingOptions:
+def _checked(
+    benchmark: Benchmark, builds: Sequence[Build], options: TrainingOptions, validation_share: float
+) -> TrainingOptions:
     """Return the options with the benchmark's defaults. Raises SpecError."""
     if not 0 <= validation_share < 1:
         raise SpecError(f"the validation share is {validation_share}; it must be at least 0 and less than 1.")
@@ -341,9 +343,20 @@ def _checked(benchmark: Benchmark, options: TrainingOptions, validation_share: f
         seed=options.seed,
         prompt_set=options.prompt_set or next(iter(benchmark.prompt_sets)),
         target=options.target,
-        filter=choose_filter(options.filter, benchmark.name, benchmark.training_filters),
+        filter=training_filter(benchmark, builds, options.filter),
         limit=options.limit,
     )
+
+
+def training_filter(benchmark: Benchmark, builds: Sequence[Build], name: str) -> str:
+    """Return the filter ``name``, or the one that ``builds`` have if it is empty. Raises SpecError if they have another."""
+    chosen, own = choose_filter(name, benchmark.name, benchmark.training_filters), benchmark.training_filter(builds)
+    if name and own not in ("", chosen):
+        raise SpecError(
+            f"{', '.join(str(build.path) for build in builds)}: the samples are {own}; leave out --filter {name}, or name the "
+            "build of other samples."
+        )
+    return own or chosen
 
 
 class _Components:
