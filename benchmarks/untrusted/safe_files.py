@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter
 from pathlib import Path, PurePosixPath
 
-from benchmarks.errors import StoreError
+from benchmarks.errors import StoreError, StoreFullError
 
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISLNK, "a link"),
@@ -102,6 +102,12 @@ def replace_file(folder: Path, name: str, data: bytes | Iterable[bytes]) -> None
 def is_disk_full(error: OSError) -> bool:
     """Return whether a write failed for lack of space: a full disk, a quota or the maximum file size."""
     return error.errno in _FULL
+
+
+def write_error(path: Path, error: OSError, advice: str) -> StoreError:
+    """Return the error for a file that could not be written; a StoreFullError for lack of space."""
+    kind = StoreFullError if is_disk_full(error) else StoreError
+    return kind(f"cannot write {path}: {error.strerror or error}; {advice}.")
 
 
 def open_regular(path: Path) -> BufferedReader:

@@ -62,6 +62,11 @@ class Preprocessor:
         self._next_number = -1
 
     @panics_as_errors()
+    def text(self, request: Request) -> str:
+        """Return the prompt's text, in which placeholders stand for media, which are not read. Raises PromptError."""
+        return self._prompter.prompt(request.messages).text
+
+    @panics_as_errors()
     def tensors(self, request: Request) -> tuple[str, dict[str, Any]]:
         """Return the prompt's text and its tensors, whose media are checked to be in place; nothing is cached.
 

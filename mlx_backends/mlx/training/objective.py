@@ -86,8 +86,11 @@ def answer_loss(model: Any, inputs: dict[str, Any], row: PreparedRow) -> Any:
 
 def preference_loss(
     model: Any, chosen: dict[str, Any], rejected: dict[str, Any], rows: Sequence[PreparedRow], beta: float
-) -> Any:
-    """Return the loss of ORPO: the answer's mean loss, and the odds of it against the rejected one, weighted by ``beta``."""
+) -> tuple[Any, Any]:
+    """Return the loss of ORPO, and that of the answer's tokens alone.
+
+    ORPO's is the answer's mean loss, and the odds of it against the rejected one, weighted by ``beta``.
+    """
     import mlx.core as mx
     from mlx_vlm.trainer.losses.preference import orpo_objective
 
@@ -95,7 +98,7 @@ def preference_loss(
         -answer_loss(model, inputs, row) / row.answer for inputs, row in zip((chosen, rejected), rows, strict=True)
     ]
     losses, _ = orpo_objective(*means, beta=beta)
-    return mx.sum(losses)
+    return mx.sum(losses), -means[0]
 
 
 def check_causal(model: Any, row: PreparedRow, name: str) -> None:

@@ -162,7 +162,7 @@ def test_full_disk_stops_and_keeps_the_checkpoint(training_set: Path, tmp_path: 
     rashomon = Rashomon(tmp_path)
     folder = rashomon.workspace / "trainings" / "t"
     with no_room_above(40_000):
-        failed = rashomon.process("train", *command(training_set), code=2)
+        failed = rashomon.process("train", *command(training_set), code=1)
     assert "free some space" in failed.stderr
     assert listing(rashomon)["state"] == "failed"
     assert not list(folder.glob(".*.safetensors"))
@@ -177,7 +177,7 @@ def test_diverging_training_stops_and_says_what_is_kept(training_set: Path, tmp_
     failed = rashomon.run("train", *command(training_set), *options, code=1)
     assert "diverged" in failed.stderr
     row = listing(rashomon)
-    assert row["state"] == "failed"
+    assert row["state"] == "diverged"
     assert "lower --learning-rate" in row["note"]
     assert row["adapter"] is None
 

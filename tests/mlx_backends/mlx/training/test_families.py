@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
@@ -51,26 +50,6 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[ChatRow]:
     return list(TrainingSet.open(folder).rows("train"))
 
 
-@pytest.fixture
-def untouched_layers() -> Iterator[None]:
-    """Gradient checkpointing changes classes of layers; put them back."""
-    from mlx import nn
-
-    changed: dict[type, Any] = {}
-    original = nn.Module.__init__
-
-    def noting(self: Any) -> None:
-        changed.setdefault(type(self), type(self).__dict__.get("__call__"))
-        original(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nn.Module, "__init__", noting)
-        yield
-    for kind, call in changed.items():
-        if call is not None:
-            kind.__call__ = call  # type: ignore[method-assign]
-
-
 def settings(**options: Any) -> TrainingSettings:
     defaults: dict[str, Any] = {
         "rank": 4, "alpha": 8.0, "dropout": 0.1, "batch_size": 2, "learning_rate": 5e-3, "schedule": "constant", "warmup": 0,
@@ -89,7 +68,6 @@ def trained(folder: Path, model: Path, rows: list[ChatRow], **options: Any) -> l
 
 
 @pytest.mark.parametrize("family", TRAINABLE)
-@pytest.mark.usefixtures("untouched_layers")
 def test_loss_falls_and_adapter_loads_again(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
     from mlx_vlm import load as load_vlm
 
@@ -99,9 +77,8 @@ def test_loss_falls_and_adapter_loads_again(family: str, rows: list[ChatRow], tm
         plain = trained(tmp_path / "plain", model, rows)
         assert sum(report.loss for report in plain[-2:]) < sum(report.loss for report in plain[:2])
         load_vlm(str(model), adapter_path=str(tmp_path / "plain" / "adapter"))
-        saving = trained(tmp_path / "saving", model, rows, gradient_checkpointing=True, dropout=0.0)
-        keeping = trained(tmp_path / "keeping", model, rows, dropout=0.0)
-        assert [report.loss for report in saving] == pytest.approx([report.loss for report in keeping], rel=1e-2)
+        saving = trained(tmp_path / "saving", model, rows, gradient_checkpointing=True)
+        assert [report.loss for report in saving] == [report.loss for report in plain]
 
 
 @pytest.mark.parametrize("family", TRAINABLE)
@@ -217,7 +194,6 @@ def test_families_listed_as_untrainable_are(family: str, rows: list[ChatRow], tm
 @pytest.mark.parametrize(
     "family", [pytest.param("qwen3_vl"), *(pytest.param(n, marks=pytest.mark.slow) for n in ("llava", "lfm2_vl"))]
 )
-@pytest.mark.usefixtures("untouched_layers")
 def test_memory_is_at_most_as_predicted(family: str, objective: str, rows: list[ChatRow], tmp_path: Path) -> None:
     model = FAMILIES[family](tmp_path / family)
     info, config = inspect(model), read_config(model)
@@ -239,3 +215,10 @@ def test_memory_is_at_most_as_predicted(family: str, objective: str, rows: list[
     predicted = memory.total - memory.runtime
     assert measured <= predicted * 1.1
     assert predicted <= measured * 4
+
+
+@pytest.mark.parametrize("seed", [68_720, 2**32 - 1])
+def test_gradient_checkpointing_takes_every_seed(seed: int, rows: list[ChatRow], tmp_path: Path) -> None:
+    model = FAMILIES["qwen3_vl"](tmp_path / "model")
+    (report,) = trained(tmp_path / "t", model, rows, seed=seed, steps=1, gradient_checkpointing=True)
+    assert report.loss > 0
