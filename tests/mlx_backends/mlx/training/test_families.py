@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 from contextlib import nullcontext
@@ -11,21 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
-from app.engine.training.plan import longest_row
+from app.engine.training.longest_row import longest_row
 from benchmarks.errors import ModelError
 from benchmarks.training.training_set import ChatRow, TrainingSet
-from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request
-from mlx_backends.mlx.load import load
+from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request, Text
+from mlx_backends.mlx.load import load, load_processor
 from mlx_backends.mlx.training.inputs import TrainingInputs
 from mlx_backends.mlx.training.loop import TrainingLoop
 from mlx_backends.mlx.training.objective import answer_loss, embedded
+from mlx_backends.mlx.training.row_sizes import row_sizes
 from mlx_backends.models.discovery import inspect, read_config
 from mlx_backends.models.training_memory import training_memory
 from mlx_backends.registry import load_backend
 from mlx_backends.training import UNTRAINABLE, StepReport, TrainingSettings
 from tests.support.data.small import picture
 from tests.support.tiny_models import FAMILIES
+from tests.support.tiny_models.weights import change_weights
 
 SHRUNK = ("phi3_v", "fastvlm")
 FAST = ("qwen3_vl", "llava")
@@ -190,31 +194,99 @@ def test_families_listed_as_untrainable_are(family: str, rows: list[ChatRow], tm
         trained(tmp_path / "training", model, rows)
 
 
+def with_vocabulary(folder: Path, size: int) -> Path:
+    """Give a tiny model the vocabulary of a real one."""
+    import mlx.core as mx
+
+    def enlarge(weights: dict[str, Any]) -> None:
+        for name, value in weights.items():
+            if name.endswith(("embed_tokens.weight", "lm_head.weight")):
+                weights[name] = mx.concatenate([value, mx.zeros((size - value.shape[0], value.shape[1]))])
+
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["vocab_size"] = size
+    (folder / "config.json").write_text(json.dumps(config))
+    return change_weights(folder, enlarge)
+
+
 @pytest.mark.parametrize("objective", ["answer", "orpo"])
 @pytest.mark.parametrize(
-    "family", [pytest.param("qwen3_vl"), *(pytest.param(n, marks=pytest.mark.slow) for n in ("llava", "lfm2_vl"))]
-)
-def test_memory_is_at_most_as_predicted(family: str, objective: str, rows: list[ChatRow], tmp_path: Path) -> None:
+    ("family", "vocabulary"),
+    [
+        pytest.param("qwen3_vl", None),
+        *(
+            pytest.param(name, vocabulary, marks=pytest.mark.slow)
+            for name, vocabulary in [
+                ("qwen3_vl", 32_000), ("llava", None), ("llava", 32_000), ("lfm2_vl", None), ("llava_onevision", None),
+                ("idefics3", None), ("qwen3_5", None),
+            ]
+        ),
+    ],
+)  # fmt: skip
+def test_memory_is_at_most_as_predicted(
+    family: str, vocabulary: int | None, objective: str, rows: list[ChatRow], tmp_path: Path
+) -> None:
     model = FAMILIES[family](tmp_path / family)
+    if vocabulary is not None:
+        with_vocabulary(model, vocabulary)
     info, config = inspect(model), read_config(model)
-    long = [
-        ChatRow(row.where, (row.messages[0], *row.messages[:0]), row.target * 8, row.images, rejected=row.target * 8)
-        for row in rows
-    ]
+    (opening,) = rows[0].messages
+    text = Message("user", (Text("Look at it. " * 15), *opening.parts))
+    long = [ChatRow(row.where, (text,), row.target * 8, row.images, rejected=row.target * 8) for row in rows]
+    gc.collect()  # other tests' models
     reports = trained(tmp_path / "training", model, long, steps=2, batch_size=1, objective=objective)
     measured = max(report.peak_memory for report in reports)
+    pairs = objective == "orpo"
     memory = training_memory(
         config,
         info.weights_bytes,
-        longest_row(model, long, None),
+        longest_row(model, long, max_length=4096, max_pixels=None, pairs=pairs),
         rank=4,
         dropout=0.1,
         checkpointing=False,
-        answers=2 if objective == "orpo" else 1,
+        answers=2 if pairs else 1,
     )
     predicted = memory.total - memory.runtime
     assert measured <= predicted * 1.1
     assert predicted <= measured * 4
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name != "llava_onevision"))
+        for name in FAMILIES
+        if name not in UNTRAINABLE
+    ],
+)
+def test_rows_are_measured_without_weights_as_they_are_trained_on(
+    family: str, rows: list[ChatRow], tmp_path: Path
+) -> None:
+    model = FAMILIES[family](tmp_path / family)
+    for file in model.glob("*.safetensors"):
+        file.unlink()
+    shapes = {"wide": (640, 200), "tall": (200, 500)}
+    for name, shape in shapes.items():
+        Image.new("RGB", shape, "red").save(tmp_path / f"{name}.png")
+    images = [tmp_path / f"{name}.png" for name in ("wide", "tall", "none")]
+    changed = [replace(row, images=(image,)) for row, image in zip(rows, images, strict=True)]
+    processor, config = load_processor(model)
+    inputs = TrainingInputs(changed, processor, config, max_length=4096, max_pixels=None)
+    sizes = row_sizes(model, changed, max_pixels=None, pairs=False)
+    assert len(sizes) == 2, "a row without its image has none"
+    for place, size in enumerate(sizes):
+        row = inputs[place]
+        assert size.answer == row.answer
+        if family == "fastvlm":  # one token stands for the image
+            assert size.total > row.ids.shape[1]
+        else:
+            assert size.total == row.ids.shape[1] > size.image > 0
+
+
+def test_a_model_that_reads_none_of_the_rows_is_refused(rows: list[ChatRow], tmp_path: Path) -> None:
+    model = FAMILIES["qwen3_vl"](tmp_path / "model")
+    with pytest.raises(ModelError):
+        row_sizes(model, [replace(rows[0], images=(tmp_path / "none.png",))], max_pixels=None, pairs=False)
 
 
 @pytest.mark.parametrize("seed", [68_720, 2**32 - 1])
