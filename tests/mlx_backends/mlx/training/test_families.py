@@ -85,6 +85,24 @@ def test_loss_falls_and_adapter_loads_again(family: str, rows: list[ChatRow], tm
         assert [report.loss for report in saving] == [report.loss for report in plain]
 
 
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(param.values[0], marks=[pytest.mark.slow] * (param.values[0] != "phi3_v")) for param in TRAINABLE],
+)
+def test_adapters_are_of_the_language_model_alone(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
+    shrunk = import_module(f"tests.support.tiny_models.{family}").shrunk() if family in SHRUNK else nullcontext()
+    with shrunk:
+        loop = TrainingLoop(
+            tmp_path, family, load(FAMILIES[family](tmp_path / family)), {"train": rows}, settings(), {}
+        )
+    names = loop._model._vlm_adapter_config["lora_parameters"]["keys"]
+    parts = {name.rpartition(".")[2] for name in names}
+    assert {"q_proj", "qkv_proj"} & parts
+    assert {"down_proj", "w2"} & parts
+    assert "lm_head" not in parts
+    assert all(".layers." in name and "vision" not in name for name in names)
+
+
 @pytest.mark.parametrize("family", TRAINABLE)
 def test_only_the_answers_logits_are_computed_with_the_same_loss_and_gradient(
     family: str, rows: list[ChatRow], tmp_path: Path
