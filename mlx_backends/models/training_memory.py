@@ -26,6 +26,9 @@ _SCORES_KEPT, _SCORES_PASSING = 2, 5
 layer whose gradient is computed."""
 _STATES_KEPT, _STATES_PASSING = 4, 4
 """Arrays of the state of linear attention after each token, which mlx-vlm computes token by token in a training: likewise."""
+_COPIES_ON_DISK = 8
+"""32-bit numbers on disk for each of an adapter's: two checkpoints of itself and two moments while one replaces the other, and
+two adapters."""
 _LOGITS = 4  # arrays of an answer's logits, in 32 bits
 
 
@@ -48,6 +51,11 @@ class TrainingMemory:
     logits: int
     encoder: int
     runtime: int = _RUNTIME
+
+    @property
+    def disk(self) -> int:
+        """The most bytes that its files take: checkpoints, and the last and the best adapter."""
+        return self.adapter * _COPIES_ON_DISK // _ADAPTER_NUMBERS
 
     @property
     def total(self) -> int:
@@ -96,14 +104,16 @@ def training_memory(
     """
     text = text_config(config)
     layers = number(text, "num_hidden_layers") or 0
-    hidden, inner = number(text, "hidden_size") or 0, number(text, "intermediate_size") or 0
+    hidden, inner = number(text, "hidden_size") or 0, _inner_size(text)
     heads = number(text, "num_attention_heads") or 1
     keys = (number(text, "num_key_value_heads") or heads) * (head_size(config) or 0)
     queries = heads * (head_size(config) or 0)
     element = element_bytes(config)
     inputs = 5 * hidden + queries + inner  # of the seven linear layers
     outputs = 2 * queries + 3 * keys + 2 * hidden + 4 * inner + 3 * hidden
-    adapter = rank * (inputs + queries + 2 * keys + 2 * hidden + 2 * inner) * layers * 4 * _ADAPTER_NUMBERS
+    attention = max(4 * hidden + 2 * queries + 2 * keys, _linear_attention(text, hidden))
+    dense = number(text, "intermediate_size") or number(text, "shared_expert_intermediate_size") or 0
+    adapter = rank * (attention + 3 * hidden + 3 * dense) * layers * 4 * _ADAPTER_NUMBERS
     # An adapter's input is kept in 32 bits, and with dropout before it too.
     kept = outputs * element + inputs * (4 + (2 * element if dropout else 0)) + 7 * rank * 4
     scores = heads * row.total**2 * element
@@ -119,6 +129,21 @@ def training_memory(
     )
     logits = answers * _LOGITS * 4 * row.answer * (number(text, "vocab_size") or number(config, "vocab_size") or 0)
     return TrainingMemory(weights_bytes, adapter, activations, logits, image_bytes(config, row.image))
+
+
+def _inner_size(text: Mapping[str, Any]) -> int:
+    """Return the width of the layers after attention; of all experts that a token is given to, if that is more."""
+    expert, count = number(text, "moe_intermediate_size") or 0, number(text, "num_experts_per_tok") or 1
+    shared = number(text, "shared_expert_intermediate_size") or 0
+    return max(number(text, "intermediate_size") or 0, expert * count + shared)
+
+
+def _linear_attention(text: Mapping[str, Any], hidden: int) -> int:
+    """Return the inputs and outputs of linear attention's five linear layers; 0 for a model without it."""
+    heads = number(text, "linear_num_value_heads") or 0
+    values = heads * (number(text, "linear_value_head_dim") or 0)
+    keys = (number(text, "linear_num_key_heads") or 0) * (number(text, "linear_key_head_dim") or 0)
+    return 5 * hidden + 2 * keys + 3 * values + 2 * heads if heads else 0
 
 
 def _states(text: Mapping[str, Any], layers: int) -> tuple[int, int]:

@@ -9,13 +9,14 @@ from typing import Any
 
 from app.engine.identity import engine_facts
 from app.engine.training.data_record import data_record
-from app.engine.training.folder import find_training, has_training
+from app.engine.training.folder import find_training, has_training, trainings_folder
 from app.engine.training.longest_row import longest_row
 from app.engine.training.rows import split_rows
 from app.engine.training.spec import TrainingSpec, plain_name
 from app.engine.training.test_data import find_leaks, find_test_builds
 from app.store.workspace import Workspace
-from benchmarks.errors import ModelError, SourceError, SpecError
+from app.system.paths import free_space
+from benchmarks.errors import ModelError, SourceError, SpecError, StoreFullError
 from benchmarks.training.leaks import REFUSED, check_leaks
 from benchmarks.training.training_set import ChatRow, TrainingSet
 from benchmarks.vocabulary import digest
@@ -101,6 +102,8 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
             f"training {info.name} needs about {memory.sentence()}, more than the {fit.available / 1e9:.1f} GB of "
             f"{fit.source}; take {advice}smaller images (--max-pixels), a lower --rank or a smaller quantisation, or add --force."
         )
+    if not force:
+        _check_disk(trainings_folder(workspace) / name, info.name, memory)
     tests = find_test_builds(workspace, (), training_set.builds)
     report = find_leaks(tests.builds, training_set)
     # Test data that came after a training began is no reason not to end it: its runs will tell.
@@ -109,6 +112,20 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     identity |= engine_facts(describe(spec.model))
     data = data_record(training_set, report.tests)
     return TrainingPlan(spec, name, identity, settings, rows, memory, warnings, data)
+
+
+def _check_disk(folder: Path, model: str, memory: TrainingMemory) -> None:
+    """Raise StoreFullError if the disk has no room for the files of a training in ``folder``, less those that are there."""
+    own = sum(file.stat().st_size for file in folder.rglob("*.safetensors"))
+    try:
+        free = free_space(folder)
+    except OSError:  # writing there will tell
+        return
+    if memory.disk > own + free:
+        raise StoreFullError(
+            f"training {model} needs {memory.disk / 1e9:.1f} GB on disk for checkpoints and adapters, and {folder.parent} has "
+            f"{free / 1e9:.1f} GB free; free some space, name another --workspace, or take a lower --rank."
+        )
 
 
 def _check_rows(rows: dict[str, list[ChatRow]], *, pairs: bool) -> list[str]:

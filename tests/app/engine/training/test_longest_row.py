@@ -1,4 +1,4 @@
-"""Sizes of a training before it starts: which rows are measured."""
+"""Sizes of a training before it starts: which rows are measured, and the room on disk."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ import pytest
 from PIL import Image
 
 from app.engine.training import longest_row as module
+from app.engine.training import plan
 from app.engine.training.longest_row import longest_row
+from app.engine.training.spec import training_spec
+from app.store.workspace import Workspace
+from benchmarks.errors import StoreFullError
 from benchmarks.training.training_set import ChatRow, TrainingSet
-from mlx_backends.models.training_memory import RowTokens
+from mlx_backends.models.training_memory import RowTokens, TrainingMemory
+from tests.support.demo import FOUR_BIT
 
 
 def write_rows(folder: Path, sizes: Sequence[tuple[int, int]], **options: Any) -> TrainingSet:
@@ -65,3 +70,21 @@ def test_the_size_of_a_jpeg_is_read_behind_a_long_header(tmp_path: Path) -> None
     assert module._scaled(tmp_path / "0.jpg", 1_500_000) == (1500, 1000)
     (tmp_path / "0.jpg").write_bytes(b"no image")
     assert module._scaled(tmp_path / "0.jpg", None) == (1024, 1024)
+
+
+def test_room_for_checkpoints_and_adapters_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # 320 million numbers, as of a rank of 128 on a model of 7 billion
+    memory = TrainingMemory(0, 320_000_000 * 4 * 6, 0, 0, 0)
+    assert memory.disk == 320_000_000 * 4 * 8
+    write_rows(tmp_path, [(96, 96)] * 3)
+    workspace = Workspace(tmp_path / "home")
+    spec = training_spec({"model": str(FOUR_BIT), "data": str(tmp_path), "name": "t"})
+    monkeypatch.setattr(plan, "longest_row", lambda *_, **__: RowTokens(100, 50, 10))
+    need = plan.plan_training(workspace, spec, force=False).memory.disk
+    monkeypatch.setattr(plan, "free_space", lambda folder: need - 1)
+    with pytest.raises(StoreFullError):
+        plan.plan_training(workspace, spec, force=False)
+    plan.plan_training(workspace, spec, force=True)
+    (workspace.path / "trainings" / "t").mkdir(parents=True)
+    (workspace.path / "trainings" / "t" / "checkpoint.safetensors").write_bytes(b"1")
+    plan.plan_training(workspace, spec, force=False)
