@@ -60,7 +60,7 @@ class Training:
     """The number of updates to the end."""
     created: float
     forced: bool = False
-    """Whether it was begun although it seemed not to fit in memory."""
+    """Flag for a training that was begun although it seemed not to fit in memory."""
     engines: tuple[Mapping[str, Any], ...] = ()
     """The devices and versions that it was trained with, the last one last."""
 

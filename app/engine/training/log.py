@@ -24,7 +24,7 @@ _MOST_STEPS = 10**12
 _RECENT = 60.0
 """The seconds of its own work from which a training's speed is computed."""
 _SLEEP = 10.0
-"""How many times as long as usual an update takes at least in which the machine slept."""
+"""The least factor by which an update takes longer than usual if the machine slept in it."""
 
 
 class LogWriter:

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.engine.identity import engine_facts
 from app.engine.training.data_record import data_record
-from app.engine.training.folder import find_training, has_training, trainings_folder
+from app.engine.training.folder import Training, find_training, has_training, trainings_folder
 from app.engine.training.longest_row import longest_row
 from app.engine.training.rows import split_rows
 from app.engine.training.spec import TrainingSpec, plain_name
@@ -78,7 +78,7 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
         "data digest": training_set.digest,
     }
     name = spec.name or f"{plain_name(info.name.rpartition('/')[2], 'training', 48)}-{digest(identity)[:8]}"
-    known = find_training(workspace, name) if has_training(workspace, name) else None
+    known = _known(workspace, name, training_set)
     force = force or (known is not None and known.forced)
     memory = training_memory(
         config,
@@ -112,6 +112,12 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     identity |= engine_facts(describe(spec.model))
     data = data_record(training_set, report.tests)
     return TrainingPlan(spec, name, identity, settings, rows, memory, warnings, data)
+
+
+def _known(workspace: Workspace, name: str, training_set: TrainingSet) -> Training | None:
+    """Return the training of this name on these rows; None if there is none yet."""
+    known = find_training(workspace, name) if has_training(workspace, name) else None
+    return known if known is not None and known.identity.get("data digest") == training_set.digest else None
 
 
 def _check_disk(folder: Path, model: str, memory: TrainingMemory) -> None:

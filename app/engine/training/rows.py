@@ -42,11 +42,13 @@ def _held_out(rows: Sequence[ChatRow], spec: TrainingSpec) -> set[str]:
     for row in rows:
         counts[_key(row)] = counts.get(_key(row), 0) + 1
     keys = sorted(counts, key=lambda key: digest([spec.seed, "validation", key]))
+    left = len(rows) if spec.validation_rows is None else spec.validation_rows
     held_out: set[str] = set()
     for key in keys[: round(spec.validation_share * len(keys))]:
-        if spec.validation_rows is not None and sum(map(counts.__getitem__, held_out)) >= spec.validation_rows:
+        if left <= 0:
             break
         held_out.add(key)
+        left -= counts[key]
     return held_out
 
 

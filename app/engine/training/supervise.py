@@ -65,17 +65,19 @@ class TrainingSupervisor:
         while True:
             saved = self._saved_at()
             code, outcome = self._run_worker()
-            if outcome is not None and not (outcome.death or outcome.failure):
+            cause = restartable_cause(code, outcome)
+            problem = f"the worker of {self._training.name} {(cause or ending(code, outcome)).rstrip(',')}"
+            if outcome is not None and not outcome.death:
+                if outcome.failure:
+                    return self._failed(problem)
                 if outcome.message:
                     self._problem(outcome.message)
                 return outcome.code
             if self._interrupted or code in (-signal.SIGINT, -signal.SIGTERM):
                 return INTERRUPTED
-            cause = restartable_cause(code, outcome)
-            restarts = restarts + 1 if self._saved_at() == saved else 1
-            problem = f"the worker of {self._training.name} {(cause or ending(code, outcome)).rstrip(',')}"
             if cause is None:
                 return self._failed(problem)
+            restarts = restarts + 1 if self._saved_at() == saved else 1
             if restarts > RESTARTS:
                 memory = outcome is None or outcome.memory
                 return self._failed(f"{problem}, after {RESTARTS} restarts without a new checkpoint", _SMALLER * memory)

@@ -25,7 +25,7 @@ class Outcome:
         code: The exit code of the command.
         message: An error that the user can correct.
         death: A cause of death that a new worker may survive, a phrase that follows "the worker".
-        memory: Whether that was a lack of memory.
+        memory: Flag for a death by lack of memory.
         failure: An exception that nobody expected, in one line.
     """
 
@@ -37,8 +37,11 @@ class Outcome:
 
     @classmethod
     def read(cls, report: bytes) -> Self | None:
-        """Return what a worker has reported; None if it ended without a report."""
-        return cls(**json.loads(report)) if report else None
+        """Return what a worker has reported; None if it ended without a report, or in the middle of it."""
+        try:
+            return cls(**json.loads(report))
+        except ValueError:
+            return None
 
 
 def ending(code: int, outcome: Outcome | None) -> str:

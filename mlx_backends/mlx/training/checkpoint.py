@@ -36,7 +36,7 @@ class Progress:
         step: The last update.
         best: The lowest validation loss.
         log_bytes: The size of the log.
-        unvalidated: Whether the validation after this update is still to be made.
+        unvalidated: Flag for a validation after this update that is still to be made.
         trend: The loss so far; None where an earlier version saved the checkpoint.
     """
 

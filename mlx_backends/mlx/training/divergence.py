@@ -41,17 +41,17 @@ class LossTrend:
 
     @property
     def limit(self) -> float:
-        """The mean loss above which the training has diverged."""
+        """Return the mean loss above which the training has diverged."""
         return self.level + max(self.rise, _LEAST_RISE) if self.count >= _UPDATES else math.inf
 
     @property
     def diverged(self) -> bool:
-        """Whether the loss has risen for good."""
+        """Return whether the loss has risen for good."""
         return self.mean > self.limit
 
     @property
     def is_sound(self) -> bool:
-        """Whether the last update's loss is no sign of a divergence that begins."""
+        """Return whether the last update's loss is no sign of a divergence that begins."""
         return self.last <= self.limit
 
     def after(self, loss: float) -> LossTrend:

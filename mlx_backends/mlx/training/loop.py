@@ -27,7 +27,7 @@ from mlx_backends.mlx.training.divergence import DETECTION, LossTrend
 from mlx_backends.mlx.training.inputs import PreparedRow, TrainingInputs
 from mlx_backends.mlx.training.layers import language_layers, linear_layers
 from mlx_backends.mlx.training.objective import answer_loss, check_causal, embedded, preference_loss
-from mlx_backends.mlx.vision_cache import CachedVisionTower
+from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
 from mlx_backends.training import DivergedError, Report, StepReport, TrainingSettings, ValidationReport
 
 ADAPTER, BEST = "adapter", "best"
@@ -85,7 +85,7 @@ class TrainingLoop:
         if mx.default_device() == mx.cpu:
             multiply_densely(self._model)
         # The adapter leaves the encoder as it is, so an image has the same features in every epoch.
-        self._tower = CachedVisionTower(self._model, _FEATURE_BYTES, features)
+        self._tower = CachedVisionTower(VisionEncoder(self._model, features), _FEATURE_BYTES)
         if settings.gradient_checkpointing or settings.dropout:
             prepare_layers(language_layers(self._model), self._dropout, checkpointing=settings.gradient_checkpointing)
         self._optimiser = optim.AdamW(learning_rate=settings.learning_rate, weight_decay=0.0, bias_correction=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from benchmarks.errors import ModelError
@@ -29,11 +30,11 @@ def embedded(model: Any, row: PreparedRow, tower: CachedVisionTower | None = Non
     for name, value in tensors.items():
         if isinstance(value, mx.array) and value.ndim == 2 and value.shape == row.ids.shape:
             tensors[name] = value[:, :-1]
+    embed = partial(model.get_input_embeddings, ids, pixels, mask=mask, **tensors)
     was_training = model.training
     model.eval()
     try:
-        with nullcontext() if tower is None else tower.showing(row.images):
-            output = model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
+        output = embed() if tower is None else tower.embed(embed, row.images)
         features = {name: value for name, value in output.to_dict().items() if value is not None}
         inputs = {**tensors, **features, "ids": ids}
         mx.eval([value for value in inputs.values() if isinstance(value, mx.array | list)])

@@ -13,7 +13,6 @@ import pytest
 from benchmarks.untrusted.safe_files import replace_file
 from mlx_backends.mlx.training.loop import TrainingLoop
 from tests.support.command import Rashomon
-from tests.support.demo import FOUR_BIT
 from tests.support.metal_injector import failure
 from tests.support.trainings import trained_here, write_training_set
 
@@ -33,9 +32,9 @@ def training_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_training_set(tmp_path_factory.mktemp("set") / "rows")
 
 
-def command(data: Path, *more: str) -> tuple[str, ...]:
+def command(model: Path, data: Path, *more: str) -> tuple[str, ...]:
     options = ("--rank", "2", "--batch-size", "1", "--max-length", "512", "--steps", "4", "--save-every", "2")
-    return ("train", "--model", str(FOUR_BIT), "--data", str(data), "--name", "t", *options, "--dropout", "0.1", *more)
+    return ("train", "--model", str(model), "--data", str(data), "--name", "t", *options, "--dropout", "0.1", *more)
 
 
 def listing(rashomon: Rashomon) -> dict[str, Any]:
@@ -59,11 +58,11 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, step: int, error: Exception, times:
 
 
 def test_unexpected_error_is_reported_and_recorded(
-    training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rashomon = Rashomon(tmp_path)
     fail_at(monkeypatch, 3, ValueError("shapes (3,4) and (5,6) do not match"))
-    failed = rashomon.run(*command(training_set), code=1)
+    failed = rashomon.run(*command(tiny, training_set), code=1)
     assert "ValueError: shapes (3,4)" in failed.stderr
     assert "worker.log" in failed.stderr
     row = listing(rashomon)
@@ -77,22 +76,22 @@ def test_unexpected_error_is_reported_and_recorded(
 
 @pytest.mark.parametrize("error", [failure("ignored"), OUT_OF_MEMORY], ids=["gpu", "memory"])
 def test_worker_that_lost_the_gpu_is_replaced_and_resumes(
-    training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    tiny: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     rashomon = Rashomon(tmp_path)
     tried = fail_at(monkeypatch, 4, error, times=2)
-    done = rashomon.run(*command(training_set))
+    done = rashomon.run(*command(tiny, training_set))
     assert tried == [1, 2, 3, 4, 3, 4, 3, 4]
     assert done.stderr.count("; restart ") == 2
     assert listing(rashomon)["state"] == "done"
 
 
 def test_fault_that_comes_again_and_again_ends_the_training(
-    training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rashomon = Rashomon(tmp_path)
     tried = fail_at(monkeypatch, 3, failure("memory"))
-    failed = rashomon.run(*command(training_set), code=1)
+    failed = rashomon.run(*command(tiny, training_set), code=1)
     assert tried == [1, 2, 3, 3, 3]  # two restarts after the checkpoint of update 2
     row = listing(rashomon)
     assert row["state"] == "failed"
@@ -102,7 +101,7 @@ def test_fault_that_comes_again_and_again_ends_the_training(
 
 @pytest.mark.parametrize("when", ["queued", "training", "done"])
 def test_state_that_cannot_be_written_is_reported(
-    training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+    tiny: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     def full(folder: Path, name: str, data: bytes) -> None:
         if name == "state.json" and json.loads(data)["state"] in (when, "failed"):
@@ -111,7 +110,7 @@ def test_state_that_cannot_be_written_is_reported(
 
     monkeypatch.setattr("app.engine.training.folder.replace_file", full)
     rashomon = Rashomon(tmp_path)
-    failed = rashomon.run(*command(training_set), code=1)
+    failed = rashomon.run(*command(tiny, training_set), code=1)
     assert "No space left on device" in failed.stderr
     monkeypatch.undo()
     with trained_here():

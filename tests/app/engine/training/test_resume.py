@@ -18,15 +18,14 @@ from app.engine.training.folder import Training
 from app.engine.training.log import Curve, LogReader
 from mlx_backends.mlx import engine
 from tests.support.command import Rashomon
-from tests.support.demo import FOUR_BIT
 from tests.support.trainings import append_updates, trained_here, write_training_set
 
 STEPS = 6
 
 
-def command(data: Path, *more: str) -> tuple[str, ...]:
+def command(model: Path, data: Path, *more: str) -> tuple[str, ...]:
     options = ("--rank", "2", "--batch-size", "1", "--max-length", "512", "--steps", str(STEPS), "--save-every", "2")
-    return ("train", "--model", str(FOUR_BIT), "--data", str(data), "--name", "t", *options, "--dropout", "0.1", *more)
+    return ("train", "--model", str(model), "--data", str(data), "--name", "t", *options, "--dropout", "0.1", *more)
 
 
 @pytest.fixture
@@ -41,11 +40,11 @@ def training_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(training_set: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed(tiny: Path, training_set: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a training that nothing disturbed."""
     rashomon = Rashomon(tmp_path_factory.mktemp("undisturbed"))
     with trained_here():
-        rashomon.run(*command(training_set))
+        rashomon.run(*command(tiny, training_set))
     return rashomon.workspace / "trainings" / "t"
 
 
@@ -64,11 +63,13 @@ def values_of(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("here")
-def test_data_that_was_moved_is_found_where_it_is_named(training_set: Path, undisturbed: Path, tmp_path: Path) -> None:
+def test_data_that_was_moved_is_found_where_it_is_named(
+    tiny: Path, training_set: Path, undisturbed: Path, tmp_path: Path
+) -> None:
     rashomon = Rashomon(tmp_path)
     data = shutil.copytree(training_set, tmp_path / "elsewhere")
     spec = values_of(undisturbed)["spec"] | {"data": "/nowhere"}
-    for resume in (("train", "--resume", "t", "--data", str(data)), command(data)):
+    for resume in (("train", "--resume", "t", "--data", str(data)), command(tiny, data)):
         folder = begun(undisturbed, rashomon, spec=spec)
         assert "nowhere" in rashomon.run("train", "--resume", "t", code=2).stderr
         rashomon.run(*resume)
@@ -86,12 +87,12 @@ def test_resuming_takes_no_option_that_decides_the_adapter(undisturbed: Path, tm
 
 @pytest.mark.usefixtures("here")
 def test_a_training_remembers_that_it_was_forced(
-    training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.engine.training.plan.memory_fit", lambda _: NoRoom)
     rashomon = Rashomon(tmp_path)
-    rashomon.run(*command(training_set), code=2)
-    rashomon.run(*command(training_set, "--force"))
+    rashomon.run(*command(tiny, training_set), code=2)
+    rashomon.run(*command(tiny, training_set, "--force"))
     (rashomon.workspace / "trainings" / "t" / "state.json").unlink()
     rashomon.run("train", "--resume", "t")
 
@@ -104,13 +105,13 @@ class NoRoom:
 
 @pytest.mark.usefixtures("here")
 def test_another_engine_is_refused_unless_it_is_accepted(
-    undisturbed: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, undisturbed: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rashomon = Rashomon(tmp_path)
     folder = begun(undisturbed, rashomon)
     version = engine._version
     monkeypatch.setattr(engine, "_version", lambda name: "99.0" if name == "mlx-vlm" else version(name))
-    for resume in (("train", "--resume", "t"), command(training_set)):
+    for resume in (("train", "--resume", "t"), command(tiny, training_set)):
         refused = rashomon.run(*resume, code=2).stderr
         assert "mlx-vlm" in refused
         assert "--accept-engine" in refused
@@ -142,9 +143,11 @@ def test_training_of_an_earlier_version_is_resumed(undisturbed: Path, tmp_path: 
 
 
 @pytest.mark.usefixtures("here")
-def test_adapter_in_the_model_s_name_is_refused(training_set: Path, undisturbed: Path, tmp_path: Path) -> None:
-    model = f"{FOUR_BIT}+{undisturbed / 'adapter'}"
-    assert "fuse" in Rashomon(tmp_path).run(*command(training_set), "--model", model, code=2).stderr
+def test_adapter_in_the_model_s_name_is_refused(
+    tiny: Path, training_set: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    model = f"{tiny}+{undisturbed / 'adapter'}"
+    assert "fuse" in Rashomon(tmp_path).run(*command(tiny, training_set), "--model", model, code=2).stderr
 
 
 # --- sleep and death -------------------------------------------------------------------------------

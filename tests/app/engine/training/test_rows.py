@@ -17,7 +17,6 @@ from app.engine.training.spec import training_spec
 from benchmarks.training.training_set import TrainingSet
 from mlx_backends.mlx.training.inputs import TrainingInputs
 from tests.support.command import Rashomon
-from tests.support.demo import FOUR_BIT
 from tests.support.trainings import trained_here, write_training_set
 
 
@@ -27,9 +26,9 @@ def _here() -> Iterator[None]:
         yield
 
 
-def command(data: Path, *more: str) -> tuple[str, ...]:
+def command(model: Path, data: Path, *more: str) -> tuple[str, ...]:
     options = ("--rank", "2", "--batch-size", "1", "--steps", "2", "--name", "t")
-    return ("train", "--model", str(FOUR_BIT), "--data", str(data), *options, *more)
+    return ("train", "--model", str(model), "--data", str(data), *options, *more)
 
 
 def change_row(data: Path, number: int, **values: Any) -> None:
@@ -70,9 +69,9 @@ def spoilt(tmp_path: Path) -> Path:
     return data
 
 
-def test_rows_that_cannot_be_used_are_named_before_anything_is_learnt(spoilt: Path, tmp_path: Path) -> None:
+def test_rows_that_cannot_be_used_are_named_before_anything_is_learnt(tiny: Path, spoilt: Path, tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
-    failed = rashomon.run(*command(spoilt), code=2)
+    failed = rashomon.run(*command(tiny, spoilt), code=2)
     assert "5 of 9 rows" in failed.stderr
     for number in (2, 4, 5, 6, 8):
         assert f"train.jsonl:{number}: " in failed.stderr
@@ -84,30 +83,30 @@ def test_rows_that_cannot_be_used_are_named_before_anything_is_learnt(spoilt: Pa
     assert all(f"train.jsonl:{number} " in log for number in (2, 4, 5, 6, 8))
 
 
-def test_rows_can_be_left_out(spoilt: Path, tmp_path: Path) -> None:
+def test_rows_can_be_left_out(tiny: Path, spoilt: Path, tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
-    rashomon.run(*command(spoilt, "--skip-unusable"))
+    rashomon.run(*command(tiny, spoilt, "--skip-unusable"))
     (row,) = json.loads(rashomon.run("trainings", "--json").stdout)
     assert row["state"] == "done"
     assert "5 of 9" in row["note"]
 
 
-def test_a_length_that_was_too_small_can_be_raised(tmp_path: Path) -> None:
+def test_a_length_that_was_too_small_can_be_raised(tiny: Path, tmp_path: Path) -> None:
     data, rashomon = write_training_set(tmp_path / "rows"), Rashomon(tmp_path)
-    rashomon.run(*command(data, "--max-length", "20"), code=2)
+    rashomon.run(*command(tiny, data, "--max-length", "20"), code=2)
     rashomon.run("train", "--resume", "t", "--max-length", "512")
 
 
-def test_rows_can_be_corrected_under_the_same_name(spoilt: Path, tmp_path: Path) -> None:
+def test_rows_can_be_corrected_under_the_same_name(tiny: Path, spoilt: Path, tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
-    rashomon.run(*command(spoilt), code=2)
+    rashomon.run(*command(tiny, spoilt), code=2)
     lines = (spoilt / "train.jsonl").read_text().splitlines(keepends=True)
     (spoilt / "train.jsonl").write_text("".join(lines[number] for number in (0, 2, 6)))
-    rashomon.run(*command(spoilt))
-    rashomon.run(*command(spoilt, "--rank", "3"), code=2)  # once something was learnt
+    rashomon.run(*command(tiny, spoilt))
+    rashomon.run(*command(tiny, spoilt, "--rank", "3"), code=2)  # once something was learnt
 
 
-def test_rows_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_read_once(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, rashomon = write_training_set(tmp_path / "rows"), Rashomon(tmp_path)
     count, counted = TrainingInputs.count_tokens, 0
 
@@ -117,7 +116,7 @@ def test_rows_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         return count(*arguments, **options)
 
     monkeypatch.setattr(TrainingInputs, "count_tokens", counting)
-    rashomon.run(*command(data))
+    rashomon.run(*command(tiny, data))
     assert counted == 5
     folder = rashomon.workspace / "trainings" / "t"
     (folder / "state.json").unlink()

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from app.engine.training.folder import Training
 from app.engine.training.log import LogReader
 from benchmarks.training.record import TrainingRecord
 from benchmarks.training.training_set import TrainingSet
@@ -135,6 +136,18 @@ def test_kills_leave_the_adapter_of_preferences_bit_identical(
     folder = kill_and_resume(killed, training, 4)
     assert_same_training(folder, preferring.workspace / "trainings" / "t")
     assert losses(folder) != losses(undisturbed)
+
+
+@pytest.mark.slow
+def test_worker_that_is_killed_is_replaced(undisturbed: Path, training_set: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    folder = rashomon.workspace / "trainings" / "t"
+    process = rashomon.start("train", *command(training_set))
+    wait_for(lambda: len(losses(folder)) > 3, process)
+    os.kill(Training.open(folder).worker() or 0, signal.SIGKILL)
+    assert "SIGKILL, as the system does where memory runs out; restart 1 of 2" in process.communicate()[1]
+    assert process.returncode == 0
+    assert_same_training(folder, undisturbed)
 
 
 @pytest.mark.slow
@@ -299,3 +312,10 @@ def test_another_training_of_the_same_name_and_test_data_are_refused(
     rashomon.run("--batch", *run)
     failed = rashomon.run("train", *command(training_set), "--name", "new", code=2)
     assert "test data" in failed.stderr
+    unlearnt = rashomon.workspace / "trainings" / "unlearnt"
+    unlearnt.mkdir()
+    values = json.loads((undisturbed / "training.json").read_text())
+    values["identity"]["data digest"] = "0" * 64
+    (unlearnt / "training.json").write_text(json.dumps(values))
+    failed = rashomon.run("train", *command(training_set), "--name", "unlearnt", code=2)
+    assert "test data" in failed.stderr, "its rows are others, so they are compared"

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +28,9 @@ from mlx_backends.models.discovery import inspect, read_config
 from mlx_backends.models.training_memory import RowTokens, training_memory
 from mlx_backends.registry import load_backend
 from mlx_backends.training import UNTRAINABLE, StepReport, TrainingSettings
+from tests.support.command import Rashomon
 from tests.support.data.small import picture
+from tests.support.demo import HeldOutSet
 from tests.support.tiny_models import FAMILIES
 from tests.support.tiny_models.weights import change_weights
 
@@ -338,3 +341,64 @@ def test_gradient_checkpointing_takes_every_seed(seed: int, rows: list[ChatRow],
     model = FAMILIES["qwen3_vl"](tmp_path / "model")
     (report,) = trained(tmp_path / "t", model, rows, seed=seed, steps=1, gradient_checkpointing=True)
     assert report.loss > 0
+
+
+@pytest.fixture(scope="module")
+def mixed_rows(tmp_path_factory: pytest.TempPathFactory) -> list[ChatRow]:
+    """Rows without an image, with one and with two, and two that differ in the second image alone."""
+    folder = tmp_path_factory.mktemp("mixed")
+    names = []
+    for number in range(3):
+        data = picture(number)
+        names.append(f"{hashlib.sha256(data).hexdigest()}.png")
+        (folder / names[-1]).write_bytes(data)
+    lines = []
+    for images in ([], names[:1], names[:2], [names[0], names[2]]):
+        parts = [[{"type": "image"}, {"type": "text", "text": " and "}] for _ in images]
+        content = [*(part for pair in parts for part in pair), {"type": "text", "text": "what number?"}]
+        messages = [{"role": "user", "content": content}, {"role": "assistant", "content": "It is 7."}]
+        lines.append(json.dumps({"images": images, "messages": messages}))
+    (folder / "train.jsonl").write_text("\n".join(lines))
+    return list(TrainingSet.open(folder).rows("train"))
+
+
+@pytest.mark.parametrize("family", TRAINABLE)
+def test_rows_without_an_image_and_with_two(family: str, mixed_rows: list[ChatRow], tmp_path: Path) -> None:
+    shrunk = import_module(f"tests.support.tiny_models.{family}").shrunk() if family in SHRUNK else nullcontext()
+    with shrunk:
+        model = FAMILIES[family](tmp_path / family)
+        loaded, processor = load(model)
+        inputs = TrainingInputs(mixed_rows, processor, loaded.config, max_length=4096, max_pixels=None)
+        losses = []
+        for index in range(len(mixed_rows)):
+            row = inputs[index]
+            assert inputs.count_tokens(index, pair=False) == row.ids.shape[1]
+            losses.append(float(answer_loss(loaded, embedded(loaded, row), row)))
+        assert losses[2] != losses[3], "the second image is seen"
+        reports = trained(tmp_path / "t", model, mixed_rows, batch_size=4, steps=3, gradient_checkpointing=True)
+        assert reports[0].answer_tokens == 4 * row.answer
+        assert reports[-1].loss < reports[0].loss
+
+
+def test_row_of_ours_is_read_by_mlx_vlm_s_own_trainer(charts: HeldOutSet, tmp_path: Path) -> None:
+    from mlx_vlm.trainer.datasets import load as load_rows
+    from mlx_vlm.trainer.vlm.sft.dataset import VisionDataset
+
+    Rashomon(tmp_path).run("training", "cmc-bench", "--data", charts.build.path, "--out", tmp_path / "set")
+    split = load_rows(str(tmp_path / "set"))["train"]
+    ours = list(TrainingSet.open(tmp_path / "set").rows("train"))
+    loaded, processor = load(FAMILIES["qwen3_vl"](tmp_path / "model"))
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    dataset = VisionDataset(split, config, processor, SimpleNamespace(train_on_completions=True))
+    assert len(dataset) == len(ours)
+    inputs = TrainingInputs(ours, processor, loaded.config, max_length=4096, max_pixels=None)
+    for index in range(6):
+        theirs, row = dataset[index], inputs[index]
+        tokens, mask = theirs["input_ids"].tolist(), theirs["completion_mask"].tolist()
+        learnt = [token for token, is_learnt in zip(tokens, mask, strict=True) if is_learnt]
+        answer = row.ids[0, -row.answer :].tolist()
+        assert learnt[: len(answer)] == answer
+        assert ("image_grid_thw" in theirs) == bool(ours[index].images)
+        if ours[index].images:
+            assert theirs["image_grid_thw"].tolist() == row.tensors["image_grid_thw"].tolist()
+    assert {bool(row.images) for row in ours[:6]} == {True, False}
