@@ -163,7 +163,8 @@ def _print_plan(plan: TrainingPlan) -> None:
         f"  rank {spec.rank}, alpha {spec.alpha:g}, dropout {spec.dropout:g}, rate {spec.learning_rate:g} ({spec.schedule})"
         f"{preference}"
     )
-    print(f"  memory: about {plan.memory.sentence()}; disk: up to {plan.memory.disk / 1e9:.1f} GB")
+    print(f"  memory: about {plan.memory.sentence()}")
+    print(f"  disk: at most {plan.memory.disk / 1e9:.1f} GB")
 
 
 def _print_end(training: Training) -> None:

@@ -117,16 +117,16 @@ def test_an_adapter_is_used_with_another_quantisation_of_its_base(pictures: Pict
     from mlx_vlm.trainer.common.model import prepare_model_for_training
     from mlx_vlm.trainer.peft import save_adapter
 
-    bases = {None: build_tiny_vlm(tmp_path / "base", TEXTS, quantise=False)}
+    bases: dict[int | None, Path] = {None: build_tiny_vlm(tmp_path / "base", TEXTS, quantise=False)}
     for bits in (4, 8):
         bases[bits] = tmp_path / f"base-{bits}bit"
         convert(str(bases[None]), str(bases[bits]), quantize=True, q_bits=bits, q_group_size=64)
-    adapters = {}
-    for bits in (None, 4):
-        model, _ = load(bases[bits])
+    adapters: dict[int | None, Path] = {}
+    for base in (None, 4):
+        model, _ = load(bases[base])
         prepare_model_for_training(model, verbose=False)
-        adapters[bits] = tmp_path / f"adapter-{bits}"
-        save_adapter(model, adapters[bits] / "adapters.safetensors")
+        adapters[base] = tmp_path / f"adapter-{base}"
+        save_adapter(model, adapters[base] / "adapters.safetensors")
     requests = varied(pictures, 2)
 
     def answer(base: int | None, adapter: int | None) -> Any:
@@ -138,7 +138,7 @@ def test_an_adapter_is_used_with_another_quantisation_of_its_base(pictures: Pict
     assert answer(None, 4) == answer(4, 4), "an unquantised base is quantised as it was in the training"
     with pytest.raises(ModelError):
         answer(8, 4)
-    assert len({str(answer(base, None)) for base in bases}) == 3, "each quantisation has answers of its own"
+    assert len({str(answer(quantised, None)) for quantised in bases}) == 3, "each quantisation has answers of its own"
 
 
 def test_the_identity_tells_adapters_apart(base: Path, tuned: Path, tmp_path: Path) -> None:
