@@ -269,6 +269,10 @@ class Benchmark(ABC):
         """Return a prompt of one image with the image after all texts, or before them; ``passages`` are those displayed."""
         return tuple(sorted(parts, key=lambda part: isinstance(part, Media) == text_first))
 
+    def training_filter(self, builds: Sequence[Build]) -> str:
+        """Return the filter that decided what is in ``builds``; "" where each of the filters can be chosen."""
+        return ""
+
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         """Yield the rows that a build gives for fine-tuning; ``options`` have one of its prompt sets and filters."""
         raise SpecError(f"{self.name} has no training data.")

@@ -145,6 +145,13 @@ class Engine(ABC):
         """Return :attr:`EngineInfo.engine` of ``model``, without reading its weights. Raises as :meth:`describe`."""
         return self.describe(model).engine
 
+    def training_records(self, model: str) -> Sequence[Mapping[str, Any]]:
+        """Return what the trainings of ``model`` recorded (:class:`benchmarks.training.record.TrainingRecord`), if any did.
+
+        Raises as :meth:`describe`.
+        """
+        return ()
+
     def import_libraries(self, model: str) -> None:  # noqa: B027 - most engines have none worth the haste
         """Import what :meth:`load` will need for ``model``, and start the processes that it needs, without loading anything."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks import plugins
 from benchmarks.vocabulary import Modality
@@ -55,6 +56,11 @@ def modalities(model: str) -> tuple[Modality, ...]:
 def engine_name(model: str) -> str:
     """Return :attr:`EngineInfo.engine` of ``model``, without reading its weights. Raises as :func:`describe`."""
     return get_engine(model).engine_name(model)
+
+
+def training_records(model: str) -> Sequence[Mapping[str, Any]]:
+    """Return what the trainings of ``model`` recorded; see :meth:`mlx_backends.base.Engine.training_records`."""
+    return get_engine(model).training_records(model)
 
 
 def import_libraries(model: str) -> None:

@@ -84,8 +84,8 @@ def batch(
         if run.identity[_DEVICE] == "remote" and not run.existing:
             print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
     for run in checked:
-        if run.excluded.total:
-            print_message(f"{run.folder.name}: {run.excluded.sentence}", options.display)
+        for sentence in filter(None, (run.excluded.sentence, run.trained.sentence)):
+            print_message(f"{run.folder.name}: {sentence}", options.display)
     remote_models = [_remote_models(run) for run in checked]
     requirements = [
         (names, run.spec.api.remote_options(workspace.replies))

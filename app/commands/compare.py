@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.commands.spinner import spinner
-from app.compare.fine_tuning import MARGIN, verdict
 from app.compare.headline import headlines
 from app.compare.published import PUBLISHED_PREFIX
 from app.compare.tables import Comparison, to_json
 from app.compare.tables import compare as compare_runs
+from app.compare.verdict import MARGIN, verdict
 from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches
 from app.report.headline import other_tables_note

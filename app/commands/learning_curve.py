@@ -198,7 +198,7 @@ def _check_test_data(workspace: Workspace, points: Sequence[_Point], build: Buil
                 f"{source.path} was made from {build.path}, which would measure the adapters; name another build with --test."
             )
         tests = find_test_builds(workspace, [build.path], source.builds)
-        for warning in check_leaks(find_leaks(tests, source), drop=False):
+        for warning in (*check_leaks(find_leaks(tests.builds, source), drop=False), *tests.unread):
             print(f"warning: {clean(warning)}.", file=sys.stderr)
 
 

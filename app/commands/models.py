@@ -19,7 +19,7 @@ from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
 from app.text.escape import clean, size
 from benchmarks.errors import ModelError, SpecError, StoreError
-from mlx_backends.models.adapters import read_adapter
+from mlx_backends.models.adapters import TRAINING, read_adapter
 from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.discovery import inspect, resolve
 from mlx_backends.models.memory_estimate import memory_fit
@@ -113,6 +113,8 @@ def convert_adapter(adapter: Path, model: str, *, to_peft: Path | None, to_mlx: 
             from mlx_backends.mlx.from_peft import convert_from_peft
 
             convert_from_peft(typed_path(adapter), info, folder)
+        if (typed_path(adapter) / TRAINING).is_file():
+            shutil.copyfile(typed_path(adapter) / TRAINING, folder / TRAINING)
     print(f"converted {clean(adapter.name)} to {'peft' if to_peft else 'mlx-vlm'}, in {clean(str(typed_path(target)))}")
     return 0
 

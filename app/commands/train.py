@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
+from app.engine.training.data_record import write_data_record
 from app.engine.training.folder import (
     ADAPTER,
     BEST,
@@ -68,6 +69,7 @@ def train(
     if state == "done":
         _print_end(training)
         return 0
+    write_data_record(training.path, plan.data)
     progress = _Display(training, display or ("full" if sys.stderr.isatty() else "plain"))
     code = TrainingSupervisor(
         training, progress.show, lambda text: print(f"rashomon: {clean(text)}", file=sys.stderr)
@@ -162,6 +164,7 @@ def _print_plan(plan: TrainingPlan) -> None:
         f"{preference}"
     )
     print(f"  memory: about {plan.memory.sentence()}")
+    print(f"  disk: at most {plan.memory.disk / 1e9:.1f} GB")
 
 
 def _print_end(training: Training) -> None:

@@ -14,11 +14,20 @@ from app.engine.training.test_data import find_leaks, find_test_builds
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean
+from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.training.leaks import REFUSED, check_leaks, leak_counts
-from benchmarks.training.training_set import PARTS, discard, drop_rows, put_in_place, write_training_set
+from benchmarks.training.training_set import (
+    PARTS,
+    discard,
+    drop_rows,
+    put_in_place,
+    record_tests,
+    training_filter,
+    write_training_set,
+)
 from benchmarks.training_rows import TrainingOptions
 
 UNFILTERED = "unfiltered"
@@ -50,24 +59,28 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
         raise SpecError(
             f"{name} has no prompt set {arguments.prompt_set!r}; known are {', '.join(benchmark.prompt_sets)}."
         )
-    builds = _source_builds(workspace, name, arguments)
-    for build in builds:
-        if build.benchmark != name:
-            raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {name}; name another folder.")
+    builds = _source_builds(workspace, benchmark, arguments)
     options = TrainingOptions(arguments.seed, arguments.prompt_set, arguments.target, arguments.filter, arguments.limit)
     staged = write_training_set(benchmark, builds, out, options, arguments.validation_share)
     try:
         with spinner("comparing with test data"):
             tests = find_test_builds(workspace, map(typed_path, arguments.tests), {build.digest for build in builds})
-            report = find_leaks(tests, staged)
-        warnings = check_leaks(report, drop=arguments.drop_leaks)
+            report = find_leaks(tests.builds, staged)
+        warnings = [
+            *(
+                f"{warning}; check whether it is test data"
+                for warning in check_leaks(report, drop=arguments.drop_leaks)
+            ),
+            *tests.unread,
+        ]
         if report.refused and not drop_rows(staged, report.refused_rows):
             raise SpecError(f"all rows are test data: {'; '.join(report.sentences(REFUSED))}; take other data.")
+        record_tests(staged, report.tests)
         written = put_in_place(out)
     finally:
         discard(out)
     for warning in warnings:
-        print(f"warning: {clean(warning)}; check whether it is test data.", file=sys.stderr)
+        print(f"warning: {clean(warning)}.", file=sys.stderr)
     rows = written.manifest["rows"]
     if arguments.as_json:
         leaks = leak_counts(report)
@@ -81,14 +94,22 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
     print(f"  compared with {len(report.tests)} test builds ({report.images} images)")
 
 
-def _source_builds(workspace: Workspace, name: str, arguments: TrainingArguments) -> list[Build]:
-    folders = [typed_path(folder) for folder in arguments.data] or [workspace.build_folder(name)]
-    if arguments.filter == UNFILTERED:
-        rejected = [folder.with_name(folder.name + REJECTED_SUFFIX) for folder in folders]
-        if not any((folder / "manifest.json").is_file() for folder in rejected):
+def _source_builds(workspace: Workspace, benchmark: Benchmark, arguments: TrainingArguments) -> list[Build]:
+    """Return the builds of the rows, for unfiltered ones with those of rejected samples beside them. Raises SourceError."""
+    folders = [typed_path(folder) for folder in arguments.data] or [workspace.build_folder(benchmark.name)]
+    builds = [Build.open(folder) for folder in folders]
+    if training_filter(benchmark, builds, arguments.filter) == UNFILTERED:
+        beside = [folder.with_name(folder.name + REJECTED_SUFFIX) for folder in folders]
+        rejected = [folder for folder in beside if (folder / "manifest.json").is_file() and folder not in folders]
+        if not rejected and not benchmark.training_filter(builds):
             raise SourceError(
-                f"{rejected[0]} is missing, so there are no rejected samples; construct the build with a writer, or name the "
+                f"{beside[0]} is missing, so there are no rejected samples; construct the build with a writer, or name the "
                 "builds of both sets with --data."
             )
-        folders += [folder for folder in rejected if (folder / "manifest.json").is_file()]
-    return [Build.open(folder) for folder in folders]
+        builds += map(Build.open, rejected)
+    for build in builds:
+        if build.benchmark != benchmark.name:
+            raise SourceError(
+                f"{build.path} is a build of {build.benchmark}, not of {benchmark.name}; name another folder."
+            )
+    return builds

@@ -1,4 +1,4 @@
-"""Before and after fine-tuning: gains under conflict, losses without it and on other benchmarks, and a verdict."""
+"""Before and after fine-tuning: gains under conflict, losses without it and on other benchmarks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from app.compare.non_inferiority import format_points
 from app.compare.pairs import RunPair, run_metrics
 from app.compare.published import normalised_name
 from app.compare.run_view import RunView, RunViews
-from app.report.competence import join_names
 from app.report.fine_tuned import ADAPTER, WEIGHTS, base_places
 from app.report.published import published_rows
 from benchmarks.answers import number_groups
@@ -21,8 +20,6 @@ from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.stats.paired_tests import Difference, holm, share_difference, sign_flip_test
 from benchmarks.vocabulary import Cell, Estimate, Table
-
-MARGIN = 0.03
 
 COLUMNS = ("before", "after", "difference", "n", "lost", "gained", "p", "p (Holm)")
 _COUNTED = ("unparsed",)
@@ -96,8 +93,9 @@ class FineTuning:
         gain: The change that training is for: the accuracy under conflict (on all answers of a benchmark that is all
             conflicts), or the metric that was named.
         detection: The change of the rate at which conflicts are named, if the benchmark measures it apart from accuracy.
-        losses: The changes elsewhere, which must stay within the margin.
-        details: The changes under the conditions that make up the losses.
+        losses: The changes elsewhere, which must stay within the margin. One without a counted answer tells nothing.
+        details: The changes under the conditions that make up the losses, if these are several.
+        trained: The examples that the fine-tuned model was trained on, a phrase for each benchmark with some.
     """
 
     base: RunView
@@ -106,6 +104,7 @@ class FineTuning:
     detection: Change | None
     losses: tuple[Change, ...]
     details: tuple[Change, ...]
+    trained: tuple[str, ...] = ()
 
 
 def tuned_pairs(runs: Sequence[RunView]) -> list[tuple[RunView, RunView]]:
@@ -132,24 +131,22 @@ def fine_tunings(
         detection = measure.metric_change(views, views.benchmark.detection) if views.benchmark.detection else None
         if metric is not None:
             gain, detection = measure.metric_change(views, metric), None
-        losses = [measure.change("without conflict", without)] if without else []
-        details = [detail for condition in without if (detail := measure.change(condition, (condition,))).difference.n]
+        losses, details = measure.losses("without conflict", "", without)
+        trained = _trained(tuned, "")
         for other in others:
             for before, after in _same_models(base, tuned, other.runs):
                 title = other.benchmark.title.partition(":")[0]
                 rest = _Measure(other.benchmark, before, after, resamples, other.seed)
-                losses.append(rest.change(f"on {title}", other.benchmark.conditions))
-        changes.append(
-            FineTuning(
-                base,
-                tuned,
-                gain,
-                detection,
-                tuple(change for change in losses if change.difference.n),
-                tuple(details) if len(details) > 1 else (),
-            )
-        )
+                more, conditions = rest.losses(f"on {title}", f"on {title}, ", other.benchmark.conditions)
+                losses, details = losses + more, details + conditions
+                trained += _trained(after, f" of {title}")
+        changes.append(FineTuning(base, tuned, gain, detection, losses, details, trained))
     return changes
+
+
+def _trained(run: RunView, what: str) -> tuple[str, ...]:
+    counts = run.trained
+    return (f"{counts.examples:,} of the {counts.of:,} examples{what}",) if counts.examples else ()
 
 
 def conflict_conditions(benchmark: Benchmark) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -235,6 +232,19 @@ class _Measure:
             bounds,
         )
 
+    def losses(
+        self, part: str, prefix: str, conditions: Sequence[str]
+    ) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+        """Return the change under ``conditions`` together, called ``part``, and under each of them if there are several.
+
+        Conditions under which the runs share no instance are left out; those under which no answer of both counts are not.
+        """
+        shared = {answer.condition for name, answer in self.base.answers.items() if name in self.tuned.answers}
+        asked = [condition for condition in conditions if condition in shared]
+        together = (self.change(part, asked),) if asked else ()
+        alone = tuple(self.change(f"{prefix}under {condition}", (condition,)) for condition in asked)
+        return together, alone if len(asked) > 1 else ()
+
     def metric_change(self, views: RunViews, metric: str) -> Change:
         """Return the change of a metric of the benchmark, over the answers labelled in both runs."""
         metrics = views.label_metrics
@@ -259,54 +269,6 @@ class _Measure:
 def _ratio(draws: Any) -> Any:
     sums, sizes = draws[:, 0], draws[:, 1]
     return np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=sizes > 0)
-
-
-def verdict(tuning: FineTuning, margin: float = MARGIN) -> str:
-    """Return whether the adapter is worth shipping, in a sentence or two.
-
-    It is if a gain is shown, and every loss is shown to be below ``margin``. All of these must hold, so none is corrected for
-    the number of tests.
-    """
-    return ": ".join(_judgement(tuning, margin))
-
-
-def short_verdict(tuning: FineTuning, margin: float = MARGIN) -> str:
-    """Return the verdict without its reasons."""
-    return f"{_judgement(tuning, margin)[0]}."
-
-
-def _judgement(tuning: FineTuning, margin: float) -> tuple[str, str]:
-    """Return the judgement on an adapter, and the reasons for it."""
-    name, gain, limit = tuning.tuned.label, tuning.gain, format_points(margin)
-    gained = f"{gain.part} it changes by {gain.points()}"
-    lost = [loss for loss in tuning.losses if loss.is_loss() and not loss.exceeds(-margin)]
-    unsure = [loss for loss in tuning.losses if not loss.exceeds(-margin) and not loss.is_loss()]
-    worth, not_worth = f"{name} is worth shipping", f"{name} is not worth shipping"
-    unknown = f"It is not established that {worth}"
-    if not gain.is_gain():
-        hint = ""
-        if tuning.detection is not None and tuning.detection.is_gain():
-            metric = tuning.detection.part.removeprefix("in ")
-            hint = f" It names conflicts more often ({metric} {tuning.detection.points()}); --metric {metric} decides by that."
-        return not_worth, f"{gained}, so no gain is shown.{hint}"
-    if lost:
-        return not_worth, f"{gained}, but it is shown to lose: {_list(lost)}; the margin is {limit}."
-    if not tuning.losses:
-        return (
-            unknown,
-            f"{gained}, but no run shows what it loses elsewhere; add runs of both models on rows without conflict, or on "
-            "pope, okvqa or gqa.",
-        )
-    if unsure:
-        return (
-            unknown,
-            f"{gained}, but a loss of {limit} points or more cannot be excluded: {_list(unsure)}. More examples would decide it.",
-        )
-    return worth, f"{gained}, and it is shown to lose less than {limit} points: {_list(tuning.losses)}."
-
-
-def _list(changes: Sequence[Change]) -> str:
-    return join_names([f"{change.part} {change.points()}" for change in changes])
 
 
 def fine_tuning_table(tunings: Sequence[FineTuning]) -> Table:

@@ -19,6 +19,7 @@ from app.report.tables import run_labels, shared_benchmark
 from app.store.answers import KnownInstance, StepUsage, read_answers, runs_per_share
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
+from app.store.run_facts import NOT_TRAINED, TrainedExamples
 from app.store.workspace import read_summary
 from app.system.parallel import map_shares
 from benchmarks.answers import AnswerKind, number_groups
@@ -79,6 +80,8 @@ class RunView:
     remarks: tuple[str, ...] = ()
     read: Callable[[Sequence[int]], Iterator[Record]] = lambda positions: iter(())
     """Reads the records at these positions among the answers."""
+    trained: TrainedExamples = NOT_TRAINED
+    """The count of its examples that the model was trained on."""
     cell_note: str = ""
     """The cell that is compared, a sentence; empty for a run on a build that is not varied."""
 
@@ -260,6 +263,7 @@ class _ViewReader:
             judged=self._judge in answers.judges,
             remarks=tuple(store.meta("remarks", [])),
             read=answers.read,
+            trained=TrainedExamples.load(store),
             cell_note=cell_note,
         )
 

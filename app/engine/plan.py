@@ -22,7 +22,15 @@ from app.store.data_types import CELLS_KEY
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
-from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
+from app.store.run_facts import (
+    LICENCE_KEY,
+    NONE_EXCLUDED,
+    NOT_TRAINED,
+    REMARKS_KEY,
+    TRAINED_KEY,
+    ExcludedInstances,
+    TrainedExamples,
+)
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from benchmarks.base import Benchmark
@@ -38,7 +46,7 @@ from mlx_backends.base import EngineInfo
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
 from mlx_backends.models.licence import stated_licence
 from mlx_backends.policy import lacks_references
-from mlx_backends.registry import check_kv_bits, describe
+from mlx_backends.registry import check_kv_bits, describe, training_records
 
 _DATA = "data digest"
 _SPEC = "spec.toml"
@@ -69,6 +77,7 @@ class CheckedSpec:
             its own.
         existing: Flag for a run that already exists.
         excluded: The counts of instances that the model cannot take.
+        trained: The counts of examples that the model was trained on.
     """
 
     spec: RunSpec
@@ -78,6 +87,7 @@ class CheckedSpec:
     instances: RunInstances
     existing: bool
     excluded: ExcludedInstances
+    trained: TrainedExamples = NOT_TRAINED
 
 
 def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> CheckedSpec:
@@ -97,7 +107,8 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
         # Equal data and an equal spec select equal instances; selecting 100,000 of them again would waste seconds.
         with RunStore.read(folder) as store:
             check_identity(store, identity, accept_engine=accept_engine, folder=folder)
-            return CheckedSpec(spec, folder, build, identity, NO_INSTANCES, True, ExcludedInstances.load(store))
+            excluded, trained = ExcludedInstances.load(store), TrainedExamples.load(store)
+            return CheckedSpec(spec, folder, build, identity, NO_INSTANCES, True, excluded, trained)
     benchmark = get_benchmark(spec.benchmark)
     instances, excluded = run_instances(chosen_instances(spec, benchmark, build), info.takes, build)
     require_instances(info.model, info.takes, len(instances), excluded, benchmark)
@@ -111,7 +122,19 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
         return check_spec(workspace, spec, accept_engine=accept_engine)
     if folder.exists():
         raise StoreError(f"{folder} exists and is not a run; move it, or give the run another --name.")
-    return CheckedSpec(spec, folder, build, identity, instances, False, excluded)
+    trained = trained_examples(spec.model, info.model, build, instances)
+    return CheckedSpec(spec, folder, build, identity, instances, False, excluded, trained)
+
+
+def trained_examples(model: str, name: str, build: Build, instances: Iterable[Instance]) -> TrainedExamples:
+    """Return how many examples of ``instances``, of ``build``, the trainings of ``model`` had; ``name`` is its display name."""
+    records = training_records(model)
+    if not records:
+        return NOT_TRAINED
+    from benchmarks.training.record import TrainingRecord  # imports NumPy
+
+    record = TrainingRecord.read(records)
+    return TrainedExamples(*record.count_examples(build.digest, instances), name) if record else NOT_TRAINED
 
 
 def check_scores(spec: RunSpec, engine: str) -> None:
@@ -134,13 +157,16 @@ def plan_run(workspace: Workspace, checked: CheckedSpec) -> PlannedRun:
             checked.instances,
             data=checked.build.path,
             excluded=checked.excluded,
-            fill=lambda store: _store_licence(store, checked),
+            fill=lambda store: _store_facts(store, checked),
         )
     return PlannedRun(checked.folder, checked.spec, checked.existing)
 
 
-def _store_licence(store: RunStore, checked: CheckedSpec) -> None:
-    """Store the licence that the card of a local model states, for reports."""
+def _store_facts(store: RunStore, checked: CheckedSpec) -> None:
+    """Store the licence that the card of a local model states, and which examples it was trained on, for reports."""
+    if checked.trained.examples:
+        store.set_meta(TRAINED_KEY, checked.trained.to_json())
+        store.set_meta(REMARKS_KEY, [checked.trained.sentence])
     if checked.identity.get("weights digest") and (licence := stated_licence(checked.spec.model)) is not None:
         store.set_meta(LICENCE_KEY, licence)
 

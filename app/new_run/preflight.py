@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.engine.plan import check_scores, open_build
+from app.engine.plan import check_scores, open_build, trained_examples
 from app.new_run.choices import ModelChoice, model_choice
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, judge_usage, remote_usage
@@ -17,9 +17,10 @@ from app.store.workspace import Workspace
 from benchmarks.errors import AddressError, RashomonError
 from benchmarks.prompt_template import Prompts
 from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import digest
 from judges.registry import find_judge
 from judges.rubric import RubricJudge
-from mlx_backends.registry import check_kv_bits, engine_name
+from mlx_backends.registry import check_kv_bits, engine_name, training_records
 from mlx_backends.remote import check_ready, is_remote
 
 
@@ -54,6 +55,7 @@ class PreflightChecker:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._cache: dict[tuple[Path, Prompts], tuple[object, BuildContents]] = {}
+        self._trained: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def contents(self, run: RunSpec) -> BuildContents:
@@ -102,7 +104,7 @@ class PreflightChecker:
             exists = (self._workspace.runs_folder / name / DATABASE).is_file()
             runs.append(RunPreflight(run, name, exists, contents, estimate))
         needs = [(model.needed_bytes, model.available_bytes or 0) for model in models if model.needed_bytes is not None]
-        warnings = (*self._excluded(runs), *self._warnings(spec, models))
+        warnings = (*self._excluded(runs), *self._trained_examples(runs, models), *self._warnings(spec, models))
         return Preflight(tuple(runs), tuple(self._costs(runs)), warnings, max(needs, default=None))
 
     def _costs(self, runs: list[RunPreflight]) -> list[str]:
@@ -121,6 +123,22 @@ class PreflightChecker:
     def _excluded(self, runs: list[RunPreflight]) -> list[str]:
         new = [run for run in runs if not run.exists and run.estimate.excluded.total]
         return [f"{run.run.model}: {run.estimate.excluded.sentence}" for run in new]
+
+    def _trained_examples(self, runs: Sequence[RunPreflight], models: Sequence[ModelChoice]) -> list[str]:
+        """Return a sentence on each model that was trained on its test data."""
+        names = {model.spec_name: model.name for model in models}
+        sentences = []
+        for run in runs:
+            records = None if run.exists else training_records(run.run.model)
+            if records:
+                model, build = run.run.model, run.contents.build
+                key = digest([list(records), build.digest, run.run.identity()])
+                with self._lock:
+                    if key not in self._trained:
+                        trained = trained_examples(model, names.get(model, model), build, run.estimate.instances)
+                        self._trained[key] = trained.sentence
+                    sentences.append(self._trained[key])
+        return list(filter(None, sentences))
 
     def _warnings(self, spec: BatchSpec, models: Sequence[ModelChoice]) -> list[str]:
         """Return what would end the runs of a valid spec: a missing API key or library, or too little memory."""

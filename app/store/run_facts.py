@@ -23,6 +23,12 @@ DEATHS_KEY = "deaths"
 LICENCE_KEY = "licence"
 """The meta key of the licence that the model's card states; absent where none is known."""
 
+REMARKS_KEY = "remarks"
+"""The meta key of a run's remarks, sentences that readers of its results must see."""
+
+TRAINED_KEY = "trained on"
+"""The meta key of a run's :class:`TrainedExamples`."""
+
 WORK_KEY = "work"
 """The meta key of the entries of :class:`WorkDone`, one for each worker, oldest first."""
 
@@ -58,6 +64,37 @@ class ExcludedInstances:
 
 NONE_EXCLUDED = ExcludedInstances()
 """The counts of a run without excluded instances."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedExamples:
+    """Count of a run's examples, out of the ``of`` that it has, that the ``model`` was trained on."""
+
+    examples: int = 0
+    of: int = 0
+    model: str = ""
+
+    @classmethod
+    def load(cls, store: RunStore) -> Self:
+        """Return the counts stored with a run; zeros for a model that recorded no training."""
+        return cls(**store.meta(TRAINED_KEY, {}))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def sentence(self) -> str:
+        """The number of examples that the model was trained on, and what follows; "" if there are none."""
+        if not self.examples:
+            return ""
+        return (
+            f"{self.model} was trained on {self.examples:,} of these {self.of:,} examples, so its answers to them show what it "
+            "remembers."
+        )
+
+
+NOT_TRAINED = TrainedExamples()
+"""The counts of a run whose model was trained on none of its examples."""
 
 
 def missing_modalities(by: Mapping[str, int]) -> str:

@@ -144,6 +144,10 @@ class Clash(Benchmark):
 
     training_filters = ("filtered", "unfiltered")
 
+    def training_filter(self, builds: Sequence[Build]) -> str:
+        options = [build.manifest.get("options", {}) for build in builds]
+        return "unfiltered" if any(made.get("rejected") or made.get("unfiltered") for made in options) else ""
+
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         from benchmarks.clash.training import training_rows
 

@@ -14,7 +14,8 @@ from benchmarks.clash.categories import join_categories, same_categories, shared
 from benchmarks.clash.constants import CHANGE_TYPES, RELATIONS
 from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.sources import read_source
-from benchmarks.clash.sources.base import CONSTRUCTED, SOURCE_NAMES, ClashSourceRow
+from benchmarks.clash.sources.base import CONSTRUCTED, SOURCE_NAMES
+from benchmarks.clash.sources.released import is_unfiltered
 from benchmarks.clash.statistics import statistics_files
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image
@@ -70,11 +71,11 @@ class _RejectedBuild:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def add(self, name: str, item: RejectedSample) -> None:
-        """Add a sample of the source ``name``, unless it is there already."""
+    def add(self, name: str, sample: ClashSample, data: bytes, suffix: str) -> None:
+        """Add a sample of the source ``name`` with the bytes of its image, unless it is there already."""
         if not self._samples:
             self._stack.enter_context(self._writer)
-        sample = replace(_categorised(item.sample, name), image=self._writer.add_media(item.data, item.suffix))
+        sample = replace(_categorised(sample, name), image=self._writer.add_media(data, suffix))
         if sample.id not in self._samples:
             self._samples[sample.id] = sample
             self._writer.add_row({"id": sample.id, **sample.to_row()})
@@ -110,16 +111,24 @@ def _samples(
             if isinstance(sample, ClashSample):
                 yield "", _categorised(sample, name)
             else:
-                rejected.add(name, sample)
+                rejected.add(name, sample.sample, sample.data, sample.suffix)
         return
     for row in read_source(name, place, options.seed):
         if isinstance(row, SkippedRow):
             writer.add_skipped(row.source, row.row, row.reason)
             continue
         try:
-            yield row.row, _with_image(row, writer)
+            data = row.image()
+            load_image(data)
         except MediaError as error:
             writer.add_skipped(name, row.row, f"the image {error.reason}")
+            continue
+        suffix = image_suffix(data) or ""
+        if row.sample.rejected:
+            writer.add_skipped(name, row.row, f"{row.sample.rejected}: among the rejected samples")
+            rejected.add(name, row.sample, data, suffix)
+        else:
+            yield row.row, replace(row.sample, image=writer.add_media(data, suffix))
 
 
 def _construction(name: str) -> Construction:
@@ -130,12 +139,6 @@ def _construction(name: str) -> Construction:
     from benchmarks.clash.construction.spatial import construct_spatial
 
     return construct_spatial
-
-
-def _with_image(row: ClashSourceRow, writer: BuildWriter) -> ClashSample:
-    data = row.image()
-    load_image(data)
-    return replace(row.sample, image=writer.add_media(data, image_suffix(data) or ""))
 
 
 def _manifest(
@@ -152,6 +155,8 @@ def _manifest(
         manifest["options"] = {"per_stratum": options.per_stratum}
         writer, checker = options.writer, options.checker or options.writer
         manifest["models"] = {"writer": writer and writer.name, "checker": checker and checker.name}
+    if any(name == "published" and is_unfiltered(place) for name, place in named):
+        manifest["options"] |= {"unfiltered": True}
     return manifest | {
         "samples": len(all_samples),
         "change_types": {kind: changes[kind] for kind in CHANGE_TYPES if changes[kind]},

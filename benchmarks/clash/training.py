@@ -21,6 +21,7 @@ def training_rows(instances: Iterable[Instance], options: TrainingOptions) -> It
         original = example["open-original"]
         if draw(options, "caption", original.group).random() < 0.5:
             conflict = example["open-conflicting"]
-            yield TrainingRow(conflict, CONFLICT_ANSWER, "conflict", conflict.references[TEXT][0])
+            ignoring = conflict.references.get(TEXT) or conflict.references[IMAGE]
+            yield TrainingRow(conflict, CONFLICT_ANSWER, "conflict", ignoring[0])
         else:
             yield TrainingRow(original, original.references[IMAGE][0], "no conflict", CONFLICT_ANSWER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,8 +69,11 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
         }
     )
     notes = (f"Left out: samples in which a modality occurs twice ({repeated}).",) if repeated else ()
+    main = table("main", "Accuracy by number of modalities and negatives (Table 2)", MAIN_COLUMNS, _stratum("kind"))
+    if any(answers.base for answers in runs.values()):  # Figure 4: one model, fine-tuned on the data of several filters
+        main = replace(main, chart="bars", drawn=tuple(name for name in MAIN_COLUMNS if name.endswith(" / All")))
     all_tables = [
-        table("main", "Accuracy by number of modalities and negatives (Table 2)", MAIN_COLUMNS, _stratum("kind")),
+        main,
         table(
             "combinations",
             "Accuracy by modalities (Figure 5)",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from benchmarks.rows.record_file import RecordFile
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
@@ -22,6 +25,8 @@ _FLAT = 2.0
 _CANDIDATE_BITS = 14
 """The bits of 64 by which the hashes of two pictures may differ for them to be compared closely."""
 _MOST_CANDIDATES = 8
+_AT_ONCE = 1 << 14
+"""The number of stored pictures whose hashes are compared at a time."""
 _STEPS = (0.02, 0.006)
 """The steps in which the edges of a crop are searched, as shares of the whole picture's sides."""
 _BLOCKS = 16
@@ -31,7 +36,7 @@ _HOPELESS = 0.65
 _ROUNDING = 0.01
 """The most by which correlations by sums of grey values differ from those of resized pictures, whose values are rounded."""
 
-HASH_VERSION = "1"
+HASH_VERSION = "2"
 """To be changed with whatever may change a match."""
 
 SAME, SIMILAR = 0.97, 0.93
@@ -40,7 +45,10 @@ SAME, SIMILAR = 0.97, 0.93
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The most similar picture of an index: its number, the correlation of the two, and the share of its sides in view."""
+    """The most similar picture of an index: its number, the correlation of the two, and the share of its sides in view.
+
+    Where the other picture is the larger one, the share is of that one's sides.
+    """
 
     number: int
     correlation: float
@@ -51,75 +59,10 @@ class Match:
         return self.correlation >= SAME
 
 
-class ImageIndex:
-    """Pictures that can be found by pictures made from them; every other picture is added whole and by its crops."""
-
-    def __init__(self) -> None:
-        self._thumbnails: dict[int, PILImage] = {}
-        self._hashes: list[int] = []
-        self._windows: list[tuple[int, _Window]] = []
-        self._array: Array | None = None
-
-    def add(self, image: PILImage, number: int) -> None:
-        """Add a picture under a number of its own."""
-        self._thumbnails[number] = thumbnail = _thumbnail(image)
-        self._array = None
-        for window in _windows():
-            view = _view(thumbnail, window)
-            if view.std() >= _FLAT:
-                self._hashes.append(_hash(view))
-                self._windows.append((number, window))
-
-    def find(self, image: PILImage) -> Match | None:
-        """Return the picture of which ``image`` is a copy or a crop, or that looks like it; None if there is none."""
-        small = _view(_thumbnail(image), _WHOLE)
-        if small.std() < _FLAT or not self._hashes:
-            return None
-        if self._array is None:
-            self._array = np.array(self._hashes, dtype=np.uint64)
-        distances = np.bitwise_count(self._array ^ np.uint64(_hash(small)))
-        nearest: dict[int, tuple[int, _Window]] = {}
-        for place in np.flatnonzero(distances <= _CANDIDATE_BITS).tolist():
-            number, window = self._windows[place]
-            nearest[number] = min(nearest.get(number, (64, window)), (int(distances[place]), window))
-        candidates = sorted(nearest.items(), key=lambda item: item[1][0])[:_MOST_CANDIDATES]
-        matches = [self._compared(small, number, window) for number, (_, window) in candidates]
-        best = max(matches, key=lambda match: match.correlation, default=None)
-        return best if best is not None and best.correlation >= SIMILAR else None
-
-    def _compared(self, small: Array, number: int, window: _Window) -> Match:
-        """Return how well a picture fits the best window near ``window`` of the picture ``number``.
-
-        Windows that cannot be the best one are left out by their blocks, and the others by sums of grey values; what remains is
-        resized and compared. A picture without a similar window after the first step is not searched further.
-        """
-        thumbnail = self._thumbnails[number]
-        best = _correlation(small, _view(thumbnail, window)), window
-        if best[0] >= SAME:
-            return Match(number, best[0], best[1][2])
-        sums, blocks = _sums(thumbnail), _blocks(small)
-        detail = 1 - _energy(blocks) * (_SMALL // _BLOCKS) ** 2 / _energy(small)
-        for step, least in zip(_STEPS, (_HOPELESS, SIMILAR), strict=True):
-            near = _near(best[1], step)
-            by_blocks = _correlations(blocks, sums, near)
-            if max(best[0], by_blocks.max(initial=0)) < least:
-                break
-            bounds = np.sqrt(np.maximum(by_blocks, 0) ** 2 * (1 - detail) + detail)
-            near = near[bounds >= max(best[0], least) - _ROUNDING]
-            correlations = _correlations(small, sums, near)
-            close = near[correlations >= max(best[0], correlations.max(initial=0)) - _ROUNDING]
-            windows: list[_Window] = list(map(tuple, close.tolist()))
-            best = max([best, *((_correlation(small, _view(thumbnail, near_by)), near_by) for near_by in windows)])
-        return Match(number, best[0], best[1][2])
-
-
 _Window = tuple[float, float, float]
 """Left and top edge and the sides of a crop, as shares of the picture's sides."""
 
 _WHOLE: _Window = (0.0, 0.0, 1.0)
-
-_MOVES = np.array([(x, y, growth) for growth in range(-2, 3) for x, y in product(range(-3, 4), repeat=2)])
-"""The moves of a window's middle and the growths of its sides that are tried, in steps."""
 
 
 def _windows() -> Iterator[_Window]:
@@ -128,6 +71,110 @@ def _windows() -> Iterator[_Window]:
         places = [share * (1 - scale) for share in ((0.0, 0.5, 1.0) if scale > 0.85 else (0.0, 0.25, 0.5, 0.75, 1.0))]
         for left, top in product(places, places):
             yield left, top, scale
+
+
+_WINDOWS = tuple(_windows())
+
+
+class ImageIndex:
+    """Pictures that can be found by pictures made from them, and by pictures that they were made from.
+
+    Of each picture, memory holds the hashes of the whole and of its crops, 680 bytes; its thumbnail is in a temporary file.
+    """
+
+    def __init__(self) -> None:
+        self._thumbnails = RecordFile()
+        self._numbers = array("Q")
+        self._hashes = array("Q")
+
+    def add(self, image: PILImage, number: int) -> None:
+        """Add a picture under a number of its own. Raises TemporaryFolderError where there is no room for its thumbnail."""
+        thumbnail = _thumbnail(image)
+        self._thumbnails.add_bytes(thumbnail.tobytes())
+        self._numbers.append(number)
+        self._hashes.extend(_hashes(thumbnail).tolist())
+
+    def find(self, image: PILImage) -> Match | None:
+        """Return the picture that ``image`` copies, was cropped from or is the whole of, or that looks like it; else None."""
+        thumbnail = _thumbnail(image)
+        small = _view(thumbnail, _WHOLE)
+        if small.std() < _FLAT or not self._numbers:
+            return None
+        own = _hashes(thumbnail)
+        stored = np.frombuffer(self._hashes, dtype=np.uint64).reshape(-1, len(_WINDOWS))
+        crops = [self._match(place, small, self._read(place), window) for place, window in _candidates(stored, own[:1])]
+        best = max(crops, key=_by_correlation, default=None)
+        if best is None or not best.same:
+            wholes = [
+                self._match(place, _view(self._read(place), _WHOLE), thumbnail, window)
+                for place, window in _candidates(stored[:, :1], own[1:])
+            ]
+            best = max([*crops, *wholes], key=_by_correlation, default=None)
+        return best if best is not None and best.correlation >= SIMILAR else None
+
+    def _match(self, place: int, small: Array, thumbnail: PILImage, window: _Window) -> Match:
+        correlation, scale = _fit(small, thumbnail, window)
+        return Match(self._numbers[place], correlation, scale)
+
+    def _read(self, place: int) -> PILImage:
+        from PIL import Image
+
+        size = _THUMBNAIL**2
+        return Image.frombytes("L", (_THUMBNAIL, _THUMBNAIL), self._thumbnails.read_bytes(place * size, size))
+
+
+def _by_correlation(match: Match) -> float:
+    return match.correlation
+
+
+def _candidates(stored: Array, own: Array) -> list[tuple[int, _Window]]:
+    """Return the places of the stored pictures nearest to another one, each with the window in which it is.
+
+    Either the other picture's hash, ``own``, is compared with those of all windows of the ``stored`` ones, or the hashes of its
+    own windows with theirs of the whole.
+    """
+    nearest: list[tuple[int, int, int]] = []
+    for start in range(0, len(stored), _AT_ONCE):
+        distances = np.bitwise_count(stored[start : start + _AT_ONCE] ^ own)
+        windows = distances.argmin(axis=1)
+        least = distances[np.arange(len(distances)), windows]
+        places = np.argsort(least, kind="stable")[:_MOST_CANDIDATES]
+        nearest += zip(least[places].tolist(), (start + places).tolist(), windows[places].tolist(), strict=True)
+    first = len(_WINDOWS) - len(own) if len(own) > 1 else 0
+    return [
+        (place, _WINDOWS[first + window])
+        for distance, place, window in sorted(nearest)[:_MOST_CANDIDATES]
+        if distance <= _CANDIDATE_BITS
+    ]
+
+
+def _fit(small: Array, thumbnail: PILImage, window: _Window) -> tuple[float, float]:
+    """Return how well a picture fits the best window near ``window`` of another one: their correlation, and the window's sides.
+
+    Windows that cannot be the best one are left out by their blocks, and the others by sums of grey values; what remains is
+    resized and compared. A picture without a similar window after the first step is not searched further.
+    """
+    best = _correlation(small, _view(thumbnail, window)), window
+    if best[0] >= SAME:
+        return best[0], best[1][2]
+    sums, blocks = _sums(thumbnail), _blocks(small)
+    detail = 1 - _energy(blocks) * (_SMALL // _BLOCKS) ** 2 / _energy(small)
+    for step, least in zip(_STEPS, (_HOPELESS, SIMILAR), strict=True):
+        near = _near(best[1], step)
+        by_blocks = _correlations(blocks, sums, near)
+        if max(best[0], by_blocks.max(initial=0)) < least:
+            break
+        bounds = np.sqrt(np.maximum(by_blocks, 0) ** 2 * (1 - detail) + detail)
+        near = near[bounds >= max(best[0], least) - _ROUNDING]
+        correlations = _correlations(small, sums, near)
+        close = near[correlations >= max(best[0], correlations.max(initial=0)) - _ROUNDING]
+        windows: list[_Window] = list(map(tuple, close.tolist()))
+        best = max([best, *((_correlation(small, _view(thumbnail, near_by)), near_by) for near_by in windows)])
+    return best[0], best[1][2]
+
+
+_MOVES = np.array([(x, y, growth) for growth in range(-2, 3) for x, y in product(range(-3, 4), repeat=2)])
+"""The moves of a window's middle and the growths of its sides that are tried, in steps."""
 
 
 def _near(window: _Window, step: float) -> Array:
@@ -162,17 +209,22 @@ def _sums(thumbnail: PILImage) -> Array:
     return sums
 
 
-def _correlations(small: Array, sums: Array, windows: Array) -> Array:
-    """Return the correlation of a picture, or of its blocks, with the same pixels of each window of a thumbnail."""
-    shares = np.linspace(0, 1, len(small) + 1)
+def _views(sums: Array, windows: Array, size: int) -> Array:
+    """Return windows of a thumbnail as small pictures, of the shape (windows, size, size); their edges are those of pixels."""
+    shares = np.linspace(0, 1, size + 1)
     x, y = (
         np.rint(_THUMBNAIL * (windows[:, axis, None] + windows[:, 2, None] * shares)).astype(np.intp) for axis in (0, 1)
     )
     corners = sums.take(y[:, :, None] * len(sums) + x[:, None, :])
     strips = corners[:, 1:] - corners[:, :-1]
-    views = strips[:, :, 1:] - strips[:, :, :-1]
+    views: Array = strips[:, :, 1:] - strips[:, :, :-1]
     views /= np.diff(y)[:, :, None] * np.diff(x)[:, None, :]
-    flat = views.reshape(len(windows), small.size)
+    return views
+
+
+def _correlations(small: Array, sums: Array, windows: Array) -> Array:
+    """Return the correlation of a picture, or of its blocks, with the same pixels of each window of a thumbnail."""
+    flat = _views(sums, windows, len(small)).reshape(len(windows), small.size)
     flat -= flat.mean(axis=1, keepdims=True)
     centred = (small - small.mean()).ravel()
     norms = np.sqrt(np.einsum("ij,ij->i", flat, flat) * (centred @ centred))
@@ -200,11 +252,18 @@ _COSINES = _cosines()
 _WEIGHTS = 1 << np.arange(64, dtype=np.uint64)
 
 
-def _hash(small: Array) -> int:
-    """Return the signs of a picture's lowest frequencies against their median, as 64 bits."""
-    frequencies = (_COSINES @ small @ _COSINES.T).ravel()
-    frequencies[0] = 0  # the mean brightness
-    return int(_WEIGHTS[frequencies > np.median(frequencies)].sum())
+def _hashes(thumbnail: PILImage) -> Array:
+    """Return a hash of each window: the signs of its lowest frequencies against their median, as 64 bits.
+
+    A window without content has the hash 0, which is far from all others: half of their bits are set.
+    """
+    views = _views(_sums(thumbnail), np.array(_WINDOWS), _SMALL)
+    frequencies = (_COSINES @ views @ _COSINES.T).reshape(len(views), -1)
+    frequencies[:, 0] = 0  # the mean brightness
+    signs = frequencies > np.median(frequencies, axis=1, keepdims=True)
+    signs &= (views.std(axis=(1, 2)) >= _FLAT)[:, None]
+    hashes: Array = (signs * _WEIGHTS).sum(axis=1, dtype=np.uint64)
+    return hashes
 
 
 def _correlation(first: Array, second: Array) -> float:

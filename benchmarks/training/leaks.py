@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
+import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,10 +16,11 @@ from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import MediaError, SpecError
 from benchmarks.factors.instances import instances_of
-from benchmarks.media import load_image, read_media
-from benchmarks.text.answer_equality import normalise
+from benchmarks.hashed import hash64
+from benchmarks.media import load_image, read_image, read_media
 from benchmarks.training.image_hash import HASH_VERSION, ImageIndex
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
+from benchmarks.varied import example_of
 from benchmarks.vocabulary import Instance, Media, Text, digest
 
 Means = Literal["image", "picture", "example", "prompt", "similar picture", "question"]
@@ -33,11 +35,14 @@ REFUSED: dict[Means, str] = {
 
 WARNED: dict[Means, str] = {
     "similar picture": "a picture that looks like a test image",
-    "question": "the question of a test example, with another picture and text",
+    "question": "the question of a test example, with another picture or text",
 }
 """The means by which rows may resemble test data by chance: charts of one style, questions from one template."""
 
 _SHORTEST_PROMPT = 20  # characters
+_SHORTEST_QUESTION = 4  # words, of a question that is searched for within a prompt
+_WORD = re.compile(r"[0-9a-z]+|[^\W0-9a-z_]")
+"""A word in Latin letters, or a letter of another script, which may have no spaces between words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +100,9 @@ class LeakIndex:
         self._images: dict[str, str] = {}
         self._media: list[tuple[Path, Media]] = []
         self._names: list[str] = []
-        self._groups: dict[str, str] = {}
-        self._prompts = _Prompts()
-        self._questions: dict[str, str] = {}
+        self._groups: dict[int, str] = {}
+        self._prompts = UniqueTexts()
+        self._questions = _Questions()
         for benchmark, build in tests:
             self._add(benchmark, build)
 
@@ -114,22 +119,23 @@ class LeakIndex:
         report = LeakReport(tests=self.tests, images=len(self._images))
         if not self.tests:
             return report
-        templates = _Prompts()
+        templates = UniqueTexts()
         for part in PARTS:
             for row in training_set.rows(part):
-                templates.add(row.prompt, row.group or row.where)
+                for text in prompt_texts(row):
+                    templates.add(text, example_name(row))
         for part in PARTS:
             for row in training_set.rows(part):
-                report.leaks += self._find(row, templates)
+                report.leaks += self._find(row, templates, training_set.image_digests)
         return report
 
     def _add(self, benchmark: Benchmark, build: Build) -> None:
         for prompt_set in benchmark.prompt_sets:
             for instance in instances_of(benchmark, build, prompt_set):
-                self._groups.setdefault(_key(instance.group), instance.id)
-                self._questions.setdefault(_key(instance.question), instance.id)
-                self._prompts.add(_texts(instance), instance.group)
-                for medium in _images(instance):
+                self._groups.setdefault(hash64(example_of(instance.group)), instance.id)
+                self._questions.add(instance.question, instance.id)
+                self._prompts.add(instance_text(instance), example_of(instance.group))
+                for medium in instance_images(instance):
                     self._add_image(build, medium, instance.id)
 
     def _add_image(self, build: Build, medium: Media, name: str) -> None:
@@ -147,66 +153,120 @@ class LeakIndex:
                 pictures.add(load_image(read_media(path, medium)), number)
         return pictures
 
-    def _find(self, row: ChatRow, templates: _Prompts) -> Iterator[Leak]:
+    def _find(self, row: ChatRow, templates: UniqueTexts, digests: Mapping[Path, str]) -> Iterator[Leak]:
         """Yield the leaks of a row, each by the surest means; ``templates`` are the prompts of all rows."""
-        if row.group and (test := self._groups.get(_key(row.group))):
+        if row.group and (test := self._groups.get(hash64(row.group))):
             yield Leak(row.where, "example", test)
-        if templates.owner(row.prompt) and (test := self._prompts.owner(row.prompt)):
+        texts = prompt_texts(row)
+        prompts = (self._prompts.owner(text) for text in texts if templates.owner(text))
+        if test := next(filter(None, prompts), ""):
             yield Leak(row.where, "prompt", test)
-        elif test := self._questions.get(_key(row.question)) if row.question else None:
+        elif test := self._questions.find(row.question, texts):
             yield Leak(row.where, "question", test)
         for number, path in enumerate(row.images):
             known = row.digests[number : number + 1] if len(row.digests) == len(row.images) else ()
-            leak = self._image_leak(path.read_bytes(), known)
+            leak = self._image_leak(path, (*known, digests[path]))
             if leak is not None:
                 yield Leak(row.where, *leak)
 
-    def _image_leak(self, data: bytes, known: Iterable[str]) -> tuple[Means, str] | None:
-        own = hashlib.sha256(data).hexdigest()
-        for value in (*known, own):
+    def _image_leak(self, path: Path, digests: Sequence[str]) -> tuple[Means, str] | None:
+        """Return what an image is of the test images; the last of its ``digests`` is that of the file."""
+        for value in digests:
             if value in self._images:
                 return "image", self._images[value]
-        if own not in self.image_results:
-            self.image_results[own] = self._similar(data)
-        match self.image_results[own]:
+        if digests[-1] not in self.image_results:
+            self.image_results[digests[-1]] = self._similar(path)
+        match self.image_results[digests[-1]]:
             case (number, same) if number < len(self._names):
                 return "picture" if same else "similar picture", self._names[number]
         return None
 
-    def _similar(self, data: bytes) -> ImageResult:
+    def _similar(self, path: Path) -> ImageResult:
         try:
-            match = self._pictures.find(load_image(data))
+            match = self._pictures.find(load_image(read_image(path)))
         except MediaError:
             return None
         return None if match is None else (match.number, match.same)
 
 
-class _Prompts:
+class UniqueTexts:
     """Texts of prompts, each with its example; one that several examples share is a template."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, str] = {}
+        self._owners: dict[int, str] = {}
 
-    def add(self, text: str, group: str) -> None:
-        key = _key(text)
-        if self._groups.setdefault(key, group) != group:
-            self._groups[key] = ""
+    def add(self, text: str, owner: str) -> None:
+        """Add the prompt of an example, unless it is short."""
+        if len(text) < _SHORTEST_PROMPT:
+            return
+        key = text_key(text)
+        if self._owners.setdefault(key, owner) != owner:
+            self._owners[key] = ""
 
     def owner(self, text: str) -> str:
-        """Return the only example with this prompt; "" for a template, a short text or an unknown one."""
-        return self._groups.get(_key(text), "") if len(text) >= _SHORTEST_PROMPT else ""
+        """Return the only example with this prompt; "" for a template and an unknown one."""
+        return self._owners.get(text_key(text), "")
+
+    def keys(self) -> Iterator[int]:
+        """Yield the key of each prompt that is no template."""
+        return (key for key, owner in self._owners.items() if owner)
 
 
-def _images(instance: Instance) -> Iterator[Media]:
+class _Questions:
+    """Questions of tests, which are searched for within prompts word by word."""
+
+    def __init__(self) -> None:
+        self._tests: dict[int, str] = {}
+        self._lengths: defaultdict[int, set[int]] = defaultdict(set)
+        """The numbers of words of the questions that begin with the same ones."""
+
+    def add(self, question: str, test: str) -> None:
+        words = _words(question)
+        if words:
+            self._tests.setdefault(hash(words), test)
+        if len(words) >= _SHORTEST_QUESTION:
+            self._lengths[hash(words[:_SHORTEST_QUESTION])].add(len(words))
+
+    def find(self, question: str, prompts: Sequence[str]) -> str:
+        """Return the test with this question, or with one that is part of the prompts; "" if there is none."""
+        return self._tests.get(hash(_words(question)), "") or next(filter(None, map(self._within, prompts)), "")
+
+    def _within(self, prompt: str) -> str:
+        words = _words(prompt)
+        for start in range(len(words) - _SHORTEST_QUESTION + 1):
+            for length in self._lengths.get(hash(words[start : start + _SHORTEST_QUESTION]), ()):
+                if test := self._tests.get(hash(words[start : start + length]), ""):
+                    return test
+        return ""
+
+
+def example_name(row: ChatRow) -> str:
+    """Return the example of a row; rows that do not state theirs are one example if they have the same prompt and answer."""
+    return row.group or f"answer {row.target}"
+
+
+def prompt_texts(row: ChatRow) -> list[str]:
+    """Return the texts of a row that could be a test's prompt: all its turns, and each by itself; no system message."""
+    return list(dict.fromkeys(("\n".join(row.turns), *row.turns)))
+
+
+def instance_images(instance: Instance) -> Iterator[Media]:
+    """Yield the images of an instance's prompt."""
     return (part for part in instance.parts if isinstance(part, Media) and part.modality == "image")
 
 
-def _texts(instance: Instance) -> str:
+def instance_text(instance: Instance) -> str:
+    """Return the texts of an instance's prompt, in order."""
     return "\n".join(part.text for part in instance.parts if isinstance(part, Text))
 
 
-def _key(text: str) -> str:
-    return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+def text_key(text: str) -> int:
+    """Return a hash of a text's words."""
+    return hash64(" ".join(_words(text)))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
 def check_leaks(report: LeakReport, *, drop: bool) -> list[str]:

@@ -41,11 +41,13 @@ PARTS = ("train", "validation")
 """The names of the files of rows, without ``.jsonl``."""
 
 _MANIFEST, _IMAGES = "manifest.json", "images"
+_FORMAT = 1
 _LAYOUT = (
     'train.jsonl with rows such as {"images": ["images/1.png"], "messages": [{"role": "user", "content": ...}, '
     '{"role": "assistant", "content": ...}]}'
 )
 _ROLES = ("system", "user", "assistant")
+_SHA256 = re.compile("[0-9a-f]{64}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -72,6 +74,15 @@ class ChatRow:
         """The texts of the prompt, in order."""
         return "\n".join(part.text for message in self.messages for part in message.parts if isinstance(part, Text))
 
+    @property
+    def turns(self) -> list[str]:
+        """The texts of each of the prompt's messages; the system's message is left out."""
+        return [
+            "\n".join(part.text for part in message.parts if isinstance(part, Text))
+            for message in self.messages
+            if message.role != "system"
+        ]
+
 
 @dataclass(frozen=True)
 class TrainingSet:
@@ -85,11 +96,7 @@ class TrainingSet:
         """Open the training set in folder ``path``. Raises SourceError if it has no rows to learn from."""
         if not is_training_set(path):
             raise SourceError(f"{path} is not a training set: it needs {_LAYOUT}. `rashomon training` writes one.")
-        try:
-            manifest = read_json_file(path / _MANIFEST)
-        except (OSError, OutsideJSONError):
-            manifest = {}
-        return cls(path, manifest if isinstance(manifest, dict) else {})
+        return cls(path, _manifest(path))
 
     @property
     def builds(self) -> frozenset[str]:
@@ -100,14 +107,36 @@ class TrainingSet:
         )
 
     @cached_property
+    def image_digests(self) -> Mapping[Path, str]:
+        """The sha256 of the bytes of each image, in the order of the rows.
+
+        Raises SourceError for a row that cannot be used, and for an image that is not the one that was written.
+        """
+        digests: dict[Path, str] = {}
+        is_own = self.manifest.get("format") == _FORMAT
+        for image in (image for part in PARTS for row in self.rows(part) for image in row.images):
+            if image in digests:
+                continue
+            try:
+                with image.open("rb") as stream:
+                    digests[image] = hashlib.file_digest(stream, "sha256").hexdigest()
+            except OSError as error:
+                raise SourceError(f"{image} cannot be read ({error.strerror}); put the image in its place.") from error
+            if is_own and _SHA256.fullmatch(image.stem) and image.stem != digests[image]:
+                raise SourceError(f"{image} was changed after it was written; write the training set again.")
+        return digests
+
+    @cached_property
     def digest(self) -> str:
-        """The sha256 of its rows; those name their images by content, or have their digests in them."""
+        """The sha256 of its rows and images. Raises SourceError as :attr:`image_digests`."""
         contents = hashlib.sha256()
         for name in PARTS:
             file = self.path / f"{name}.jsonl"
             if file.is_file():
                 with file.open("rb") as stream:
                     contents.update(hashlib.file_digest(stream, "sha256").digest())
+        for image_digest in self.image_digests.values():
+            contents.update(bytes.fromhex(image_digest))
         return contents.hexdigest()
 
     def rows(self, part: str) -> Iterator[ChatRow]:
@@ -215,7 +244,7 @@ def write_training_set(
     Examples that share a group or an image stay together. Raises SpecError for options that the benchmark does not have,
     SourceError if no row can be used, an image is gone, or ``out`` cannot be written or is not empty.
     """
-    options = _checked(benchmark, options, validation_share)
+    options = _checked(benchmark, builds, options, validation_share)
     new = staging_folder(out)
     counts: Counter[str] = Counter()
     try:
@@ -235,13 +264,13 @@ def write_training_set(
                 )
             counts.update(rows.split(options.seed, validation_share))
         manifest = {
-            "format": 1,
+            "format": _FORMAT,
             "benchmark": benchmark.name,
             "builds": [build.digest for build in builds],
             "options": asdict(options) | {"validation_share": validation_share},
             "rows": dict(counts),
         }
-        (new / _MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
+        _write_manifest(new, manifest)
     except OSError as error:
         shutil.rmtree(new, ignore_errors=True)
         advice = "free some space" if is_disk_full(error) else "name another folder"
@@ -268,6 +297,11 @@ def discard(out: Path) -> None:
     shutil.rmtree(staging_folder(out), ignore_errors=True)
 
 
+def record_tests(training_set: TrainingSet, tests: Sequence[str]) -> None:
+    """State the digests of the builds that a training set was compared with in its manifest."""
+    _write_manifest(training_set.path, {**_manifest(training_set.path), "compared with": list(tests)})
+
+
 def drop_rows(training_set: TrainingSet, left_out: Iterable[str]) -> int:
     """Remove rows from a training set, given as ``train.jsonl:7``, and count them in its manifest.
 
@@ -281,13 +315,28 @@ def drop_rows(training_set: TrainingSet, left_out: Iterable[str]) -> int:
         kept = [line for number, line in enumerate(lines, 1) if f"{file.name}:{number}" not in names]
         file.write_bytes(b"".join(kept))
         counts[part] = len(kept)
-    manifest = {**training_set.manifest, "rows": {**training_set.manifest.get("rows", {}), **counts}}
-    manifest["rows"]["left out: test data"] = len(names)
-    (training_set.path / _MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
+    manifest = _manifest(training_set.path)
+    rows = {**manifest.get("rows", {}), **counts, "left out: test data": len(names)}
+    _write_manifest(training_set.path, {**manifest, "rows": rows})
     return counts[PARTS[0]]
 
 
-def _checked(benchmark: Benchmark, options: TrainingOptions, validation_share: float) -> TrainingOptions:
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest in a folder; empty if there is none, or it cannot be read."""
+    try:
+        manifest = read_json_file(folder / _MANIFEST)
+    except (OSError, OutsideJSONError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def _write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    (folder / _MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
+
+
+def _checked(
+    benchmark: Benchmark, builds: Sequence[Build], options: TrainingOptions, validation_share: float
+) -> TrainingOptions:
     """Return the options with the benchmark's defaults. Raises SpecError."""
     if not 0 <= validation_share < 1:
         raise SpecError(f"the validation share is {validation_share}; it must be at least 0 and less than 1.")
@@ -299,9 +348,20 @@ def _checked(benchmark: Benchmark, options: TrainingOptions, validation_share: f
         seed=options.seed,
         prompt_set=options.prompt_set or next(iter(benchmark.prompt_sets)),
         target=options.target,
-        filter=choose_filter(options.filter, benchmark.name, benchmark.training_filters),
+        filter=training_filter(benchmark, builds, options.filter),
         limit=options.limit,
     )
+
+
+def training_filter(benchmark: Benchmark, builds: Sequence[Build], name: str) -> str:
+    """Return the filter ``name``, or the one that ``builds`` have if it is empty. Raises SpecError if they have another."""
+    chosen, own = choose_filter(name, benchmark.name, benchmark.training_filters), benchmark.training_filter(builds)
+    if name and own not in ("", chosen):
+        raise SpecError(
+            f"{', '.join(str(build.path) for build in builds)}: the samples are {own}; leave out --filter {name}, or name the "
+            "build of other samples."
+        )
+    return own or chosen
 
 
 class _Components:

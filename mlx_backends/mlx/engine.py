@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.media.decoder import start_decoder
@@ -20,6 +22,7 @@ from mlx_backends.models.adapters import (
     fused_digests,
     read_adapter,
     split_adapter,
+    training_records,
     with_adapter_name,
 )
 from mlx_backends.models.context_length import context_length
@@ -43,6 +46,9 @@ class MLXEngine(Engine):
 
     def engine_name(self, model: str) -> str:
         return inspect(resolve(model)).engine
+
+    def training_records(self, model: str) -> Sequence[Mapping[str, Any]]:
+        return training_records(resolve(model), split_adapter(model)[1])
 
     def import_libraries(self, model: str) -> None:
         model_info = inspect(resolve(model))

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.training.record import TrainingRecord
 from benchmarks.untrusted.finder_files import folder_entries
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
 from mlx_backends.mlx.adapter import apply_adapter
 from mlx_backends.mlx.load import check_supported, load
-from mlx_backends.models.adapters import FUSED, Adapter, check_base
+from mlx_backends.models.adapters import FUSED, Adapter, check_base, training_records
 from mlx_backends.models.discovery import ModelInfo, read_config
 from mlx_backends.models.weights import weights_digest
 
@@ -49,11 +50,13 @@ def fuse(
     except Exception as error:  # a quantisation unlike any known can raise anything
         raise ModelError(f"{model.name} could not be fused: {one_line(error)}") from error
     _write(model.path, loaded, config, target)
+    trained_on = TrainingRecord.read(training_records(model.path, str(adapter.path)))
     record = {
         "model": model.name,
         "weights digest": digest,
         "adapter": adapter.name,
         "adapter digest": adapter.digest,
+        **(trained_on.to_json() if trained_on else {}),
     }
     (target / FUSED).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 

@@ -84,16 +84,42 @@ def load(path: Path) -> tuple[Any, Any]:
             # Without the explicit False, mlx-vlm's own processors turn it on.
             with _without_glob_characters(path) as place:
                 model, processor = load_vlm(place, trust_remote_code=False)
-    except ImportError as error:
-        if "torchvision" not in str(error).lower():
-            raise ModelError(f"{model_name(path)} could not be loaded: {one_line(error)}") from error
-        raise ModelError(
+    except Exception as error:  # a malformed folder can make these libraries raise anything
+        raise _load_error(path, error) from error
+    return model, processor
+
+
+def load_processor(path: Path) -> tuple[Any, Any]:
+    """Return the processor of the vision-language model in folder ``path``, and its configuration; no weights are read.
+
+    Raises ModelError as :func:`load`.
+    """
+    check_tokenizer(path)
+    try:
+        with contained():
+            from mlx_vlm import utils
+            from transformers.utils import logging
+
+            config = read_config(path)
+            apply_patches(utils.get_model_type(config))
+            logging.set_verbosity_error()
+            trust = {"trust_remote_code": False}
+            model_module, _ = utils.get_model_and_args(config)  # brings the model's own processors along
+            processor = utils.load_processor(path, False, **trust)
+            if (images := utils.load_image_processor(path, **trust)) is not None:
+                processor.image_processor = images
+            return processor, model_module.ModelConfig.from_dict(config)
+    except Exception as error:  # a malformed folder can make these libraries raise anything
+        raise _load_error(path, error) from error
+
+
+def _load_error(path: Path, error: Exception) -> ModelError:
+    if isinstance(error, ImportError) and "torchvision" in str(error).lower():
+        return ModelError(
             f"the image processor of {model_name(path)} needs torchvision, which is not installed; choose a model whose "
             "processor does without, or run `pip install torchvision`."
-        ) from error
-    except Exception as error:  # a malformed folder can make these libraries raise anything
-        raise ModelError(f"{model_name(path)} could not be loaded: {one_line(error)}") from error
-    return model, processor
+        )
+    return ModelError(f"{model_name(path)} could not be loaded: {one_line(error)}")
 
 
 def load_text(path: Path) -> tuple[Any, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import IO
 
 from benchmarks.errors import ModelError, RashomonError
@@ -19,7 +18,8 @@ from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
 from mlx_backends.core.prompts.chat_prompt import Prompter
 from mlx_backends.core.prompts.text_prompt import TextPrompter
-from mlx_backends.models.discovery import inspect, read_config, resolve
+from mlx_backends.mlx.load import load_processor
+from mlx_backends.models.discovery import inspect, resolve
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
 
@@ -28,28 +28,16 @@ def load_prompter(path: Path) -> Prompter:
 
     Raises ModelError where they cannot be loaded.
     """
-    sees = inspect(path).engine == "mlx-vlm"
+    if inspect(path).engine == "mlx-vlm":
+        return Prompter(*load_processor(path))
     check_tokenizer(path)
     try:
         with contained():
+            from mlx_lm.utils import load_tokenizer
             from transformers.utils import logging
 
             logging.set_verbosity_error()
-            trust = {"trust_remote_code": False}
-            if not sees:
-                from mlx_lm.utils import load_tokenizer
-
-                return TextPrompter(load_tokenizer(path, tokenizer_config_extra=trust))
-            from mlx_vlm.utils import get_model_and_args, load_image_processor, load_processor
-
-            config = read_config(path)
-            get_model_and_args(config)  # brings the model's own processors along
-            processor = load_processor(path, False, **trust)
-            if (images := load_image_processor(path, **trust)) is not None:
-                processor.image_processor = images
-            return Prompter(processor, SimpleNamespace(**config))
-    except RashomonError:
-        raise
+            return TextPrompter(load_tokenizer(path, tokenizer_config_extra={"trust_remote_code": False}))
     except Exception as error:  # a malformed folder can make these libraries raise anything
         raise ModelError(f"its tokenizer cannot be loaded: {one_line(error)}") from error
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,15 @@ def fused_digests(model: Path) -> tuple[str | None, str | None]:
         case {"adapter digest": str(adapter), "weights digest": str(weights)} if _DIGEST.fullmatch(adapter + weights):
             return adapter, weights
     return None, None
+
+
+def training_records(model: Path, adapter: str | None) -> list[Mapping[str, Any]]:
+    """Return what the trainings recorded of the adapter in a folder, and of those fused into the model in a folder."""
+    records = []
+    for file in (model / FUSED, *([Path(adapter).expanduser() / TRAINING] if adapter else [])):
+        with suppress(OSError, OutsideJSONError):
+            records.append(read_json_file(file))
+    return [record for record in records if isinstance(record, dict)]
 
 
 def lora_pairs(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, dict[str, str]]:

@@ -181,8 +181,9 @@ def element_bytes(config: Any) -> int:
 
 
 def vision_config(config: Any) -> Any:
-    """Return the image encoder's part of a configuration; None for a text model."""
-    return _value(config, "vision_config")
+    """Return the image encoder's part of a configuration, which Phi-3 Vision calls otherwise; None for a text model."""
+    part = _value(config, "vision_config")
+    return _value(config, "img_processor") if part is None else part
 
 
 def number(part: Any, key: str) -> int | None:

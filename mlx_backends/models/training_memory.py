@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from mlx_backends.models.metal import GIB
@@ -22,10 +21,14 @@ _ADAPTER_NUMBERS = 6
 """32-bit numbers for each of an adapter's: itself, a row's gradient, the batch's, two moments, and one update in progress."""
 _RUNTIME = GIB // 2  # of MLX and its buffers
 _SPECIAL_TOKENS = 64  # of a chat template
-_CHARACTERS = 3  # of a token of text, fewer than usual
-_SCORES_KEPT, _SCORES_PASSING = 2, 4
+_SCORES_KEPT, _SCORES_PASSING = 2, 5
 """Arrays of scores of attention, which MLX does not fuse when it computes gradients: those kept for each layer, and those of the
 layer whose gradient is computed."""
+_STATES_KEPT, _STATES_PASSING = 4, 4
+"""Arrays of the state of linear attention after each token, which mlx-vlm computes token by token in a training: likewise."""
+_COPIES_ON_DISK = 8
+"""32-bit numbers on disk for each of an adapter's: two checkpoints of itself and two moments while one replaces the other, and
+two adapters."""
 _LOGITS = 4  # arrays of an answer's logits, in 32 bits
 
 
@@ -50,6 +53,11 @@ class TrainingMemory:
     runtime: int = _RUNTIME
 
     @property
+    def disk(self) -> int:
+        """The most bytes that its files take: checkpoints, and the last and the best adapter."""
+        return self.adapter * _COPIES_ON_DISK // _ADAPTER_NUMBERS
+
+    @property
     def total(self) -> int:
         """The peak: the encoder of images is done when the activations are kept."""
         return self.weights + self.adapter + max(self.activations + self.logits, self.encoder) + self.runtime
@@ -64,24 +72,13 @@ class TrainingMemory:
         return f"{_size(self.total)} ({', '.join(f'{_size(size)} of {name}' for name, size in parts.items())})"
 
 
-def text_counter(tokenizer: Path) -> Callable[[str], int]:
-    """Return a function that counts a text's tokens, with the file ``tokenizer.json`` if there is one."""
-    try:
-        from tokenizers import Tokenizer
-
-        loaded = Tokenizer.from_file(str(tokenizer))
-    except Exception:  # none, or one that the library does not read
-        return lambda text: len(text) // _CHARACTERS + 1
-    return lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
-
-
 def row_tokens(config: Mapping[str, Any], prompt: int, answer: int, images: Iterable[tuple[int, int]]) -> RowTokens:
     """Return the tokens of a row with so many of text in its prompt and in its answer, and images of these sizes."""
     image = sum(image_tokens(config, *size) for size in images)
     return RowTokens(prompt + _SPECIAL_TOKENS + image + answer + 1, image, answer + 1)
 
 
-def image_tokens(config: Mapping[str, Any], width: int, height: int) -> int:
+def image_tokens(config: Any, width: int, height: int) -> int:
     """Return the estimated tokens of an image: those of a fixed size, or those of its pixels."""
     vision = vision_config(config)
     size, patch = number(vision, "image_size"), number(vision, "patch_size")
@@ -107,24 +104,59 @@ def training_memory(
     """
     text = text_config(config)
     layers = number(text, "num_hidden_layers") or 0
-    hidden, inner = number(text, "hidden_size") or 0, number(text, "intermediate_size") or 0
+    hidden, inner = number(text, "hidden_size") or 0, _inner_size(text)
     heads = number(text, "num_attention_heads") or 1
     keys = (number(text, "num_key_value_heads") or heads) * (head_size(config) or 0)
     queries = heads * (head_size(config) or 0)
     element = element_bytes(config)
     inputs = 5 * hidden + queries + inner  # of the seven linear layers
     outputs = 2 * queries + 3 * keys + 2 * hidden + 4 * inner + 3 * hidden
-    adapter = rank * (inputs + queries + 2 * keys + 2 * hidden + 2 * inner) * layers * 4 * _ADAPTER_NUMBERS
+    attention = max(4 * hidden + 2 * queries + 2 * keys, _linear_attention(text, hidden))
+    dense = number(text, "intermediate_size") or number(text, "shared_expert_intermediate_size") or 0
+    adapter = rank * (attention + 3 * hidden + 3 * dense) * layers * 4 * _ADAPTER_NUMBERS
     # An adapter's input is kept in 32 bits, and with dropout before it too.
     kept = outputs * element + inputs * (4 + (2 * element if dropout else 0)) + 7 * rank * 4
     scores = heads * row.total**2 * element
+    linear_layers, state = _states(text, layers)
+    states = row.total * state
     layer = row.total * kept + _SCORES_KEPT * scores
-    passing = row.total * kept + _SCORES_PASSING * scores
+    passing = row.total * kept + _SCORES_PASSING * scores + _STATES_PASSING * states
+    inputs_kept = layers * row.total * hidden * element
     activations = passing + answers * (
-        layers * row.total * hidden * element + layer if checkpointing else layers * layer
+        inputs_kept + layer + _STATES_KEPT * states
+        if checkpointing
+        else layers * layer + linear_layers * _STATES_KEPT * states
     )
     logits = answers * _LOGITS * 4 * row.answer * (number(text, "vocab_size") or number(config, "vocab_size") or 0)
     return TrainingMemory(weights_bytes, adapter, activations, logits, image_bytes(config, row.image))
+
+
+def _inner_size(text: Mapping[str, Any]) -> int:
+    """Return the width of the layers after attention; of all experts that a token is given to, if that is more."""
+    expert, count = number(text, "moe_intermediate_size") or 0, number(text, "num_experts_per_tok") or 1
+    shared = number(text, "shared_expert_intermediate_size") or 0
+    return max(number(text, "intermediate_size") or 0, expert * count + shared)
+
+
+def _linear_attention(text: Mapping[str, Any], hidden: int) -> int:
+    """Return the inputs and outputs of linear attention's five linear layers; 0 for a model without it."""
+    heads = number(text, "linear_num_value_heads") or 0
+    values = heads * (number(text, "linear_value_head_dim") or 0)
+    keys = (number(text, "linear_num_key_heads") or 0) * (number(text, "linear_key_head_dim") or 0)
+    return 5 * hidden + 2 * keys + 3 * values + 2 * heads if heads else 0
+
+
+def _states(text: Mapping[str, Any], layers: int) -> tuple[int, int]:
+    """Return the number of layers with linear attention, and the bytes of a state of one, in 32 bits."""
+    heads, keys, values = (
+        number(text, key) for key in ("linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim")
+    )
+    if not (heads and keys and values):
+        return 0, 0
+    kinds = text.get("layer_types")
+    if isinstance(kinds, list):
+        return kinds.count("linear_attention"), heads * keys * values * 4
+    return layers - layers // (number(text, "full_attention_interval") or 4), heads * keys * values * 4
 
 
 def _size(size: int) -> str:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
+from mlx_backends.models.adapters import split_adapter, training_records
+from mlx_backends.models.discovery import resolve
 from mlx_backends.models.modalities import IMAGES_ONLY
 from mlx_backends.options import LoadOptions
 from mlx_backends.pytorch import spec
@@ -14,6 +19,10 @@ class TorchEngine(Engine):
 
     def describe(self, model: str) -> EngineInfo:
         return spec.describe(model)
+
+    def training_records(self, model: str) -> Sequence[Mapping[str, Any]]:
+        folder = spec.parse_name(model).model
+        return training_records(resolve(folder), split_adapter(folder)[1])
 
     def modalities(self, model: str) -> tuple[Modality, ...]:
         return IMAGES_ONLY

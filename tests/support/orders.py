@@ -148,7 +148,7 @@ def apply(orders: dict[str, Any]) -> None:
 
         load_model = loading.load
 
-        def load_before_faults(path: Path) -> Any:
+        def load_before_faults(path: Path) -> tuple[Any, Any]:
             from tests.support import metal_injector
 
             metal_injector.install(orders["metal_faults"])

@@ -1,4 +1,4 @@
-"""Finished runs of CMC-Bench with answers that a test makes up, without any process or model."""
+"""Finished runs, most of CMC-Bench, with answers that a test makes up, without any process or model."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from app.run_spec import BatchSpec
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from benchmarks.base import Benchmark
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Media, Record, Text, Verdict
-from judges.cmc_rules.judge import Match
+from judges.base import FunctionJudge
+from judges.registry import get_judge
 from mlx_backends.shared_names import without_folders
 
 Answering = Callable[[Instance], Generation]
@@ -59,10 +61,13 @@ def make_run(
     model: str = "policy:always-image",
     failing: Callable[[Instance], bool] = lambda _: False,
     data: Path | None = None,
+    benchmark: Benchmark | None = None,
 ) -> Path:
-    """A finished run: ``answering`` gives the answers, ``match`` labels them; it fails on those that are ``failing``."""
-    benchmark, match = get_benchmark("cmc-bench"), Match()
-    (spec,) = BatchSpec(benchmark="cmc-bench", model=(model,), name=name).runs()
+    """A finished run: ``answering`` gives the answers, the first judge labels them; it fails on those that are ``failing``."""
+    benchmark = benchmark or get_benchmark("cmc-bench")
+    judge = get_judge(benchmark.judges[0])
+    assert isinstance(judge, FunctionJudge)
+    (spec,) = BatchSpec(benchmark=benchmark.name, model=(model,), name=name).runs()
 
     def fill(store: RunStore) -> None:
         store.use_engine({"engine": "policy", "model": without_folders(model), "versions": {"mlx-vlm": "0.7.10"}})
@@ -71,9 +76,9 @@ def make_run(
             generation = answering(instance)
             verdicts: tuple[Verdict, ...] = ()
             if failing(instance):
-                verdicts = (Verdict(match.id, "judge-failed", reason="no label in its reply"),)
+                verdicts = (Verdict(judge.id, "judge-failed", reason="no label in its reply"),)
             elif generation.finish_reason != "error":
-                verdicts = (match.judge(Record(instance, (generation,))),)
+                verdicts = (judge.judge(Record(instance, (generation,))),)
             correct = tuple(
                 verdict.label is not None and benchmark.correct(instance.condition, verdict.label)
                 for verdict in verdicts

@@ -14,6 +14,8 @@ from textual.widgets import Static
 from app.compare.instances import flips, text_changes
 from app.compare.recommend import recommend
 from app.compare.tables import compare
+from app.compare.verdict import short_verdict, verdict
+from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import PANES, CompareScreen
 from app.tui.screens.flips import FlippedScreen, SideBySideScreen
@@ -24,7 +26,7 @@ from app.tui.widgets.result_table import ResultTable
 from benchmarks.vocabulary import Generation, Instance
 from tests.support.compared_runs import answered
 from tests.support.demo import HeldOutSet
-from tests.support.runs import instances
+from tests.support.runs import instances, says
 from tests.support.tui_computed import FIRST, build, mixed, press, three_runs, until_settled, visit
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
@@ -190,6 +192,33 @@ def test_one_screen_says_which_is_better_and_where_they_differ(
         assert shown(app).pane == "overview"
 
     drive(stage.app(), script, size)
+
+
+def test_a_fine_tuned_model_is_judged_against_its_base(stage: Stage) -> None:
+    data, picture = build(stage)
+    items = instances(40, picture=picture)
+    answers = {"image-correct": "12", "text-correct": "12", "both-wrong": "cannot be determined"}
+
+    def learnt(instance: Instance) -> Generation:
+        return says(answers.get(instance.condition, "12"))(instance)
+
+    runs = tuple(
+        stage.run(name, asked=items, answering=answering, data=data, model=model)
+        for name, model, answering in (("base", "org/m", mixed(0)), ("tuned", "org/m+/x/fine", learnt))
+    )
+    for folder, digests in zip(runs, ({}, {"adapter digest": "b" * 64}), strict=True):
+        with RunStore.open(folder) as store:
+            store.set_meta("identity", {**store.meta("identity"), "weights digest": "a" * 64, **digests})
+    (tuning,) = compare(runs).fine_tunings
+    assert verdict(tuning).startswith("m+fine is worth shipping")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await visit(pilot, app, "compare", runs)
+        assert str(shown(app).query_one("#advice-text", Static).content).splitlines()[0] == short_verdict(tuning)
+        reasons = str(shown(app).query_one("#recommendation-text", Static).content)
+        assert reasons.splitlines()[0] == verdict(tuning)
+
+    drive(stage.app(), script)
 
 
 def test_the_baseline_and_the_pair_are_chosen_by_keys(stage: Stage) -> None:

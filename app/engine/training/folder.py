@@ -3,6 +3,7 @@
 ::
 
     training.json           the spec, and what a training must have to be resumed: digests of data and weights, the engine
+    data.json               what it is trained on and was compared with
     state.json              what it does, or how it ended
     rows.json               the tokens of each row, and which rows cannot be used
     log.jsonl               each update and each validation

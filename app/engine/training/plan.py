@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from app.engine.identity import engine_facts
-from app.engine.training.folder import Training, find_training, has_training
+from app.engine.training.data_record import data_record
+from app.engine.training.folder import Training, find_training, has_training, trainings_folder
+from app.engine.training.longest_row import longest_row
 from app.engine.training.rows import split_rows
 from app.engine.training.spec import TrainingSpec, plain_name
 from app.engine.training.test_data import find_leaks, find_test_builds
 from app.store.workspace import Workspace
-from benchmarks.errors import ModelError, SourceError, SpecError
-from benchmarks.media.image import fit_size, image_size
-from benchmarks.training.leaks import check_leaks
+from app.system.paths import free_space
+from benchmarks.errors import ModelError, SourceError, SpecError, StoreFullError
+from benchmarks.training.leaks import REFUSED, check_leaks
 from benchmarks.training.training_set import ChatRow, TrainingSet
-from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import digest
 from mlx_backends.models.adapters import split_adapter
 from mlx_backends.models.discovery import inspect, read_config, resolve
 from mlx_backends.models.memory_estimate import memory_fit
-from mlx_backends.models.tokenizer_limits import check_tokenizer, panics_as_errors
-from mlx_backends.models.training_memory import RowTokens, TrainingMemory, row_tokens, text_counter, training_memory
+from mlx_backends.models.tokenizer_limits import check_tokenizer
+from mlx_backends.models.training_memory import TrainingMemory, training_memory
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.registry import describe
 from mlx_backends.training import TrainingSettings, training_problem
-
-_HEADER = 1 << 16  # bytes of an image, enough for its size
-_LEAST_PIXELS = 4096
-_CANDIDATES = 16
-"""The rows with most pixels, text and answer whose tokens are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +44,8 @@ class TrainingPlan:
     rows: dict[str, list[ChatRow]]
     memory: TrainingMemory
     warnings: list[str]
+    data: dict[str, Any]
+    """The record of the data that goes with the adapters."""
 
 
 def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> TrainingPlan:
@@ -71,7 +68,8 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     check_tokenizer(path)
     training_set = TrainingSet.open(Path(spec.data))
     rows = split_rows(training_set, spec)
-    warnings = _check_rows(rows, pairs=spec.objective == "orpo")
+    pairs = spec.objective == "orpo"
+    warnings = _check_rows(rows, pairs=pairs)
     settings = spec.settings(len(rows["train"]))
     identity = {
         **spec.identity(),
@@ -85,11 +83,17 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     memory = training_memory(
         config,
         info.weights_bytes,
-        longest_row(path, [*rows["train"], *rows["validation"]], spec.max_pixels),
+        longest_row(
+            path,
+            [*rows["train"], *rows["validation"]],
+            max_length=spec.max_length,
+            max_pixels=spec.max_pixels,
+            pairs=pairs,
+        ),
         rank=spec.rank,
         dropout=spec.dropout,
         checkpointing=spec.gradient_checkpointing,
-        answers=2 if spec.objective == "orpo" else 1,
+        answers=2 if pairs else 1,
     )
     fit = memory_fit(info.weights_bytes)
     if memory.total > fit.available and not force:
@@ -98,11 +102,16 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
             f"training {info.name} needs about {memory.sentence()}, more than the {fit.available / 1e9:.1f} GB of "
             f"{fit.source}; take {advice}smaller images (--max-pixels), a lower --rank or a smaller quantisation, or add --force."
         )
-    if known is None:  # one that was begun was compared then
-        tests = find_test_builds(workspace, (), training_set.builds)
-        warnings += check_leaks(find_leaks(tests, training_set), drop=False)
+    if not force:
+        _check_disk(trainings_folder(workspace) / name, info.name, memory)
+    tests = find_test_builds(workspace, (), training_set.builds)
+    report = find_leaks(tests.builds, training_set)
+    # Test data that came after a training began is no reason not to end it: its runs will tell.
+    warnings += check_leaks(report, drop=known is not None)
+    warnings += [*(report.sentences(REFUSED) if known is not None else ()), *tests.unread]
     identity |= engine_facts(describe(spec.model))
-    return TrainingPlan(spec, name, identity, settings, rows, memory, warnings)
+    data = data_record(training_set, report.tests)
+    return TrainingPlan(spec, name, identity, settings, rows, memory, warnings, data)
 
 
 def _known(workspace: Workspace, name: str, training_set: TrainingSet) -> Training | None:
@@ -111,59 +120,18 @@ def _known(workspace: Workspace, name: str, training_set: TrainingSet) -> Traini
     return known if known is not None and known.identity.get("data digest") == training_set.digest else None
 
 
-@panics_as_errors()
-def longest_row(path: Path, rows: Sequence[ChatRow], max_pixels: int | None) -> RowTokens:
-    """Return the size of the longest row for the model in folder ``path``, and of the longest answer."""
-    config, count = read_config(path), text_counter(path / "tokenizer.json")
-    limit = min((pixels for pixels in (max_pixels, _processor_pixels(path)) if pixels), default=None)
-    sizes: dict[Path, tuple[int, int]] = {}
-    for row in rows:
-        for image in row.images:
-            if image not in sizes:
-                sizes[image] = _scaled(image, limit)
-
-    def pixels(row: ChatRow) -> int:
-        return sum(width * height for width, height in (sizes[image] for image in row.images))
-
-    def answer(row: ChatRow) -> int:
-        return max(len(row.target), len(row.rejected))
-
-    candidates = {
-        row.where: row
-        for key in (pixels, lambda row: len(row.prompt) + answer(row), answer)
-        for row in sorted(rows, key=key)[-_CANDIDATES:]
-    }
-    tokens = [
-        row_tokens(
-            config,
-            count(row.prompt),
-            max(count(row.target), count(row.rejected)),
-            [sizes[image] for image in row.images],
-        )
-        for row in candidates.values()
-    ]
-    longest = max(tokens, key=lambda row: row.total)
-    return replace(longest, answer=max(row.answer for row in tokens))
-
-
-def _processor_pixels(path: Path) -> int | None:
-    """Return the pixels to which a model's processor scales larger images, if it says."""
+def _check_disk(folder: Path, model: str, memory: TrainingMemory) -> None:
+    """Raise StoreFullError if the disk has no room for the files of a training in ``folder``, less those that are there."""
+    own = sum(file.stat().st_size for file in folder.rglob("*.safetensors"))
     try:
-        settings = read_json_file(path / "preprocessor_config.json")
-    except (OSError, OutsideJSONError):
-        return None
-    size = settings.get("size") if isinstance(settings, dict) else None
-    edge = size.get("longest_edge") if isinstance(size, dict) else None
-    limit = settings.get("max_pixels", edge) if isinstance(settings, dict) else None
-    return (
-        limit if isinstance(limit, int) and limit >= _LEAST_PIXELS else None
-    )  # a smaller one is the length of an edge
-
-
-def _scaled(image: Path, max_pixels: int | None) -> tuple[int, int]:
-    with image.open("rb") as file:
-        width, height = image_size(file.read(_HEADER)) or (1024, 1024)
-    return fit_size(width, height, max_pixels)
+        free = free_space(folder)
+    except OSError:  # writing there will tell
+        return
+    if memory.disk > own + free:
+        raise StoreFullError(
+            f"training {model} needs {memory.disk / 1e9:.1f} GB on disk for checkpoints and adapters, and {folder.parent} has "
+            f"{free / 1e9:.1f} GB free; free some space, name another --workspace, or take a lower --rank."
+        )
 
 
 def _check_rows(rows: dict[str, list[ChatRow]], *, pairs: bool) -> list[str]:

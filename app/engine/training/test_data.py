@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.store.run import RunStore
@@ -21,29 +23,50 @@ from benchmarks.untrusted.safe_json import MAX_BYTES, OutsideJSONError, parse_js
 _MAX_RESULTS = 500_000
 
 
-def find_test_builds(
-    workspace: Workspace, named: Iterable[Path], sources: Collection[str]
-) -> list[tuple[Benchmark, Build]]:
-    """Return the builds whose instances are test data.
+@dataclass(frozen=True, slots=True)
+class TestData:
+    """The builds whose instances are test data, and a sentence on each run or build that could not be read."""
 
-    These are the ``named`` ones, those that a run of the workspace was made from, and those in its folder of builds that are not
-    themselves ``sources`` of the training rows, given by their digests. Raises SourceError for a named one that is no build.
+    builds: Sequence[tuple[Benchmark, Build]]
+    unread: Sequence[str]
+
+
+def find_test_builds(workspace: Workspace, named: Iterable[Path], sources: Collection[str]) -> TestData:
+    """Return the test data of a workspace.
+
+    These are the ``named`` builds, those that a run of the workspace was made from, and those in its folder of builds that are
+    not themselves ``sources`` of the training rows, given by their digests. Raises SourceError for a named one that is no build.
     """
     builds = {build.digest: build for build in map(Build.open, named)}
-    for place in _run_builds(workspace):
+    runs, unread = _run_builds(workspace)
+    for place, _ in runs:
         with suppress(RashomonError):
             build = Build.open(place)
             builds.setdefault(build.digest, build)
     for place in _workspace_builds(workspace):
-        with suppress(RashomonError):
+        try:
             build = Build.open(place)
-            if build.digest not in sources:
-                builds.setdefault(build.digest, build)
+        except RashomonError as error:
+            unread.append(f"the rows are not compared with {place}: {str(error).rstrip('.')}")
+            continue
+        if build.digest not in sources:
+            builds.setdefault(build.digest, build)
     tests = []
     for build in builds.values():
-        with suppress(RashomonError):  # a benchmark of a package that is not installed any more
+        try:
             tests.append((get_benchmark(build.benchmark), build))
-    return tests
+        except RashomonError as error:  # a benchmark of a package that is not installed any more
+            unread.append(f"the rows are not compared with {build.path}: {str(error).rstrip('.')}")
+    for (place, digest), names in runs.items():
+        if digest and digest not in builds:
+            others = (
+                "" if len(names) == 1 else " and another run" if len(names) == 2 else f" and {len(names) - 1} others"
+            )
+            reason = (
+                "which is the build of the rows" if digest in sources else f"whose build is not in {place} any more"
+            )
+            unread.append(f"the rows are not compared with the test data of {names[0]}{others}, {reason}")
+    return TestData(tests, unread)
 
 
 def find_leaks(tests: Sequence[tuple[Benchmark, Build]], training_set: TrainingSet) -> LeakReport:
@@ -97,14 +120,18 @@ def _workspace_builds(workspace: Workspace) -> Iterator[Path]:
     return (file.parent for file in folders if not file.parent.name.endswith(REJECTED_SUFFIX))
 
 
-def _run_builds(workspace: Workspace) -> Iterator[Path]:
-    seen: set[Path] = set()
+def _run_builds(workspace: Workspace) -> tuple[dict[tuple[Path, str], list[str]], list[str]]:
+    """Return the runs of a workspace by the folder and the digest of their build, and a sentence on each unreadable one.
+
+    The digest is empty for a run that was not made from a build, such as imported answers.
+    """
+    runs: defaultdict[tuple[Path, str], list[str]] = defaultdict(list)
+    unread = []
     for name in workspace.run_names():
-        with (
-            suppress(Exception),
-            RunStore.read(workspace.runs_folder / name) as store,
-        ):  # an unreadable run has no build
-            place = workspace.build_of(store)
-            if place not in seen:
-                seen.add(place)
-                yield place
+        try:
+            with RunStore.read(workspace.runs_folder / name) as store:
+                runs[workspace.build_of(store), str(store.meta("identity", {}).get("data digest") or "")].append(name)
+        except Exception as error:  # a damaged one can raise anything
+            reason = str(error).rstrip(".") if isinstance(error, RashomonError) else "it cannot be read"
+            unread.append(f"the rows are not compared with the test data of {name}: {reason}")
+    return runs, unread

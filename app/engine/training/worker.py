@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from app.engine.training.data_record import read_data_record
 from app.engine.training.folder import DIVERGED, WORKER_LOG, Training
 from app.engine.training.log import LogWriter
 from app.engine.training.rows import check_rows, split_rows, unusable_error
@@ -175,6 +176,7 @@ def _provenance(training: Training) -> dict[str, Any]:
         "spec": {key: value for key, value in training.spec.identity().items() if key != "model"},
         "training": training.name,
         "engines": list(training.engines),
+        **read_data_record(training.path),
     }
 
 

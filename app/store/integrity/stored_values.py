@@ -95,6 +95,12 @@ class _Excluded(TypedDict, total=False):
     conditions: dict[str, int]
 
 
+class _Trained(TypedDict, total=False):
+    examples: int
+    of: int
+    model: str
+
+
 class _Proof(TypedDict, total=False):
     at: float
     model: str
@@ -202,6 +208,7 @@ _META: Mapping[str, Any] = {
     "state": _State,
     "excluded": _Excluded,
     "remarks": list[str],
+    "trained on": _Trained,
     "canary": list[_Proof],
     "sight": list[_Sight],
     "work": list[_Work],
@@ -215,7 +222,7 @@ _META: Mapping[str, Any] = {
 }
 
 
-_CLOSED = (_Decoding, _Excluded, _Death, _Node, _Work)
+_CLOSED = (_Decoding, _Excluded, _Trained, _Death, _Node, _Work)
 """Objects that become the arguments of a class, which must not have unknown keys."""
 
 

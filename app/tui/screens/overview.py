@@ -15,12 +15,12 @@ from textual.widgets import Static
 
 from app.compare.by_condition import ConditionDifference, accuracy_by_condition
 from app.compare.cost import accuracy_difference
-from app.compare.fine_tuning import short_verdict, verdict
 from app.compare.instances import Change, InstanceComparison, compare_instance, flips, read_excerpts
 from app.compare.pairs import RunPair
 from app.compare.recommend import Recommendation
 from app.compare.run_view import RunViews
 from app.compare.tables import Comparison
+from app.compare.verdict import short_verdict, verdict
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
 from app.tui.screens.base import RashomonScreen

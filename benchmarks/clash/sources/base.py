@@ -26,6 +26,18 @@ LONGEST_ANSWER = 200
 _SENTENCES = ("original_caption", "conflicting_caption", "question")
 _ANSWERS = ("image_only", "text_only", "distractor")
 _WORDS = ("changed_original", "changed_conflicting")
+_CHECKS = {
+    "text_only": "text-answer",
+    "distractor": "distractor",
+    "changed_original": "original-word",
+    "changed_conflicting": "conflicting-word",
+}
+"""The fields that a training does not need, with the check that a row without one fails."""
+
+_FAULTS = {
+    "one-change": "the two captions are the same",
+    "distinct-answers": "two of the three answers are the same",
+}
 _COCO_FOLDERS = ("train2017", "val2017")
 
 
@@ -48,22 +60,33 @@ def image_folders(root: Path) -> tuple[Path, ...]:
     return tuple(place for place in candidates if place.is_dir())
 
 
-def parse_sample(fields: Mapping[str, Any], source: str) -> ClashSample:
+def parse_sample(fields: Mapping[str, Any], source: str, *, unfiltered: bool = False) -> ClashSample:
     """Parse ``fields``, named as ClashSample's are, into a sample with its category and without its image.
 
-    Raises RowProblem, with one of a fixed set of sentences, for an unusable row.
+    With ``unfiltered``, a row that can be trained on although a check of section 3.3 would remove it is a sample too, whose
+    ``rejected`` is the check. Raises RowProblem, with one of a fixed set of sentences, for any other unusable row.
     """
     values = {name: _text(fields.get(name), name, LONGEST_SENTENCE) for name in _SENTENCES}
-    values |= {name: _text(fields.get(name), name, LONGEST_ANSWER) for name in (*_ANSWERS, *_WORDS, "image_id")}
+    rejected = ""
+    for name in (*_ANSWERS, *_WORDS, "image_id"):
+        if unfiltered and name in _CHECKS and not fields.get(name):
+            values[name], rejected = "", rejected or _CHECKS[name]
+        else:
+            values[name] = _text(fields.get(name), name, LONGEST_ANSWER)
     change_type, relation = fields.get("change_type"), fields.get("relation") or ""
     if change_type not in CHANGE_TYPES:
         raise RowProblem(f"the change type is not one of {', '.join(CHANGE_TYPES)}")
     if (relation not in RELATIONS) if change_type == "spatial" else relation:
         raise RowProblem(f"the relation is not one of {', '.join(RELATIONS)}, or the change is not spatial")
-    if _folded(values["original_caption"]) == _folded(values["conflicting_caption"]):
-        raise RowProblem("the two captions are the same")
-    if len({normalise(values[name]) for name in _ANSWERS}) < len(_ANSWERS):
-        raise RowProblem("two of the three answers are the same")
+    answers = [normalise(values[name]) for name in _ANSWERS if values[name]]
+    faults = {
+        "one-change": _folded(values["original_caption"]) == _folded(values["conflicting_caption"]),
+        "distinct-answers": len(set(answers)) < len(answers),
+    }
+    for check in (check for check, is_faulty in faults.items() if is_faulty):
+        if not unfiltered:
+            raise RowProblem(_FAULTS[check])
+        rejected = rejected or check
     names = shared_categories(change_type, values["changed_original"], values["changed_conflicting"])
     return ClashSample(
         image=None,
@@ -72,6 +95,7 @@ def parse_sample(fields: Mapping[str, Any], source: str) -> ClashSample:
         category=join_categories(names, change_type),
         source=source,
         published_category=_published(fields.get("published_category"), change_type),
+        rejected=rejected,
         **values,
     )
 

@@ -8,25 +8,33 @@ from typing import Any
 
 from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.sources.base import ClashSourceRow, image_folders, parse_sample
+from benchmarks.errors import SourceError
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, list_folders
 from benchmarks.rows.sources import existing_path, layout_error
 from benchmarks.untrusted.safe_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
 
 TEST_FILE = "synthetic_captions_test_filtered.json"
+FILTERED_FILE, UNFILTERED_FILE = "filtered_data_finetune.json", "merged_data_finetune.json"
+"""The fine-tuning files of the authors' repository: 18,097 filtered samples, and 31,676 with those that filters removed."""
+
 LAYOUT = (
-    f"a folder with {TEST_FILE} and COCO's images (in it, in train2017/ or val2017/), or such a JSON file beside them"
+    f"a folder with {TEST_FILE} and COCO's images (in it, in train2017/ or val2017/), or such a JSON file beside them, as "
+    f"{FILTERED_FILE}"
 )
 
 _NAME = "published"
-_PREFIX = "synthetic_captions"
+_PREFIX = "synthetic_captions"  # of what the authors' script writes
 _LARGEST_ID = 10**12
 
 
 def read(place: str, seed: int = 0) -> Iterator[ClashSourceRow | SkippedRow]:
-    """Yield the samples of the test file, or of a named file with its layout. Raises SourceError."""
+    """Yield the samples of the test file, or of a named file with its layout. Raises SourceError.
+
+    The unfiltered file is read as the paper trains on it: with the rows that a check would remove.
+    """
     root = existing_path(_NAME, place, LAYOUT)
-    file = root if root.is_file() else _file_in(root)
+    file, unfiltered = _file_at(root), is_unfiltered(place)
     raw_rows = read_raw_samples(file)
     if raw_rows is None:
         raise layout_error(_NAME, file, LAYOUT)
@@ -35,12 +43,17 @@ def read(place: str, seed: int = 0) -> Iterator[ClashSourceRow | SkippedRow]:
     for number, raw in enumerate(raw_rows, 1):
         where = f"{file.name}:{number}"
         try:
-            sample = parse_published_sample(raw)
+            sample = parse_published_sample(raw, unfiltered=unfiltered)
             loader = image_loader(RawRow(where, {"image": f"{int(sample.image_id):012d}.jpg"}, places), "image")
         except RowProblem as problem:
             yield SkippedRow(_NAME, where, str(problem))
             continue
         yield ClashSourceRow(where, sample, loader)
+
+
+def is_unfiltered(place: str) -> bool:
+    """Return whether a source's place is the file with the samples that filters removed. Raises SourceError."""
+    return _file_at(existing_path(_NAME, place, LAYOUT)).name == UNFILTERED_FILE
 
 
 def read_raw_samples(file: Path) -> list[Any] | None:
@@ -53,8 +66,8 @@ def read_raw_samples(file: Path) -> list[Any] | None:
     return rows if isinstance(rows, list) else None
 
 
-def parse_published_sample(raw: Any) -> ClashSample:
-    """Parse a published row, without its image. Raises RowProblem."""
+def parse_published_sample(raw: Any, *, unfiltered: bool = False) -> ClashSample:
+    """Parse a published row, without its image; for ``unfiltered`` see :func:`parse_sample`. Raises RowProblem."""
     if not isinstance(raw, Mapping):
         raise RowProblem("the row is not a JSON object")
     answers, words = _nested(raw, "answers"), _nested(raw, "changed_words")
@@ -68,7 +81,7 @@ def parse_published_sample(raw: Any) -> ClashSample:
         "changed_conflicting": words.get("conflicting"),
         "published_category": raw.get("category"),
     }
-    return parse_sample(fields, _NAME)
+    return parse_sample(fields, _NAME, unfiltered=unfiltered)
 
 
 def parse_image_id(value: Any) -> str:
@@ -83,11 +96,21 @@ def _nested(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _file_in(root: Path) -> Path:
-    for folder in (root, *list_folders(root)):
+def _file_at(root: Path) -> Path:
+    """Return the file of samples at a path: the file itself, a folder's test file, or the only other one."""
+    if root.is_file():
+        return root
+    folders = (root, *list_folders(root))
+    for folder in folders:
         if (folder / TEST_FILE).is_file():
             return folder / TEST_FILE
-    others = [file for file in list_files(root, ".json") if file.name.startswith(_PREFIX)]
-    if len(others) == 1:
-        return others[0]
-    raise layout_error(_NAME, root, LAYOUT)
+    others = {file.name: file for folder in folders for file in list_files(folder, ".json") if _is_known(file.name)}
+    if len(others) > 1:
+        raise SourceError(f"{root} holds {' and '.join(sorted(others))}; name one of these files, as in {_NAME}=FILE.")
+    if not others:
+        raise layout_error(_NAME, root, LAYOUT)
+    return next(iter(others.values()))
+
+
+def _is_known(file: str) -> bool:
+    return file in (FILTERED_FILE, UNFILTERED_FILE) or file.startswith(_PREFIX)

@@ -21,6 +21,7 @@ from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault
 from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.mlx.preprocess import Preprocessor
+from mlx_backends.models.training_memory import RowTokens, image_tokens
 
 _PER_TOKEN = ("token_type_ids", "mm_token_type_ids")
 """Inputs besides the ids with a number for each token; those of an answer are 0."""
@@ -85,6 +86,18 @@ class TrainingInputs:
                 _, tensors = self._preprocessor.tensors(request)
                 self._image_tokens[sizes] = int(tensors["input_ids"].shape[-1]) - text
             return text + self._image_tokens[sizes] + max(len(self._answer_ids(answer)) for answer in answers)
+
+    def measure(self, index: int, *, pair: bool) -> RowTokens:
+        """Return the size of a row as its language model sees it; otherwise as :meth:`count_tokens`."""
+        total = self.count_tokens(index, pair=pair)
+        row = self.rows[index]
+        sizes = tuple(map(self._decoded_size, row.images))
+        image = self._image_tokens[sizes]
+        if sizes and image <= 0:  # a token stands for the whole image until the encoder's output takes its place
+            expanded = sum(image_tokens(self.config, *size) for size in sizes)
+            total, image = total + expanded, image + expanded
+        answers = (row.target, row.rejected) if pair else (row.target,)
+        return RowTokens(total, image, max(len(self._answer_ids(answer)) for answer in answers))
 
     def _decoded_size(self, image: Path) -> tuple[int, int]:
         """Return the size of an image, decoded once. Raises MediaError if it cannot be."""

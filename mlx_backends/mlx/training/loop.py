@@ -25,6 +25,7 @@ from mlx_backends.mlx.training.checkpointing import Dropout, prepare_layers
 from mlx_backends.mlx.training.dense import multiply_densely
 from mlx_backends.mlx.training.divergence import DETECTION, LossTrend
 from mlx_backends.mlx.training.inputs import PreparedRow, TrainingInputs
+from mlx_backends.mlx.training.layers import language_layers, linear_layers
 from mlx_backends.mlx.training.objective import answer_loss, check_causal, embedded, preference_loss
 from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
 from mlx_backends.training import DivergedError, Report, StepReport, TrainingSettings, ValidationReport
@@ -73,6 +74,7 @@ class TrainingLoop:
                 lora_rank=settings.rank,
                 lora_alpha=settings.alpha,
                 lora_dropout=settings.dropout,
+                target_modules=linear_layers(self._model),
                 verbose=False,
             )
         except Exception as error:  # an architecture unlike any other
@@ -85,10 +87,7 @@ class TrainingLoop:
         # The adapter leaves the encoder as it is, so an image has the same features in every epoch.
         self._tower = CachedVisionTower(VisionEncoder(self._model, features), _FEATURE_BYTES)
         if settings.gradient_checkpointing or settings.dropout:
-            language_model = self._model.language_model
-            layers = getattr(language_model, "layers", None)
-            layers = language_model.model.layers if layers is None else layers
-            prepare_layers(layers, self._dropout, checkpointing=settings.gradient_checkpointing)
+            prepare_layers(language_layers(self._model), self._dropout, checkpointing=settings.gradient_checkpointing)
         self._optimiser = optim.AdamW(learning_rate=settings.learning_rate, weight_decay=0.0, bias_correction=True)
         self._optimiser.init(self._model.trainable_parameters())
         mx.eval(self._model.trainable_parameters(), self._optimiser.state)

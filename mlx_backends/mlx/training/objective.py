@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,8 @@ _CHANGE = 1e-3
 def embedded(model: Any, row: PreparedRow, tower: CachedVisionTower | None = None) -> dict[str, Any]:
     """Return the language model's inputs for a row, evaluated: the encoder of images is frozen and has no gradient.
 
-    With ``tower``, an image that was encoded before is not encoded again.
+    Nor has it dropout, which some encoders have of their own. With ``tower``, an image that was encoded before is not encoded
+    again.
     """
     import mlx.core as mx
 
@@ -29,20 +31,49 @@ def embedded(model: Any, row: PreparedRow, tower: CachedVisionTower | None = Non
         if isinstance(value, mx.array) and value.ndim == 2 and value.shape == row.ids.shape:
             tensors[name] = value[:, :-1]
     embed = partial(model.get_input_embeddings, ids, pixels, mask=mask, **tensors)
-    output = embed() if tower is None else tower.embed(embed, row.images)
-    features = {name: value for name, value in output.to_dict().items() if value is not None}
-    inputs = {**tensors, **features, "ids": ids}
-    mx.eval([value for value in inputs.values() if isinstance(value, mx.array | list)])
+    was_training = model.training
+    model.eval()
+    try:
+        output = embed() if tower is None else tower.embed(embed, row.images)
+        features = {name: value for name, value in output.to_dict().items() if value is not None}
+        inputs = {**tensors, **features, "ids": ids}
+        mx.eval([value for value in inputs.values() if isinstance(value, mx.array | list)])
+    finally:
+        model.train(was_training)
     return inputs
 
 
 def logits(model: Any, inputs: dict[str, Any], count: int) -> Any:
-    """Return the logits of the last ``count`` tokens, in 32 bits. Few models compute those of others too."""
+    """Return the logits of the last ``count`` tokens, in 32 bits; those of others are not computed."""
     import mlx.core as mx
 
     others = {name: value for name, value in inputs.items() if name not in ("ids", "inputs_embeds")}
-    output = model.language_model(inputs["ids"], inputs_embeds=inputs["inputs_embeds"], logits_to_keep=count, **others)
+    with _last_positions(model.language_model, count):
+        output = model.language_model(inputs["ids"], inputs_embeds=inputs["inputs_embeds"], **others)
     return getattr(output, "logits", output)[:, -count:].astype(mx.float32)
+
+
+@contextmanager
+def _last_positions(language_model: Any, count: int) -> Iterator[None]:
+    """Let the output layer see the last ``count`` tokens only.
+
+    No family of mlx-vlm has an argument for it. The output layer is ``lm_head``, or the embedding where the two share weights;
+    for the time being its class is one that drops the other tokens first. A model with neither computes the logits of all.
+    """
+    layers = dict(language_model.named_modules())
+    head, call = layers.get("lm_head"), "__call__"
+    if head is None:
+        head, call = next((layers[name] for name in layers if name.endswith("embed_tokens")), None), "as_linear"
+    if head is None:
+        yield
+        return
+    kind = type(head)
+    compute = getattr(kind, call)
+    head.__class__ = type(kind.__name__, (kind,), {call: lambda self, hidden: compute(self, hidden[:, -count:])})
+    try:
+        yield
+    finally:
+        head.__class__ = kind
 
 
 def answer_loss(model: Any, inputs: dict[str, Any], row: PreparedRow) -> Any:

@@ -17,12 +17,13 @@ from app.compare.fine_tuning import (
     fine_tunings,
     regressions_table,
     tuned_pairs,
-    verdict,
 )
 from app.compare.packed_answers import LabelledAnswer
 from app.compare.run_view import RunView, RunViews
 from app.compare.tables import compare_views
+from app.compare.verdict import verdict
 from app.store.run import RunStore
+from app.store.run_facts import TrainedExamples
 from app.store.workspace import Workspace
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.vocabulary import Estimate
@@ -133,7 +134,7 @@ def test_runs_without_common_answers_are_told_apart() -> None:
     (tuning,) = fine_tunings(sides(BEFORE, replace(after, answers=elsewhere)), resamples=200)
     assert tuning.gain.difference.value is None
     assert not tuning.losses
-    assert "is not worth shipping" in verdict(tuning)
+    assert verdict(tuning).startswith("It is not established")
     assert len(fine_tuning_table([tuning]).rows) == 2
 
 
@@ -213,6 +214,58 @@ def test_losses_on_other_benchmarks_decide_too() -> None:
     (paper,) = rows["LLaVa-1.5-7b-ft (paper)"]
     assert isinstance(paper, Estimate)
     assert paper.value == 0.4393
+
+
+def test_a_benchmark_on_which_all_answers_are_errors_leaves_the_verdict_open() -> None:
+    after = run("tuned", shares(0.9, 0.97), TUNED)
+    failed = other_benchmark("okvqa", 0.6, 0.6, "error", "error")
+    assert told(after, failed).startswith("It is not established")
+    (tuning,) = fine_tunings(sides(BEFORE, after), [failed], resamples=100)
+    assert len(fine_tuning_table([tuning]).rows) == 4
+
+
+def by_condition(name: str, right: Mapping[str, float], identity: Mapping[str, Any]) -> RunView:
+    """A run of 200 examples with three conditions without a conflict, right on these shares of the answers."""
+    answers = {
+        f"e{n}/{condition}": LabelledAnswer(f"e{n}", condition, _label(condition, n < share * 200), "p")
+        for n in range(200)
+        for condition, share in right.items()
+    }
+    return replace(side(name, {}, identity=dict(identity)), answers=answers)
+
+
+def _label(condition: str, correct: bool) -> str:
+    benchmark = get_benchmark("cmc-bench")
+    return next(label for label in benchmark.labels if benchmark.correct(condition, label) == correct)
+
+
+def test_a_loss_under_a_single_condition_is_said() -> None:
+    before = {"both-wrong": 0.1, "aligned": 1.0, "image-only": 0.9, "text-only": 1.0}
+    base = by_condition("base", before, BASE)
+
+    def verdict_after(margin: float, **right: float) -> str:
+        after = before | {"both-wrong": 0.9} | {name.replace("_", "-"): share for name, share in right.items()}
+        (tuning,) = fine_tunings(sides(base, by_condition("tuned", after, TUNED)), resamples=100)
+        return verdict(tuning, margin)
+
+    assert "under" not in verdict_after(0.06).partition("lose less")[2]
+    hidden = verdict_after(0.06, image_only=0.8)
+    assert hidden.startswith("It is not established")
+    assert "under image-only -10 points" in hidden
+    unsure = verdict_after(0.03, image_only=0.885)
+    assert unsure.startswith("tuned is worth shipping")
+    assert "under image-only -1.5 points" in unsure
+
+
+def test_a_model_that_was_trained_on_the_test_data_is_not_established() -> None:
+    after = run("tuned", shares(0.9, 0.97), TUNED)
+    trained = replace(after, trained=TrainedExamples(30, 200, "tuned"))
+    assert told(trained).startswith("It is not established")
+    assert "30 of the 200 examples" in told(trained)
+    other = other_benchmark("okvqa", 0.6, 0.6, "CORRECT", "WRONG")
+    seen = replace(other, runs=(other.runs[0], replace(other.runs[1], trained=TrainedExamples(1, 3000, "tuned"))))
+    assert told(after, other).startswith("tuned is worth shipping")
+    assert told(after, seen).startswith("It is not established")
 
 
 def test_partial_scores_count_in_part() -> None:

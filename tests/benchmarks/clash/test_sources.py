@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from benchmarks.clash.sources import read_source
 from benchmarks.clash.sources.base import SOURCE_NAMES, ClashSourceRow
-from benchmarks.clash.sources.released import parse_published_sample, read_raw_samples
+from benchmarks.clash.sources.released import FILTERED_FILE, UNFILTERED_FILE, parse_published_sample, read_raw_samples
 from benchmarks.clash.sources.sugar_crepe import find_change
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.rows.base import RowProblem
@@ -138,7 +139,7 @@ def test_wrong_folder_is_fatal_and_names_the_layout(tmp_path: Path, name: str) -
 def test_fine_tuning_file_is_read_if_alone_or_named(tmp_path: Path) -> None:
     folder = published_folder(tmp_path, [published_row(1)])
     test = folder / TEST_FILE.name
-    tuning = folder / "synthetic_captions_finetune_filtered.json"
+    tuning = folder / FILTERED_FILE
     row = published_row(1, question="What color is this one?")
     del row["category"]
     tuning.write_text(json.dumps({"samples": [row]}), "utf-8")
@@ -147,6 +148,21 @@ def test_fine_tuning_file_is_read_if_alone_or_named(tmp_path: Path) -> None:
     assert (item.sample.question, item.sample.published_category) == ("What color is this one?", None)
     test.unlink()
     assert [f.sample.question for f in _read("published", folder)[0]] == ["What color is this one?"]
+    shutil.copyfile(tuning, folder / UNFILTERED_FILE)
+    with pytest.raises(SourceError, match=UNFILTERED_FILE):
+        _read("published", folder)
+    assert len(_read("published", folder / UNFILTERED_FILE)[0]) == 1
+
+
+def test_unfiltered_rows_are_kept_if_they_can_be_trained_on(tmp_path: Path) -> None:
+    path = tmp_path / FILTERED_FILE
+    write_picture(tmp_path / "000000000001.jpg", 1, "JPEG")
+    path.write_text(json.dumps({"samples": [row for row, _ in BAD_ROWS]}), "utf-8")
+    assert all(isinstance(item, SkippedRow) for item in read_source("published", str(path), 0))
+    path.rename(tmp_path / UNFILTERED_FILE)
+    items = list(read_source("published", str(tmp_path), 0))
+    rejected = [item.sample.rejected for item in items if not isinstance(item, SkippedRow)]
+    assert rejected == ["distractor", "original-word", "one-change", "distinct-answers"]
 
 
 # --- names -------------------------------------------------------------------------------------------

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from app.report.published import published_rows
+from app.store.run import RunStore
+from app.store.workspace import Workspace
 from benchmarks.answers import Answers
 from benchmarks.contra4.constants import COMBINATIONS
 from benchmarks.contra4.construction.meteor import meteor
@@ -14,6 +18,8 @@ from benchmarks.contra4.tables import CAPTION_COLUMNS, MAIN_COLUMNS, label_metri
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Table
 from judges.registry import get_judge
+from tests.support.command import Rashomon
+from tests.support.runs import make_run
 
 CONTRA4 = get_benchmark("contra4")
 CHOICE = get_judge("choice")
@@ -164,3 +170,39 @@ def test_published_rows_follow_ours() -> None:
     assert sum(cell is not None for row in rows.values() for cell in row) == 43, (
         "the text of the paper has lost 17 of 60"
     )
+
+
+def test_each_training_set_s_adapter_is_a_row_beside_its_base(tmp_path: Path) -> None:
+    """Figures 4 and 8: one model fine-tuned on subsets of several filters, by number of modalities and by category."""
+    rashomon = Rashomon(tmp_path)
+    items = [
+        record(number, "", size=2 + number % 2, category=("Other", "Instruments")[number % 2]).instance
+        for number in range(12)
+    ]
+    right = {"base": 4, "puf": 10, "mf": 8}
+    for name, count in right.items():
+
+        def answer(instance: Instance, count: int = count) -> Generation:
+            number = int(instance.group[1:])
+            return Generation(f"{instance.id}#0", "Scene A" if number < count else "Scene B", "stop")
+
+        model = "org/m" if name == "base" else f"org/m+/adapters/{name}"
+        make_run(Workspace(rashomon.workspace), name, items, answer, model=model, benchmark=CONTRA4)
+        adapter = {} if name == "base" else {"adapter digest": name * 8}
+        with RunStore.open(rashomon.workspace / "runs" / name) as store:
+            store.set_meta("identity", {**store.meta("identity"), **adapter})
+    labels = ("m", "m+puf", "m+mf")
+
+    def values(table: str, column: str) -> list[float]:
+        (shown,) = json.loads(rashomon.run("show", "base", "puf", "mf", "--table", table, "--json").stdout)
+        cells = {row["row"]: row["cells"][column] for row in shown["rows"]}
+        return [cells[label]["value"] for label in labels]
+
+    assert values("main", "All / All") == pytest.approx([4 / 12, 10 / 12, 8 / 12])
+    assert values("categories", "Instruments") == pytest.approx([2 / 6, 5 / 6, 4 / 6])
+    verdicts = json.loads(rashomon.run("compare", "base", "puf", "mf", "--json").stdout)["verdicts"]
+    assert [any(f" {label} " in f" {verdict}" for verdict in verdicts) for label in labels] == [False, True, True]
+    rashomon.run("export", "base", "puf", "mf", "--format", "svg", "--out", tmp_path / "out")
+    assert {"main.svg", "categories.svg"} <= {path.name for path in (tmp_path / "out").iterdir()}
+    rashomon.run("export", "base", "--format", "svg", "--out", tmp_path / "alone")
+    assert "main.svg" not in {path.name for path in (tmp_path / "alone").iterdir()}

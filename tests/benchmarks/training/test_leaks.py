@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
+import tracemalloc
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +15,15 @@ import pytest
 from PIL import Image
 
 from app.engine.training.test_data import find_leaks
-from benchmarks.build import Build
+from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
 from benchmarks.training import leaks
 from benchmarks.training.image_hash import ImageIndex, Match
 from benchmarks.training.leaks import REFUSED, WARNED, LeakIndex, Means
 from benchmarks.training.training_set import TrainingSet
-from benchmarks.vocabulary import Media, Text
+from benchmarks.vocabulary import Instance, Media, Text
 from tests.support.command import Rashomon
+from tests.support.data.clash import own_folder, own_sample
 from tests.support.data.small import REAL_DATA, own_rows
 from tests.support.demo import HeldOutSet
 
@@ -32,12 +36,20 @@ def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     return data.getvalue()
 
 
+def chat(text: str, answer: str = "A tree", system: str = "") -> list[dict[str, str]]:
+    before = [{"role": "system", "content": system}] if system else []
+    return [*before, {"role": "user", "content": text}, {"role": "assistant", "content": answer}]
+
+
 def planted(folder: Path, picture: bytes, suffix: str = ".png", text: str = "What is it?", **more: Any) -> TrainingSet:
+    return written(folder, [{"images": [f"renamed{suffix}"], "messages": chat(text), **more}], picture)
+
+
+def written(folder: Path, rows: Sequence[dict[str, Any]], picture: bytes) -> TrainingSet:
     folder.mkdir()
-    (folder / f"renamed{suffix}").write_bytes(picture)
-    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "A tree"}]
-    row = {"images": [f"renamed{suffix}"], "messages": messages, **more}
-    (folder / "train.jsonl").write_text(json.dumps(row) + "\n")
+    for name in {image for row in rows for image in row["images"]}:
+        (folder / name).write_bytes(picture)
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return TrainingSet.open(folder)
 
 
@@ -46,14 +58,39 @@ def means(build: Build, *sets: TrainingSet) -> list[set[str]]:
     return [{leak.means for leak in index.compare(training_set).leaks} for training_set in sets]
 
 
+@dataclass(frozen=True)
+class TestData:
+    """A small build of scenes, with its instances."""
+
+    __test__ = False
+    build: Build
+    instances: Sequence[Instance]
+
+    def path(self, media: Media) -> Path:
+        return self.build.media_path(media)
+
+
+@pytest.fixture(scope="module")
+def tests(scenes: HeldOutSet, tmp_path_factory: pytest.TempPathFactory) -> TestData:
+    """Six samples with the pictures of drawn scenes."""
+    folder = tmp_path_factory.mktemp("tests")
+    media = [part for i in scenes.under("open-original", 6) for part in i.parts if isinstance(part, Media)]
+    own_folder(folder / "source", [own_sample(n) for n in range(1, 1 + len(media))], pictures=len(media))
+    for number, medium in enumerate(media, 1):
+        (folder / "source" / f"{number}.png").write_bytes(scenes.path(medium).read_bytes())
+    clash = get_benchmark("clash")
+    build = clash.build([("rows", str(folder / "source"))], folder / "build", BuildOptions())
+    return TestData(build, list(clash.instances(build, "official")))
+
+
 @pytest.fixture(scope="module")
 def other() -> bytes:
     return encoded(Image.effect_mandelbrot((96, 96), (-2, -1.5, 1, 1.5), 60))
 
 
-def test_a_test_image_is_found_however_it_is_changed(scenes: HeldOutSet, tmp_path: Path) -> None:
-    test = next(part for part in scenes.instances[0].parts if isinstance(part, Media))
-    data = scenes.path(test).read_bytes()
+def test_a_test_image_is_found_however_it_is_changed(tests: TestData, tmp_path: Path) -> None:
+    test = next(part for part in tests.instances[0].parts if isinstance(part, Media))
+    data = tests.path(test).read_bytes()
     image = Image.open(io.BytesIO(data)).convert("RGB")
     width, height = image.size
     variants = {
@@ -64,12 +101,12 @@ def test_a_test_image_is_found_however_it_is_changed(scenes: HeldOutSet, tmp_pat
         "cropped": (encoded(image.crop((4, 4, width - 2, height - 4))), ".png", "picture"),
     }
     sets = [planted(tmp_path / name, picture, suffix) for name, (picture, suffix, _) in variants.items()]
-    assert means(scenes.build, *sets) == [{expected} for _, _, expected in variants.values()]
+    assert means(tests.build, *sets) == [{expected} for _, _, expected in variants.values()]
     assert {expected for _, _, expected in variants.values()} <= REFUSED.keys()
 
 
-def test_test_texts_are_found_with_another_picture(scenes: HeldOutSet, tmp_path: Path, other: bytes) -> None:
-    test = scenes.instances[0]
+def test_test_texts_are_found_with_another_picture(tests: TestData, tmp_path: Path, other: bytes) -> None:
+    test = tests.instances[0]
     prompt = "".join(part.text for part in test.parts if isinstance(part, Text))
     sets = [
         planted(tmp_path / "prompt", other, text=prompt),
@@ -77,13 +114,45 @@ def test_test_texts_are_found_with_another_picture(scenes: HeldOutSet, tmp_path:
         planted(tmp_path / "group", other, group=test.group),
         planted(tmp_path / "none", other),
     ]
-    assert means(scenes.build, *sets) == [{"prompt"}, {"question"}, {"example"}, set()]
+    assert means(tests.build, *sets) == [{"prompt"}, {"question"}, {"example"}, set()]
     assert {"prompt", "example"} <= REFUSED.keys()
     assert "question" in WARNED
 
 
+def test_a_test_prompt_that_occurs_twice_without_groups_is_no_template(
+    tests: TestData, tmp_path: Path, other: bytes
+) -> None:
+    prompt = "".join(part.text for part in tests.instances[0].parts if isinstance(part, Text))
+    twice = [{"images": [f"{n}.png"], "messages": chat(prompt)} for n in range(2)]
+    answers = [{"images": [f"{n}.png"], "messages": chat(prompt, f"{n}")} for n in range(2)]
+    groups = [{**row, "group": f"{n}"} for n, row in enumerate(twice)]
+    sets = [written(tmp_path / f"{n}", rows, other) for n, rows in enumerate((twice, answers, groups))]
+    assert means(tests.build, *sets) == [{"prompt"}, {"question"}, {"question"}]
+
+
+def test_test_texts_are_found_within_prompts(tests: TestData, tmp_path: Path, other: bytes) -> None:
+    test = tests.instances[0]
+    prompt = "".join(part.text for part in test.parts if isinstance(part, Text))
+    turns = [*chat(prompt, "Yes"), *chat("And the colour of the sky in it, in a word?")]
+    rows = {
+        "system": chat(prompt, system="You are a helpful assistant."),
+        "turn": turns,
+        "wrapped": chat(f"Look well. {test.question.upper().rstrip('?')}?? Answer in a word."),
+        "part": chat(f"Look well. {' '.join(test.question.split()[1:])}"),
+    }
+    sets = [written(tmp_path / name, [{"images": ["a.png"], "messages": row}], other) for name, row in rows.items()]
+    assert means(tests.build, *sets) == [{"prompt"}, {"prompt"}, {"question"}, set()]
+
+
+def test_questions_without_spaces_between_words_are_found() -> None:
+    questions = leaks._Questions()
+    questions.add("\u56fe\u4e2d\u6709\u51e0\u53ea\u732b?", "test")
+    assert questions.find("", ["\u8bf7\u56de\u7b54:\u56fe\u4e2d\u6709\u51e0\u53ea\u732b\u3002"]) == "test"
+    assert questions.find("", ["\u8bf7\u56de\u7b54:\u56fe\u4e2d\u6709\u51e0\u53ea\u72d7\u3002"]) == ""
+
+
 def test_images_are_compared_once_with_the_same_test_images(
-    scenes: HeldOutSet, tmp_path: Path, other: bytes, monkeypatch: pytest.MonkeyPatch
+    tests: TestData, tmp_path: Path, other: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / "cache" / name)
     compared: list[Image.Image] = []
@@ -94,14 +163,14 @@ def test_images_are_compared_once_with_the_same_test_images(
         return find(index, image)
 
     monkeypatch.setattr(ImageIndex, "find", counted)
-    test = next(part for part in scenes.instances[0].parts if isinstance(part, Media))
-    leaked = encoded(Image.open(scenes.path(test)).convert("RGB"), "JPEG", quality=60)
+    test = next(part for part in tests.instances[0].parts if isinstance(part, Media))
+    leaked = encoded(Image.open(tests.path(test)).convert("RGB"), "JPEG", quality=60)
     sets = [planted(tmp_path / "other", other), planted(tmp_path / "leaked", leaked, ".jpg")]
-    tests = [(get_benchmark(scenes.build.benchmark), scenes.build)]
+    builds = [(get_benchmark(tests.build.benchmark), tests.build)]
 
     def results() -> tuple[int, list[list[Means]]]:
         compared.clear()
-        means = [[leak.means for leak in find_leaks(tests, training_set).leaks] for training_set in sets]
+        means = [[leak.means for leak in find_leaks(builds, training_set).leaks] for training_set in sets]
         return len(compared), means
 
     expected: list[list[Means]] = [[], ["picture"]]
@@ -126,6 +195,32 @@ def test_different_charts_are_not_taken_for_each_other() -> None:
         match = index.find(Image.open(io.BytesIO(encoded(image, "JPEG", quality=40))))
         assert match is not None
         assert (match.number, match.same) == (number, True)
+
+
+def test_a_picture_is_found_by_its_crop_and_the_crop_by_the_picture() -> None:
+    whole = Image.effect_mandelbrot((400, 300), (-2, -1.5, 1, 1.5), 60).convert("RGB")
+    crop = whole.crop((30, 20, 370, 275))
+    for stored, image in ((whole, crop), (crop, whole)):
+        index = ImageIndex()
+        index.add(Image.effect_mandelbrot((400, 300), (-1, -1, 0, 0), 60).convert("RGB"), 3)
+        index.add(stored, 7)
+        match = index.find(Image.open(io.BytesIO(encoded(image, "JPEG", quality=60))))
+        assert match is not None
+        assert (match.number, match.same) == (7, True)
+        assert match.scale == pytest.approx(0.85, abs=0.02)
+
+
+def test_an_index_takes_less_than_two_kilobytes_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.rows.record_file._BUFFER", 1)
+    images = [Image.effect_noise((64, 64), 10 + n) for n in range(100)]
+    index = ImageIndex()
+    index.add(images[0], 0)  # what is loaded once
+    tracemalloc.start()
+    for number, image in enumerate(images[1:], 1):
+        index.add(image, number)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken < 2000 * len(images)
 
 
 def test_the_command_refuses_test_data_with_the_count_or_drops_it(tmp_path: Path) -> None:

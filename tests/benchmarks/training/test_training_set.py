@@ -25,7 +25,7 @@ from tests.support.contra4_writer import writes
 from tests.support.data import crosscheck_bench, mmkc_bench
 from tests.support.data.clash import own_folder, own_sample
 from tests.support.data.contra4 import DATA, Scripted, copy_rows, real_rows
-from tests.support.data.small import own_rows
+from tests.support.data.small import own_rows, picture
 
 
 def build(benchmark: str, out: Path, **sources: Path) -> Build:
@@ -186,6 +186,21 @@ def test_split_keeps_samples_of_an_image_together_and_repeats(tmp_path: Path) ->
     assert not images["train"] & images["validation"]
     second = write(built, tmp_path / "second", 0.25)
     assert second.digest == first.digest
+
+
+def test_digest_depends_on_the_images(charts_build: Build, tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    (tmp_path / "1.png").write_bytes(picture(1))
+    (tmp_path / "train.jsonl").write_text(json.dumps({"images": ["1.png"], "messages": turns}))
+    before = TrainingSet.open(tmp_path).digest
+    assert TrainingSet.open(tmp_path).digest == before
+    (tmp_path / "1.png").write_bytes(picture(2))
+    assert TrainingSet.open(tmp_path).digest != before
+    own = write(charts_build, tmp_path / "own")
+    image = next(iter(own.image_digests))
+    image.write_bytes(image.read_bytes() + b" ")
+    with pytest.raises(SourceError):
+        _ = TrainingSet.open(own.path).digest
 
 
 def test_few_rows_are_counted_by_part(charts_build: Build, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request
 from mlx_backends.mlx.feature_folder import LIMIT
+from mlx_backends.mlx.load import load
 from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
 from mlx_backends.models.adapters import adapter_name, split_adapter
 from mlx_backends.registry import describe, load_backend
@@ -108,6 +109,36 @@ def test_answers_equal_those_of_mlx_vlm(kind: str, pictures: Pictures, tmp_path:
     ours._model.update(reference.parameters())
     assert tokens(answers(ours, requests)) == mine
     ours.close()
+
+
+@pytest.mark.slow
+def test_an_adapter_is_used_with_another_quantisation_of_its_base(pictures: Pictures, tmp_path: Path) -> None:
+    from mlx_vlm.convert import convert
+    from mlx_vlm.trainer.common.model import prepare_model_for_training
+    from mlx_vlm.trainer.peft import save_adapter
+
+    bases: dict[int | None, Path] = {None: build_tiny_vlm(tmp_path / "base", TEXTS, quantise=False)}
+    for bits in (4, 8):
+        bases[bits] = tmp_path / f"base-{bits}bit"
+        convert(str(bases[None]), str(bases[bits]), quantize=True, q_bits=bits, q_group_size=64)
+    adapters: dict[int | None, Path] = {}
+    for base in (None, 4):
+        model, _ = load(bases[base])
+        prepare_model_for_training(model, verbose=False)
+        adapters[base] = tmp_path / f"adapter-{base}"
+        save_adapter(model, adapters[base] / "adapters.safetensors")
+    requests = varied(pictures, 2)
+
+    def answer(base: int | None, adapter: int | None) -> Any:
+        backend = load_backend(f"{bases[base]}+{adapters[adapter]}", pictures.path)
+        result = tokens(answers(backend, requests))
+        backend.close()
+        return result
+
+    assert answer(None, 4) == answer(4, 4), "an unquantised base is quantised as it was in the training"
+    with pytest.raises(ModelError):
+        answer(8, 4)
+    assert len({str(answer(quantised, None)) for quantised in bases}) == 3, "each quantisation has answers of its own"
 
 
 def test_the_identity_tells_adapters_apart(base: Path, tuned: Path, tmp_path: Path) -> None:

@@ -45,6 +45,44 @@ def published_folder(folder: Path, rows: Sequence[Any]) -> Path:
     return folder
 
 
+def finetune_files(folder: Path, filtered: int, merged: int, pictures: int = 20) -> dict[str, int]:
+    """The authors' two fine-tuning files, the second with further samples; of twelve of these, eight are faulty.
+
+    Return how many of the further samples each check would remove; "" are those of no fault, "unusable" those without a question
+    or an image.
+    """
+    kinds: dict[str, dict[str, Any]] = {
+        "": {},
+        "one-change": {"conflicting_caption": "A white cat. "},
+        "distinct-answers": {
+            "answers": {"image_only": "White", "text_only": "white", "irrelevant_but_plausible": "Red"}
+        },
+        "original-word": {"changed_words": None},
+        "distractor": {"answers": {"image_only": "White", "text_only": "Black"}},
+        "unusable": {"question": ""},
+        "no image": {"image_id": pictures + 1},
+    }
+    order = ["", "", "", "", "one-change", "distinct-answers", "original-word", "distractor", "distractor", "unusable"]
+    order += ["no image", "original-word"]
+    rows, counts = [], dict.fromkeys(kinds, 0)
+    for number in range(merged):
+        kind = order[number % len(order)] if number >= filtered else ""
+        counts[kind] += number >= filtered
+        row = published_row(number % pictures, original_caption=f"A white cat on couch {number}. ")
+        row |= {"conflicting_caption": f"A black cat on couch {number}.", **kinds[kind]}
+        if kind == "one-change":
+            row["conflicting_caption"] = row["original_caption"].upper()
+        del row["category"]
+        rows.append(row)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, count in (("filtered_data_finetune.json", filtered), ("merged_data_finetune.json", merged)):
+        metadata = {"num_samples": count, "source_annotations": "captions_train2017.json"}
+        (folder / name).write_text(json.dumps({"metadata": metadata, "samples": rows[:count]}), "utf-8")
+    for number in range(pictures):
+        write_picture(folder / "train2017" / f"{number:012d}.jpg", number, "JPEG")
+    return counts
+
+
 def own_sample(number: int = 1, **more: Any) -> dict[str, Any]:
     """A row of the user's own, with Sample's fields."""
     return {

@@ -17,6 +17,8 @@ import pytest
 
 from app.engine.training.folder import Training
 from app.engine.training.log import LogReader
+from benchmarks.training.record import TrainingRecord
+from benchmarks.training.training_set import TrainingSet
 from tests.support.command import Rashomon, children_of, kill_all
 from tests.support.demo import FOUR_BIT, HeldOutSet
 from tests.support.full_disk import no_room_above
@@ -69,7 +71,9 @@ def command(data: Path, *more: str, steps: int = 12) -> tuple[str, ...]:
     return ("--model", str(FOUR_BIT), "--data", str(data), "--name", "t", *SMALL, "--steps", str(steps), *every, *more)
 
 
-def test_adapter_loads_in_mlx_vlm_and_states_its_provenance(undisturbed: Path, training_set: Path) -> None:
+def test_adapter_loads_in_mlx_vlm_and_states_its_provenance(
+    undisturbed: Path, training_set: Path, charts: HeldOutSet
+) -> None:
     from mlx_vlm import load
 
     for name in ("adapter", "best"):
@@ -84,6 +88,9 @@ def test_adapter_loads_in_mlx_vlm_and_states_its_provenance(undisturbed: Path, t
     assert provenance["base model"] == FOUR_BIT.name
     assert len(provenance["base weights"]) == len(provenance["data digest"]) == 64
     assert str(training_set) not in json.dumps(provenance)
+    assert TrainingRecord.read([provenance]) == TrainingRecord.of(TrainingSet.open(training_set))
+    assert provenance["builds"] == [charts.build.digest]
+    assert provenance["compared with"] == []
     curve = losses(undisturbed)
     assert [step for step, _ in curve] == list(range(1, 13))
     assert sum(loss for _, loss in curve[-4:]) < sum(loss for _, loss in curve[:4])
