@@ -8,7 +8,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +83,12 @@ class CheckedSpec:
     excluded: ExcludedInstances
 
 
-def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> CheckedSpec:
+def check_spec(
+    workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False, elsewhere: bool = False
+) -> CheckedSpec:
     """Validate a spec in full, without creating anything.
+
+    ``elsewhere`` tells that a cluster answers, whose nodes check device and versions of the engine themselves.
 
     Raises SpecError with the differences if a run of that name is a different one, and SpecError, StoreError, SourceError or
     ModelError if the build, the model, a condition or a stratum does not exist.
@@ -99,7 +103,7 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     if (folder / DATABASE).is_file():
         # Equal data and an equal spec select equal instances; selecting 100,000 of them again would waste seconds.
         with RunStore.read(folder) as store:
-            check_identity(store, identity, accept_engine=accept_engine, folder=folder)
+            check_identity(store, identity, accept_engine=accept_engine or elsewhere, folder=folder)
             return CheckedSpec(spec, folder, build, identity, NO_INSTANCES, True, ExcludedInstances.load(store))
     benchmark = get_benchmark(spec.benchmark)
     instances, excluded = run_instances(chosen_instances(spec, benchmark, build), info.takes, build)
@@ -111,7 +115,7 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
             f"{spec.model} answers nothing in {spec.benchmark}; `rashomon models` lists the other policies."
         )
     if (folder / DATABASE).is_file():  # another process created it meanwhile
-        return check_spec(workspace, spec, accept_engine=accept_engine)
+        return check_spec(workspace, spec, accept_engine=accept_engine, elsewhere=elsewhere)
     if folder.exists():
         raise StoreError(f"{folder} exists and is not a run; move it, or give the run another --name.")
     return CheckedSpec(spec, folder, build, identity, instances, False, excluded)
@@ -149,11 +153,17 @@ def _store_licence(store: RunStore, checked: CheckedSpec) -> None:
 
 
 def plan_resume(
-    workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False
+    workspace: Workspace,
+    folder: Path,
+    *,
+    data: Path | None = None,
+    accept_engine: bool = False,
+    elsewhere: bool = False,
 ) -> PlannedRun:
     """Return the run in ``folder`` after checking that its spec, data and model are unchanged.
 
-    ``data`` is the build's folder if it was moved. Raises SpecError with the differences if anything changed.
+    ``data`` is the build's folder if it was moved, ``elsewhere`` as in :func:`check_spec`. Raises SpecError with the differences
+    if anything changed.
     """
     with RunStore.read(folder) as store:
         spec = parse(RunSpec, store.meta("spec"), str(folder))
@@ -169,7 +179,8 @@ def plan_resume(
         if data is not None:
             spec = spec.model_copy(update={"data": str(typed_path(data))})
         identity = identity_of(spec, open_build(workspace, spec), describe(spec.model))
-        check_identity(store, identity, accept_engine=accept_engine, folder=folder, resuming=True)
+        accepted = accept_engine or elsewhere
+        check_identity(store, identity, accept_engine=accepted, folder=folder, resuming=True)
         check_kv_bits(spec.model, spec.kv_bits)
     return PlannedRun(folder, spec, existing=True)
 
@@ -204,6 +215,18 @@ def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]
         _DEVICE: info.device,
         **versions,
     }
+
+
+def engine_in(identity: Mapping[str, Any], info: EngineInfo) -> EngineInfo:
+    """Return ``info`` with the device and the versions in a run's identity."""
+    versions = {key.removeprefix(_VERSION): value for key, value in identity.items() if key.startswith(_VERSION)}
+    return replace(info, device=identity[_DEVICE], versions=versions)
+
+
+def with_engine(identity: Mapping[str, Any], info: EngineInfo) -> dict[str, Any]:
+    """Return a run's identity with the device and the versions of the engine that answers."""
+    others = {key: value for key, value in identity.items() if key != _DEVICE and not key.startswith(_VERSION)}
+    return {**others, _DEVICE: info.device, **{_VERSION + name: version for name, version in info.versions.items()}}
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

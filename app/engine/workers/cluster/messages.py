@@ -65,6 +65,22 @@ class NotLoaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """A reason why a node cannot answer, such as a full disk; ``passes`` where a new worker may not have it."""
+
+    text: str
+    passes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A node's answer to a probe request, as tokens where the engine has them, and the size of its prompt in tokens."""
+
+    answer: tuple[Any, ...]
+    prompt_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Orders:
     """What a node is to do next: new requests with their media, requests to drop, and how many it may give back."""
 
@@ -79,7 +95,7 @@ class Report:
     """What a node has done since its last report.
 
     ``returned`` are the ids of requests that it gives back without having begun them, ``queued`` the number of those that it has
-    not begun yet; ``capacity`` is its backend's. After a ``problem``, such as a full disk, the node can answer nothing more.
+    not begun yet; ``capacity`` is its backend's. After a ``problem``, the worker can answer nothing more.
     """
 
     generations: Sequence[Generation]
@@ -88,7 +104,7 @@ class Report:
     capacity: int = 1
     reuse: Mapping[str, int] = field(default_factory=dict)
     remarks: Sequence[str] = ()
-    problem: str = ""
+    problem: Problem | None = None
 
 
 def media_of(request: Request) -> list[Media]:

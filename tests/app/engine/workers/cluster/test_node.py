@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +63,71 @@ def test_damaged_medium_is_the_nodes_problem_and_a_missing_one_the_requests() ->
     assert cache.problem
 
 
+def test_medium_is_fetched_again_and_what_fails_twice_may_pass() -> None:
+    failures = [OSError("cut"), TimeoutError("cut"), TimeoutError("cut")]
+
+    def fetch(reference: bytes) -> bytes:
+        if failures:
+            raise failures.pop()
+        return reference
+
+    cache = MediaCache(fetch)
+    cache.hold({medium(b"image").name: b"image"})
+    with pytest.raises(TimeoutError):
+        cache(medium(b"image"))
+    assert cache.problem is not None
+    assert cache.problem.passes
+    assert cache(medium(b"image")).read_bytes() == b"image", "at the second attempt"
+
+
+def test_worker_that_ends_leaves_neither_media_nor_half_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "temporary"))
+    worker, image = NodeWorker(), medium(b"image")
+    worker._media.hold({image.name: b"image"})
+    assert worker._media(image).is_file()
+    files = part_files("model", str(FOUR_BIT))
+    sizes = {file.name: file.stat().st_size for file in files}
+    assert worker.begin_copy("model", str(FOUR_BIT), "0" * 64, sizes) == ""
+    assert worker.add_piece(*next(pieces(files))) == ""
+    assert [path for path in tmp_path.rglob("*") if path.is_file()]
+    worker.end()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+import platformdirs
+platformdirs.user_cache_path = lambda name: Path(sys.argv[1]) / name
+from app.engine.workers.cluster.node import NodeWorker
+from benchmarks.vocabulary import Media
+import hashlib
+worker = NodeWorker()
+image = Media(hashlib.sha256(b"image").hexdigest(), ".png")
+worker._media.hold({image.name: b"image"})
+worker._media(image)
+assert worker.begin_copy("model", "org/name", "0" * 64, {"model.safetensors": 4}) == ""
+assert worker.add_piece("model.safetensors", b"half") == ""
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_next_worker_removes_what_a_killed_one_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    subprocess.run(
+        [sys.executable, "-c", _KILLED, str(tmp_path)], env={**os.environ, "TMPDIR": str(temporary)}, check=False
+    )
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(temporary))
+    assert isinstance(NodeWorker().load(job_of("policy:random")), Loaded)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 def test_full_disk_turns_no_request_into_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Reading(Backend):
         def __init__(self, media: MediaPath) -> None:
@@ -98,7 +166,9 @@ def test_full_disk_turns_no_request_into_an_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Path, "write_bytes", full)
     report = worker.exchange(Orders(requests, {image.name: b"image"}))
     assert [generation.text for generation in report.generations] == ["seen"]
-    assert "No space left" in report.problem
+    assert report.problem is not None
+    assert "No space left" in report.problem.text
+    assert not report.problem.passes
 
 
 def copy_of(folder: Path, weights: str, spoil: bytes = b"") -> str:
@@ -190,6 +260,12 @@ def test_adapter_travels_by_its_digest(tmp_path: Path, monkeypatch: pytest.Monke
     backend.close()
 
 
+def release(worker: NodeWorker) -> None:
+    """Free the device as the end of its process does."""
+    assert worker._lock is not None
+    worker._lock.release()
+
+
 def test_a_machine_serves_one_run_at_a_time_with_all_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,3 +276,7 @@ def test_a_machine_serves_one_run_at_a_time_with_all_its_workers(
     assert isinstance(first.load(job_of(model, weights, "run one")), Loaded)
     assert isinstance(second.load(job_of(model, weights, "run one")), Loaded)
     assert other.load(job_of(model, weights, "run two")) == NotLoaded(holder="run one")
+    release(first)
+    assert other.load(job_of(model, weights, "run two")) == NotLoaded(holder="run one"), "one of its workers is left"
+    release(second)
+    assert isinstance(other.load(job_of(model, weights, "run two")), Loaded)
