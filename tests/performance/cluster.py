@@ -161,7 +161,7 @@ def measure(count: int) -> None:
     """Print the time per request on a real Ray cluster of this machine."""
     from app.engine.workers.cluster.ray_cluster import RayCluster
 
-    cluster = RayCluster("ray", MODEL)
+    cluster = RayCluster("ray", (MODEL,))
     backend = ClusterBackend(cluster, no_media, node_job(MODEL, "measured"), describe(MODEL))
     try:
         backend.wait()

@@ -11,7 +11,6 @@ from app.engine.workers.cluster.messages import NodeJob
 from app.engine.workers.cluster.placement import Survey, survey_memory
 from mlx_backends.base import EngineInfo, MediaPath
 from mlx_backends.models.adapters import split_adapter
-from mlx_backends.pytorch.spec import PREFIX as TORCH
 from mlx_backends.pytorch.spec import split_name
 from mlx_backends.registry import describe
 
@@ -34,7 +33,7 @@ def connect(
     from app.engine.workers.cluster.ray_cluster import RayCluster
 
     expected = recorded or describe(job.model)
-    cluster = RayCluster(workers, job.model, allow_open=allow_open)
+    cluster = RayCluster(workers, (job.model,), allow_open=allow_open)
     return ClusterBackend(
         cluster, media, job, expected, has_answers=recorded is not None, accept_engine=accept_engine, avoid=avoid
     )
@@ -47,8 +46,7 @@ def survey(workers: str, needs: Mapping[str, int], *, allow_open: bool = False) 
     """
     from app.engine.workers.cluster.ray_cluster import RayCluster
 
-    on_gpu = next((model for model in needs if model.startswith(TORCH)), "")
-    cluster = RayCluster(workers, on_gpu, allow_open=allow_open)
+    cluster = RayCluster(workers, tuple(needs), allow_open=allow_open)
     try:
         return survey_memory(cluster, tuple(needs))
     finally:

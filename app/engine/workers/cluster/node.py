@@ -35,8 +35,9 @@ from benchmarks.vocabulary import Generation, Media, Request
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.metal_faults import DeviceLostError
+from mlx_backends.core.metal_faults import DeviceLostError, MetalFault
 from mlx_backends.core.probe import Probe
+from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.adapters import join_adapter, read_adapter
 from mlx_backends.models.host import host_info
@@ -192,6 +193,10 @@ class NodeWorker:
 
     def exchange(self, orders: Orders) -> Report:
         """Follow ``orders``, and answer until something is done or :data:`SLICE_SECONDS` are over."""
+        with _sendable_errors():
+            return self._exchange(orders)
+
+    def _exchange(self, orders: Orders) -> Report:
         self._media.hold(orders.media)
         self._cancel(orders.cancel)
         self._queue.extend(orders.requests)
@@ -203,9 +208,7 @@ class NodeWorker:
                 request = self._queue.popleft()
                 self._begun[request.id] = request
                 self.backend.submit(request)
-            with _sendable_errors():
-                done = self.backend.step()
-            for generation in done:
+            for generation in self.backend.step():
                 if self._media.problem and generation.finish_reason == "error":
                     continue
                 self._begun.pop(generation.request_id)
@@ -321,11 +324,13 @@ class MediaCache:
 
 @contextmanager
 def _sendable_errors() -> Iterator[None]:
-    """Raise what says that the GPU is lost as an error that can be sent to the driver."""
+    """Raise errors as such that the driver can receive, which may have other packages."""
     try:
         yield
-    except DeviceLostError as error:
-        raise RuntimeError(str(error)) from None
+    except Exception as error:
+        lost_for_memory = isinstance(error, DeviceLostError) and error.fault is MetalFault.OUT_OF_MEMORY
+        kind = MemoryError if lost_for_memory or out_of_memory(error) else RuntimeError
+        raise kind(one_line(error)) from error
 
 
 def _local_name(job: NodeJob) -> str | NotLoaded:

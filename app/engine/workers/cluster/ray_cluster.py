@@ -28,8 +28,7 @@ from app.engine.workers.cluster.node import SECRETS, NodeWorker
 from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
 from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
-from mlx_backends.pytorch.spec import PREFIX as TORCH
-from mlx_backends.pytorch.spec import split_name
+from mlx_backends.pytorch.spec import wants_gpu
 from mlx_backends.remote.api_keys import hidden_from_processes
 
 CONNECT_SECONDS = 5.0
@@ -122,12 +121,13 @@ def _fetch(reference: Any) -> bytes:
 class RayCluster(Cluster):
     """The cluster at an address, or a new one on this machine.
 
-    Raises ModelError if it cannot be reached, is of another version, or has no token authentication, unless ``allow_open``.
+    It has places for workers of ``models``. Raises ModelError if it cannot be reached or is of another version. ``allow_open``
+    lets workers start where Ray requires no token.
     """
 
-    def __init__(self, workers: str, model: str, *, allow_open: bool = False) -> None:
-        self._uses_gpus = model.startswith(TORCH) and "cpu" not in split_name(model)[2].split("@")
-        self._only_gpus: bool | None = None
+    def __init__(self, workers: str, models: Sequence[str], *, allow_open: bool = False) -> None:
+        self._uses_gpus = any(map(wants_gpu, models))
+        self._only_gpus = None if all(map(wants_gpu, models)) else False
         self._allow_open = allow_open
         self._finished: SimpleQueue[tuple[int, Future[Any]]] = SimpleQueue()
         self._calls = 0
@@ -189,7 +189,7 @@ class RayCluster(Cluster):
         except Exception as error:
             raise ModelError(f"the cluster cannot be reached any more ({one_line(error)}); resume the run.") from error
         if self._only_gpus is None and nodes:
-            self._only_gpus = self._uses_gpus and any(map(_gpus, nodes))
+            self._only_gpus = any(map(_gpus, nodes))
         return places(nodes, uses_gpus=self._uses_gpus, only_gpus=bool(self._only_gpus))
 
     def start(self, member: Member) -> Any:

@@ -1,4 +1,4 @@
-"""Who gets which request: images stay together, idle nodes get work, and nothing is lost or given twice."""
+"""Dispatch of requests to nodes: images stay together, idle nodes get work, and nothing is lost or given twice."""
 
 from __future__ import annotations
 

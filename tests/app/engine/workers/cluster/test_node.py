@@ -20,6 +20,7 @@ from app.engine.workers.cluster.node import MediaCache, NodeWorker
 from benchmarks.errors import MediaError, ModelError
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request, Text
 from mlx_backends.base import Backend, EngineInfo, MediaPath, no_media
+from mlx_backends.core.metal_faults import DeviceLostError
 from mlx_backends.models.adapters import Adapter, read_adapter
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.options import LoadOptions
@@ -27,6 +28,7 @@ from mlx_backends.policy import PolicyBackend
 from mlx_backends.registry import describe
 from tests.support.demo import FOUR_BIT
 from tests.support.local_cluster import LocalCluster, job_of
+from tests.support.metal_injector import failure
 
 
 def medium(data: bytes) -> Media:
@@ -169,6 +171,29 @@ def test_full_disk_turns_no_request_into_an_error(monkeypatch: pytest.MonkeyPatc
     assert report.problem is not None
     assert "No space left" in report.problem.text
     assert not report.problem.passes
+
+
+@pytest.mark.parametrize(
+    ("raised", "received"),
+    [
+        (DeviceLostError(failure("memory")), MemoryError),
+        (DeviceLostError(failure("timeout")), RuntimeError),
+        (type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory"), MemoryError),
+    ],
+)
+def test_errors_of_a_backend_reach_a_driver_without_its_packages(
+    raised: Exception, received: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: PolicyBackend) -> list[Generation]:
+        raise raised
+
+    worker = NodeWorker()
+    worker.load(job_of("policy:random"))
+    monkeypatch.setattr(PolicyBackend, "step", fail)
+    item = Request("r", 0, (Message("user", (Text("?"),)),), Decoding())
+    with pytest.raises(received) as caught:
+        worker.exchange(Orders([item]))
+    assert type(caught.value) is received
 
 
 def copy_of(folder: Path, weights: str, spoil: bytes = b"") -> str:
