@@ -355,7 +355,9 @@ class WorkerPool:
 
     def _lose_by(self, node: Node, error: Exception) -> None:
         """Replace a worker that has ended, or whose call has raised an error."""
-        if isinstance(error, WorkerLostError):
+        if isinstance(error, WorkerLostError) and error.for_good:
+            self.fail(node, str(error))
+        elif isinstance(error, WorkerLostError):
             self.lose(node, str(error), crashed=error.crashed, memory=error.out_of_memory)
         else:
             self.lose(node, one_line(error), crashed=True, memory=out_of_memory(error))

@@ -301,7 +301,7 @@ def _lost(error: BaseException) -> WorkerLostError:
     if "OUT_OF_MEMORY" in text or "running low on memory" in text:
         return WorkerLostError("Ray ended it because its node ran low on memory", out_of_memory=True)
     if missing := _MISSING.search(text):
-        return WorkerLostError(f"the package {missing[1]} is missing there; install rashomon[ray] on every node")
+        return WorkerLostError(f"the package {missing[1]} is missing there; install rashomon[ray]", for_good=True)
     cause = re.search(r"because (its (?:node|worker process) has died)", text)
     return WorkerLostError(cause[1] if cause else one_line(error), crashed="worker process has died" in text)
 

@@ -11,14 +11,15 @@ from typing import Any, Protocol
 class WorkerLostError(Exception):
     """The end of a worker, or of its node; the message says how, in a clause.
 
-    ``crashed`` tells that the worker ended by itself, which may be the fault of what it computed, and ``out_of_memory`` that it
-    took more than there was.
+    ``crashed`` tells that the worker ended by itself, which may be the fault of what it computed, ``out_of_memory`` that it took
+    more than there was, and ``for_good`` that another worker would end there in the same way.
     """
 
-    def __init__(self, how: str, *, crashed: bool = False, out_of_memory: bool = False) -> None:
+    def __init__(self, how: str, *, crashed: bool = False, out_of_memory: bool = False, for_good: bool = False) -> None:
         super().__init__(how)
         self.crashed = crashed or out_of_memory
         self.out_of_memory = out_of_memory
+        self.for_good = for_good
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,13 +244,16 @@ def test_a_node_that_another_run_fills_is_waited_for() -> None:
     assert not cluster.released
 
 
-def test_nodes_on_which_every_worker_ends_are_given_up() -> None:
+@pytest.mark.parametrize(("for_good", "workers"), [(False, pool.ATTEMPTS), (True, 1)])
+def test_nodes_on_which_every_worker_ends_are_given_up(for_good: bool, workers: int) -> None:
     class Crashing(NodeWorker):
         def load(self, job: NodeJob) -> Loaded | NotLoaded:
-            raise WorkerLostError("it was killed")
+            raise WorkerLostError("it ended", for_good=for_good)
 
-    with pytest.raises(ModelError, match="a:"):
-        opened(LocalCluster("a", make=lambda name: Crashing()))
+    cluster = LocalCluster("a", make=lambda name: Crashing())
+    with pytest.raises(ModelError, match=r"a: .*it ended"):
+        opened(cluster)
+    assert cluster.released == ["a"] * workers
 
 
 def test_a_node_that_answered_is_used_again_after_a_rest() -> None:

@@ -54,6 +54,7 @@ def test_nodes_of_one_name_are_told_apart() -> None:
 def test_only_a_process_that_died_may_be_a_requests_fault(text: str, crashed: bool, out_of_memory: bool) -> None:
     error = _lost(Exception(text))
     assert (error.crashed, error.out_of_memory) == (crashed, out_of_memory)
+    assert error.for_good is ("No module" in text)
 
 
 @pytest.mark.parametrize("allowed", [False, True])
