@@ -51,11 +51,8 @@ HEALTH = "health"
 _MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """The variable, read on every system, without which Ray listens on the loopback address only."""
 
-_FILES = "RAY_TMPDIR"
-"""The variable with the folder for the files of a cluster that Ray starts."""
-
-_TEMPORARY, _PREFIX = Path("/tmp"), "rashomon-ray-"
-"""The folder for that of a cluster of our own: a path of Ray's sockets has at most 103 bytes, so it is no deeper one."""
+_FILES, _FOLDER = "RAY_TMPDIR", "rashomon-ray-"
+"""The variable with the folder for the files of a cluster that Ray starts, and the beginning of the name of ours."""
 
 _MISSING = re.compile(r"No module named '(\w+)")
 
@@ -140,10 +137,8 @@ class RayCluster(Cluster):
         if head := head_of(address) or _node_address(address):
             _check_head(address, *head)
         if not address:
-            remove_leftovers(_TEMPORARY, f"{_PREFIX}*")
-            self._folder = HeldFolder(_TEMPORARY, _PREFIX)
-        own_folder = None if self._folder is None else self._folder.path
-        with _environment(own_folder), _signals_kept(), warnings.catch_warnings():
+            self._folder = _own_folder()
+        with _environment(self._folder), _signals_kept(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import ray
 
@@ -266,6 +261,18 @@ class RayCluster(Cluster):
             self._folder.remove()
 
 
+def _own_folder() -> HeldFolder:
+    """Return a new folder for the files of a cluster of our own. Raises ModelError."""
+    parent = Path(os.environ.get(_FILES) or "/tmp")  # not TMPDIR: a path of Ray's sockets has at most 103 bytes
+    try:
+        remove_leftovers(parent, f"{_FOLDER}*")
+        return HeldFolder(parent, _FOLDER)
+    except OSError as error:
+        raise ModelError(
+            f"{parent} cannot be written ({error.strerror}); set {_FILES} to a folder that can."
+        ) from error
+
+
 def places(nodes: Sequence[Mapping[str, Any]], *, uses_gpus: bool, only_gpus: bool) -> list[Member]:
     """Return the places on ``nodes``, as Ray describes them: one for each GPU if those are used, and otherwise for each node."""
     names = [str(node["NodeManagerHostname"]) for node in nodes]
@@ -350,19 +357,28 @@ def _explained(address: str, error: Exception) -> ModelError:
 
 
 @contextmanager
-def _environment(own_folder: Path | None) -> Iterator[None]:
+def _environment(own_folder: HeldFolder | None) -> Iterator[None]:
     """Set Ray's variables, and hide keys from the processes that start within the block.
 
     A cluster of our own, with a folder for its files, listens on the loopback address only.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
+    own = {}
     if own_folder is not None:
-        os.environ[_MANY_MACHINES] = "0"
-        os.environ[_FILES] = str(own_folder)
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # otherwise Ray would store one
-    with hidden_from_processes(SECRETS):
-        yield
+        own = {_MANY_MACHINES: "0", _FILES: str(own_folder.path)}
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
+    try:
+        with hidden_from_processes(SECRETS):
+            yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = earlier
 
 
 @contextmanager

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from app.engine.workers.cluster.ray_cluster import RayWorker, _lost, places
+from app.engine.workers.cluster.ray_cluster import RayCluster, RayWorker, _environment, _lost, _own_folder, places
 from app.engine.workers.cluster.seam import Member
+from benchmarks.errors import ModelError
 from tests.support.local_cluster import job_of
 
 
@@ -66,3 +69,25 @@ def test_ray_that_does_not_tell_whether_it_requires_a_token_is_named(
     monkeypatch.setitem(sys.modules, "ray", ray)
     report = str(RayWorker(allowed).load(job_of("policy:random")))
     assert ("Ray 9.1" in report) is not allowed
+
+
+def test_folder_for_files_is_the_users_while_ray_starts_and_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    folder = _own_folder()
+    with _environment(folder):
+        assert Path(os.environ["RAY_TMPDIR"]) == folder.path
+    assert folder.path.parent == tmp_path
+    assert os.environ["RAY_TMPDIR"] == str(tmp_path)
+    folder.remove()
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_for_files_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_folder = tmp_path / "file"
+    no_folder.touch()
+    monkeypatch.setenv("RAY_TMPDIR", str(no_folder))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(ModelError, match=str(no_folder)):
+        RayCluster("ray", ["policy:random"])
