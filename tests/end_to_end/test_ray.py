@@ -168,6 +168,9 @@ def test_wrong_heads_are_named(built: Path, tmp_path: Path) -> None:
     with ray_nodes(Rashomon(tmp_path).environment, tmp_path, workers=1) as nodes:
         stranger = home(built, tmp_path, nodes, RAY_AUTH_TOKEN="0" * 64)
         assert "token" in stranger.process(*BATCH, *POLICY, "--workers", nodes.client_address, code=2).stderr
+        without = home(built, tmp_path)
+        refused = without.process(*BATCH, *POLICY, "--workers", nodes.client_address, code=2).stderr
+        assert "lacks its token" in refused
 
 
 def hub_cache(folder: Path, *models: Path) -> dict[str, str]:

@@ -338,8 +338,13 @@ def _unreachable(host: str, port: int) -> OSError | None:
 
 
 def _explained(address: str, error: Exception) -> ModelError:
+    from ray.exceptions import AuthenticationError
+
     hint, cause = "", one_line(error)
-    if isinstance(error, ConnectionAbortedError):  # what the head reports, as a traceback
+    if isinstance(error, AuthenticationError):
+        cause = "this machine lacks its token"
+        hint = "; copy ~/.ray/auth_token from the head, or set RAY_AUTH_TOKEN to what `ray get-auth-token` prints there"
+    elif isinstance(error, ConnectionAbortedError):  # what the head reports, as a traceback
         cause = one_line(type(error)(str(error).strip().rpartition("\n")[2].strip()))
         versions = f"Ray {version('ray')} and Python {platform.python_version()}"
         hint = f"; try again if its head is busy, and check that it has what this machine has: {versions}"
