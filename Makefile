@@ -12,7 +12,7 @@ PIP := -m pip install --quiet --no-compile --disable-pip-version-check --prefer-
 # `make demo EDITABLE=` installs a copy, for folders where iCloud hides what an editable installation needs.
 EDITABLE ?= -e
 # Three processes keep two cores busy while some tests wait for others' processes; tests/conftest.py orders the files.
-FAST := -n 4 --dist loadfile --no-loadscope-reorder -m "not slow"
+FAST := -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
 # Hundreds of processes import the same modules, and pytest rewrites the tests: whatever the shell says, compile them once.
 unexport PYTHONDONTWRITEBYTECODE
 # About a minute of tests of what depends most on the versions of Python and libraries.

@@ -57,6 +57,12 @@ class StoreError(RashomonError):
     """A workspace or run folder that cannot be read, written or resumed."""
 
 
+class StoreFullError(StoreError):
+    """The disk is full, or the database has reached its page limit; what was committed is safe."""
+
+    exit_code = 1
+
+
 class ExtraMissingError(RashomonError):
     """An optional library that is not installed. The message names the extra that brings it."""
 

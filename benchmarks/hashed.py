@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 
@@ -36,6 +37,23 @@ class HashOrder:
         """Yield the pairs of hash and number, in order."""
         for hashes, numbers in zip(self._hashes, self._numbers, strict=True):
             yield from sorted(zip(hashes, numbers, strict=True), key=itemgetter(0))
+
+
+class HashSet:
+    """A set of 64-bit hashes, with 8 bytes of each."""
+
+    def __init__(self) -> None:
+        self._buckets = [array("Q") for _ in range(_BUCKETS)]
+
+    def add(self, hash_: int) -> None:
+        """Add a hash."""
+        bucket = self._buckets[hash_ >> 56]
+        place = bisect_left(bucket, hash_)
+        if place == len(bucket) or bucket[place] != hash_:
+            bucket.insert(place, hash_)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._buckets))
 
 
 class DuplicateHashes:

@@ -101,7 +101,7 @@ class StoredChecks:
     def _new(self, check: str, conditions: Mapping[str, Any], result: Mapping[str, Any]) -> StoredCheck:
         depends_on = {
             **self._engine,
-            "code": _code_digest(),
+            "code": code_digest(),
             "machine": asdict(host_info()),
             "environment": {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)},
             **conditions,
@@ -167,7 +167,7 @@ def _parse(row: Any) -> StoredCheck | None:
 
 
 @cache
-def _code_digest() -> str:
+def code_digest() -> str:
     """Return the sha256 over this package's source files: its batches, caches and patches decide answers too."""
     root = Path(__file__).parent
     combined = hashlib.sha256()

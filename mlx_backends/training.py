@@ -7,8 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from benchmarks.errors import RashomonError
+
 Schedule = Literal["cosine", "linear", "constant"]
 Objective = Literal["answer", "orpo"]
+
+KEPT = "the last checkpoint is kept: free some space, then resume"
+"""The advice where a training cannot write."""
 
 SCHEDULES: tuple[Schedule, ...] = ("cosine", "linear", "constant")
 
@@ -29,6 +34,12 @@ def training_problem(config: Mapping[str, Any]) -> str | None:
     """Return why a model with this ``config.json`` cannot be trained, by its type; None if nothing speaks against it."""
     kind = str(config.get("model_type"))
     return UNTRAINABLE.get(kind.replace("-", "_"))
+
+
+class DivergedError(RashomonError):
+    """A training whose loss has risen for good, or is not a number any more."""
+
+    exit_code = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,10 @@ class TrainingSettings:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """One update: the mean loss of its answers' tokens (of its rows with ``orpo``), their number, that of all, and the time."""
+    """One update: the mean loss of its answers' tokens (of its rows with ``orpo``), their number, that of all, and the time.
+
+    ``answer_loss`` is the loss of the answers' tokens alone, without what ``orpo`` adds.
+    """
 
     step: int
     loss: float
@@ -78,6 +92,7 @@ class StepReport:
     seconds: float
     rate: float
     peak_memory: int
+    answer_loss: float
 
 
 @dataclass(frozen=True, slots=True)

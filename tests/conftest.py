@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.blank_figures import blank_figures
-from tests.support.charts import draw_sources
+from tests.support.charts import SHARED, draw_sources
 from tests.support.command import Rashomon
 from tests.support.demo import HeldOutSet
 
@@ -76,6 +76,7 @@ def without_figures() -> Iterator[None]:
         yield
 
 
+FIRST_PROCESS = "PYTEST_XDIST_WORKER" not in os.environ
 MEMORY, MOST_BYTES = Path("/dev/shm"), 4 * 2**30
 """Linux's folder in memory, and the room that it must have for all that tests write."""
 
@@ -87,6 +88,8 @@ def pytest_configure() -> None:
         runs_programs = not status.f_flag & os.ST_NOEXEC
         if runs_programs and status.f_bavail * status.f_frsize >= MOST_BYTES:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    if FIRST_PROCESS:  # the others inherit the folder
+        os.environ[SHARED] = tempfile.mkdtemp(prefix="rashomon-shared-")
 
 
 LONGEST_FIRST = ("end_to_end", "assets", "mlx_backends", "tui", "app")
@@ -117,6 +120,8 @@ def pytest_collection_finish() -> None:
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)
+    if FIRST_PROCESS:
+        shutil.rmtree(os.environ[SHARED], ignore_errors=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -25,8 +25,21 @@ from app.cli.options import as_json, display
     is_flag=True,
     help="Forget the stored batch-invariance and sight checks of all models, so that the next runs repeat them.",
 )
+@click.option(
+    "--forget-features",
+    is_flag=True,
+    help="Remove the vision features on disk, so that the next runs encode their images again.",
+)
 @click.pass_obj
-def doctor(workspace: Any, /, run: str | None, as_json: bool, report: str | None, forget_checks: bool) -> int:
+def doctor(
+    workspace: Any,
+    /,
+    run: str | None,
+    as_json: bool,
+    report: str | None,
+    forget_checks: bool,
+    forget_features: bool,
+) -> int:
     """Check this machine or a run, and suggest fixes.
 
     With RUN, the run's database is checked for damage.
@@ -35,7 +48,14 @@ def doctor(workspace: Any, /, run: str | None, as_json: bool, report: str | None
     """
     from app.commands.doctor import doctor as run_doctor
 
-    return run_doctor(workspace, run, as_json=as_json, report=report, forget=forget_checks)
+    return run_doctor(
+        workspace,
+        run,
+        as_json=as_json,
+        report=report,
+        forget_checks=forget_checks,
+        forget_features=forget_features,
+    )
 
 
 @click.command(

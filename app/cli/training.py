@@ -10,6 +10,12 @@ import click
 from app.cli import completion
 from app.cli.options import PATH, as_json, benchmark_name, display, force, judge, split_commas
 
+_accept_engine = click.option(
+    "--accept-engine",
+    is_flag=True,
+    help="Resume with another device or other versions of the libraries; the adapter records which it was trained with.",
+)
+
 
 @click.command()
 @benchmark_name
@@ -36,7 +42,7 @@ from app.cli.options import PATH, as_json, benchmark_name, display, force, judge
     "--filter",
     default="",
     metavar="NAME",
-    help="Which examples: filtered or unfiltered (clash); PUF, MF, UF or PMF (contra4). Default: the first.",
+    help="Filter of the examples: filtered or unfiltered (clash); PUF, MF, UF or PMF (contra4). Default: the first.",
 )
 @click.option("--limit", type=int, help="The most rows; default: all, and 500 for crosscheck-bench.")
 @click.option(
@@ -82,7 +88,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option(
     "--objective",
     metavar="NAME",
-    help="What is learnt: answer (default), or orpo: to prefer the answer to the row's rejected one.",
+    help="Objective: answer (default), or orpo, which also prefers the answer to the row's rejected one.",
 )
 @click.option("--beta", type=float, help="With orpo: the weight of the preference; default 0.1.")
 @click.option("--learning-rate", type=float, help="Learning rate of AdamW; default 1e-4.")
@@ -91,6 +97,12 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option("--epochs", type=float, help="Passes over the rows; default 1.")
 @click.option("--steps", type=int, help="Updates, instead of --epochs.")
 @click.option("--max-length", type=int, help="The most tokens of a row, images included; default 2048.")
+@click.option(
+    "--skip-unusable",
+    is_flag=True,
+    default=None,
+    help="Leave out rows that are longer than --max-length or cannot be read, instead of refusing them all.",
+)
 @click.option("--max-pixels", type=int, help="Scale larger images down to this many pixels.")
 @click.option(
     "--gradient-checkpointing/--no-gradient-checkpointing",
@@ -100,6 +112,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option(
     "--validation-share", type=float, help="Share of the rows for validation, if the set has none; default 0.1."
 )
+@click.option("--validation-rows", type=int, help="The most rows of a validation, drawn by the seed; default 200.")
 @click.option("--validate-every", type=int, help="Updates between validations; default: a twentieth of them.")
 @click.option("--save-every", type=int, help="Updates between checkpoints; default: a twentieth of them.")
 @click.option("--seed", type=int, help="Seed of the adapter, the order of the rows and dropout; default 0.")
@@ -108,14 +121,22 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
     "--resume",
     metavar="NAME",
     shell_complete=completion.trainings,
-    help="Take up a training that was stopped; needs no other option.",
+    help="Take up a training that was stopped; takes no other options than --data, --max-length and --save-every.",
 )
 @click.option("--dry-run", is_flag=True, help="Check everything and print the memory, but load no model.")
 @display
 @force
+@_accept_engine
 @click.pass_obj
 def train(
-    workspace: Any, /, resume: str | None, display: str | None, force: bool, dry_run: bool, **options: Any
+    workspace: Any,
+    /,
+    resume: str | None,
+    display: str | None,
+    force: bool,
+    dry_run: bool,
+    accept_engine: bool,
+    **options: Any,
 ) -> int:
     """Train a LoRA adapter on this machine. The same command resumes an unfinished training.
 
@@ -126,7 +147,15 @@ def train(
     values = {
         key: str(value) if isinstance(value, Path) else value for key, value in options.items() if value is not None
     }
-    return start_training(workspace, values, resume=resume, display=display, force=force, dry_run=dry_run)
+    return start_training(
+        workspace,
+        values,
+        resume=resume,
+        display=display,
+        force=force,
+        dry_run=dry_run,
+        accept_engine=accept_engine,
+    )
 
 
 @click.command()
@@ -152,12 +181,15 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
 @click.option("--test", type=PATH, metavar="BUILD", help="The build that measures; default: the one in the workspace.")
 @click.option("--limit", type=int, help="Measure on only this many examples, stratified.")
 @judge
-@click.option("--metric", metavar="NAME", help="What training is for; default: the accuracy under conflict.")
+@click.option(
+    "--metric", metavar="NAME", help="Metric that training is to raise; default: the accuracy under conflict."
+)
 @click.option("--format", "formats", metavar="F,F", help="Also write files: csv, md, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./learning-curve.")
 @click.option("--dry-run", is_flag=True, help="Print the trainings and runs, and start nothing.")
 @display
 @force
+@_accept_engine
 @as_json
 @click.pass_obj
 def learning_curve(workspace: Any, /, sizes: str | None, formats: str | None, **options: Any) -> int:
@@ -193,6 +225,8 @@ _SETTINGS = (
     "steps",
     "max_length",
     "max_pixels",
+    "skip_unusable",
+    "validation_rows",
     "gradient_checkpointing",
 )
 """The options of a training that all points of a curve share."""

@@ -25,13 +25,20 @@ from app.new_run.custom_rows import table_path
 from app.report.nodes import node_line
 from app.run_spec import ApiSpec, parse, resolve_judges
 from app.store.data_types import NodeStatus
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, media_path, staging_folder
-from benchmarks.errors import AnotherBuildError, ModelError, NothingUsableError, SpecError, StoreError, did_you_mean
+from benchmarks.errors import (
+    AnotherBuildError,
+    ModelError,
+    NothingUsableError,
+    SpecError,
+    StoreError,
+    StoreFullError,
+    did_you_mean,
+)
 from benchmarks.factors.instances import instances_of
 from benchmarks.media.previews import media_pictures
 from benchmarks.registry import get_benchmark

@@ -10,22 +10,32 @@ from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean
 from benchmarks.errors import SpecError
-from mlx_backends.stored_checks import forget_checks
+from mlx_backends import stored_checks
+from mlx_backends.mlx import feature_folder
 
 
 def doctor(
-    workspace: Workspace, run: str | None = None, *, as_json: bool, report: str | None = None, forget: bool = False
+    workspace: Workspace,
+    run: str | None = None,
+    *,
+    as_json: bool,
+    report: str | None = None,
+    forget_checks: bool = False,
+    forget_features: bool = False,
 ) -> int:
     """Check this machine, or one run, and print the results; return 1 if something does not work. Advice is no failure.
 
-    ``report`` is the name of a file for a report on this machine. With ``forget``, the stored checks of models are forgotten
-    first. Raises SpecError, StoreError.
+    ``report`` is the name of a file for a report on this machine. With ``forget_checks``, the stored checks of models
+    are forgotten first, and with ``forget_features`` the vision features on disk. Raises SpecError, StoreError.
     """
     if report is not None and run is not None:
         raise SpecError("a report is on the machine, not on a run; leave out the run's name, or --report.")
-    if forget:
-        count = forget_checks()
+    if forget_checks:
+        count = stored_checks.forget_checks()
         print(f"forgot {count} stored checks; the next run of each model repeats them.", file=sys.stderr)
+    if forget_features:
+        count, size = feature_folder.forget_features()
+        print(f"removed {count} files of vision features, {size / 1e9:.1f} GB.", file=sys.stderr)
     if run is None:
         results = list(examine(workspace))
     else:

@@ -13,11 +13,18 @@ from typing import Any
 from app.commands.batch import ExecutionOptions, batch
 from app.commands.spinner import spinner
 from app.commands.train import train
-from app.compare.learning_curve import LearningCurve, curve_sentences, curve_table, find_metric, learning_curve
+from app.compare.learning_curve import (
+    FailedPoint,
+    LearningCurve,
+    curve_sentences,
+    curve_table,
+    find_metric,
+    learning_curve,
+)
 from app.compare.run_view import load_views
 from app.engine.plan import open_build
-from app.engine.training.folder import ADAPTER, find_training
-from app.engine.training.spec import training_spec
+from app.engine.training.folder import ADAPTER, DIVERGED, find_training
+from app.engine.training.spec import RESUMED_WITH, plain_name, training_spec
 from app.engine.training.test_data import find_leaks, find_test_builds
 from app.exports.export_input import Files
 from app.exports.writer import check_formats, write_files, written_message
@@ -37,6 +44,7 @@ from benchmarks.training.subset import write_subset
 from benchmarks.training.training_set import PARTS, TrainingSet
 from benchmarks.vocabulary import digest
 from mlx_backends.models.adapters import join_adapter
+from mlx_backends.training import DivergedError
 
 FORMATS = ("csv", "md", *FIGURE_FORMATS)
 
@@ -63,6 +71,7 @@ class CurveArguments:
     out: Path | None = None
     as_json: bool = False
     force: bool = False
+    accept_engine: bool = False
     dry_run: bool = False
     display: str | None = None
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -80,7 +89,8 @@ class _Point:
 def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> int:
     """Train and measure what is not there yet, then print the curve; return the exit code.
 
-    The same command resumes: a training, a run or a part of a data set that is complete is not made again.
+    The same command resumes: a training, a run or a part of a data set that is complete is not made again, nor a training that
+    has diverged.
     """
     if arguments.formats is not None:
         check_formats(arguments.formats, FORMATS)
@@ -100,14 +110,34 @@ def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> i
         _print_plan(points, benchmark)
     if arguments.dry_run:
         return 0
+    failed: list[FailedPoint] = []
+    trained: list[_Point] = []
     for point in points:
         code = _train(workspace, model, point, arguments)
-        if code:
+        state, reason = find_training(workspace, point.training).state()
+        if state == DIVERGED:
+            failed.append(FailedPoint(point.data, point.rows, reason))
+        elif code:
             return code
+        else:
+            trained.append(point)
+    return _measure(workspace, arguments, values, build, trained, failed)
+
+
+def _measure(
+    workspace: Workspace,
+    arguments: CurveArguments,
+    values: Mapping[str, Any],
+    build: Build,
+    points: Sequence[_Point],
+    failed: Sequence[FailedPoint],
+) -> int:
+    """Run the base and each adapter with the spec's ``values``, and print the curve; return the exit code."""
+    (model,) = values["model"]
     adapters = [find_training(workspace, point.training).path / ADAPTER for point in points]
     models = [model, *(join_adapter(model, str(folder)) for folder in adapters)]
     display = arguments.display or ("none" if arguments.as_json else None)
-    options = ExecutionOptions(display=display, force=arguments.force)
+    options = ExecutionOptions(display=display, force=arguments.force, accept_engine=arguments.accept_engine)
     code = batch(workspace, None, {**values, "model": models}, options)
     if code not in (0, 1):
         return code
@@ -116,10 +146,10 @@ def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> i
     with spinner("comparing the runs"):
         views = load_views(folders, judge=arguments.judge)
         places = [(point.data, point.rows) for point in points]
-        curve = learning_curve(views, places, metric=arguments.metric or "", resamples=RESAMPLES)
+        curve = learning_curve(views, places, metric=arguments.metric or "", resamples=RESAMPLES, failed=failed)
         sentences = curve_sentences(curve, resamples=RESAMPLES)
     _print_curve(curve, sentences, folders, arguments)
-    return code
+    return max(code, 1 if failed else 0)
 
 
 def _points(workspace: Workspace, model: str, arguments: CurveArguments) -> list[_Point]:
@@ -133,14 +163,17 @@ def _points(workspace: Workspace, model: str, arguments: CurveArguments) -> list
         name = min(counts, key=lambda name: counts[name])
         raise SpecError(f"{name} has {counts[name]} rows to learn from, fewer than {too_large[0]}; name smaller sizes.")
     settings = {**arguments.training, "seed": arguments.seed}
-    training_spec({**settings, "model": model, "data": "."})  # wrong settings are reported before anything is written
+    identifying = {key: value for key, value in settings.items() if key not in RESUMED_WITH}
     points = []
     for name, data in sets.items():
         own = chosen or sorted({max(1, min(counts.values()) // part) for part in _FRACTIONS} | {counts[name]})
         for size in own:
-            key = digest([model, data.digest, size, settings])[:8]
+            key = digest([model, data.digest, size, identifying])[:8]
             folder = workspace.path / _FOLDER / f"{name}-{size}-{data.digest[:8]}-{arguments.seed}"
-            points.append(_Point(name, size, data, folder, f"{name[:40]}-{size}-{key}"))
+            training = f"{plain_name(name, 'data', 40)}-{size}-{key}"
+            # What is wrong is reported before anything is written.
+            training_spec({**settings, "model": model, "data": ".", "name": training})
+            points.append(_Point(name, size, data, folder, training))
     return points
 
 
@@ -178,15 +211,20 @@ def _print_plan(points: Sequence[_Point], benchmark: str) -> None:
 def _train(workspace: Workspace, model: str, point: _Point, arguments: CurveArguments) -> int:
     subset = write_subset(point.source, point.rows, point.folder, seed=arguments.seed)
     values = {**arguments.training, "seed": arguments.seed, "model": model, "data": str(subset.path)}
-    with redirect_stdout(sys.stderr) if arguments.as_json else nullcontext():
-        return train(
-            workspace,
-            {**values, "name": point.training},
-            resume=None,
-            display=None,
-            force=arguments.force,
-            dry_run=False,
-        )
+    try:
+        with redirect_stdout(sys.stderr) if arguments.as_json else nullcontext():
+            return train(
+                workspace,
+                {**values, "name": point.training},
+                resume=None,
+                display=None,
+                force=arguments.force,
+                dry_run=False,
+                accept_engine=arguments.accept_engine,
+            )
+    except DivergedError as error:  # in an earlier command
+        print(f"rashomon: {clean(point.training)}: {clean(str(error))}", file=sys.stderr)
+        return error.exit_code
 
 
 def _print_curve(

@@ -11,12 +11,11 @@ from pathlib import Path
 from app.annotation.review_session import find_build
 from app.commands.spinner import counter
 from app.commands.vary import many_calls, refuse_base
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean
 from app.text.shell import shell_quote
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.k_passages.build import MOST_CALLS, Examples, build_design, design_size
 from benchmarks.k_passages.design import PassageDesign
 from benchmarks.untrusted.safe_files import is_disk_full

@@ -10,16 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
-from app.engine.training.folder import ADAPTER, BEST, Training, create_training, find_training, read_trainings
+from app.engine.training.folder import (
+    ADAPTER,
+    BEST,
+    DIVERGED,
+    Training,
+    create_training,
+    find_training,
+    read_trainings,
+)
 from app.engine.training.log import Curve, LogReader
 from app.engine.training.plan import TrainingPlan, plan_training
-from app.engine.training.spec import training_spec
+from app.engine.training.spec import RESUMED_WITH, TrainingSpec, training_spec
 from app.engine.training.supervise import TrainingSupervisor
 from app.report.throughput import duration
 from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from benchmarks.errors import SpecError, StoreError, did_you_mean
+from mlx_backends.training import DivergedError
 
 _LINE_SECONDS = 10.0
 """The seconds between two lines of progress where the output is no terminal."""
@@ -36,34 +45,27 @@ def train(
     display: str | None,
     force: bool,
     dry_run: bool,
+    accept_engine: bool = False,
 ) -> int:
     """Plan a training, or take up the one called ``resume``, and train; return the exit code."""
     if display not in (None, *_DISPLAYS):
         raise SpecError(f"there is no display {display!r}; {did_you_mean(str(display), _DISPLAYS)}")
-    if resume is not None:
-        if values:
-            raise SpecError(
-                "--resume takes up a training as it was begun; leave out the other options, or start another."
-            )
-        training = find_training(workspace, resume)
-        values = training.spec.model_dump(exclude_none=True) | {"name": training.name}
-    given = {key: value for key, value in values.items() if value is not None}
-    for key in ("model", "data"):
-        if key not in given:
-            raise SpecError(f"--{key} is missing; `rashomon train --help` shows an example.")
-    if path_exists(given["model"]):
-        given["model"] = str(typed_path(given["model"]))
-    given["data"] = str(typed_path(given["data"]).absolute())
+    spec = _spec(workspace, values, resume)
     workspace.make()
     with spinner("checking the data"):
-        plan = plan_training(workspace, training_spec(given), force=force)
+        plan = plan_training(workspace, spec, force=force)
     for warning in plan.warnings:
         print(f"warning: {clean(warning)}.", file=sys.stderr)
     _print_plan(plan)
     if dry_run:
         return 0
-    training = create_training(workspace, plan.name, plan.spec, plan.identity, plan.settings.steps)
-    if training.state()[0] == "done":
+    training = create_training(
+        workspace, plan.name, spec, plan.identity, plan.settings.steps, forced=force, accept_engine=accept_engine
+    )
+    state, note = training.state()
+    if state == DIVERGED:
+        raise DivergedError(note)
+    if state == "done":
         _print_end(training)
         return 0
     progress = _Display(training, display or ("full" if sys.stderr.isatty() else "plain"))
@@ -76,6 +78,25 @@ def train(
     elif training.state()[0] in ("stopped", "interrupted"):
         print(f"stopped; `{workspace.command()} train --resume {training.name}` resumes.")
     return code
+
+
+def _spec(workspace: Workspace, values: Mapping[str, Any], resume: str | None) -> TrainingSpec:
+    """Return the spec of the command line's values, or of the training to resume with what may change. Raises SpecError."""
+    options = dict(values)
+    if resume is not None:
+        if fixed := [f"--{key.replace('_', '-')}" for key in options if key not in RESUMED_WITH]:
+            raise SpecError(
+                f"--resume takes up a training as it was begun; leave out {', '.join(fixed)}, or start another training."
+            )
+        training = find_training(workspace, resume)
+        options = training.spec.model_dump() | {"name": training.name} | options
+    for key in ("model", "data"):
+        if key not in options:
+            raise SpecError(f"--{key} is missing; `rashomon train --help` shows an example.")
+    if path_exists(options["model"]):
+        options["model"] = str(typed_path(options["model"]))
+    options["data"] = str(typed_path(options["data"]).absolute())
+    return training_spec(options)
 
 
 def trainings(workspace: Workspace, *, as_json: bool) -> None:
@@ -182,7 +203,7 @@ class _Display:
 def progress_line(state: str, note: str, curve: Curve, steps: int) -> str:
     """Return a training's progress in one line."""
     if not curve.losses:
-        return f"{state}{f': {note}' if note else ''}"
+        return f"{state}: {note}" if note and state in ("queued", "loading") else state
     pieces = [f"{state} {curve.step}/{steps}", f"loss {curve.losses[-1][1]:.4f}"]
     if curve.validations:
         pieces.append(f"validation {curve.validations[-1][1]:.4f}")

@@ -11,13 +11,12 @@ from pathlib import Path
 from app.annotation.review_session import find_build
 from app.commands.build import runs_text
 from app.commands.spinner import counter
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from app.text.shell import shell_quote
 from benchmarks.build import Build
-from benchmarks.errors import AnotherBuildError, SpecError, StoreError
+from benchmarks.errors import AnotherBuildError, SpecError, StoreError, StoreFullError
 from benchmarks.factors.build import MOST_CALLS, DesignSize, Variation, VaryOptions
 from benchmarks.factors.design import Design
 from benchmarks.factors.levels import parse_factors

@@ -40,6 +40,15 @@ class CurvePoint:
     change: Change | None
 
 
+@dataclass(frozen=True, slots=True)
+class FailedPoint:
+    """A training on ``rows`` rows of the data set ``data`` that gave no adapter, and why."""
+
+    data: str
+    rows: int
+    reason: str
+
+
 @dataclass(frozen=True)
 class LearningCurve:
     """The points of all data sets, by set and size, and the base's accuracies under conflict and without."""
@@ -50,10 +59,11 @@ class LearningCurve:
     base_other: Estimate | None
     metric: str = ""
     """The metric in the place of the accuracy under conflict, if one was named."""
+    failed: tuple[FailedPoint, ...] = ()
 
     @property
     def data(self) -> list[str]:
-        """The names of the data sets."""
+        """The names of the data sets that have a point."""
         return list(dict.fromkeys(point.data for point in self.points))
 
     def of(self, data: str) -> list[CurvePoint]:
@@ -74,11 +84,17 @@ class LearningCurve:
 
 
 def learning_curve(
-    views: RunViews, places: Sequence[tuple[str, int]], *, metric: str = "", resamples: int
+    views: RunViews,
+    places: Sequence[tuple[str, int]],
+    *,
+    metric: str = "",
+    resamples: int,
+    failed: Sequence[FailedPoint] = (),
 ) -> LearningCurve:
     """Return the curve of runs: the base's, then one for each data set and number of rows in ``places``.
 
-    ``metric`` takes the place of the accuracy under conflict. Raises SpecError if the benchmark has none of that name.
+    ``failed`` are the points without a run. ``metric`` takes the place of the accuracy under conflict. Raises SpecError if the
+    benchmark has none of that name.
     """
     base, *runs = views.runs
     metric = find_metric(views.benchmark, metric)
@@ -105,7 +121,7 @@ def learning_curve(
             )
         )
     other = _accuracy(views, base, without) if without else None
-    return replace(empty, points=tuple(points), base=value(base), base_other=other)
+    return replace(empty, points=tuple(points), base=value(base), base_other=other, failed=tuple(failed))
 
 
 def find_metric(benchmark: Benchmark, metric: str) -> str:
@@ -146,10 +162,12 @@ def curve_table(curve: LearningCurve) -> Table:
         for data in curve.data
         for point in curve.of(data)
     ]
+    rows += [(f"{point.data} / {point.rows}", (point.rows, "failed", None, None, None)) for point in curve.failed]
     notes = (
         "The same training on each data set and number of rows; smaller sets are parts of larger ones. Accuracies with Wilson's "
         "95% interval over examples; an answer with nothing to label is wrong.",
         "gain, change: less the base, with the paired 95% bootstrap interval over examples.",
+        *(f"{point.data} / {point.rows}: {point.reason}" for point in curve.failed),
     )
     columns = (COLUMNS[0], curve.measured, *COLUMNS[2:])
     return Table("learning-curve", "Data quality against quantity", columns, tuple(rows), notes)

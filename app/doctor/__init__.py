@@ -37,6 +37,7 @@ def examine(workspace: Workspace) -> Iterator[CheckResult]:
         contents.demo,
         contents.device,
         contents.checks,
+        contents.features,
         access.network,
         access.hub,
         access.keys,

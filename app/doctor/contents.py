@@ -115,6 +115,23 @@ def checks(workspace: Workspace) -> CheckResult:
     return CheckResult("checks", True, f"{message}; `rashomon doctor --forget-checks` forgets them")
 
 
+def features(workspace: Workspace) -> CheckResult:
+    """Report the size of the vision features on disk, and their limit."""
+    from mlx_backends.mlx.feature_folder import FOLDER, LIMIT, default_cache, limit_bytes, stored_files
+
+    cache = default_cache()
+    folder = cache / FOLDER
+    try:
+        files = stored_files(cache)
+        used = sum(file.size for file in files)
+        limit = limit_bytes(cache, used)
+    except OSError as error:
+        return CheckResult("features", True, f"{folder}: {error.strerror}", "Runs encode images again; remove it.")
+    size = f"{used / 1e9:.1f} of at most {limit / 1e9:.1f} GB" if limit else f"off by {LIMIT}, {used / 1e9:.1f} GB"
+    message = f"{size} ({len(files)} files), in {folder}"
+    return CheckResult("features", True, f"{message}; `rashomon doctor --forget-features` clears it")
+
+
 def device(workspace: Workspace) -> CheckResult:
     """Report which run holds this machine's device."""
     from app.engine.workers.device_lock import device_lock_path

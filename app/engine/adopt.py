@@ -27,12 +27,11 @@ from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
 from app.store.salvage import Report, Salvage, SavedInstance
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import RashomonError, SpecError, StoreError
+from benchmarks.errors import RashomonError, SpecError, StoreError, StoreFullError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_read, open_write

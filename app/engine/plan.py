@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
+from app.engine.identity import differences, engine_facts, refused_differences
 from app.engine.instance_streams import NO_INSTANCES, BuildInstances, RunInstances, run_instances
 from app.engine.unsupported_media import require_instances
 from app.fetch.recipes import build_commands
@@ -23,12 +23,11 @@ from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.registry import get_benchmark
 from benchmarks.sampling import Selection, select
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
@@ -41,9 +40,7 @@ from mlx_backends.models.licence import stated_licence
 from mlx_backends.policy import lacks_references
 from mlx_backends.registry import check_kv_bits, describe
 
-_VERSION = "version of "
 _DATA = "data digest"
-_DEVICE = "device"
 _SPEC = "spec.toml"
 SCORING_ENGINES = ("mlx-vlm", "transformers", "policy")
 """The engines that compute likelihoods."""
@@ -202,7 +199,6 @@ def open_build(workspace: Workspace, spec: RunSpec) -> Build:
 
 def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]:
     """Return a run's identity, a flat mapping: two runs with equal identities must give the same answers."""
-    versions = {_VERSION + name: version for name, version in info.versions.items()}
     return {
         **spec.identity(),
         _DATA: build.digest,
@@ -212,31 +208,8 @@ def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]
         **({"base weights digest": info.base_weights} if info.base_weights is not None else {}),
         "model revision": info.revision,
         "quantisation": info.quantisation,
-        _DEVICE: info.device,
-        **versions,
+        **engine_facts(info),
     }
-
-
-def engine_in(identity: Mapping[str, Any], info: EngineInfo) -> EngineInfo:
-    """Return ``info`` with the device and the versions in a run's identity."""
-    versions = {key.removeprefix(_VERSION): value for key, value in identity.items() if key.startswith(_VERSION)}
-    return replace(info, device=identity[_DEVICE], versions=versions)
-
-
-def with_engine(identity: Mapping[str, Any], info: EngineInfo) -> dict[str, Any]:
-    """Return a run's identity with the device and the versions of the engine that answers."""
-    others = {key: value for key, value in identity.items() if key != _DEVICE and not key.startswith(_VERSION)}
-    return {**others, _DEVICE: info.device, **{_VERSION + name: version for name, version in info.versions.items()}}
-
-
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the differences as "key: was ..., is ...", with digests shortened."""
-    keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
-    return [f"{key}: was {_short(before.get(key))}, is {_short(after.get(key))}" for key in keys]
-
-
-def _short(value: Any) -> str:
-    return value[:12] if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else repr(value)
 
 
 def check_identity(
@@ -248,19 +221,14 @@ def check_identity(
     ``resuming`` selects advice for a run that is resumed by name, for which another name would be no remedy.
     """
     recorded: dict[str, Any] = store.meta("identity")
-    changes = differences(recorded, identity)
-    engine = [difference for difference in changes if difference.startswith((_VERSION, _DEVICE))]
-    if accept_engine:
-        changes = [difference for difference in changes if difference not in engine]
+    changes, advice = refused_differences(recorded, identity, accept_engine=accept_engine)
     if changes:
-        if changes == engine:
-            advice = "add --accept-engine to continue anyway"
-        elif not resuming:
-            advice = "give the new run another --name"
+        if not resuming:
+            advice = advice or "give the new run another --name"
         elif all(change.startswith(_DATA) for change in changes):
             advice = "rebuild the former data in another folder, and name that with --data"
         else:
-            advice = "restore the former settings, or start a new run with `rashomon --batch`"
+            advice = advice or "restore the former settings, or start a new run with `rashomon --batch`"
         raise SpecError(f"{folder.name} cannot be resumed as the same run: {'; '.join(changes)}; {advice}.")
 
 

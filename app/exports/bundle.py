@@ -46,12 +46,11 @@ from app.store.bundles.layout import (
 )
 from app.store.bundles.opening import is_bundle_file
 from app.store.run import RunStore
-from app.store.sqlite_errors import StoreFullError
 from app.store.title import TITLE_FILE, read_title
 from app.store.workspace import Workspace
 from app.system.version import rashomon_version
 from benchmarks.build import Build
-from benchmarks.errors import MediaError, SourceError, StoreError
+from benchmarks.errors import MediaError, SourceError, StoreError, StoreFullError
 from benchmarks.licences import source_licences
 from benchmarks.untrusted.safe_files import is_disk_full, open_read, open_write
 from benchmarks.vocabulary import Media

@@ -8,10 +8,9 @@ from math import ceil
 from pathlib import Path, PurePosixPath
 
 from app.exports.export_input import Files, RecordLines
-from app.store.sqlite_errors import StoreFullError
 from app.system.parallel import map_shares
 from app.text.escape import clean
-from benchmarks.errors import SpecError, StoreError, did_you_mean
+from benchmarks.errors import SpecError, StoreError, StoreFullError, did_you_mean
 from benchmarks.untrusted.safe_files import is_disk_full, make_folder, replace_file
 from benchmarks.vocabulary import Record
 

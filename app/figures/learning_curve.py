@@ -13,13 +13,17 @@ if TYPE_CHECKING:
 
 
 def draw_learning_curve(curve: LearningCurve, *, width: str) -> Figure:
-    """Draw the accuracies under conflict, and below those without it, with their intervals; the base is a dashed line."""
+    """Draw the accuracies under conflict, and below those without it, with their intervals; the base is a dashed line.
+
+    Trainings that failed are crosses at the bottom.
+    """
     from matplotlib.figure import Figure
 
     panels = [(curve.measured, curve.base)]
     if curve.base_other is not None:
         panels.append(("without conflict", curve.base_other))
-    sizes = sorted({point.rows for point in curve.points})
+    failed = [point.rows for point in curve.failed]
+    sizes = sorted({*failed, *(point.rows for point in curve.points)})
     with styled():
         figure = Figure(figsize=(inches(width), 2.2 * len(panels)))
         for axes, (name, base) in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
@@ -30,6 +34,8 @@ def draw_learning_curve(curve: LearningCurve, *, width: str) -> Figure:
                     (point, point.conflict if name == curve.measured else point.other) for point in curve.of(data)
                 ]
                 _draw(axes, values, number, label(data, 24, 1))
+            if failed:
+                axes.plot(failed, [0.03] * len(failed), "x", color="black", markersize=4, label="failed")
             axes.set_xscale("log")
             axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
             axes.minorticks_off()

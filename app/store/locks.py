@@ -10,9 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from app.store.sqlite_errors import StoreFullError
 from benchmarks.errors import StoreError
-from benchmarks.untrusted.safe_files import UnsafeFileError, is_disk_full, open_descriptor
+from benchmarks.untrusted.safe_files import UnsafeFileError, open_descriptor, write_error
 
 _SHARED = "shared by "
 """The beginning of a lock's text where several processes of one holder may share it."""
@@ -86,8 +85,7 @@ class FileLock:
             os.pwrite(fd, text.encode()[:_LONGEST], 0)
         except OSError as error:
             os.close(fd)
-            kind = StoreFullError if is_disk_full(error) else StoreError
-            raise kind(f"cannot write {self.path}: {error.strerror}; free some space and try again.") from error
+            raise write_error(self.path, error, "free some space and try again") from error
 
     def release(self) -> None:
         """Release the lock; the file stays, since removing it would race with the next holder."""

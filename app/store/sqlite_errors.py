@@ -7,16 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.errors import StoreError
+from benchmarks.errors import StoreError, StoreFullError
 
 _NOT_UTF8 = "a text in it is not UTF-8"
 """The cause of "user-defined function raised exception": Python decodes a stored text before it calls the function."""
-
-
-class StoreFullError(StoreError):
-    """The disk is full, or the database has reached its page limit; what was committed is safe."""
-
-    exit_code = 1
 
 
 class DamagedError(StoreError):

@@ -68,6 +68,7 @@ STYLES: list[str | PurePath] = [
         "fetch",
         "vary",
         "trainings",
+        "train",
     )
 ]
 """The style sheets in the order of their precedence: of two equally specific rules the later one wins."""

@@ -141,11 +141,16 @@ COMMANDS: tuple[Command, ...] = (
     Command("live.log", "L", "Log", "Switch between the worker's log and the newest answer.", footer=True),
     Command("live.samples", "s", "Samples", "Browse the answers of this run.", optional_in="live"),
     # trainings
+    Command("trainings.new", "n", "New", "Start a training.", footer=True),
     Command("trainings.stop", "x", "Stop", "Stop the training at a checkpoint; asks first.", footer=True),
     Command(
         "trainings.resume", "R", "Resume", "Resume the training from its last checkpoint; asks first.", footer=True
     ),
     Command("trainings.copy", "y", "Copy", "Copy the path of the adapter.", footer=True),
+    # train
+    Command("train.start", "ctrl+r", "Train", "Estimate the memory, and train; asks first.", footer=True),
+    Command("train.choose", "ctrl+o", "Choose", "Choose a fetched model, or a training set.", footer=True),
+    Command("train.copy", "ctrl+y", "Copy command", "Copy the equivalent command line.", optional_in="train"),
     # samples
     Command(
         "samples.filter", "slash", "Filter", "Filter answers: is:wrong label:TEXT condition:NAME words.", footer=True

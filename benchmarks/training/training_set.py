@@ -83,7 +83,7 @@ class TrainingSet:
     @classmethod
     def open(cls, path: Path) -> TrainingSet:
         """Open the training set in folder ``path``. Raises SourceError if it has no rows to learn from."""
-        if not (path / f"{PARTS[0]}.jsonl").is_file():
+        if not is_training_set(path):
             raise SourceError(f"{path} is not a training set: it needs {_LAYOUT}. `rashomon training` writes one.")
         try:
             manifest = read_json_file(path / _MANIFEST)
@@ -125,6 +125,11 @@ class TrainingSet:
                 raise SourceError(
                     f"{self.path}: {where}: {problem}; correct the row. A training set has {_LAYOUT}."
                 ) from problem
+
+
+def is_training_set(path: Path) -> bool:
+    """Return whether a folder has rows to learn from."""
+    return os.path.isfile(path / f"{PARTS[0]}.jsonl")
 
 
 def _parsed(fields: Any, where: str, folder: Path) -> ChatRow:

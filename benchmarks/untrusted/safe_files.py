@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter
 from pathlib import Path, PurePosixPath
 
-from benchmarks.errors import StoreError
+from benchmarks.errors import StoreError, StoreFullError
 
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISLNK, "a link"),
@@ -80,16 +80,23 @@ def read_bytes(folder: Path, name: str, *, limit: int) -> bytes:
 
 
 def replace_file(folder: Path, name: str, data: bytes | Iterable[bytes]) -> None:
-    """Write a file atomically, replacing one of that name: a new file is written, synced to disk and renamed.
+    """Write a file atomically, replacing one of that name. ``data`` may be given in pieces; see :func:`replacing`."""
+    with replacing(folder, name) as stream:
+        stream.writelines((data,) if isinstance(data, bytes) else data)
 
-    ``data`` may be given in pieces; if making one fails, the file remains as it was.
+
+@contextmanager
+def replacing(folder: Path, name: str) -> Iterator[BufferedWriter]:
+    """Yield a new file, which is synced to disk and renamed to ``name`` after the block.
+
+    If the block raises, the new file is removed, and one of that name remains as it was.
     """
     with _parent(folder, name) as (place, last, _):
         part = f".{last}.{secrets.token_hex(4)}.part"
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON, 0o666, dir_fd=place)
         try:
             with os.fdopen(descriptor, "wb") as stream:
-                stream.writelines((data,) if isinstance(data, bytes) else data)
+                yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             os.rename(part, last, src_dir_fd=place, dst_dir_fd=place)
@@ -102,6 +109,12 @@ def replace_file(folder: Path, name: str, data: bytes | Iterable[bytes]) -> None
 def is_disk_full(error: OSError) -> bool:
     """Return whether a write failed for lack of space: a full disk, a quota or the maximum file size."""
     return error.errno in _FULL
+
+
+def write_error(path: Path, error: OSError, advice: str) -> StoreError:
+    """Return the error for a file that could not be written; a StoreFullError for lack of space."""
+    kind = StoreFullError if is_disk_full(error) else StoreError
+    return kind(f"cannot write {path}: {error.strerror or error}; {advice}.")
 
 
 def open_regular(path: Path) -> BufferedReader:

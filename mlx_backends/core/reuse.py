@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.hashed import HashSet
+
 _RECENT = 256
 """The prompts that a new one is compared with. A run's requests come ordered by image and prefix, so no more are needed."""
 
@@ -43,7 +45,7 @@ class Reuse:
     encoded: int = 0
     from_disk: int = 0
     _recent: deque[Any] = field(default_factory=lambda: deque(maxlen=_RECENT), repr=False)
-    _images: set[int] = field(default_factory=set, repr=False)
+    _images: HashSet = field(default_factory=HashSet, repr=False)
 
     def read(self, content: Any, images: Sequence[str]) -> None:
         """Count a prompt by its ``content``, and the sha256 of each of its images."""
@@ -53,7 +55,8 @@ class Reuse:
         self.prompt_tokens += len(content)
         self.distinct_tokens += len(content) - shared
         self.images += len(images)
-        self._images.update(int(image[:16], 16) for image in images)
+        for image in images:
+            self._images.add(int(image[:16], 16))
         self.distinct_images = len(self._images)
 
     def counts(self) -> dict[str, int]:

@@ -13,12 +13,16 @@ from benchmarks.vocabulary import Request
 from mlx_backends.base import MediaPath
 from mlx_backends.core.audio_video import AudioVideoReader, MediaKey, SampledAudio, SampledVideo
 from mlx_backends.core.images import KeyedImage, ProcessedImages, keyed_image
+from mlx_backends.core.lru_cache import LRUCache
 from mlx_backends.core.prompts.chat_prompt import Prompt, Prompter
 from mlx_backends.core.reuse import shared_prefix_length
 from mlx_backends.models.context_length import ContextLength
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 _TEXT = frozenset({"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_token_index"})
+_REMEMBERED = 4096
+"""Images, or sets of these, whose digests and numbers are remembered; a run's requests come ordered by image."""
+
 _PIXELS, _GRID = "pixel_values", "image_grid_thw"
 _FRAMES, _TIMES = "pixel_values_videos", "video_grid_thw"
 
@@ -57,9 +61,14 @@ class Preprocessor:
         self._prompter = Prompter(processor, config, context)
         self._processed_images = ProcessedImages(processor)
         self.audio_video = AudioVideoReader(processor)
-        self._digests: dict[Hashable, tuple[str, ...]] = {}
-        self._numbers: dict[tuple[str, int], int] = {}
+        self._digests: LRUCache[tuple[str, ...]] = LRUCache(_REMEMBERED)
+        self._numbers: LRUCache[int] = LRUCache(_REMEMBERED)
         self._next_number = -1
+
+    @panics_as_errors()
+    def text(self, request: Request) -> str:
+        """Return the prompt's text, in which placeholders stand for media, which are not read. Raises PromptError."""
+        return self._prompter.prompt(request.messages).text
 
     @panics_as_errors()
     def tensors(self, request: Request) -> tuple[str, dict[str, Any]]:
@@ -127,12 +136,14 @@ class Preprocessor:
         }:
             return (), (), []
         key = (*keys, "apart", *_shapes(tensors))
-        if key not in self._digests:
-            self._digests[key] = (
+        digests = self._digests.get(
+            key,
+            lambda: (
                 *_digests_by_grid(tensors, _PIXELS, _GRID, len(images)),
                 *_digests_by_grid(tensors, _FRAMES, _TIMES, len(videos)),
-            )
-        digests = self._digests[key]
+            ),
+            _one_entry,
+        )
         if len(digests) < len(prompt.media):
             return (), (), []
         image_runs, video_runs = (
@@ -195,23 +206,27 @@ class Preprocessor:
     def _digested(self, tensors: Mapping[str, Any], keys: Sequence[Hashable], count: int) -> tuple[str, ...]:
         """Return the digests of the processed images, computed once, since the processor makes the same of the same images."""
         key = (*keys, count, *_shapes(tensors))
-        if key not in self._digests:
-            self._digests[key] = _image_digests(tensors, count) or (self._combined_digest(tensors, keys),)
-        return self._digests[key]
+        return self._digests.get(
+            key, lambda: _image_digests(tensors, count) or (self._combined_digest(tensors, keys),), _one_entry
+        )
 
     def _combined_digest(self, tensors: Mapping[str, Any], keys: Sequence[Hashable]) -> str:
         """Return one digest of all processed media."""
         key = (*keys, "whole", *_shapes(tensors))
-        if key not in self._digests:
-            self._digests[key] = (_digest({name: value for name, value in tensors.items() if name not in _TEXT}),)
-        return self._digests[key][0]
+        media = {name: value for name, value in tensors.items() if name not in _TEXT}
+        return self._digests.get(key, lambda: (_digest(media),), _one_entry)[0]
 
     def _number(self, medium: str, tokens: int) -> int:
-        """Return the number of a medium's first token; its other tokens count down from it, and no other medium uses them."""
-        if (medium, tokens) not in self._numbers:
-            self._numbers[medium, tokens] = self._next_number
+        """Return the number of a medium's first token; its other tokens count down from it, and no other medium uses them.
+
+        A medium that returns after many others gets other numbers, and shares no prefix with its earlier prompts.
+        """
+
+        def next_number() -> int:
             self._next_number -= tokens
-        return self._numbers[medium, tokens]
+            return self._next_number + tokens
+
+        return self._numbers.get((medium, tokens), next_number, _one_entry)
 
 
 @contextmanager
@@ -243,6 +258,10 @@ class _PlainTokenizer:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tokenizer, name)
+
+
+def _one_entry(_: Any) -> int:
+    return 1
 
 
 def _runs(mask: Any) -> list[Any]:

@@ -38,7 +38,7 @@ from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
-from mlx_backends.mlx.vision_cache import encoder_identity, encoder_name
+from mlx_backends.mlx.vision_cache import VisionEncoder, encoder_identity
 from mlx_backends.models.memory_estimate import device_name, least_caches
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ class VLMBackend(Backend):
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
         self._cache_sizes = least_caches(model.config, _USUAL_PROMPT, kv_bits)
-        adapted = adapter is not None and adapter.touches(str(encoder_name(model)))
-        self._features = FeatureStore(partial(encoder_identity, info, model, adapted))
+        self._encoder = VisionEncoder(model, FeatureStore(partial(encoder_identity, info, model, adapter)))
         self._work: SequentialRequest | None = None
         self._batched: BatchedAnswers | None = None
         self._reuse = Reuse()
@@ -284,7 +283,7 @@ class VLMBackend(Backend):
             self._batched.close()
         self._model = self._processor = self._tokenizer = self._own_tokenizer = self._batched = None
         del self._preprocessor, self._detokenizer, self._constrainer, self._sequential, self._teacher_forcing
-        del self._recovery
+        del self._recovery, self._encoder
         gc.collect()
         import mlx.core as mx
 
@@ -343,7 +342,7 @@ class VLMBackend(Backend):
         """Return rows to work on, with caches of their own that are empty."""
         from mlx_backends.mlx.vlm_batch import SharedWork, VLMRows
 
-        shared = SharedWork(self._model, self._cache_sizes, self._features) if share else None
+        shared = SharedWork(self._encoder, self._cache_sizes) if share else None
         return VLMRows(self._model, self._processor, width, shared, join=join, kv_bits=self._kv_bits, reuse=reuse)
 
     def _width(self, requests: Sequence[Request], checked: Sequence[Request]) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -20,13 +21,12 @@ from benchmarks.errors import ModelError
 from benchmarks.vocabulary import FinishReason
 from mlx_backends.core.metal_faults import metal_fault
 from mlx_backends.core.reuse import Reuse
-from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.kv_quantization import make_vlm_cache
 from mlx_backends.mlx.metal.fault_recovery import dropping, root_cause
 from mlx_backends.mlx.patches.qwen3_vl_deepstack import apply_patch
 from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, branch_points, compact_copy
 from mlx_backends.mlx.preprocess import PreparedInputs
-from mlx_backends.mlx.vision_cache import CachedVisionTower
+from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
 from mlx_backends.models.memory_estimate import CacheSizes
 
 PREFILL_TOKENS = 512
@@ -73,9 +73,9 @@ class VLMRow:
 class SharedWork:
     """Work on prompts that is done once: key-value caches of prefixes, and features of images, these also on disk."""
 
-    def __init__(self, model: Any, sizes: CacheSizes, features: FeatureStore | None = None) -> None:
+    def __init__(self, encoder: VisionEncoder, sizes: CacheSizes) -> None:
         self.prefixes = PrefixCache(sizes.prefixes)
-        self.tower = CachedVisionTower(model, sizes.features, features)
+        self.tower = CachedVisionTower(encoder, sizes.features)
 
 
 class VLMRows:
@@ -222,12 +222,13 @@ class VLMRows:
         mask = tensors.pop("attention_mask", None)
         media = (*inputs.images, *inputs.videos)
         self.reuse.read(inputs.content, media)
+        embed = partial(self._model.get_input_embeddings, ids, pixels, mask=mask, **tensors)
         if self._tower is None:
-            output = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
+            output = embed()
             self.reuse.encoded += len(media)
         else:
-            with self._tower.showing(inputs.images, inputs.videos, tensors.get("video_grid_thw"), self.reuse):
-                output = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
+            times = tensors.get("video_grid_thw")
+            output = self._tower.embed(embed, inputs.images, inputs.videos, times, self.reuse)
         row.embedded = {name: value for name, value in output.to_dict().items() if value is not None}
         if getattr(row.embedded.get(_FEATURES), "ndim", 0) > _LAYERS_NDIM:
             raise ModelError("its image features come in a layout that is not known to be the same in a batch")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from fractions import Fraction
 from typing import Any
 
 _STEP = 256  # tokens by which MLX's caches grow
@@ -17,6 +19,10 @@ Qwen2.5-VL-7B 34. At 144 and 256 tokens Qwen3-VL-4B takes 33 times, besides atte
 Measured on no Mac.
 """
 _GROUPS = (64, 32)  # the first is the default of mlx-vlm and mlx-lm
+_SIDES = ("scale_factor", "downsample_factor", "spatial_merge_size")
+_PATCHES_PER_TOKEN = {"gemma3n": 1, "phi3_v": 4, "llava_onevision": 2}
+"""The vectors for a token where the configuration does not tell; LLaVA-OneVision's depend on the image."""
+
 _MERGE, _PATCH = 2, 16  # of most models, where a configuration does not tell
 
 
@@ -97,11 +103,42 @@ def image_bytes(config: Any, tokens: int) -> int:
 
 
 def feature_bytes(config: Any, tokens: int) -> int:
-    """Return the bytes of an encoder's output for an image of ``tokens`` tokens, with that of its deeper layers, if any."""
+    """Return the bytes of what a model uses of its encoder's output for an image of ``tokens`` tokens."""
     vision, text = _value(config, "vision_config"), text_config(config)
-    width = number(vision, "out_hidden_size") or number(text, "hidden_size") or number(vision, "hidden_size") or 1024
-    layers = _value(vision, "deepstack_visual_indexes")
-    return tokens * width * element_bytes(config) * (1 + (len(layers) if isinstance(layers, list | tuple) else 0))
+    widths = (
+        *(number(vision, name) for name in ("out_hidden_size", "hidden_size", "width")),
+        number(text, "hidden_size"),
+    )
+    width = next((width for width in widths if width), 1024)
+    return int(tokens * _patches_per_token(config) * width * _used_layers(config) * element_bytes(config))
+
+
+def _patches_per_token(config: Any) -> float:
+    """Return how many of the vectors that an encoder returns a model joins to a token, behind the encoder."""
+    vision, family = _value(config, "vision_config"), str(_value(config, "model_type"))
+    if family in _PATCHES_PER_TOKEN or number(vision, "spatial_merge_size"):  # such an encoder joins them itself
+        return _PATCHES_PER_TOKEN.get(family, 1)
+    if per_image := number(config, "mm_tokens_per_image") or number(text_config(config), "mm_tokens_per_image"):
+        return ((number(vision, "image_size") or 896) // (number(vision, "patch_size") or 14)) ** 2 / per_image
+    sides = (*(number(config, name) for name in _SIDES), number(_value(config, "projector_config"), "downsample_ratio"))
+    if side := next((side for side in sides if side), None):
+        return side**2
+    rate = _value(config, "downsample_ratio") or _value(config, "downsample_rate") or 1  # 0.5, or "4/8"
+    with suppress(ValueError, ArithmeticError):
+        return float(Fraction(str(rate))) ** -2
+    return 1
+
+
+def _used_layers(config: Any) -> int:
+    """Return of how many of an encoder's layers a model uses the output."""
+    deepstack = _value(_value(config, "vision_config"), "deepstack_visual_indexes") or ()
+    selected, mapped = _value(config, "vision_feature_layer"), _value(config, "deepstack_layer_map") or ()
+    with suppress(TypeError, ValueError):
+        if mapped:  # Granite Vision 4
+            spatial = {_value(config, "spatial_vision_layer")} if _value(config, "use_spatial_sampling") else set()
+            return len({layer for layer, _ in mapped} | spatial)
+        return len(set(selected)) if isinstance(selected, list | tuple) else 1 + len(deepstack)
+    return 1
 
 
 def pixels_per_token(config: Any) -> int:

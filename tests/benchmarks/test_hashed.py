@@ -8,7 +8,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.hashed import DuplicateHashes, HashOrder, count_distinct, hash64
+from benchmarks.hashed import DuplicateHashes, HashOrder, HashSet, count_distinct, hash64
 
 hashes = st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3))
 
@@ -41,6 +41,20 @@ def test_every_repeated_text_is_suspected(texts: list[str]) -> None:
 @given(hashes)
 def test_distinct_hashes_are_counted(values: list[int]) -> None:
     assert count_distinct(values) == len(set(values))
+    distinct = HashSet()
+    for value in values:
+        distinct.add(value)
+    assert len(distinct) == len(set(values))
+
+
+def test_a_distinct_hash_takes_ten_bytes() -> None:
+    tracemalloc.start()
+    distinct = HashSet()
+    for number in range(50_000):
+        distinct.add(hash64(str(number)))
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert size < 50_000 * 10
 
 
 def test_an_entry_takes_few_bytes() -> None:

@@ -20,10 +20,9 @@ from app.exports.writer import write_files
 from app.parity import probe_store
 from app.store.database import DATABASE
 from app.store.locks import FileLock
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from benchmarks.build import Build, BuildWriter
-from benchmarks.errors import MediaError, RashomonError, SourceError
+from benchmarks.errors import MediaError, RashomonError, SourceError, StoreFullError
 from benchmarks.media import MISSING, UNSAFE, read_media
 from benchmarks.untrusted.safe_files import UnsafeFileError
 from benchmarks.vocabulary import Media, digest

@@ -213,7 +213,7 @@ def test_a_folder_with_a_pattern_in_its_name_loads(home: Path, tmp_path: Path) -
         assert "error" not in outcome
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_first_signal_ends_any_load(home: Path, tmp_path: Path, number: signal.Signals) -> None:
     loading = tmp_path / "loading"
     rashomon = Rashomon(home).ordered(load_holds=str(loading))

@@ -13,16 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from app.engine.training.log import LogReader
 from app.store.database import DATABASE
 from app.store.workspace import Workspace
 from tests.app.commands.test_score import CHOICES
 from tests.app.engine.test_judge_faults import make_run
 from tests.app.engine.test_judge_models import TEXTS, answer
 from tests.support.command import Rashomon
-from tests.support.demo import BF16, DEMO
+from tests.support.demo import BF16, DEMO, FOUR_BIT
 from tests.support.fp32 import in_fp32
 from tests.support.metal_injector import MESSAGES
 from tests.support.tiny_qwen3 import build_tiny_lm
+from tests.support.trainings import write_training_set
 
 ALONE, BATCHED = (60, 180), (250, 600)
 """Calls of MLX between two faults: a request alone, or the check of a batch, takes fewer, so that chance hits none twice."""
@@ -102,3 +104,25 @@ def test_likelihoods_are_the_same_with_faults(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_judge_gives_the_same_labels_with_faults(tmp_path: Path) -> None:
     check(tmp_path, labels(tmp_path, 1200), 50, BATCHED)
+
+
+@pytest.mark.slow
+def test_a_training_gives_the_same_adapter_with_faults(tmp_path: Path) -> None:
+    data = write_training_set(tmp_path / "rows")
+    log = tmp_path / "faults"
+    orders = {"metal_faults": {"log": str(log), "count": 6, "gap": (100, 250), "seed": 3}}
+    trained = []
+    for name, ordered in (("clean", {}), ("faulty", orders)):
+        (tmp_path / name).mkdir()
+        rashomon = Rashomon(tmp_path / name, ordered)
+        options = ("--rank", "2", "--batch-size", "2", "--steps", "40", "--save-every", "1", "--dropout", "0.1")
+        rashomon.run("train", "--model", FOUR_BIT, "--data", data, "--name", NAME, *options, "--display", "none")
+        folder = rashomon.workspace / "trainings" / NAME
+        reader = LogReader(folder)
+        reader.poll()
+        weights = [(folder / kind / "adapters.safetensors").read_bytes() for kind in ("adapter", "best")]
+        trained.append((reader.curve.losses, reader.curve.validations, weights))
+    lines = log.read_text().splitlines()
+    print(len(lines), Counter(lines))
+    assert trained[0] == trained[1]
+    assert len(lines) == 6, "all of them came"

@@ -8,11 +8,8 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
-import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +21,7 @@ from tests.app.commands.test_batch import wait_until
 from tests.end_to_end.test_ray import BATCH, RUN, answered, export, home, hub_cache, summary
 from tests.support.command import ROOT, Rashomon, kill_all
 from tests.support.demo import BF16, FOUR_BIT
+from tests.support.full_disk import disk
 from tests.support.ray_nodes import RayNodes, hang, kill, ray_nodes
 
 pytest.importorskip("ray")
@@ -42,19 +40,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
     get_benchmark("cmc-bench").build([("rows", source)], folder, BuildOptions())
     return folder
-
-
-@contextmanager
-def disk(folder: Path, size: str) -> Iterator[Path]:
-    """A disk of that size."""
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("small disks need the right to mount")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 class Chaos:

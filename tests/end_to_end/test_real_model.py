@@ -126,7 +126,7 @@ def test_invalid_model_folder_is_refused_before_the_run(
     assert states(Rashomon(home)) == before
 
 
-@pytest.mark.parametrize("examples", [5, pytest.param(24, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [3, pytest.param(24, marks=pytest.mark.slow)])
 def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
     monkeypatch.setattr(

@@ -23,12 +23,11 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("own_state")
 def test_runs_with_and_without_a_stored_check_give_equal_answers(rashomon: Rashomon, tmp_path: Path) -> None:
     model = in_fp32(build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False))
-    options = ("--batch", "--benchmark", "cmc-bench", "--model", str(model), "--limit", "4", "--max-tokens", "4")
+    data = ("--benchmark", "cmc-bench", "--limit", "3", "--max-pixels", "10000")
+    options = ("--batch", "--model", str(model), *data, "--max-tokens", "4", "--temperature", "0", "--display", "none")
     samples = {}
     for name, more in (("fresh", ()), ("stored", ()), ("exact", ("--exact",))):
-        rashomon.run(
-            *options, *more, "--temperature", "0", "--max-pixels", "20000", "--name", name, "--display", "none"
-        )
+        rashomon.run(*options, *more, "--name", name)
         rashomon.run("export", name, "--canonical", "--format", "json", "--out", tmp_path / name)
         samples[name] = (tmp_path / name / "samples.jsonl").read_text("utf-8")
     assert samples["fresh"] == samples["stored"] == samples["exact"]
@@ -46,7 +45,7 @@ def test_runs_with_and_without_a_stored_check_give_equal_answers(rashomon: Rasho
     assert listed["ok"]
     assert model.name in listed["told"]
     assert "forgot 2 stored checks" in rashomon.run("doctor", "--forget-checks").stderr
-    rashomon.run(*options, "--temperature", "0", "--name", "again", "--display", "none")
+    rashomon.run(*options, "--name", "again")
     again = batch_check(rashomon, "again")
     assert (again["confirmed"], again["checked_at"] > fresh["checked_at"]) == (0, True)
 

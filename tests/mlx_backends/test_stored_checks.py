@@ -159,7 +159,7 @@ def test_another_machine_or_code_needs_a_new_check(what: str, model: Model, monk
         monkeypatch.setattr(stored_checks, "host_info", lambda: other)
         assert not any(check.is_of_this_machine for check in read_checks())
     elif what == "code":
-        monkeypatch.setattr(stored_checks, "_code_digest", lambda: "0" * 64)
+        monkeypatch.setattr(stored_checks, "code_digest", lambda: "0" * 64)
     else:
         monkeypatch.setenv("MLX_ENABLE_TF32", "0")
     model.checked()

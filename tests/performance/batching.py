@@ -29,7 +29,7 @@ from app.engine.request_order import order_by_prefix
 from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Request
 from mlx_backends.core.reuse import shared_prefix_length
-from mlx_backends.mlx.feature_store import LIMIT as FEATURES_LIMIT
+from mlx_backends.mlx.feature_folder import LIMIT as FEATURES_LIMIT
 from mlx_backends.mlx.preprocess import PreparedInputs, count_distinct_tokens
 from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
 from mlx_backends.mlx.vlm_batch import MAX_SUFFIX_TOKENS, VLMRow, VLMRows

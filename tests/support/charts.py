@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+SHARED = "RASHOMON_TESTS_SHARED"
+"""The environment variable with a folder for what all processes of a session of tests use."""
 
 _FIGURE_INCHES, _DPI = (4.0, 3.0), 80
 _REGIONS = ("North", "South", "East", "West", "Centre")
@@ -29,16 +34,25 @@ def draw_sources(folder: Path) -> None:
     """Charts into ``folder/chartqa`` and its diagrams into ``folder/mmmu``.
 
     Eight bar charts (factual), eight line charts over years (temporal), six cycles (entity) and six pictures to
-    count in (granularity), one question each. Nothing in them is random, so they are drawn once a process.
+    count in (granularity), one question each. Nothing in them is random, so they are drawn once a session.
     """
     shutil.copytree(_drawn(), folder, dirs_exist_ok=True)
 
 
 @cache
 def _drawn() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="charts-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    _draw(folder)
+    """Draw the sources in the folder that all processes of a session of tests share, or else in one of this process."""
+    shared = os.environ.get(SHARED)
+    if shared is None:
+        shared = tempfile.mkdtemp(prefix="charts-")
+        atexit.register(shutil.rmtree, shared, ignore_errors=True)
+    folder = Path(shared) / "charts"
+    with open(Path(shared) / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            scratch = folder.with_name("unfinished")
+            _draw(scratch)
+            scratch.rename(folder)
     return folder
 
 

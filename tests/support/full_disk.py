@@ -1,10 +1,14 @@
-"""A disk without room, for anybody: files of this process and of those it starts may not grow over some size."""
+"""Disks without room: files of this process and of those it starts may not grow over some size, or a disk is small."""
 
 from __future__ import annotations
 
 import resource
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
 
 
 @contextmanager
@@ -16,3 +20,16 @@ def no_room_above(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def disk(folder: Path, size: str) -> Iterator[Path]:
+    """A disk of that size; the test is skipped where none can be mounted."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("small disks need the right to mount")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

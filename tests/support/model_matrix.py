@@ -27,11 +27,11 @@ import numpy as np
 import platformdirs
 import pytest
 
-from benchmarks.untrusted.safe_files import replace_file
+from benchmarks.untrusted.safe_files import replacing
 from benchmarks.vocabulary import Decoding, Generation, Likelihood, Media, Message, Part, Request, Text
 from mlx_backends.core.error_text import one_line
 from mlx_backends.mlx import feature_store
-from mlx_backends.mlx.feature_store import LIMIT
+from mlx_backends.mlx.feature_folder import LIMIT
 from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.support.benchmark_requests import answers
@@ -53,10 +53,9 @@ GAPS: Mapping[tuple[str, str], str] = {
         (family, "transformers"): f"-: transformers has no implementation of {family}"
         for family in ("fastvlm", "pixtral")
     },
-    # fastvlm and paligemma are answered one at a time; the others' encoders are called by their parts
     **{
-        (family, "features from disk"): "-: its features are not stored"
-        for family in ("fastvlm", "minicpmv4_6", "paligemma", "phi3_v")
+        (family, "features from disk"): "-: its features are not stored"  # it is answered one at a time
+        for family in ("fastvlm", "paligemma")
     },
     ("fastvlm", "batch of 4"): "no: its images take up another number of embeddings than of tokens",
     ("fastvlm", "batch of 8"): "no: its images take up another number of embeddings than of tokens",
@@ -283,21 +282,23 @@ class Subject:
             whole, damaged = file.read_bytes(), bytearray(file.read_bytes())
             damaged[len(damaged) // 2] ^= 1
             for width in (1, 4, 8, 16):
-                if width == 4:
-                    file.write_bytes(damaged)
+                file.write_bytes(damaged)  # the check meets it
                 with shrunk(self.family):
                     backend = self._load()
                 try:
                     backend.width = width
                     backend.choose_mode(asked)
+                    if file.read_bytes() != whole:
+                        return f"no: damaged features are not computed again at width {width}"
+                    file.write_bytes(damaged)  # the answers meet it
                     read, reuse = answers(backend, asked), backend.reuse
                 finally:
                     backend.close()
                 if reason := self._compared(read):
                     return f"{reason} at width {width}"
                 if file.read_bytes() != whole:
-                    return "no: damaged features are not computed again"
-                if not reuse.from_disk or (reuse.encoded and width > 1):
+                    return f"no: damaged features are not computed again at width {width}"
+                if not reuse.from_disk or not reuse.encoded or (reuse.encoded > 1 and width > 1):
                     return (
                         f"no: {reuse.encoded} images are encoded at width {width}, {reuse.from_disk} come from the disk"
                     )
@@ -509,18 +510,18 @@ def _answer() -> None:
 
 def _kill_in_second_write() -> None:
     """Have this process killed while it writes the features of a second image."""
-    write, names = replace_file, list[str]()
+    names = list[str]()
 
-    def half(data: bytes) -> Iterator[bytes]:
-        yield data[: len(data) // 2]
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def counted(folder: Path, name: str, data: bytes) -> None:
-        if name.endswith(".features"):
+    @contextmanager
+    def counted(folder: Path, name: str) -> Iterator[Any]:
+        with replacing(folder, name) as stream:
+            yield stream
             names.append(name)
-        write(folder, name, half(data) if len(names) > 1 else data)
+            if len(names) > 1:
+                stream.truncate(stream.tell() // 2)
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    pytest.MonkeyPatch().setattr(feature_store, "replace_file", counted)
+    pytest.MonkeyPatch().setattr(feature_store, "replacing", counted)
 
 
 def table(families: Sequence[str], show: Callable[[str], None]) -> None:

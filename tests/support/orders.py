@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.abc import MetaPathFinder
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -162,6 +163,18 @@ def apply(orders: dict[str, Any]) -> None:
         return replace(info, needs_device=orders.get("needs_device", info.needs_device), **orders.get("info", {}))
 
     registry.load_backend, registry.describe = watched, described
+    if "metal_faults" in orders and "app.engine.training.worker" in sys.orig_argv:
+        from mlx_backends.mlx import load as loading
+
+        load_model = loading.load
+
+        def load_before_faults(path: Path) -> Any:
+            from tests.support import metal_injector
+
+            metal_injector.install(orders["metal_faults"])
+            return load_model(path)
+
+        loading.load = load_before_faults
     if "judge_seconds" in orders:
         from app.engine import loop
 

@@ -1,14 +1,23 @@
-"""Trainings on disk that nothing trained: their logs follow a formula."""
+"""Trainings on disk that nothing trained, whose logs follow a formula; training sets; trainings without a worker process."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
+from PIL import Image
+
+from app.engine.training import worker
 from app.engine.training.folder import Training, create_training
 from app.engine.training.log import LogWriter
 from app.engine.training.spec import training_spec
+from app.engine.training.supervise import TrainingSupervisor
+from app.engine.workers.worker_process import Outcome
 from app.store.workspace import Workspace
 from mlx_backends.training import StepReport, ValidationReport
 
@@ -35,8 +44,42 @@ def append_updates(folder: Path, first: int, last: int) -> None:
     writer = LogWriter(folder, log.stat().st_size if log.exists() else 0)
     for step in range(first, last + 1):
         loss = 0.4 + 3 * math.exp(-step / 40) + 0.15 * math.sin(step * 7.3)
-        writer.write(StepReport(step, loss, 40, 2400, 2.0, 1e-4, 9 * 10**9))
+        writer.write(StepReport(step, loss, 40, 2400, 2.0, 1e-4, 9 * 10**9, loss))
         if step % 20 == 0:
             falling = step <= 120
             validation = 0.55 + 2.6 * math.exp(-step / 45) + (0 if falling else (step - 120) / 400)
             writer.write(ValidationReport(step, validation, falling, 4.0))
+
+
+def write_training_set(folder: Path, rows: int = 4, validation: int = 1) -> Path:
+    """Write a training set about coloured squares, each with its own number."""
+    (folder / "images").mkdir(parents=True)
+    for name, numbers in (("train", range(rows)), ("validation", range(rows, rows + validation))):
+        lines = [json.dumps(_row(folder, number)) + "\n" for number in numbers]
+        if lines:
+            (folder / f"{name}.jsonl").write_text("".join(lines))
+    return folder
+
+
+def _row(folder: Path, number: int) -> dict[str, Any]:
+    image = f"images/{number}.png"
+    Image.new("RGB", (96, 96), (200, 37 * number % 256, 90)).save(folder / image)
+    question = [{"type": "image"}, {"type": "text", "text": "What is the value of kale?"}]
+    answer = f"kale: {10 + number}"
+    turns = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    return {"images": [image], "messages": turns, "rejected": "kale: 99", "kind": f"kind {number % 2}"}
+
+
+@contextmanager
+def trained_here() -> Iterator[None]:
+    """Let trainings run in this process instead of in workers, whose start takes seconds."""
+
+    def run_worker(supervisor: TrainingSupervisor) -> tuple[int, Outcome]:
+        training = supervisor._training
+        with open(training.path / "worker.log", "a") as log, redirect_stderr(log):
+            outcome = worker.train(training.path, worker._Flags())
+        supervisor._show_progress()
+        return outcome.code, outcome
+
+    with patch.object(TrainingSupervisor, "_run_worker", run_worker):
+        yield

@@ -92,6 +92,7 @@ SHOTS = (
     Shot("vary-passages", "vary", keys=("ctrl+n",)),
     Shot("settings", "settings"),
     Shot("trainings", "trainings"),
+    Shot("train", "train", keys=(*"mlx-community/Qwen3-VL-4B-Instruct-4bit", "tab", *"charts", "tab", *"clash-llava")),
     Shot("help", keys=("question_mark",)),
     Shot("doctor", "doctor"),
     Shot("answer", "answer", keys=("enter", "enter", "enter")),  # last, as it makes a run

@@ -15,6 +15,7 @@ from app.tui.app import RashomonApp
 from app.tui.screens.runs import RunsScreen
 from app.tui.screens.samples import SamplesScreen
 from app.tui.screens.tables import TablesScreen
+from app.tui.screens.trainings import TrainingsScreen
 from app.tui.widgets.dialogs import ErrorDialog, TextDialog
 from tests.support.runs import says
 from tests.support.trust import tree
@@ -44,6 +45,11 @@ def test_no_key_changes_a_bundle(bundle: Path) -> None:
             await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
             assert "is a bundle, which is only read" in screen_text(app)
             await pilot.press("escape")
+        await pilot.press("f8")
+        await until(pilot, lambda: isinstance(app.screen, TrainingsScreen))
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
+        await pilot.press("escape")
         app.open_screen("tables", [workspace.runs_folder / "one"])
         await until(pilot, lambda: isinstance(app.screen, TablesScreen))
         app.open_screen("samples", [workspace.runs_folder / "one"])

@@ -359,7 +359,7 @@ def prepared(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t
     return runs
 
 
-@pytest.mark.parametrize("name", some_fast(PLACES, 6))
+@pytest.mark.parametrize("name", some_fast(PLACES, 3))
 def test_no_burst_does_what_no_painted_dialog_asked(
     name: str, stage: Stage, prepared: tuple[Path, ...], seen: Seen
 ) -> None:

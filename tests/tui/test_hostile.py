@@ -20,6 +20,7 @@ from benchmarks.clash import Clash
 from benchmarks.vocabulary import Verdict
 from tests.support.data.clash import published_folder, published_row
 from tests.support.runs import instances, says
+from tests.support.sampled import some_fast
 from tests.support.tui_computed import press, visit
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, strips, until
 
@@ -153,6 +154,14 @@ async def _vary(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     await until(pilot, lambda: "✗" in screen_text(app))
 
 
+async def _train(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    app.open_screen("train")
+    await pilot.pause()
+    for key in ("model", "data", "recipe"):
+        app.screen.query_one(f"#input-{key}", Input).value = sanitize(PAYLOAD)
+    await until(pilot, lambda: "✗" in screen_text(app))
+
+
 def _of(name: str, *keys: str) -> Callable[[Pilot[Any], RashomonApp, Path], Awaitable[object]]:
     """To a screen of the hostile run and of a copy of it."""
 
@@ -189,11 +198,12 @@ CASES = [
     Case("export", _of("export", "w"), "files"),
     Case("rows", _rows, "[@click"),
     Case("vary", _vary, "[@click"),
+    Case("train", _train, "[@click"),
 ]
 
 
 @pytest.mark.parametrize("size", BOTH)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", some_fast(CASES, 10), ids=lambda case: case.name)
 def test_hostile_text_is_only_text(
     case: Case, size: tuple[int, int], stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,10 +14,9 @@ from app.compare.tables import compare
 from app.exports.formats import DEFAULT_FORMATS, FORMAT_DESCRIPTIONS, FORMATS, export_runs
 from app.report.tables import tables_of, without_published
 from app.store.run import RunStore
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.tui.result_cache import ResultCache
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.vocabulary import Estimate, Generation, Instance, Table, Verdict
 from tests.support.full_disk import no_room_above
 from tests.support.runs import instances, make_run, says

@@ -35,6 +35,7 @@ SCREENS = (
     "doctor",
     "fetch",
     "trainings",
+    "train",
 )
 WORD = re.compile(r"\w{2}")
 

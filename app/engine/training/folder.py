@@ -2,8 +2,9 @@
 
 ::
 
-    training.json           the spec, and the digests of data and weights that a training must have to be resumed
+    training.json           the spec, and what a training must have to be resumed: digests of data and weights, the engine
     state.json              what it does, or how it ended
+    rows.json               the tokens of each row, and which rows cannot be used
     log.jsonl               each update and each validation
     checkpoint.safetensors  the last checkpoint, with the optimiser's state
     adapter/                the adapter after the last update
@@ -18,24 +19,32 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from app.engine.identity import is_engine_fact, refused_differences
+from app.engine.training.log import LOG
 from app.engine.training.spec import TrainingSpec
 from app.run_spec import parse
 from app.store.locks import FileLock
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError, StoreError, did_you_mean
-from benchmarks.untrusted.safe_files import is_disk_full, replace_file
+from benchmarks.untrusted.safe_files import replace_file, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
+from mlx_backends.mlx.training.checkpoint import CHECKPOINT
+from mlx_backends.training import KEPT
 
 ADAPTER, BEST = "adapter", "best"
 
 _TRAINING, _STATE, _LOCK = "training.json", "state.json", "lock"
+WORKER_LOG = "worker.log"
+DIVERGED = "diverged"
+"""The state of a training that failed, and would fail again: everything that it is made of is the same."""
+
 _BUSY = ("queued", "loading", "training")
-_ENDED = ("done", "stopped", "failed")
+_OTHER_NAME = "choose another --name"
+_ENDED = ("done", "stopped", "failed", DIVERGED)
 _PID = re.compile(r"process (\d+)")
 
 
@@ -49,6 +58,10 @@ class Training:
     steps: int
     """The number of updates to the end."""
     created: float
+    forced: bool = False
+    """Flag for a training that was begun although it seemed not to fit in memory."""
+    engines: tuple[Mapping[str, Any], ...] = ()
+    """The devices and versions that it was trained with, the last one last."""
 
     @property
     def name(self) -> str:
@@ -59,12 +72,38 @@ class Training:
         """Open a training. Raises StoreError if the folder holds none, or a damaged one."""
         try:
             values = read_json_file(path / _TRAINING)
+            if values["format"] == 1:
+                _upgrade(values)
             spec = parse(TrainingSpec, values["spec"], str(path))
-            return cls(path, spec, dict(values["identity"]), int(values["steps"]), float(values["created"]))
+            engines = tuple(dict(engine) for engine in values["engines"])
+            identity, steps, created = dict(values["identity"]), int(values["steps"]), float(values["created"])
+            return cls(path, spec, identity, steps, created, values["forced"] is True, engines)
         except FileNotFoundError as error:
             raise StoreError(f"{path} is not a training; `rashomon trainings` lists them.") from error
         except (OSError, OutsideJSONError, SpecError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path}/{_TRAINING} is damaged; start the training again with another --name.") from error
+
+    def save(self) -> None:
+        """Write what :meth:`open` reads. Raises StoreError."""
+        values = {
+            "format": 2,
+            "spec": self.spec.model_dump(mode="json"),
+            "identity": dict(self.identity),
+            "steps": self.steps,
+            "created": self.created,
+            "forced": self.forced,
+            "engines": [dict(engine) for engine in self.engines],
+        }
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            replace_file(self.path, _TRAINING, (json.dumps(values, indent=2, sort_keys=True) + "\n").encode())
+        except OSError as error:
+            raise write_error(self.path, error, "free some space or name another --workspace") from error
+
+    def has_learnt(self) -> bool:
+        """Return whether it has made an update."""
+        log = self.path / LOG
+        return (self.path / CHECKPOINT).exists() or (log.exists() and log.stat().st_size > 0)
 
     def lock(self) -> FileLock:
         """Return the lock that a training's worker holds."""
@@ -76,9 +115,12 @@ class Training:
         return int(match[1]) if match else None
 
     def note(self, state: str, note: str = "") -> None:
-        """Record what the training does."""
+        """Record what the training does. Raises StoreError."""
         value = {"state": state, "note": note, "at": time.time()}
-        replace_file(self.path, _STATE, json.dumps(value).encode())
+        try:
+            replace_file(self.path, _STATE, json.dumps(value).encode())
+        except OSError as error:
+            raise write_error(self.path / _STATE, error, KEPT) from error
 
     def state(self) -> tuple[str, str]:
         """Return what it does, or how it ended, and a note on that."""
@@ -139,29 +181,53 @@ def has_training(workspace: Workspace, name: str) -> bool:
 
 
 def create_training(
-    workspace: Workspace, name: str, spec: TrainingSpec, identity: Mapping[str, Any], steps: int
+    workspace: Workspace,
+    name: str,
+    spec: TrainingSpec,
+    identity: Mapping[str, Any],
+    steps: int,
+    *,
+    forced: bool = False,
+    accept_engine: bool = False,
 ) -> Training:
     """Create the folder of a training, or open the one of the same name if it is the same training.
 
-    Raises StoreError, with the difference, if another training has the name.
+    That takes the data's place and other settings that decide nothing from ``spec``. A training that has not made an update yet
+    is replaced. Raises SpecError, with the difference, if another training has the name, or the engine differs, unless
+    ``accept_engine`` allows that; StoreError.
     """
     path = trainings_folder(workspace) / name
+    engine = {key: value for key, value in identity.items() if is_engine_fact(key)}
+    training = Training(path, spec, identity, steps, time.time(), forced, (engine,))
     if has_training(workspace, name):
         known = Training.open(path)
-        differences = [key for key in {**known.identity, **identity} if known.identity.get(key) != identity.get(key)]
-        if differences:
-            key = differences[0]
-            raise StoreError(
-                f"the training {name} differs in {key} ({known.identity.get(key)!r}, now {identity.get(key)!r}); choose another "
-                "--name."
-            )
-        return known
-    values = {"format": 1, "spec": spec.model_dump(mode="json"), "identity": dict(identity), "steps": steps}
-    values["created"] = time.time()
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        replace_file(path, _TRAINING, (json.dumps(values, indent=2, sort_keys=True) + "\n").encode())
-    except OSError as error:
-        kind = StoreFullError if is_disk_full(error) else StoreError
-        raise kind(f"cannot write {path}: {error.strerror}; free some space or name another --workspace.") from error
-    return Training.open(path)
+        changes, advice = _changes(known, identity, accept_engine=accept_engine)
+        if changes and known.has_learnt():
+            raise SpecError(f"the training {name} is another one: {'; '.join(changes)}; {advice or _OTHER_NAME}.")
+        if not changes:
+            engines = known.engines if engine in known.engines[-1:] else (*known.engines, engine)
+            forced = forced or known.forced
+            training = replace(known, spec=spec, identity={**known.identity, **engine}, forced=forced, engines=engines)
+        if training == known:
+            return known
+        if (pid := known.worker()) is not None:
+            raise StoreError(f"process {pid} is already working on {name}; `rashomon trainings` shows how far it is.")
+    training.save()
+    return training
+
+
+def _changes(known: Training, identity: Mapping[str, Any], *, accept_engine: bool) -> tuple[list[str], str]:
+    """Return the differences from a known training for which it is not resumed, and the advice if only the engine differs.
+
+    A training of an earlier version recorded no engine.
+    """
+    comparable = {key: value for key, value in identity.items() if key in known.identity or not is_engine_fact(key)}
+    return refused_differences(known.identity, comparable, accept_engine=accept_engine)
+
+
+def _upgrade(values: dict[str, Any]) -> None:
+    """Bring ``training.json`` of an earlier version into the present form: it validated on all rows, and recorded no engine."""
+    values |= {"forced": False, "engines": []}
+    for part in (values["spec"], values["identity"]):
+        part["validation_rows"] = None
+    values["identity"].pop("max_length", None)

@@ -7,14 +7,15 @@ import math
 import os
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 
-from app.store.sqlite_errors import StoreFullError
-from benchmarks.errors import StoreError
-from benchmarks.untrusted.safe_files import is_disk_full, open_read, open_write
+from benchmarks.untrusted.safe_files import open_read, open_write, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
-from mlx_backends.training import StepReport, ValidationReport
+from mlx_backends.training import KEPT, StepReport, ValidationReport
 
 LOG = "log.jsonl"
 
@@ -22,6 +23,8 @@ _LONGEST_LINE = 1 << 12
 _MOST_STEPS = 10**12
 _RECENT = 60.0
 """The seconds of its own work from which a training's speed is computed."""
+_SLEEP = 10.0
+"""The least factor by which an update takes longer than usual if the machine slept in it."""
 
 
 class LogWriter:
@@ -35,25 +38,27 @@ class LogWriter:
                 min(size, os.fstat(self._file.fileno()).st_size)
             )  # a longer one would be filled with zeros
         except OSError as error:
-            raise StoreError(f"cannot write {self._path}: {error.strerror}; make the folder writable.") from error
+            raise write_error(self._path, error, "make the folder writable, then resume") from error
 
     def write(self, report: StepReport | ValidationReport) -> None:
         """Append a report. Raises StoreError if that fails."""
         kind = {"validation": report.loss} if isinstance(report, ValidationReport) else {}
-        try:
+        with self._writing():
             self._file.write((json.dumps({**asdict(report), **kind, "at": time.time()}) + "\n").encode())
             self._file.flush()
-        except OSError as error:
-            wrong = StoreFullError if is_disk_full(error) else StoreError
-            raise wrong(
-                f"cannot write {self._path}: {error.strerror}; the last checkpoint is kept: free some space, then resume."
-            ) from error
 
     def size(self) -> int:
-        """Return the size of the log in bytes, once they are durable."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return os.fstat(self._file.fileno()).st_size
+        """Return the size of the log in bytes, once they are durable. Raises StoreError if they cannot be."""
+        with self._writing():
+            os.fsync(self._file.fileno())
+            return os.fstat(self._file.fileno()).st_size
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise write_error(self._path, error, KEPT) from error
 
 
 @dataclass
@@ -67,6 +72,7 @@ class Curve:
     best: tuple[int, float] | None = None
     recent: deque[tuple[float, int]] = field(default_factory=deque)
     """The seconds and tokens of the latest updates."""
+    validation_seconds: list[float] = field(default_factory=list)
 
     @property
     def step(self) -> int:
@@ -80,10 +86,24 @@ class Curve:
         return sum(tokens for _, tokens in self.recent) / seconds if seconds > 0 else None
 
     def seconds_left(self, steps: int) -> float | None:
-        """Return the estimated seconds to the last of ``steps`` updates; None before the first."""
+        """Return the estimated seconds to the last of ``steps`` updates, validations included; None before the first."""
         if not self.recent:
             return None
-        return (steps - self.step) * sum(spent for spent, _ in self.recent) / len(self.recent)
+        pace = sum(spent for spent, _ in self.recent) / len(self.recent)
+        if self.validation_seconds:
+            pace += median(self.validation_seconds) * len(self.validation_seconds) / max(1, self.validations[-1][0])
+        return (steps - self.step) * pace
+
+    def add_update(self, seconds: float, tokens: int, memory: int) -> None:
+        """Count an update's time and memory; the time in which the machine slept is left out, as far as it shows."""
+        if self.recent:
+            usual = sum(spent for spent, _ in self.recent) / len(self.recent)
+            seconds = usual if seconds > max(_RECENT, _SLEEP * usual) else seconds
+        self.seconds += seconds
+        self.peak_memory = max(self.peak_memory, memory)
+        self.recent.append((seconds, tokens))
+        while len(self.recent) > 1 and sum(spent for spent, _ in self.recent) > _RECENT:
+            self.recent.popleft()
 
 
 class LogReader:
@@ -117,16 +137,15 @@ class LogReader:
             return
         if not math.isfinite(loss) or not 0 <= step <= _MOST_STEPS:
             return
+        seconds, tokens, memory = (entry.get(key, 0) for key in ("seconds", "tokens", "peak_memory"))
+        are_numbers = all(isinstance(value, int | float) for value in (seconds, tokens, memory))
         if "validation" in entry:
             self.curve.validations.append((step, loss))
             if entry.get("best") is True:
                 self.curve.best = step, loss
+            if are_numbers:
+                self.curve.validation_seconds.append(seconds)
             return
         self.curve.losses.append((step, loss))
-        seconds, tokens, memory = (entry.get(key, 0) for key in ("seconds", "tokens", "peak_memory"))
-        if all(isinstance(value, int | float) for value in (seconds, tokens, memory)):
-            self.curve.seconds += seconds
-            self.curve.peak_memory = max(self.curve.peak_memory, int(memory))
-            self.curve.recent.append((seconds, int(tokens)))
-            while len(self.curve.recent) > 1 and sum(spent for spent, _ in self.curve.recent) > _RECENT:
-                self.curve.recent.popleft()
+        if are_numbers:
+            self.curve.add_update(seconds, int(tokens), int(memory))

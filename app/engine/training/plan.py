@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.engine.training.folder import has_training
-from app.engine.training.spec import TrainingSpec
+from app.engine.identity import engine_facts
+from app.engine.training.folder import Training, find_training, has_training
+from app.engine.training.rows import split_rows
+from app.engine.training.spec import TrainingSpec, plain_name
 from app.engine.training.test_data import find_leaks, find_test_builds
 from app.store.workspace import Workspace
-from benchmarks.errors import ModelError, SourceError
+from benchmarks.errors import ModelError, SourceError, SpecError
 from benchmarks.media.image import fit_size, image_size
 from benchmarks.training.leaks import check_leaks
 from benchmarks.training.training_set import ChatRow, TrainingSet
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import digest
+from mlx_backends.models.adapters import split_adapter
 from mlx_backends.models.discovery import inspect, read_config, resolve
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.tokenizer_limits import check_tokenizer, panics_as_errors
 from mlx_backends.models.training_memory import RowTokens, TrainingMemory, row_tokens, text_counter, training_memory
 from mlx_backends.models.weights import weights_digest
+from mlx_backends.registry import describe
 from mlx_backends.training import TrainingSettings, training_problem
 
 _HEADER = 1 << 16  # bytes of an image, enough for its size
@@ -48,32 +51,17 @@ class TrainingPlan:
     warnings: list[str]
 
 
-def split_rows(training_set: TrainingSet, share: float, seed: int) -> dict[str, list[ChatRow]]:
-    """Return the rows to learn from and those to validate with, which are ``share`` of all if the set has none.
-
-    Rows of one example or image stay together. Raises SourceError for a row that cannot be used.
-    """
-    rows = {part: list(training_set.rows(part)) for part in ("train", "validation")}
-    if rows["validation"] or not share:
-        return rows
-
-    def key(row: ChatRow) -> str:
-        return row.group or (row.images[0].name if row.images else row.prompt)
-
-    groups = sorted({key(row) for row in rows["train"]}, key=lambda group: digest([seed, "validation", group]))
-    held_out = set(groups[: round(share * len(groups))])
-    return {
-        "train": [row for row in rows["train"] if key(row) not in held_out],
-        "validation": [row for row in rows["train"] if key(row) in held_out],
-    }
-
-
 def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> TrainingPlan:
     """Check a training before anything is loaded or written.
 
     Raises ModelError for a model that cannot be trained or does not fit, SourceError for data that cannot be trained on,
     SpecError for test data among them.
     """
+    if split_adapter(spec.model)[1] is not None:
+        raise SpecError(
+            f"{spec.model} has an adapter, and a training begins with a new one; name the model alone, or fuse the adapter into "
+            "it with `rashomon models fuse`."
+        )
     path = resolve(spec.model)
     info, config = inspect(path), read_config(path)
     if info.engine != "mlx-vlm" or "image" not in info.takes:
@@ -82,9 +70,18 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
         raise ModelError(f"{info.name} cannot be trained: {problem}; choose another model.")
     check_tokenizer(path)
     training_set = TrainingSet.open(Path(spec.data))
-    rows = split_rows(training_set, spec.validation_share, spec.seed)
+    rows = split_rows(training_set, spec)
     warnings = _check_rows(rows, pairs=spec.objective == "orpo")
     settings = spec.settings(len(rows["train"]))
+    identity = {
+        **spec.identity(),
+        "model": info.name,
+        "weights": weights_digest(path),
+        "data digest": training_set.digest,
+    }
+    name = spec.name or f"{plain_name(info.name.rpartition('/')[2], 'training', 48)}-{digest(identity)[:8]}"
+    known = _known(workspace, name, training_set)
+    force = force or (known is not None and known.forced)
     memory = training_memory(
         config,
         info.weights_bytes,
@@ -101,18 +98,17 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
             f"training {info.name} needs about {memory.sentence()}, more than the {fit.available / 1e9:.1f} GB of "
             f"{fit.source}; take {advice}smaller images (--max-pixels), a lower --rank or a smaller quantisation, or add --force."
         )
-    identity = {
-        **spec.identity(),
-        "model": info.name,
-        "weights": weights_digest(path),
-        "data digest": training_set.digest,
-    }
-    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name.rpartition("/")[2]).strip("-.")[:48] or "training"
-    name = spec.name or f"{slug}-{digest(identity)[:8]}"
-    if not has_training(workspace, name):  # one that was begun was compared then
+    if known is None:  # one that was begun was compared then
         tests = find_test_builds(workspace, (), training_set.builds)
         warnings += check_leaks(find_leaks(tests, training_set), drop=False)
+    identity |= engine_facts(describe(spec.model))
     return TrainingPlan(spec, name, identity, settings, rows, memory, warnings)
+
+
+def _known(workspace: Workspace, name: str, training_set: TrainingSet) -> Training | None:
+    """Return the training of this name on these rows; None if there is none yet."""
+    known = find_training(workspace, name) if has_training(workspace, name) else None
+    return known if known is not None and known.identity.get("data digest") == training_set.digest else None
 
 
 @panics_as_errors()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -40,6 +41,12 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 }
 """The hyperparameters of CLASH's Table 4, by column, with the epoch and the gradient checkpointing of its Appendix A.3."""
 
+VALIDATION_ROWS = 200
+"""The most rows of a validation, of a training whose spec does not say."""
+
+RESUMED_WITH = ("data", "max_length", "save_every")
+"""The settings that a resumed training may change: they decide nothing of the adapter."""
+
 _VALIDATIONS, _CHECKPOINTS = 20, 20
 """The numbers of validations and checkpoints of a training whose spec does not say."""
 
@@ -47,7 +54,9 @@ _VALIDATIONS, _CHECKPOINTS = 20, 20
 class TrainingSpec(BaseModel):
     """Definition of a training: the same spec, data and weights give the same adapter on one kind of device.
 
-    ``warmup`` below 1 is a share of the updates, else a number of them. ``steps`` take the place of ``epochs``.
+    ``warmup`` below 1 is a share of the updates, else a number of them. ``steps`` take the place of ``epochs``. A validation has
+    at most ``validation_rows``, all of them if that is None. With ``skip_unusable``, rows that are too long or cannot be read are
+    left out; otherwise they are refused.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -68,8 +77,10 @@ class TrainingSpec(BaseModel):
     steps: int | None = Field(default=None, ge=1, le=10_000_000)
     max_length: int = Field(default=2048, ge=16)
     max_pixels: int | None = Field(default=None, ge=1024)
+    skip_unusable: bool = False
     gradient_checkpointing: bool = True
     validation_share: float = Field(default=0.1, ge=0, lt=1)
+    validation_rows: int | None = Field(default=VALIDATION_ROWS, ge=1)
     validate_every: int | None = Field(default=None, ge=1)
     save_every: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0, lt=2**32)
@@ -98,8 +109,15 @@ class TrainingSpec(BaseModel):
 
     def identity(self) -> dict[str, Any]:
         """Return what decides the adapter; a training is not resumed with anything else."""
-        preference = {"objective", "beta"} if self.objective == "answer" else set()
-        return self.model_dump(mode="json", exclude={"name", "data", "recipe", "save_every", *preference})
+        unused = {"objective", "beta"} if self.objective == "answer" else set()
+        unused |= set() if self.skip_unusable else {"skip_unusable"}
+        identity = self.model_dump(mode="json", exclude={"name", "recipe", *RESUMED_WITH, *unused})
+        return identity | ({"max_length": self.max_length} if self.skip_unusable else {})
+
+
+def plain_name(text: str, default: str, length: int) -> str:
+    """Return a text as the beginning of a training's name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:length] or default
 
 
 def training_spec(values: Mapping[str, Any]) -> TrainingSpec:

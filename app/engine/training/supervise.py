@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import signal
 import subprocess
@@ -12,31 +11,39 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-from app.engine.training.folder import Training
+from app.engine.training.folder import WORKER_LOG, Training
 from app.engine.training.log import Curve, LogReader
 from app.engine.workers.keep_awake import keep_awake
+from app.engine.workers.recovery import restartable_cause
 from app.engine.workers.standby import worker_environment
+from app.engine.workers.worker_process import Outcome, ending
+from app.run_spec import RESTARTS
 from app.system.logs import Log
 from app.system.signals import stop_process
 from benchmarks.errors import StoreError
+from mlx_backends.mlx.training.checkpoint import CHECKPOINT
 
 POLL_SECONDS = 0.25
 STOP_SECONDS = 60.0
 """The seconds a worker has to save a checkpoint after it was told to stop."""
 INTERRUPTED = 130
 
-_LOG = "worker.log"
+_SMALLER = " To take less memory, start a training with smaller images (--max-pixels), a lower --rank or a smaller quantisation."
 
 Show = Callable[[str, str, Curve], None]
 """A function that displays a training's state, the note on it and its curve."""
 
 
 class TrainingSupervisor:
-    """Runner of one training. SIGINT and SIGTERM are passed on once, so that a checkpoint is saved; a second signal kills."""
+    """Runner of one training. SIGINT and SIGTERM are passed on once, so that a checkpoint is saved; a second signal kills.
+
+    A worker that ran out of memory or lost the GPU is replaced by another one, which resumes from the last checkpoint.
+    """
 
     def __init__(self, training: Training, show: Show, problem: Callable[[str], None]) -> None:
         self._training, self._show, self._problem = training, show, problem
         self._worker: subprocess.Popen[bytes] | None = None
+        self._reader = LogReader(training.path)
         self._interrupted = False
         self._stop_by = math.inf
 
@@ -53,7 +60,39 @@ class TrainingSupervisor:
                 signal.signal(number, handler)
 
     def _run(self) -> int:
-        log, reader = Log(self._training.path, _LOG), LogReader(self._training.path)
+        """Run workers until one ends without a cause for a restart, or restarts are used up; return the exit code."""
+        restarts = 0
+        while True:
+            saved = self._saved_at()
+            code, outcome = self._run_worker()
+            cause = restartable_cause(code, outcome)
+            problem = f"the worker of {self._training.name} {(cause or ending(code, outcome)).rstrip(',')}"
+            if outcome is not None and not outcome.death:
+                if outcome.failure:
+                    return self._failed(problem)
+                if outcome.message:
+                    self._problem(outcome.message)
+                return outcome.code
+            if self._interrupted or code in (-signal.SIGINT, -signal.SIGTERM):
+                return INTERRUPTED
+            if cause is None:
+                return self._failed(problem)
+            restarts = restarts + 1 if self._saved_at() == saved else 1
+            if restarts > RESTARTS:
+                memory = outcome is None or outcome.memory
+                return self._failed(f"{problem}, after {RESTARTS} restarts without a new checkpoint", _SMALLER * memory)
+            self._problem(f"{problem}; restart {restarts} of {RESTARTS} from the last checkpoint.")
+
+    def _saved_at(self) -> int | None:
+        """Return the time at which the last checkpoint was saved; None if there is none."""
+        try:
+            return (self._training.path / CHECKPOINT).stat().st_mtime_ns
+        except OSError:
+            return None
+
+    def _run_worker(self) -> tuple[int, Outcome | None]:
+        """Run a worker to its end and show what it does; return its exit code and what it reported."""
+        log = Log(self._training.path, WORKER_LOG)
         with log.pump("worker") as pump:
             # In its own session, so that Ctrl-C reaches only this process; with a pipe as input, so that it ends with us.
             self._worker = worker = subprocess.Popen(
@@ -67,8 +106,7 @@ class TrainingSupervisor:
         if self._interrupted:  # before there was a worker
             worker.terminate()
         while worker.poll() is None:
-            reader.poll()
-            self._show(*self._training.state(), reader.curve)
+            self._show_progress()
             with suppress(subprocess.TimeoutExpired):
                 worker.wait(POLL_SECONDS)
             if time.monotonic() > self._stop_by:
@@ -76,29 +114,26 @@ class TrainingSupervisor:
                 worker.kill()
         pump.finish()
         log.close()
-        reader.poll()
         assert worker.stdout is not None
         assert worker.stdin is not None
-        outcome = worker.stdout.read()
+        report = worker.stdout.read()
         worker.stdout.close()
         worker.stdin.close()
-        self._show(*self._training.state(), reader.curve)
-        return self._code(worker.returncode, outcome)
+        self._show_progress()
+        return worker.returncode, Outcome.read(report)
 
-    def _code(self, code: int, outcome: bytes) -> int:
-        report = json.loads(outcome) if outcome else {}
-        if report.get("message"):
-            self._problem(report["message"])
-        if self._interrupted or code in (-signal.SIGINT, -signal.SIGTERM):
-            return INTERRUPTED
-        if not report:
-            ending = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-            self._problem(
-                f"the worker of {self._training.name} {ending}; the same command resumes from its last checkpoint. See "
-                f"{self._training.path / _LOG} for details."
-            )
-            return 1
-        return int(report["code"])
+    def _show_progress(self) -> None:
+        self._reader.poll()
+        self._show(*self._training.state(), self._reader.curve)
+
+    def _failed(self, problem: str, advice: str = "") -> int:
+        """Report and record why the training failed; return the exit code."""
+        reason = f"{problem}; the same command resumes from the last checkpoint.{advice}"
+        self._problem(f"{reason} See {self._training.path / WORKER_LOG} for details.")
+        with suppress(StoreError), self._training.lock() as lock:  # a full disk, or another process that has taken over
+            if lock.acquire("rashomon"):
+                self._training.note("failed", reason)
+        return 1
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         is_second, self._interrupted = self._interrupted, True

@@ -7,30 +7,34 @@ standard input.
 
 from __future__ import annotations
 
-import faulthandler
-import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.engine.training.folder import Training
+from app.engine.training.folder import DIVERGED, WORKER_LOG, Training
 from app.engine.training.log import LogWriter
-from app.engine.training.plan import split_rows
+from app.engine.training.rows import check_rows, split_rows, unusable_error
 from app.engine.workers.device_lock import acquire_device
+from app.engine.workers.worker_process import Outcome, end_process, outcome_of, take_output
 from app.store.locks import busy_message
-from app.system.logs import drop_output, report_exception, write_single_lines
+from app.system.logs import drop_output
 from app.system.signals import ended_by_signals
-from benchmarks.errors import RashomonError, StoreError
-from benchmarks.training.training_set import ChatRow, TrainingSet
+from benchmarks.errors import StoreError
+from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
+from benchmarks.vocabulary import digest
+from mlx_backends.training import DivergedError
 
 INTERRUPTED = 130
+_REPORT_SECONDS = 2.0
+"""The seconds between two reports of the rows that are checked."""
 
 
 @dataclass
@@ -41,86 +45,137 @@ class _Flags:
     loading: bool = False
 
 
-def train(folder: Path, flags: _Flags) -> int:
-    """Train, or resume, the training in ``folder``; return the exit code. Raises RashomonError."""
-    training = Training.open(folder)
-    lock = training.lock()
-    if not lock.acquire(f"process {os.getpid()}"):
-        raise StoreError(f"{busy_message(lock)}; `rashomon trainings` shows how far it is.")
+def train(folder: Path, flags: _Flags) -> Outcome:
+    """Train, or resume, the training in ``folder``, and record how it ends, unless a new worker may do better."""
+    try:
+        training = Training.open(folder)
+        with training.lock() as lock:
+            if not lock.acquire(f"process {os.getpid()}"):
+                raise StoreError(f"{busy_message(lock)}; `rashomon trainings` shows how far it is.")
+            return _recorded(training, flags)
+    except Exception as error:
+        return outcome_of(error)
+
+
+def _recorded(training: Training, flags: _Flags) -> Outcome:
     try:
         training.note("queued")
-        device = acquire_device(
-            f"training {training.name} (process {os.getpid()})",
-            waiting=lambda holder: training.note("queued", f"waiting for {holder}"),
-            stop=lambda: flags.stopped,
-        )
-        if device is None:
-            training.note("stopped")
-            return INTERRUPTED
-        try:
-            training.note("loading")
-            done = _train(training, flags)
-        finally:
-            device.release()
-        training.note("done" if done else "stopped")
-        return 0 if done else INTERRUPTED
-    except RashomonError as error:
-        with suppress(OSError, RashomonError):  # a full disk cannot take the state either
-            training.note("failed", str(error))
-        raise
-    finally:
-        lock.release()
+        return Outcome(0 if _on_device(training, flags) else INTERRUPTED)
+    except Exception as error:
+        outcome = outcome_of(error)
+        if not outcome.death:
+            with suppress(StoreError):  # a full disk cannot take the state either
+                training.note(
+                    DIVERGED if isinstance(error, DivergedError) else "failed", outcome.message or outcome.failure
+                )
+        return outcome
+
+
+def _on_device(training: Training, flags: _Flags) -> bool:
+    """Wait for the device and train; return False if that was stopped."""
+    device = acquire_device(
+        f"training {training.name} (process {os.getpid()})",
+        waiting=lambda holder: training.note("queued", f"waiting for {holder}"),
+        stop=lambda: flags.stopped,
+    )
+    if device is None:
+        training.note("stopped")
+        return False
+    with device:
+        training.note("loading")
+        from mlx_backends.mlx.metal.fault_recovery import raising_root_cause
+
+        with raising_root_cause():
+            return _train(training, flags)
 
 
 def _train(training: Training, flags: _Flags) -> bool:
+    """Load the model and train, to the end or until that is stopped; return whether it is done."""
     training_set = TrainingSet.open(Path(training.spec.data))
     if training_set.digest != training.identity.get("data digest"):
         raise StoreError(f"{training_set.path} was changed since {training.name} began; choose another --name.")
-    rows = split_rows(training_set, training.spec.validation_share, training.spec.seed)
+    rows = split_rows(training_set, training.spec)
+    settings = replace(training.spec.settings(len(rows[PARTS[0]])), steps=training.steps)
     with _ends_at_once(flags):
-        loop = _load(training, rows)
+        loaded, features = _load(training)
+        usable = _usable_rows(training, rows, loaded)
+        from mlx_backends.mlx.training.loop import TrainingLoop
+
+        name, provenance = str(training.identity["model"]), _provenance(training)
+        loop = TrainingLoop(training.path, name, loaded, usable, settings, provenance, features=features)
         progress = loop.resume()
     log = LogWriter(training.path, progress.log_bytes)
-    training.note("training")
-    return bool(loop.run(progress, log.write, log.size, lambda: flags.stopped))
+    count, left = (sum(map(len, part.values())) for part in (rows, usable))
+    note = f"{count - left:,} of {count:,} rows are left out" if left < count else ""
+    training.note("training", note)
+    done = loop.run(progress, log.write, log.size, lambda: flags.stopped)
+    training.note("done" if done else "stopped", note)
+    return done
 
 
-def _load(training: Training, rows: dict[str, list[ChatRow]]) -> Any:
+def _load(training: Training) -> tuple[tuple[Any, Any], Any]:
+    """Return the loaded model with its processor, and the store of its images' features."""
     from benchmarks.media.decoder import start_decoder
     from mlx_backends.core.prompts.template_process import start_renderer
     from mlx_backends.mlx.engine import MLXEngine
     from mlx_backends.mlx.feature_store import FeatureStore
     from mlx_backends.mlx.load import check_supported, load
     from mlx_backends.mlx.metal.memory_limits import MemoryLimits
+    from mlx_backends.mlx.vision_cache import encoder_identity
     from mlx_backends.models.discovery import resolve
-    from mlx_backends.models.weights import weights_digest
 
     path = resolve(training.spec.model)
     start_renderer()
     start_decoder()
     check_supported(path)
-    weights = weights_digest(path)
-    if weights != training.identity.get("weights"):
+    info = MLXEngine().describe(training.spec.model)
+    if info.weights != training.identity.get("weights"):
         raise StoreError(f"{training.spec.model} was changed since {training.name} began; choose another --name.")
     MemoryLimits.here().set()
-    from mlx_backends.mlx.training.loop import TrainingLoop
-    from mlx_backends.mlx.vision_cache import encoder_identity
+    loaded = load(path)
+    return loaded, FeatureStore(partial(encoder_identity, info, loaded[0]))
 
-    provenance = {
+
+def _usable_rows(
+    training: Training, rows: Mapping[str, Sequence[ChatRow]], loaded: tuple[Any, Any]
+) -> dict[str, list[ChatRow]]:
+    """Return the rows that can be trained on. Raises SourceError for others, unless the spec leaves them out."""
+    from mlx_backends.mlx.training.inputs import TrainingInputs
+
+    spec, (model, processor) = training.spec, loaded
+    every = [row for part in rows.values() for row in part]
+    inputs = TrainingInputs(every, processor, model.config, max_length=spec.max_length, max_pixels=spec.max_pixels)
+    next_report = 0.0
+
+    def report(place: int) -> None:
+        nonlocal next_report
+        if time.monotonic() >= next_report:
+            next_report = time.monotonic() + _REPORT_SECONDS
+            training.note("loading", f"checking row {place + 1:,} of {len(every):,}")
+
+    count = partial(inputs.count_tokens, pair=spec.objective == "orpo")
+    check = check_rows(training.path, digest(dict(training.identity)), every, count, report)
+    reasons = check.unusable(spec.max_length)
+    unusable = {row.where: reasons[row.where] for row in every if row.where in reasons}
+    for where, reason in unusable.items():
+        print(f"{where} cannot be trained on: {reason}", file=sys.stderr)
+    usable = {part: [row for row in members if row.where not in unusable] for part, members in rows.items()}
+    if unusable and not (spec.skip_unusable and any(row.images for row in usable[PARTS[0]])):
+        raise unusable_error(unusable, len(every), training.path / WORKER_LOG)
+    return usable
+
+
+def _provenance(training: Training) -> dict[str, Any]:
+    """Return what the adapter's folder states about it."""
+    return {
         "base model": training.identity["model"],
-        "base weights": weights,
+        "base weights": training.identity["weights"],
         "data digest": training.identity["data digest"],
         "recipe": training.spec.recipe,
         "spec": {key: value for key, value in training.spec.identity().items() if key != "model"},
         "training": training.name,
+        "engines": list(training.engines),
     }
-    settings = training.spec.settings(len(rows["train"]))
-    loaded = load(path)
-    info = MLXEngine().describe(training.spec.model)
-    features = FeatureStore(partial(encoder_identity, info, loaded[0]))
-    return TrainingLoop(
-        training.path, str(training.identity["model"]), loaded, rows, settings, provenance, features=features
-    )
 
 
 @contextmanager
@@ -136,37 +191,12 @@ def _ends_at_once(flags: _Flags) -> Iterator[None]:
 
 def main(arguments: Sequence[str]) -> None:
     """Run the worker process, whose argument is the training's folder."""
-    # Libraries print, but only the report may go through the pipe to the parent.
-    report = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    faulthandler.enable()
-    write_single_lines()
-    sys.stdout = sys.stderr
+    report = take_output()
     flags = _Flags()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: setattr(flags, "stopped", True))
     threading.Thread(target=_watch_parent, args=(flags,), daemon=True).start()
-    code, message = 1, ""
-    try:
-        code = train(Path(arguments[0]), flags)
-    except RashomonError as error:
-        code, message = error.exit_code, str(error)
-    except Exception as error:
-        from mlx_backends.core.error_text import one_line
-        from mlx_backends.mlx.metal.memory_limits import out_of_memory
-
-        report_exception(error)
-        if out_of_memory(error):
-            message = (
-                f"the training ran out of memory ({one_line(error)}); the last checkpoint is kept. Take smaller images "
-                "(--max-pixels), a lower --rank or a smaller quantisation."
-            )
-    with suppress(OSError):  # the parent may be gone
-        print(json.dumps({"code": code, "message": message}), file=report, flush=True)
-    # Skip the interpreter's teardown: library threads must not keep a finished worker, and its device, alive.
-    with suppress(OSError):
-        sys.stderr.flush()
-    os._exit(code)
+    end_process(report, train(Path(arguments[0]), flags))
 
 
 def _watch_parent(flags: _Flags) -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.engine.in_flight import read_leftover, remove_leftover
+from app.engine.workers.worker_process import Outcome
 from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
 from app.store.run import RunStore
@@ -24,15 +25,14 @@ from benchmarks.vocabulary import Generation
 _SUSPECTS = "suspects"
 
 
-def restartable_cause(code: int, reported: str | None = None) -> str | None:
-    """Return the cause of death of a worker that a new one may survive, from the exit ``code``, else None.
+def restartable_cause(code: int, outcome: Outcome | None = None) -> str | None:
+    """Return the cause of death of a worker that a new one may survive, from its exit ``code`` and report; else None.
 
-    The kernel kills with SIGKILL where memory runs out, and a library that cannot report a failure of the GPU aborts;
-    ``reported`` is a cause that the worker reported itself. Any other signal or exit code is a fault that a restart would only
-    repeat.
+    The kernel kills with SIGKILL where memory runs out, and a library that cannot report a failure of the GPU aborts. Any other
+    signal, exit code or exception is a fault that a restart would only repeat.
     """
-    if reported:
-        return reported
+    if outcome is not None:
+        return outcome.death or None
     if code == -signal.SIGKILL:
         return "was killed by SIGKILL, as the system does where memory runs out,"
     if code == -signal.SIGABRT:

@@ -25,6 +25,7 @@ from app.engine.workers import standby
 from app.engine.workers.cluster.placement import Placement
 from app.engine.workers.keep_awake import keep_awake
 from app.engine.workers.recovery import recover, restartable_cause
+from app.engine.workers.worker_process import Outcome, ending
 from app.store.run import RunStore
 from app.store.run_facts import WorkerDeath
 from app.store.workspace import read_summary
@@ -268,27 +269,25 @@ class Supervisor:
         worker.kill()
 
     def _outcome(self, job: Job, worker: subprocess.Popen[bytes], report: bytes, log: Path) -> _End:
-        outcome = json.loads(report) if report else {}
-        if outcome.get("message"):
-            self.display.problem(outcome["message"])
-        if outcome and not outcome["short"]:
-            return _End(int(outcome["code"]))
-        code = worker.returncode
+        outcome, code = Outcome.read(report), worker.returncode
+        if outcome is not None and not (outcome.death or outcome.failure):
+            if outcome.message:
+                self.display.problem(outcome.message)
+            return _End(outcome.code)
         if self.interrupted or code in (
             -signal.SIGINT,
             -signal.SIGTERM,
         ):  # a worker that loads its model ends like this
             return _End(INTERRUPTED)
-        if cause := restartable_cause(code, outcome.get("short")):
-            return _End(1, recover(job.runs, worker.pid, cause, memory=outcome.get("memory", True)))
+        if cause := restartable_cause(code, outcome):
+            return _End(1, recover(job.runs, worker.pid, cause, memory=outcome is None or outcome.memory))
         if free_space(log.parent) < _FULL_DISK:
             self.display.problem(
                 f"the disk of {log.parent.parent} is full; every answer reported done is safe: free some space, then resume."
             )
             return _End(1)
-        ending = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         self.display.problem(
-            f"the worker of {log.parent.name} {ending}; every answer reported done is safe; see {log} for details."
+            f"the worker of {log.parent.name} {ending(code, outcome)}; every answer reported done is safe; see {log} for details."
         )
         return _End(1)
 

@@ -7,8 +7,6 @@ interrupted, or when its parent closes its standard input.
 
 from __future__ import annotations
 
-import faulthandler
-import json
 import os
 import signal
 import sys
@@ -41,12 +39,13 @@ from app.engine.workers.device_lock import acquire_device
 from app.engine.workers.recovery import suspects
 from app.engine.workers.standby import STANDBY
 from app.engine.workers.supervise import Job
+from app.engine.workers.worker_process import Outcome, end_process, outcome_of, take_output
 from app.run_spec import RunSpec, parse
 from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import stop_reason
-from app.system.logs import drop_output, report_exception, write_single_lines
+from app.system.logs import drop_output
 from app.system.signals import ended_by_signals
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
@@ -60,7 +59,7 @@ from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
 from mlx_backends.core.batch_invariance import BatchInvariance, select_requests
-from mlx_backends.core.metal_faults import DeviceLostError, MetalFault, metal_fault
+from mlx_backends.core.metal_faults import DeviceLostError
 from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
@@ -442,41 +441,16 @@ class Worker:
 
 def main() -> None:
     """Run the worker process, whose argument is the job; or ``--standby`` and a model, and the job comes on standard input."""
-    # Libraries print, but only the report may go through the pipe to the parent.
-    report = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    faulthandler.enable()
-    write_single_lines()
-    sys.stdout = sys.stderr
+    report = take_output()
     worker = Worker(_wait_for_job(sys.argv[2]) if sys.argv[1] == STANDBY else Job.from_json(sys.argv[1]))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stopped.set())
     threading.Thread(target=_watch_parent, args=(worker,), daemon=True).start()
-    code, message, short, memory = 1, "", "", True
     try:
-        code = worker.work()
-    except DeviceLostError as error:
-        report_exception(error)
-        short, memory = error.cause, error.fault is MetalFault.OUT_OF_MEMORY
-    except RashomonError as error:
-        code, message = error.exit_code, str(error)
+        outcome = Outcome(worker.work())
     except Exception as error:
-        from mlx_backends.core.error_text import one_line
-        from mlx_backends.mlx.metal.memory_limits import out_of_memory
-
-        report_exception(error)
-        if memory := out_of_memory(error):
-            short = f"ran out of memory ({one_line(error)})"
-        elif metal_fault(error) is not None:
-            short = DeviceLostError(error).cause
-        else:
-            os._exit(1)
-    with suppress(OSError):  # the parent may be gone
-        print(json.dumps({"code": code, "message": message, "short": short, "memory": memory}), file=report, flush=True)
-    # Skip the interpreter's teardown: library threads must not keep a finished worker, and its device, alive.
-    with suppress(OSError):
-        sys.stderr.flush()
-    os._exit(code)
+        outcome = outcome_of(error)
+    end_process(report, outcome)
 
 
 def _wait_for_job(model: str) -> Job:

@@ -31,8 +31,8 @@ from app.store.bundles.layout import (
     member_digests,
     repeated_name,
 )
-from app.store.sqlite_errors import StoreFullError
 from app.system.paths import free_space
+from benchmarks.errors import StoreFullError
 from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_write
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 

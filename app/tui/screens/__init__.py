@@ -47,6 +47,7 @@ SCREENS: dict[str, ScreenEntry] = {
         ScreenEntry("vary", "Vary", "app.tui.screens.vary:VaryScreen", writes=True),
         ScreenEntry("fetch", "Fetch", "app.tui.screens.fetch:FetchScreen", writes=True),
         ScreenEntry("trainings", "Trainings", "app.tui.screens.trainings:TrainingsScreen"),
+        ScreenEntry("train", "Train", "app.tui.screens.train:TrainScreen", writes=True),
         ScreenEntry("settings", "Settings", "app.tui.screens.settings:SettingsScreen"),
         ScreenEntry("doctor", "Doctor", "app.tui.screens.doctor:DoctorScreen"),
     )

@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from app.engine.training.folder import ADAPTER, Training, read_trainings
+from app.engine.training.folder import ADAPTER, DIVERGED, Training, read_trainings
 from app.engine.training.log import Curve, LogReader
 from app.engine.training.supervise import stop_training
 from app.report.throughput import duration
@@ -31,7 +31,7 @@ from benchmarks.errors import RashomonError
 _POLL_SECONDS = 0.5
 _BAR_WIDTH = 10
 _ACTIVE = ("queued", "loading", "training")
-_RUN_STATES = {"training": "running"}
+_RUN_STATES = {"training": "running", DIVERGED: "failed"}
 """The states of a training whose glyph and colour are those of another state of a run."""
 
 
@@ -49,6 +49,10 @@ class _TrainingRow:
     @property
     def active(self) -> bool:
         return self.state in _ACTIVE
+
+    @property
+    def resumable(self) -> bool:
+        return self.state not in (*_ACTIVE, "done", DIVERGED)
 
 
 class TrainingsScreen(RashomonScreen):
@@ -70,7 +74,7 @@ class TrainingsScreen(RashomonScreen):
         return Content(f"Trainings  {count}" + (f", {active} active" if active else "") if count else "Trainings")
 
     def body(self) -> ComposeResult:
-        table = VirtualTable(empty="no trainings yet; `rashomon train --help` shows how to start one", id="trainings")
+        table = VirtualTable(empty="no trainings yet; n starts one", id="trainings")
         yield panel(table, "Trainings")
         yield panel(Static(id="curve"), "Loss")
         yield panel(Static(id="facts"), "Training")
@@ -170,12 +174,15 @@ class TrainingsScreen(RashomonScreen):
 
     # --- actions ---------------------------------------------------------------------------------
 
+    def action_new(self) -> None:
+        self.rashomon.open_screen("train", on_top=True)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         row = self._current if self.ready else None
         if action == "stop":
             return row is not None and row.active
         if action == "resume":
-            return row is not None and not row.active and row.state != "done"
+            return row is not None and row.resumable
         if action == "copy":
             return row is not None and row.state == "done"
         return True
@@ -194,7 +201,7 @@ class TrainingsScreen(RashomonScreen):
 
     def action_resume(self) -> None:
         row = self._current
-        if row is None or row.active or row.state == "done":
+        if row is None or not row.resumable:
             return
 
         def start() -> None:

@@ -33,9 +33,10 @@ class Stage(Enum):
 
 
 class CommandDialog(Dialog[bool]):
-    """A command, run after a confirmation; returns True once it has succeeded.
+    """A command, run after a confirmation; returns True once it has succeeded, or started.
 
-    With ``closes`` the dialog closes itself then; otherwise it shows what the command printed until a key closes it.
+    With ``closes`` the dialog closes itself then; otherwise it shows what the command printed until a key closes it. With
+    ``detached`` it closes as soon as the command has started, and the app reports a failure.
     ``preview`` are the arguments of the command that prints what ``arguments`` would do; ``text`` is below what it prints.
     ``heading`` must be ours; everything that a command prints may be hostile.
     """
@@ -55,9 +56,11 @@ class CommandDialog(Dialog[bool]):
         preview: Sequence[str] = (),
         text: str = "",
         closes: bool = False,
+        detached: bool = False,
     ) -> None:
         super().__init__(Content(heading))
-        self._services, self._heading, self._closes = services, heading, closes
+        self._services, self._heading = services, heading
+        self._closes, self._detached = closes, detached
         self._arguments, self._preview = list(arguments), list(preview)
         self._question = self._text = text
         self._job: Job | None = None
@@ -125,6 +128,9 @@ class CommandDialog(Dialog[bool]):
         if self.stage is Stage.ASKING and self.displayed:
             self._show("")
             self._begin(self._arguments, Stage.RUNNING)
+            if self._detached and self._job is not None:
+                self._job.attended = False
+                self.dismiss(True)
 
     def action_stop(self) -> None:
         if self.stage is Stage.RUNNING and self.displayed and self._job is not None:

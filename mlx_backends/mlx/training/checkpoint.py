@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -12,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import StoreError
-from benchmarks.untrusted.safe_files import make_folder, replace_file
+from benchmarks.untrusted.safe_files import make_folder, replace_file, write_error
+from mlx_backends.core.error_text import one_line
+from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.mlx.metal.fault_recovery import settle
+from mlx_backends.mlx.training.divergence import LossTrend
+from mlx_backends.training import KEPT
 
 CHECKPOINT = "checkpoint.safetensors"
 WEIGHTS, CONFIG = "adapters.safetensors", "adapter_config.json"
@@ -24,11 +30,21 @@ _MOST_TEXT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The state of a training besides its weights: the last update, the lowest validation loss, and the log's size then."""
+    """The state of a training besides its weights.
+
+    Attributes:
+        step: The last update.
+        best: The lowest validation loss.
+        log_bytes: The size of the log.
+        unvalidated: Flag for a validation after this update that is still to be made.
+        trend: The loss so far; None where an earlier version saved the checkpoint.
+    """
 
     step: int = 0
     best: float | None = None
     log_bytes: int = 0
+    unvalidated: bool = False
+    trend: LossTrend | None = None
 
 
 def save_checkpoint(folder: Path, model: Any, optimiser: Any, progress: Progress) -> None:
@@ -54,8 +70,7 @@ def load_checkpoint(folder: Path, model: Any, optimiser: Any) -> Progress | None
     try:
         loaded: Any = mx.load(str(path), format="safetensors", return_metadata=True)
         arrays, metadata = loaded
-        progress = Progress(**json.loads(metadata["progress"][:_MOST_TEXT]))
-        _check(progress)
+        progress = _progress(json.loads(metadata["progress"][:_MOST_TEXT]))
     except Exception as error:  # a file that is no safetensors can raise anything
         raise damaged from error
     weights = {name.removeprefix(_ADAPTER): value for name, value in arrays.items() if name.startswith(_ADAPTER)}
@@ -69,18 +84,27 @@ def load_checkpoint(folder: Path, model: Any, optimiser: Any) -> Progress | None
     return progress
 
 
-def _check(progress: Progress) -> None:
-    """Raise ValueError for a progress that no training has."""
-    if not all(type(count) is int and count >= 0 for count in (progress.step, progress.log_bytes)):
+def _progress(values: dict[str, Any]) -> Progress:
+    """Return the progress that a checkpoint states. Raises ValueError or TypeError for one that no training has."""
+    trend = values.pop("trend", None)
+    progress = Progress(**values, trend=None if trend is None else LossTrend(**trend))
+    counts, losses = [progress.step, progress.log_bytes], [progress.best or 0.0]
+    if progress.trend is not None:
+        trend_values = asdict(progress.trend)
+        counts.append(trend_values.pop("count"))
+        losses += trend_values.values()
+    if not all(type(count) is int and count >= 0 for count in counts):
         raise ValueError("a count is none")
-    if progress.best is not None and not math.isfinite(progress.best):
+    if not all(map(math.isfinite, losses)):
         raise ValueError("a loss is not a number")
+    return progress
 
 
-def save_adapter(folder: Path, model: Any, provenance: Mapping[str, Any]) -> None:
+def save_adapter(folder: Path, model: Any, provenance: Mapping[str, Any], step: int) -> None:
     """Write the adapter's folder, which ``mlx_vlm.load(..., adapter_path=...)`` reads, with its provenance beside it.
 
-    The weights come last, so that a folder with weights is whole. Raises StoreError.
+    The weights come last, so that a folder with weights is whole. Of an earlier adapter of the training they alone differ, and
+    state their ``step``, so that replacing them replaces the adapter. Raises StoreError.
     """
     from mlx.utils import tree_flatten
 
@@ -89,31 +113,42 @@ def save_adapter(folder: Path, model: Any, provenance: Mapping[str, Any]) -> Non
         for name, value in ((CONFIG, model._vlm_adapter_config), ("training.json", provenance)):
             replace_file(folder, name, (json.dumps(value, indent=2, sort_keys=True) + "\n").encode())
     except OSError as error:
-        raise StoreError(
-            f"cannot write {folder}: {error.strerror}; the last checkpoint is kept: free some space, then resume."
-        ) from error
-    save_arrays(folder / WEIGHTS, dict(tree_flatten(model.trainable_parameters())), {"format": "mlx"})
+        raise write_error(folder, error, KEPT) from error
+    arrays = dict(tree_flatten(model.trainable_parameters()))
+    save_arrays(folder / WEIGHTS, arrays, {"format": "mlx", "step": str(step)})
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
-    """Write a safetensors file and put it in place of the one before once it is durable. Raises StoreError."""
-    import mlx.core as mx
+    """Write a safetensors file and put it in place of the one before once it is durable.
 
+    Raises StoreError, and the RuntimeError of a fault of the GPU that has computed the arrays.
+    """
     new = path.with_name(f".{path.name.removesuffix('.safetensors')}.writing.safetensors")
     try:
         new.unlink(missing_ok=True)  # which could be a link
-        mx.save_safetensors(str(new), dict(arrays), dict(metadata))
-        with new.open("rb") as file:
-            header = 8 + int.from_bytes(file.read(8), "little")
-            complete = os.fstat(file.fileno()).st_size == header + sum(value.nbytes for value in arrays.values())
-            os.fsync(file.fileno())
-        if not complete:
-            raise OSError("No space left on device")
+        new.touch(exist_ok=False)
+        _write_arrays(new, arrays, metadata)
+        settle()
         os.replace(new, path)
-    except (OSError, RuntimeError, ValueError) as error:
+    except OSError as error:
+        raise write_error(path, error, KEPT) from error
+    finally:
         with suppress(OSError):
-            new.unlink()
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:120]
-        raise StoreError(
-            f"cannot write {path}: {reason}; the last checkpoint is kept: free some space, then resume."
-        ) from error
+            new.unlink(missing_ok=True)
+
+
+def _write_arrays(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
+    """Write a safetensors file that is durable when this returns. Raises OSError."""
+    import mlx.core as mx
+
+    try:
+        mx.save_safetensors(str(file), dict(arrays), dict(metadata))
+    except RuntimeError as error:
+        if metal_fault(error) is not None:
+            raise
+        raise OSError(errno.ENOSPC, one_line(error)) from error  # MLX does not pass the reason on
+    with file.open("rb") as stream:
+        header = 8 + int.from_bytes(stream.read(8), "little")
+        if os.fstat(stream.fileno()).st_size != header + sum(value.nbytes for value in arrays.values()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(stream.fileno())

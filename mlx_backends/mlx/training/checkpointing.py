@@ -1,4 +1,4 @@
-"""Gradient checkpointing of a language model's layers, with the same dropout in both of their passes."""
+"""Dropout and gradient checkpointing of a language model's layers: the same dropout with and without, and in both passes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any
 
 _LAYERS = 1 << 16  # more than any model has
+_SEEDS = 1 << 64  # of MLX
 
 
 class Dropout:
@@ -18,29 +19,35 @@ class Dropout:
         """Begin anew with the random numbers of ``number``."""
         import mlx.core as mx
 
-        mx.random.seed(number)
+        mx.random.seed(number % _SEEDS)
         self._next = number * _LAYERS
 
     def next_seed(self) -> int:
         """Return the seed of the next layer."""
         self._next += 1
-        return self._next
+        return self._next % _SEEDS
 
 
-def checkpoint_layers(layers: Any, dropout: Dropout) -> None:
-    """Compute the activations of these layers again in the backward pass instead of keeping them.
+def prepare_layers(layers: Any, dropout: Dropout, *, checkpointing: bool) -> None:
+    """Let each of these layers draw its dropout from a seed of its own.
 
-    mlx-vlm's own way draws new random numbers in the second pass, so that the gradient belongs to another dropout.
+    With ``checkpointing``, its activations are computed again in the backward pass instead of kept. mlx-vlm's own way draws new
+    random numbers then, so that the gradient belongs to another dropout. The layers get a class of their own; other models of the
+    process keep theirs.
     """
-    for kind in {type(layer) for layer in layers}:
-        kind.__call__ = _checkpointed(kind.__call__, dropout)
+    classes: dict[type, type] = {}
+    for layer in layers:
+        kind = type(layer)
+        if kind not in classes:
+            classes[kind] = type(kind.__name__, (kind,), {"__call__": _prepared(kind.__call__, dropout, checkpointing)})
+        layer.__class__ = classes[kind]
 
 
-def _checkpointed(original: Any, dropout: Dropout) -> Any:
+def _prepared(original: Any, dropout: Dropout, checkpointing: bool) -> Any:
     import mlx.core as mx
 
     @wraps(original)
-    def checkpointed(layer: Any, *args: Any, **options: Any) -> Any:
+    def prepared(layer: Any, *args: Any, **options: Any) -> Any:
         seed = dropout.next_seed()
 
         def compute(parameters: Any, *args: Any, **options: Any) -> Any:
@@ -48,6 +55,7 @@ def _checkpointed(original: Any, dropout: Dropout) -> Any:
             layer.update(parameters)
             return original(layer, *args, **options)
 
-        return mx.checkpoint(compute)(layer.trainable_parameters(), *args, **options)
+        compute = mx.checkpoint(compute) if checkpointing else compute
+        return compute(layer.trainable_parameters(), *args, **options)
 
-    return checkpointed
+    return prepared

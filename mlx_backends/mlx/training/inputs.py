@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.errors import ModelError, RashomonError
+from benchmarks.errors import DecoderError, ModelError
+from benchmarks.media import load_image
 from benchmarks.training.training_set import ChatRow
 from benchmarks.vocabulary import Decoding, Media, Message, Request
+from mlx_backends.core.error_text import one_line
+from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.mlx.preprocess import Preprocessor
 
 _PER_TOKEN = ("token_type_ids", "mm_token_type_ids")
@@ -46,6 +51,9 @@ class TrainingInputs:
         self._max_length = max_length
         self._decoding = Decoding(max_tokens=1, max_pixels=max_pixels)
         self._images: dict[str, Path] = {}
+        self._sizes: dict[Path, tuple[int, int]] = {}
+        self._image_tokens: dict[tuple[tuple[int, int], ...], int] = {}
+        """The tokens beside the text's, by the sizes of a row's images."""
         self._preprocessor = Preprocessor(processor, config, lambda media: self._images[media.sha256])
         self._tokenizer = getattr(processor, "tokenizer", processor)
 
@@ -61,15 +69,35 @@ class TrainingInputs:
         row = self.rows[index]
         return self._prepared(index, (row.target, row.rejected))
 
+    def count_tokens(self, index: int, *, pair: bool) -> int:
+        """Return the number of a row's tokens with its answer, or with the longer one of a ``pair``.
+
+        Its images are decoded, and processed unless images of these sizes were, since they take the tokens of their sizes. Raises
+        ModelError if the model cannot read the row.
+        """
+        row = self.rows[index]
+        answers = (row.target, row.rejected) if pair else (row.target,)
+        with _unreadable(row):
+            request = self._request(row)
+            sizes = tuple(map(self._decoded_size, row.images))
+            text = len(self._tokenizer.encode(self._preprocessor.text(request), add_special_tokens=False))
+            if sizes not in self._image_tokens:
+                _, tensors = self._preprocessor.tensors(request)
+                self._image_tokens[sizes] = int(tensors["input_ids"].shape[-1]) - text
+            return text + self._image_tokens[sizes] + max(len(self._answer_ids(answer)) for answer in answers)
+
+    def _decoded_size(self, image: Path) -> tuple[int, int]:
+        """Return the size of an image, decoded once. Raises MediaError if it cannot be."""
+        if image not in self._sizes:
+            self._sizes[image] = load_image(image, self._decoding.max_pixels).size
+        return self._sizes[image]
+
     def _prepared(self, index: int, answers: Sequence[str]) -> tuple[PreparedRow, ...]:
         import mlx.core as mx
 
         row = self.rows[index]
-        request = Request(row.where, 0, tuple(self._messages(row)), self._decoding)
-        try:
-            prepared = self._preprocessor.inputs(request)
-        except RashomonError as error:
-            raise ModelError(f"{row.where} cannot be trained on: {error}") from error
+        with _unreadable(row):
+            prepared = self._preprocessor.inputs(self._request(row))
         tensors = dict(prepared.tensors)
         ids = mx.array(tensors.pop("input_ids")).reshape(1, -1).astype(mx.int32)
         return tuple(self._with_answer(row, ids, tensors, answer, prepared.images) for answer in answers)
@@ -79,7 +107,7 @@ class TrainingInputs:
     ) -> PreparedRow:
         import mlx.core as mx
 
-        answer = self._answer(text)
+        answer = mx.array([self._answer_ids(text)], dtype=mx.int32)
         length = ids.shape[1] + answer.shape[1]
         if length > self._max_length:
             raise ModelError(
@@ -94,6 +122,9 @@ class TrainingInputs:
                 inputs[name] = mx.concatenate([types, mx.zeros_like(answer).astype(types.dtype)], axis=1)
         return PreparedRow(mx.concatenate([ids, answer], axis=1), inputs, answer.shape[1], images)
 
+    def _request(self, row: ChatRow) -> Request:
+        return Request(row.where, 0, tuple(self._messages(row)), self._decoding)
+
     def _messages(self, row: ChatRow) -> Iterator[Message]:
         """Yield a row's messages with their images named by content, as the preprocessor verifies them."""
         images = [Media(hashlib.sha256(path.read_bytes()).hexdigest(), path.suffix) for path in row.images]
@@ -105,13 +136,21 @@ class TrainingInputs:
                 tuple(next(following) if isinstance(part, Media) else part for part in message.parts),
             )
 
-    def _answer(self, text: str) -> Any:
-        """Return the tokens of an answer and of its end, of the shape (1, tokens)."""
-        import mlx.core as mx
-
+    def _answer_ids(self, text: str) -> list[int]:
+        """Return the tokens of an answer and of its end."""
         end = self._tokenizer.eos_token_id
-        tokens = self._tokenizer.encode(text, add_special_tokens=False)
-        return mx.array([[*tokens, *([end] if isinstance(end, int) else [])]], dtype=mx.int32)
+        return [*self._tokenizer.encode(text, add_special_tokens=False), *([end] if isinstance(end, int) else [])]
+
+
+@contextmanager
+def _unreadable(row: ChatRow) -> Iterator[None]:
+    """Raise ModelError for a row that the model's processor or template does not take."""
+    try:
+        yield
+    except Exception as error:  # a processor can raise anything, of an image's form for example
+        if isinstance(error, DecoderError) or metal_fault(error) is not None or out_of_memory(error):
+            raise
+        raise ModelError(f"{row.where} cannot be trained on: {one_line(error)}") from error
 
 
 def _array(value: Any) -> Any:

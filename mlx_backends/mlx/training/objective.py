@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from benchmarks.errors import ModelError
@@ -28,8 +28,8 @@ def embedded(model: Any, row: PreparedRow, tower: CachedVisionTower | None = Non
     for name, value in tensors.items():
         if isinstance(value, mx.array) and value.ndim == 2 and value.shape == row.ids.shape:
             tensors[name] = value[:, :-1]
-    with nullcontext() if tower is None else tower.showing(row.images):
-        output = model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
+    embed = partial(model.get_input_embeddings, ids, pixels, mask=mask, **tensors)
+    output = embed() if tower is None else tower.embed(embed, row.images)
     features = {name: value for name, value in output.to_dict().items() if value is not None}
     inputs = {**tensors, **features, "ids": ids}
     mx.eval([value for value in inputs.values() if isinstance(value, mx.array | list)])
@@ -56,8 +56,11 @@ def answer_loss(model: Any, inputs: dict[str, Any], row: PreparedRow) -> Any:
 
 def preference_loss(
     model: Any, chosen: dict[str, Any], rejected: dict[str, Any], rows: Sequence[PreparedRow], beta: float
-) -> Any:
-    """Return the loss of ORPO: the answer's mean loss, and the odds of it against the rejected one, weighted by ``beta``."""
+) -> tuple[Any, Any]:
+    """Return the loss of ORPO, and that of the answer's tokens alone.
+
+    ORPO's is the answer's mean loss, and the odds of it against the rejected one, weighted by ``beta``.
+    """
     import mlx.core as mx
     from mlx_vlm.trainer.losses.preference import orpo_objective
 
@@ -65,7 +68,7 @@ def preference_loss(
         -answer_loss(model, inputs, row) / row.answer for inputs, row in zip((chosen, rejected), rows, strict=True)
     ]
     losses, _ = orpo_objective(*means, beta=beta)
-    return mx.sum(losses)
+    return mx.sum(losses), -means[0]
 
 
 def check_causal(model: Any, row: PreparedRow, name: str) -> None:

@@ -14,9 +14,9 @@ from app.exports.bundle import write_bundle
 from app.report.media import media_path, preview_media
 from app.store.bundles.layout import MANIFEST
 from app.store.run import RunStore
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from benchmarks.build import Build
+from benchmarks.errors import StoreFullError
 from benchmarks.licences import LICENCES, source_licences
 from benchmarks.vocabulary import Media
 from tests.support.bundles import read_members

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.compare.learning_curve import curve_sentences, curve_table, learning_curve
+from app.compare.learning_curve import FailedPoint, curve_sentences, curve_table, learning_curve
 from app.figures.learning_curve import draw_learning_curve
 from app.figures.style import to_bytes
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.training.subset import write_subset
 from benchmarks.training.training_set import TrainingSet
 from benchmarks.vocabulary import Estimate
+from mlx_backends.mlx.training.loop import TrainingLoop
+from mlx_backends.training import DivergedError
 from tests.app.compare.test_fine_tuning import BASE, run, shares
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 from tests.support.compared_runs import sides
 from tests.support.demo import FOUR_BIT, HeldOutSet
+from tests.support.trainings import trained_here
 
 PLACES = [("filtered", 100), ("filtered", 400), ("unfiltered", 100), ("unfiltered", 800)]
 
@@ -51,6 +58,21 @@ def test_the_curve_has_every_point_and_compares_quality_with_quantity() -> None:
     assert equal.startswith("filtered with 100 rows against unfiltered with 100: +20 points")
     assert against.startswith("filtered with 400 rows against unfiltered with 800: +30 points")
     assert to_bytes(draw_learning_curve(curve, width="column"), "svg").startswith(b"<?xml")
+
+
+def test_a_training_that_failed_is_in_table_and_figure_with_its_reason() -> None:
+    runs = [run(name, shares(share, 0.97), BASE) for name, share in (("base", 0.3), ("tuned", 0.9))]
+    failed = [FailedPoint("set", 20, "the training diverged"), FailedPoint("other", 20, "the training diverged too")]
+    curve = learning_curve(sides(*runs), [("set", 10)], resamples=100, failed=failed)
+    table = curve_table(curve)
+    assert [label for label, _ in table.rows] == ["base", "set / 10", "set / 20", "other / 20"]
+    assert dict(table.rows)["other / 20"][:2] == (20, "failed")
+    assert "other / 20: the training diverged too" in table.notes
+    assert curve_sentences(curve, resamples=100) == []
+    drawn = to_bytes(draw_learning_curve(curve, width="column"), "svg")
+    assert drawn != to_bytes(draw_learning_curve(replace(curve, failed=()), width="column"), "svg")
+    nothing = learning_curve(sides(runs[0]), [], resamples=100, failed=failed)
+    assert to_bytes(draw_learning_curve(nothing, width="column"), "svg")
 
 
 def test_a_metric_can_take_the_place_of_accuracy() -> None:
@@ -136,6 +158,46 @@ def test_wrong_options_start_nothing(
     output = rashomon.run(*command, "--sizes", "2,4", "--dry-run").stdout
     assert "2 trainings, and 3 runs" in output
     assert not (rashomon.workspace / "trainings").exists()
+
+
+@pytest.mark.slow
+def test_a_point_that_diverges_does_not_hold_up_the_others(
+    training_sets: list[Path], other_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn: Callable[..., Any] = TrainingLoop._learn
+    attempts: list[str] = []
+
+    def diverging(loop: TrainingLoop, step: int, stop: Callable[[], bool]) -> Any:
+        attempts.append(loop._folder.name)
+        if loop._folder.name.startswith("my-rows-2-"):
+            raise DivergedError("the training diverged: the loss is not a number")
+        return learn(loop, step, stop)
+
+    monkeypatch.setattr(TrainingLoop, "_learn", diverging)
+    rashomon = Rashomon(tmp_path)
+    data = shutil.copytree(training_sets[0], tmp_path / "my rows")
+    command: tuple[str | Path, ...] = ("learning-curve", "--model", FOUR_BIT, "--data", data, "--test", other_build)
+    command += (
+        "--sizes",
+        "2,4",
+        "--limit",
+        "2",
+        "--rank",
+        "2",
+        "--steps",
+        "1",
+        "--batch-size",
+        "1",
+        "--display",
+        "none",
+    )
+    with trained_here():
+        for tries in (1, 0):  # the second command does not train it again
+            attempts.clear()
+            result = json.loads(rashomon.run(*command, "--json", code=1).stdout)
+            assert len([name for name in attempts if name.startswith("my-rows-2-")]) == tries
+            assert [row["row"] for row in result["table"]["rows"]][1:] == ["my rows / 4", "my rows / 2"]
+            assert any("not a number" in note for note in result["table"]["notes"])
 
 
 @pytest.mark.slow

@@ -40,6 +40,7 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
             contents.data,
             contents.demo,
             contents.device,
+            contents.features,
         )
         return {result.check: asdict(result) for result in (check(Workspace.find()) for check in checks)}
 
@@ -99,6 +100,38 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, examined: Examined) -> N
     (tmp_path / "a file").touch()
     match = examined(HF_HOME=str(tmp_path / "a file" / "hf"))["cache"]
     assert "set HF_HOME" in match["fix"]
+
+
+def test_the_size_and_limit_of_vision_features_are_displayed_and_forgotten(tmp_path: Path, examined: Examined) -> None:
+    folder = tmp_path / "cache/rashomon/vision-features"
+    folder.mkdir(parents=True)
+    for name in ("a", "b"):
+        (folder / f"{name}.features").touch()
+        os.truncate(folder / f"{name}.features", 100_000_000)
+    message = examined(RASHOMON_VISION_CACHE="3.5")["features"]["message"]
+    assert message.startswith(f"0.2 of at most 3.5 GB (2 files), in {folder}")
+    assert "off" in examined(RASHOMON_VISION_CACHE="0")["features"]["message"]
+    rashomon = Rashomon(tmp_path, variables={"RASHOMON_VISION_CACHE": "1"})
+    done = rashomon.run("doctor", "--forget-features")
+    assert "2 files" in done.stderr
+    assert "0.0 of at most 1.0 GB (0 files)" in done.stdout
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_something_in_place_of_the_folder_of_features_stays(kind: str, tmp_path: Path, examined: Examined) -> None:
+    place, outside = tmp_path / "cache/rashomon/vision-features", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.features").touch()
+    place.parent.mkdir(parents=True)
+    if kind == "link":
+        place.symlink_to(outside)
+    else:
+        place.write_text("mine")
+    assert examined()["features"]["ok"]
+    Rashomon(tmp_path).run("doctor", "--forget-features", code=2)
+    assert (outside / "a.features").exists()
+    assert place.exists()
 
 
 def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path, examined: Examined) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from app.engine import plan as plan_module
-from app.engine.plan import check_identity, check_spec, differences, plan_run
+from app.engine.identity import differences
+from app.engine.plan import check_identity, check_spec, plan_run
 from app.run_spec import load_spec
 from app.store.run import RunStore
 from app.store.workspace import Workspace

@@ -20,9 +20,8 @@ from app.store.bundles.layout import FORMAT, MANIFEST, MAX_MEMBERS, BundleError,
 from app.store.bundles.opening import open_bundle
 from app.store.integrity.ownership import ForeignRunError
 from app.store.run import RunStore
-from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
-from benchmarks.errors import StoreError
+from benchmarks.errors import StoreError, StoreFullError
 from tests.support.bundles import read_members, signed, zipped
 from tests.support.command import ROOT, Rashomon
 from tests.support.full_disk import no_room_above

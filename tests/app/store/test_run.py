@@ -23,8 +23,7 @@ from app.store.run import RunStore
 from app.store.salvage import Salvage
 from app.store.samples import SampleFilter
 from app.store.schema import MIGRATIONS
-from app.store.sqlite_errors import StoreFullError
-from benchmarks.errors import StoreError
+from benchmarks.errors import StoreError, StoreFullError
 from benchmarks.vocabulary import Generation, Instance, Text, Verdict, instance_to_json
 from tests.support.old_runs import as_version
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances

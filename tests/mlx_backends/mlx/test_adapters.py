@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request
-from mlx_backends.mlx.feature_store import LIMIT
+from mlx_backends.mlx.feature_folder import LIMIT
 from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
 from mlx_backends.models.adapters import adapter_name, split_adapter
 from mlx_backends.registry import describe, load_backend

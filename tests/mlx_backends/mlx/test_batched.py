@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
 from benchmarks.vocabulary import Choice, Decoding, Generation, Media, Message, Request, Text
@@ -308,6 +310,22 @@ def test_similar_images_are_distinguished(alone: VLMBackend, pictures: Pictures)
     assert tokens(answers(alone, requests)) == expected
     contents = {alone._preprocessor.inputs(request).images for request in requests}
     assert len(contents) == len(images), "every image has a key of its own, whatever its size"
+
+
+def test_what_is_remembered_of_images_is_bounded(
+    tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlx_backends.mlx.preprocess._REMEMBERED", 3)
+    backend = load_backend(str(tiny), pictures.path)
+    assert isinstance(backend, VLMBackend)
+    preprocessor = backend._preprocessor
+    read = [preprocessor.inputs(request_of(pictures.noise(seed), Text("What?"))) for seed in (*range(6), 0, 5)]
+    assert len(preprocessor._digests) == len(preprocessor._numbers) == 3
+    assert read[0].images == read[6].images
+    assert np.array_equal(read[5].content, read[7].content), "still remembered, so its prompts share a prefix"
+    numbers = [set(inputs.content[inputs.content < 0].tolist()) for inputs in read[:7]]
+    assert not any(first & second for first, second in combinations(numbers, 2)), "no two images have the same numbers"
+    backend.close()
 
 
 def test_overwritten_file_is_read_again(alone: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
+import itertools
+import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,13 +17,15 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlx.utils import tree_flatten
 
 from benchmarks.vocabulary import Decoding, Message, Request, Text
-from mlx_backends.mlx import feature_store
-from mlx_backends.mlx.feature_store import LIMIT, FeatureStore, _read, _written, default_folder, limit_bytes
+from mlx_backends.mlx import feature_folder, feature_store
+from mlx_backends.mlx.feature_folder import LIMIT, FeatureFolder, default_cache
+from mlx_backends.mlx.feature_store import FeatureStore
+from mlx_backends.mlx.used_parts import UNUSED
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures
@@ -39,11 +45,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own, which may take 1 GB."""
     monkeypatch.setenv(LIMIT, "1")
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / "cache" / name)
-    return default_folder()
+    return default_cache()
 
 
 def store(folder: Path, limit: int = 2**20, encoder: Mapping[str, Any] = ENCODER) -> FeatureStore:
-    return FeatureStore(lambda: encoder, folder, limit)
+    return FeatureStore(lambda: encoder, FeatureFolder(folder, limit))
 
 
 def stored_files(folder: Path) -> list[Path]:
@@ -53,7 +59,7 @@ def stored_files(folder: Path) -> list[Path]:
 def equal(left: Any, right: Any) -> bool:
     pairs = zip(tree_flatten(left), tree_flatten(right), strict=True)
     return all(
-        name == other and (value is None) == (same is None) and (value is None or bool(mx.array_equal(value, same)))
+        name == other and (value is same or (isinstance(value, mx.array) and bool(mx.array_equal(value, same))))
         for (name, value), (other, same) in pairs
     )
 
@@ -139,6 +145,7 @@ def test_exact_answers_store_nothing(pictures: Pictures, tiny: Path, folder: Pat
 
 # --- files ---------------------------------------------------------------------------------------
 
+images = itertools.count()
 shapes = st.lists(st.integers(0, 4), max_size=3)
 arrays = st.builds(
     lambda shape, dtype: mx.random.normal(shape).astype(dtype),
@@ -146,29 +153,61 @@ arrays = st.builds(
     st.sampled_from([mx.float32, mx.bfloat16, mx.int32]),
 )
 trees = st.recursive(
-    arrays | st.none(), lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple)
+    arrays | st.none() | st.just(UNUSED),
+    lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple),
 )
 
 
+@settings(max_examples=50)
 @given(trees)
 def test_what_is_read_is_what_was_written(tree: Any) -> None:
-    data = _written(tree)
-    assert data is not None
-    back = _read(data)
-    assert equal([tree], [back])
-    assert type(back) is type(tree)
+    features, image = store(default_cache()), next(images)
+    features.put(image, [tree])
+    back = features.get(image)
+    assert equal([tree], back)
+    assert back is not None
+    assert type(back[0]) is type(tree)
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_no_damaged_file_is_read(data: st.DataObject) -> None:
-    original = _written(FEATURES)
-    assert original is not None
-    place = data.draw(st.integers(0, len(original) - 1))
-    bit = data.draw(st.integers(0, 7))
+    features = store(default_cache())
+    features.put("image", FEATURES)
+    (path,) = stored_files(default_cache())
+    original = path.read_bytes()
+    position = data.draw(st.integers(0, len(original) - 1))
     flipped = bytearray(original)
-    flipped[place] ^= 1 << bit
-    assert _read(bytes(flipped)) is None
-    assert _read(original[:place]) is None
+    flipped[position] ^= 1 << data.draw(st.integers(0, 7))
+    for damaged in (bytes(flipped), original[:position], original + b"0"):
+        path.write_bytes(damaged)
+        assert features.get("image") is None
+        assert not path.exists()
+
+
+def test_no_array_outlives_its_use(folder: Path) -> None:
+    features = store(folder)
+    gc.collect()
+    gc.disable()  # which does not know how large an array is
+    try:
+        before = mx.get_active_memory()
+        for image in range(3):
+            features.put(image, [mx.ones(50_000) * image])
+            assert features.get(image) is not None
+        assert mx.get_active_memory() - before < 100_000
+    finally:
+        gc.enable()
+
+
+def test_features_are_read_under_their_own_name_alone(folder: Path) -> None:
+    features = store(folder)
+    features.put(1, FEATURES)
+    (path,) = stored_files(folder)
+    features.put(2, mx.zeros((3, 4)))
+    (other,) = set(stored_files(folder)) - {path}
+    shutil.copy(path, other)
+    assert features.get(2) is None
+    assert equal(features.get(1), FEATURES)
 
 
 def test_other_types_are_not_stored(folder: Path) -> None:
@@ -183,26 +222,6 @@ def test_the_encoder_the_engine_and_the_image_decide(folder: Path) -> None:
     assert store(folder, encoder={"weights": "b"}).get(["image", 1]) is None
     assert store(folder, encoder={**ENCODER, "versions": {"mlx": "0.99"}}).get(["image", 1]) is None
     assert store(folder, limit=0).get(["image", 1]) is None
-
-
-def test_the_longest_unused_is_dropped_above_the_limit(folder: Path) -> None:
-    size = len(_written(mx.ones(1000)) or b"")
-    features = store(folder, limit=3 * size)
-    for number in range(3):
-        features.put(number, mx.ones(1000) * number)
-        os.utime(stored_files(folder)[-1])
-    for path in stored_files(folder):
-        os.utime(path, (1, 1))
-    assert features.get(0) is not None, "used"
-    features.put(3, mx.ones(1000))
-    assert len(stored_files(folder)) == 3
-    assert features.get(0) is not None
-    assert features.get(3) is not None
-    features.put(4, mx.ones(10_000))
-    assert features.get(4) is None, "larger than the limit"
-    other = store(folder, limit=2 * size)
-    other.put(5, mx.ones(1000))
-    assert len(stored_files(folder)) == 2, "a lower limit holds from the next image on"
 
 
 def test_damaged_file_is_deleted_with_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -228,7 +247,7 @@ def test_a_folder_that_takes_nothing_costs_one_warning(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(feature_store, "replace_file", refuse)
+    monkeypatch.setattr(feature_store, "replacing", refuse)
     with caplog.at_level(logging.WARNING):
         for name in ("a", "b"):
             features.put(name, FEATURES)
@@ -238,7 +257,7 @@ def test_a_folder_that_takes_nothing_costs_one_warning(
 
 
 def test_a_nearly_full_disk_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feature_store, "MIN_FREE_BYTES", 2**60)
+    monkeypatch.setattr(feature_folder, "MIN_FREE_BYTES", 2**60)
     store(folder).put("image", FEATURES)
     assert not stored_files(folder)
 
@@ -284,8 +303,9 @@ def test_links_and_fifos_are_never_followed(kind: str, folder: Path, tmp_path: P
 def test_two_processes_store_one_image_at_the_same_time(folder: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path; import mlx.core as mx\n"
+        "from mlx_backends.mlx.feature_folder import FeatureFolder\n"
         "from mlx_backends.mlx.feature_store import FeatureStore\n"
-        "store = FeatureStore(lambda: {}, Path(sys.argv[1]), 2**20)\n"
+        "store = FeatureStore(lambda: {}, FeatureFolder(Path(sys.argv[1]), 2**20))\n"
         "for _ in range(50): store.put('image', mx.ones(5000)); assert store.get('image') is not None\n"
         "os._exit(0)  # as a worker ends: without MLX's own end, which can abort the process"
     )
@@ -294,9 +314,75 @@ def test_two_processes_store_one_image_at_the_same_time(folder: Path) -> None:
     assert len(list((folder / "vision-features").iterdir())) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "limit"), [("", 4_000_000_000), ("0.5", 500_000_000), ("0", 0), ("-3", 0), ("much", 0), ("inf", 0)]
-)
-def test_the_limit_comes_from_the_environment(text: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LIMIT, text)
-    assert limit_bytes() == limit
+# --- failures ------------------------------------------------------------------------------------
+
+
+def test_an_error_of_mlx_while_saving_costs_one_warning(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    features = store(folder)
+    features.put("before", FEATURES)
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("[save_safetensors] failed")
+
+    monkeypatch.setattr(mx, "save_safetensors", fail)
+    for name in ("a", "b"):
+        features.put(name, FEATURES)
+    assert len(caplog.records) == 1
+    assert equal(features.get("before"), FEATURES)
+    assert len(list((folder / "vision-features").iterdir())) == 1, "no remains of the failed file"
+
+
+def test_an_encoder_without_a_digest_costs_one_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    calls = []
+
+    def fail() -> Mapping[str, Any]:
+        calls.append(1)
+        raise FileNotFoundError("config.json") if len(calls) % 2 else RuntimeError("an encoder unlike any other")
+
+    features = FeatureStore(fail, FeatureFolder(folder, 2**20))
+    for _ in range(3):
+        assert features.get("image") is None
+        features.put("image", FEATURES)
+    assert len(calls) == 1
+    assert not stored_files(folder)
+
+
+def test_a_fault_of_the_gpu_is_reported(folder: Path) -> None:
+    def fail() -> Mapping[str, Any]:
+        raise RuntimeError("[METAL] Command buffer execution failed: Insufficient Memory")
+
+    with pytest.raises(RuntimeError):
+        FeatureStore(fail, FeatureFolder(folder, 2**20)).get("image")
+
+
+def test_a_file_that_another_process_removes_ends_no_storing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    features, save = store(folder), mx.save_safetensors
+
+    def save_and_lose(*arguments: Any, **named: Any) -> None:
+        save(*arguments, **named)
+        for part in (folder / "vision-features").glob(".*.part"):
+            part.unlink()
+
+    monkeypatch.setattr(mx, "save_safetensors", save_and_lose)
+    features.put("lost", FEATURES)
+    assert features.get("lost") is None
+    monkeypatch.setattr(mx, "save_safetensors", save)
+    features.put("next", FEATURES)
+    assert equal(features.get("next"), FEATURES)
+
+
+def test_processes_that_note_encoders_at_the_same_time_lose_none(folder: Path) -> None:
+    script = (
+        "import os, sys; import platformdirs; from pathlib import Path\n"
+        "platformdirs.user_cache_path = lambda name: Path(sys.argv[1])\n"
+        "platformdirs.user_state_path = lambda name: Path(sys.argv[1]) / 'state'\n"
+        "import mlx.core as mx; from mlx_backends.mlx.feature_store import encoder_digest\n"
+        "for number in range(20): encoder_digest({'w': mx.ones(3) * number}, f'{sys.argv[2]}-{number}')\n"
+        "os._exit(0)"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", script, str(folder), name]) for name in "ab"]
+    assert [process.wait() for process in processes] == [0, 0]
+    noted = json.loads((folder / "vision-features/encoders.json").read_bytes())
+    assert len(noted) == 40

@@ -40,7 +40,7 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[RequestFactory,
     return factory, [*factory.clash(3), *factory.cmc_bench(1)]
 
 
-@pytest.fixture(scope="module", params=[8, 4])
+@pytest.fixture(scope="module", params=[pytest.param(8, marks=pytest.mark.slow), 4])
 def backend(
     request: pytest.FixtureRequest, vlm: Path, questions: tuple[RequestFactory, list[Request]]
 ) -> Iterator[VLMBackend]:

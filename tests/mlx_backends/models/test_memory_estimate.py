@@ -21,6 +21,7 @@ from mlx_backends.models.memory_estimate import (
     suggested_max_pixels,
 )
 from mlx_backends.models.metal import GIB, estimated_working_set
+from mlx_backends.models.request_memory import feature_bytes
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 
@@ -101,6 +102,82 @@ def test_a_peak_grows_with_the_image_the_prompt_and_the_width() -> None:
     assert required_memory(weights) < peak(8000, 1) < peak(16000, 1)
     assert peak(16000, 2) - peak(16000, 1) >= 16000 * 144 * 1024, "the cache of another request"
     assert peak_memory({}, weights, prompt_tokens=10**6, image_tokens=10**6, max_tokens=1) == required_memory(weights)
+
+
+@pytest.mark.parametrize(
+    ("config", "tokens", "expected"),
+    [
+        ({"model_type": "llava", "vision_config": {"hidden_size": 1024}, "vision_feature_layer": -2}, 576, 576 * 1024),
+        (
+            {"model_type": "llava", "vision_config": {"hidden_size": 1024}, "vision_feature_layer": [-2, -5]},
+            576,
+            2 * 576 * 1024,
+        ),
+        (
+            {
+                "model_type": "gemma3",
+                "mm_tokens_per_image": 256,
+                "vision_config": {"hidden_size": 1152, "image_size": 896, "patch_size": 14},
+            },
+            256,
+            64 * 64 * 1152,
+        ),
+        (
+            {"model_type": "smolvlm", "scale_factor": 3, "vision_config": {"hidden_size": 1152}},
+            17 * 81,
+            17 * 729 * 1152,
+        ),
+        ({"model_type": "lfm2_vl", "downsample_factor": 2, "vision_config": {"hidden_size": 1152}}, 256, 1024 * 1152),
+        (
+            {"model_type": "internvl_chat", "downsample_ratio": 0.5, "vision_config": {"hidden_size": 1024}},
+            256,
+            1024**2,
+        ),
+        (
+            {
+                "model_type": "deepseek_vl_v2",
+                "projector_config": {"downsample_ratio": 2},
+                "vision_config": {"width": 1152},
+            },
+            196,
+            784 * 1152,
+        ),
+        (
+            {
+                "model_type": "granite4_vision",
+                "downsample_rate": "4/8",
+                "deepstack_layer_map": [[-19, 9], [-13, 6], [-7, 3], [-1, 0]],
+                "use_spatial_sampling": True,
+                "spatial_vision_layer": -1,
+                "vision_config": {"hidden_size": 1152},
+            },
+            144,
+            4 * 576 * 1152,
+        ),
+        (
+            {
+                "model_type": "qwen3_vl",
+                "vision_config": {
+                    "hidden_size": 1024,
+                    "out_hidden_size": 2560,
+                    "spatial_merge_size": 2,
+                    "deepstack_visual_indexes": [5, 11, 17],
+                },
+            },
+            100,
+            4 * 100 * 2560,
+        ),
+        ({"model_type": "mistral3", "spatial_merge_size": 2, "vision_config": {"hidden_size": 1024}}, 50, 200 * 1024),
+        ({"model_type": "unknown", "text_config": {"hidden_size": 2048, "num_hidden_layers": 2}}, 10, 10 * 2048),
+        ({"model_type": "unknown", "downsample_rate": "x/0", "vision_feature_layer": [[1], {}]}, 10, 10 * 1024),
+        ({"downsample_ratio": 0, "vision_config": {"deepstack_visual_indexes": 3}}, 10, 10 * 1024),
+    ],
+    ids=lambda value: str(value.get("model_type")) if isinstance(value, dict) else "",
+)
+def test_an_images_features_take_what_its_model_uses_of_them(
+    config: dict[str, Any], tokens: int, expected: int
+) -> None:
+    assert feature_bytes(config, tokens) == 2 * expected
 
 
 def test_only_a_small_mac_limits_its_images() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.engine.plan import engine_in, with_engine
+from app.engine.identity import engine_in, with_engine
 from app.engine.workers.cluster.sameness import differences
 from app.store.run import RunStore
 from benchmarks.errors import ModelError

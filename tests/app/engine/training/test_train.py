@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from app.engine.training.folder import Training
 from app.engine.training.log import LogReader
 from tests.support.command import Rashomon, children_of, kill_all
 from tests.support.demo import FOUR_BIT, HeldOutSet
@@ -131,6 +132,18 @@ def test_kills_leave_the_adapter_of_preferences_bit_identical(
 
 
 @pytest.mark.slow
+def test_worker_that_is_killed_is_replaced(undisturbed: Path, training_set: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    folder = rashomon.workspace / "trainings" / "t"
+    process = rashomon.start("train", *command(training_set))
+    wait_for(lambda: len(losses(folder)) > 3, process)
+    os.kill(Training.open(folder).worker() or 0, signal.SIGKILL)
+    assert "SIGKILL, as the system does where memory runs out; restart 1 of 2" in process.communicate()[1]
+    assert process.returncode == 0
+    assert_same_training(folder, undisturbed)
+
+
+@pytest.mark.slow
 def test_interrupted_training_saves_a_checkpoint_and_resumes(
     undisturbed: Path, training_set: Path, tmp_path: Path
 ) -> None:
@@ -155,7 +168,7 @@ def test_full_disk_stops_and_keeps_the_checkpoint(training_set: Path, tmp_path: 
     rashomon = Rashomon(tmp_path)
     folder = rashomon.workspace / "trainings" / "t"
     with no_room_above(40_000):
-        failed = rashomon.process("train", *command(training_set), code=2)
+        failed = rashomon.process("train", *command(training_set), code=1)
     assert "free some space" in failed.stderr
     assert listing(rashomon)["state"] == "failed"
     assert not list(folder.glob(".*.safetensors"))
@@ -170,7 +183,7 @@ def test_diverging_training_stops_and_says_what_is_kept(training_set: Path, tmp_
     failed = rashomon.run("train", *command(training_set), *options, code=1)
     assert "diverged" in failed.stderr
     row = listing(rashomon)
-    assert row["state"] == "failed"
+    assert row["state"] == "diverged"
     assert "lower --learning-rate" in row["note"]
     assert row["adapter"] is None
 
@@ -292,3 +305,10 @@ def test_another_training_of_the_same_name_and_test_data_are_refused(
     rashomon.run("--batch", *run)
     failed = rashomon.run("train", *command(training_set), "--name", "new", code=2)
     assert "test data" in failed.stderr
+    unlearnt = rashomon.workspace / "trainings" / "unlearnt"
+    unlearnt.mkdir()
+    values = json.loads((undisturbed / "training.json").read_text())
+    values["identity"]["data digest"] = "0" * 64
+    (unlearnt / "training.json").write_text(json.dumps(values))
+    failed = rashomon.run("train", *command(training_set), "--name", "unlearnt", code=2)
+    assert "test data" in failed.stderr, "its rows are others, so they are compared"

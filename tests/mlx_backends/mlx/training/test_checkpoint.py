@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ import pytest
 from app.engine.training.log import LogWriter
 from benchmarks.errors import StoreError
 from mlx_backends.mlx.training.checkpoint import CHECKPOINT, Progress, load_checkpoint, save_adapter
+from mlx_backends.mlx.training.divergence import LossTrend
 
 
 class Empty:
@@ -32,6 +34,12 @@ def save(folder: Path, progress: object) -> None:
 
 
 def test_progress_is_restored(tmp_path: Path) -> None:
+    for progress in (Progress(3, 0.5, 7, True, LossTrend(1.0, 0.5, 3, 0.5, 2.0, 0.25)), Progress(3, None, 7)):
+        save(tmp_path, asdict(progress))
+        assert load_checkpoint(tmp_path, Empty(), Empty()) == progress
+
+
+def test_progress_of_an_earlier_version_is_restored(tmp_path: Path) -> None:
     save(tmp_path, {"step": 3, "best": 0.5, "log_bytes": 7})
     assert load_checkpoint(tmp_path, Empty(), Empty()) == Progress(3, 0.5, 7)
 
@@ -47,6 +55,10 @@ def test_progress_is_restored(tmp_path: Path) -> None:
         {"best": "low"},
         {"best": float("nan")},
         {"more": 1},
+        {"trend": 1},
+        {"trend": {"level": "low"}},
+        {"trend": {"level": float("nan")}},
+        {"trend": {"level": 1.0, "count": -1}},
         [],
         None,
     ],
@@ -73,8 +85,8 @@ def test_adapter_is_not_written_through_a_link(tmp_path: Path) -> None:
     training.mkdir()
     (training / "adapter").symlink_to(outside)
     with pytest.raises(StoreError):
-        save_adapter(training / "adapter", Empty(), {})
+        save_adapter(training / "adapter", Empty(), {}, 1)
     assert [file.read_text() for file in outside.iterdir()] == ["mine"]
     (training / "adapter").unlink()
-    save_adapter(training / "adapter", Empty(), {})
+    save_adapter(training / "adapter", Empty(), {}, 1)
     assert (training / "adapter" / "adapters.safetensors").is_file()

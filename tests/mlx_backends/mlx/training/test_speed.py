@@ -47,6 +47,7 @@ def test_an_image_is_encoded_once_however_often_its_row_is_learnt(
     def counting(self: Any, *arguments: Any, **options: Any) -> Any:
         nonlocal calls
         calls += 1
+        assert not self.training, "dropout of its own would end up in the stored features"
         return encode(self, *arguments, **options)
 
     monkeypatch.setattr(encoder, "__call__", counting)

@@ -1,0 +1,215 @@
+"""Training loop: stopped, killed and resumed anywhere it makes the same; what has diverged is told from what has not."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from benchmarks.training.training_set import ChatRow, TrainingSet
+from mlx_backends.mlx.load import load
+from mlx_backends.mlx.training.checkpoint import CHECKPOINT
+from mlx_backends.mlx.training.divergence import LossTrend
+from mlx_backends.mlx.training.loop import TrainingLoop
+from mlx_backends.training import DivergedError, StepReport, TrainingSettings, ValidationReport
+from tests.support.tiny_models import FAMILIES
+from tests.support.trainings import write_training_set
+
+SETTINGS = TrainingSettings(
+    rank=2, alpha=4.0, dropout=0.1, batch_size=1, learning_rate=5e-3, schedule="constant", warmup=0, steps=6, max_length=4096,
+    max_pixels=None, gradient_checkpointing=True, seed=0, validate_every=2, save_every=2,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return FAMILIES["qwen3_vl"](tmp_path_factory.mktemp("model") / "qwen3_vl")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[ChatRow]]:
+    data = TrainingSet.open(write_training_set(tmp_path_factory.mktemp("rows") / "set", 3, 2))
+    return {part: list(data.rows(part)) for part in ("train", "validation")}
+
+
+class Training:
+    """A training in a folder, with the reports that its log would have."""
+
+    def __init__(self, folder: Path, model: Path, rows: dict[str, list[ChatRow]], **options: Any) -> None:
+        self.folder = folder
+        self.reports: list[StepReport | ValidationReport] = []
+        folder.mkdir(exist_ok=True)
+        self._arguments = model, rows, replace(SETTINGS, **options)
+
+    def run(self, *, stop: Callable[[], bool] = lambda: False, killed_after: int | None = None) -> bool:
+        """Train to the end, or until ``stop``; a kill comes after the report of this number."""
+        model, rows, settings = self._arguments
+        loop = TrainingLoop(self.folder, "m", load(model), rows, settings, {})
+        progress = loop.resume()
+        del self.reports[progress.log_bytes :]
+
+        def report(report: StepReport | ValidationReport) -> None:
+            self.reports.append(report)
+            if len(self.reports) == killed_after:
+                raise KeyboardInterrupt
+
+        return loop.run(progress, report, lambda: len(self.reports), stop)
+
+    @property
+    def curve(self) -> list[tuple[type, int, float]]:
+        return [(type(report), report.step, report.loss) for report in self.reports]
+
+    def weights(self, name: str) -> bytes:
+        return (self.folder / name / "adapters.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, model: Path, rows: dict[str, list[ChatRow]]) -> Training:
+    training = Training(tmp_path_factory.mktemp("undisturbed") / "t", model, rows)
+    assert training.run()
+    assert len(training.reports) == 6 + 3
+    return training
+
+
+def assert_same(training: Training, undisturbed: Training) -> None:
+    assert training.curve == undisturbed.curve
+    for name in ("adapter", "best"):
+        assert training.weights(name) == undisturbed.weights(name)
+
+
+def test_kills_leave_everything_bit_identical(
+    undisturbed: Training, tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
+) -> None:
+    training = Training(tmp_path / "t", model, rows)
+    for killed_after in (2, 5, 6, 9):  # update 2, update 4, its validation, the last validation
+        with pytest.raises(KeyboardInterrupt):
+            training.run(killed_after=killed_after)
+    assert training.run()
+    assert_same(training, undisturbed)
+
+
+def test_stops_leave_everything_bit_identical(
+    undisturbed: Training, tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
+) -> None:
+    training = Training(tmp_path / "t", model, rows, save_every=100)
+    for calls in (3, 6, 4, 5):  # each row is after one of them
+        assert not training.run(stop=map(calls.__eq__, count(1)).__next__)
+    assert training.run()
+    assert_same(training, undisturbed)
+
+
+def test_stop_within_a_validation_loses_no_update(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], undisturbed: Training
+) -> None:
+    training = Training(tmp_path / "t", model, rows, save_every=100)
+    after_two = iter((False, False, True))  # before the validation, its first row, its second row
+
+    def stop() -> bool:
+        return len(training.reports) == 2 and next(after_two)
+
+    assert not training.run(stop=stop)
+    assert [report.step for report in training.reports] == [1, 2]
+    training.run()
+    assert [(type(r), r.step) for r in training.reports[2:4]] == [(ValidationReport, 2), (StepReport, 3)]
+    assert_same(training, undisturbed)
+
+
+def test_checkpoint_is_saved_before_the_validation(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training(tmp_path / "t", model, rows)
+    monkeypatch.setattr(TrainingLoop, "_validate", lambda *_: pytest.fail("no validation"))
+    with pytest.raises(pytest.fail.Exception):
+        training.run()
+    assert (training.folder / CHECKPOINT).is_file()
+
+
+def test_the_best_adapter_states_its_update(undisturbed: Training) -> None:
+    best = min((report for report in undisturbed.reports if isinstance(report, ValidationReport)), key=lambda r: r.loss)
+    for name, step in (("best", best.step), ("adapter", 6)):
+        weights: Any = mx.load(str(undisturbed.folder / name / "adapters.safetensors"), return_metadata=True)
+        assert weights[1]["step"] == str(step)
+
+
+# --- divergence ----------------------------------------------------------------------------------
+
+
+def rates(*by_step: float) -> Callable[[TrainingSettings, int], float]:
+    return lambda settings, step: by_step[min(step, len(by_step)) - 1]
+
+
+@pytest.mark.parametrize("last", [1e30, 1e3], ids=["nan", "high"])
+def test_diverged_training_leaves_the_adapter_of_its_last_checkpoint(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], monkeypatch: pytest.MonkeyPatch, last: float
+) -> None:
+    from mlx_vlm import load as load_vlm
+
+    monkeypatch.setattr(TrainingSettings, "rate", rates(*[1e-2] * 24, last))
+    training = Training(tmp_path / "t", model, {"train": rows["train"]}, steps=80, save_every=12)
+    with pytest.raises(DivergedError):
+        training.run()
+    assert training.reports[-1].step < 80
+    adapter: Any = mx.load(str(training.folder / "adapter" / "adapters.safetensors"), return_metadata=True)
+    assert adapter[1]["step"] == "24"
+    load_vlm(str(model), adapter_path=str(training.folder / "adapter"))
+
+
+def test_diverged_training_without_a_sound_checkpoint_leaves_none(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
+) -> None:
+    training = Training(tmp_path / "t", model, {"train": rows["train"]}, learning_rate=1e30, save_every=1)
+    with pytest.raises(DivergedError):
+        training.run()
+    assert (training.folder / CHECKPOINT).is_file()
+    assert not (training.folder / "adapter").exists()
+
+
+def test_preferences_diverge_by_their_answers_alone(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
+) -> None:
+    """With a large beta the loss begins above that of any guess."""
+    training = Training(
+        tmp_path / "t", model, {"train": rows["train"]}, objective="orpo", beta=2000.0, learning_rate=1e-6, steps=22
+    )
+    assert training.run()
+    assert isinstance(first := training.reports[0], StepReport)
+    assert first.loss > 200 > first.answer_loss
+
+
+def diverged_at(losses: list[float], vocabulary: int = 150_000) -> int | None:
+    trend = LossTrend.of_guessing(vocabulary)
+    for step, loss in enumerate(losses, 1):
+        trend = trend.after(loss)
+        if trend.diverged:
+            return step
+    return None
+
+
+@pytest.mark.parametrize("level", [0.05, 1.5, 10.0])
+@pytest.mark.parametrize("spread", [0.2, 1.2])
+def test_noisy_losses_that_fall_are_healthy(level: float, spread: float) -> None:
+    noise = random.Random(f"{level} {spread}")
+    falling = [level * math.exp(-step / 500) * noise.lognormvariate(0, spread) for step in range(2000)]
+    assert diverged_at(falling, 2600) is None
+
+
+@pytest.mark.parametrize("risen", [4.5, 8.0, 60.0, 1e9])
+def test_losses_that_rise_for_good_have_diverged(risen: float) -> None:
+    step = diverged_at([1.5] * 300 + [risen] * 100)
+    assert step is not None
+    assert 305 < step < 340
+
+
+def test_single_great_loss_is_no_divergence() -> None:
+    assert diverged_at(([1.5] * 50 + [1e6]) * 4) is None
+
+
+def test_losses_above_guessing_from_the_start_have_diverged() -> None:
+    assert diverged_at([1.5, 2.0] + [40.0] * 50) is not None
