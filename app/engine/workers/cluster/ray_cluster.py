@@ -351,7 +351,7 @@ def _explained(address: str, error: Exception) -> ModelError:
     elif isinstance(error, ConnectionError) and "//" in address:
         hint = (
             "; check that the port is the client server's (10001 unless the head has another), and that this machine has "
-            "the cluster's token (`ray get-auth-token`) and the same Ray"
+            "the cluster's token (`ray get-auth-token`), its TLS settings and the same Ray"
         )
     elif isinstance(error, ConnectionError):
         hint = (

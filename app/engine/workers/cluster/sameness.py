@@ -10,7 +10,7 @@ from benchmarks.vocabulary import Request
 from mlx_backends.base import EngineInfo
 from mlx_backends.core.batch_invariance import select_requests
 
-_PROBES = 4
+PROBES = 4
 """The requests on which every node proves itself, which it computes alone and without caches."""
 
 _NEVER_DIFFERENT = {
@@ -54,7 +54,7 @@ class Sameness:
     def choose_probe(self, requests: Sequence[Request]) -> None:
         """Choose the probe requests from the run's first ``requests``."""
         self._candidates = [request for request in requests if request.id not in self.left_out]
-        self.probe = select_requests(self._candidates)[:_PROBES]
+        self.probe = select_requests(self._candidates)[:PROBES]
 
     def leave_out(self, request_id: str) -> None:
         """Choose another probe request than one on which workers ended."""
