@@ -76,7 +76,7 @@ class Backend(ABC):
         return None
 
     def engine_of(self, request_id: str) -> Mapping[str, Any] | None:
-        """Return the description of the engine that gave a request's answer, once; None where that is always the same one."""
+        """Return the description of the engine that gave an answer of the last step; None where that is always the same one."""
         return None
 
     @abstractmethod

@@ -63,7 +63,7 @@ until_width = click.option(
 accept_engine = click.option(
     "--accept-engine",
     is_flag=True,
-    help="Resume with another device or other engine versions; each answer records which it used.",
+    help="Accept another device or other engine versions, of this machine or of nodes; each answer records which it used.",
 )
 allow_address = click.option(
     "--allow-address",

@@ -66,6 +66,11 @@ class ExecutionOptions:
     allow_open_cluster: bool = False
     """Flag to use a cluster without token authentication."""
 
+    @property
+    def on_cluster(self) -> bool:
+        """Whether the nodes of a cluster answer."""
+        return self.workers not in (None, NONE)
+
 
 def batch(
     workspace: Workspace,
@@ -121,7 +126,7 @@ def _place(checked: Sequence[CheckedSpec], options: ExecutionOptions) -> Placeme
 
     Raises ModelError if one of them fits on no node.
     """
-    if options.workers is None or options.workers == NONE:
+    if not options.on_cluster:
         return None
     unfinished = [run for run in checked if not _is_finished(run)]
     if len({(run.spec.model, run.spec.kv_bits, run.build.path) for run in unfinished}) < 2:  # whose worker reports it
@@ -129,6 +134,7 @@ def _place(checked: Sequence[CheckedSpec], options: ExecutionOptions) -> Placeme
     models = dict.fromkeys(model for run in unfinished for model in _models_on_nodes(run.spec.model, run.spec.judge))
     needs = {model: required_memory(model) for model in models}
     print_message(f"asking the nodes of {options.workers} for their memory", options.display)
+    assert options.workers is not None
     nodes = survey(options.workers, needs, allow_open=options.allow_open_cluster)
     if not options.force:
         check_fits(nodes, needs)
@@ -169,7 +175,8 @@ def check_batch(
 ) -> tuple[BatchSpec, list[CheckedSpec], list[RashomonError]]:
     """Return the spec of a batch, its valid runs, and the errors of the others; raise the first error to ``stop`` there."""
     batch_spec = _read_spec(workspace, spec, overrides, options)
-    checked, faults = _check_specs(workspace, batch_spec.runs(), options, stop=stop)
+    workers = options.workers if batch_spec.workers is None else batch_spec.workers
+    checked, faults = _check_specs(workspace, batch_spec.runs(), replace(options, workers=workers), stop=stop)
     for run in checked:
         _check_until_width(options.until_width, run.spec, run.folder if run.existing else None)
     return batch_spec, checked, faults
@@ -182,7 +189,9 @@ def _check_specs(
     checked, faults = [], list[RashomonError]()
     for spec in specs:
         try:
-            checked.append(check_spec(workspace, spec, accept_engine=options.accept_engine))
+            checked.append(
+                check_spec(workspace, spec, accept_engine=options.accept_engine, elsewhere=options.on_cluster)
+            )
         except (ModelError, SpecError) as error:
             if stop:
                 raise
@@ -244,7 +253,7 @@ def resume(
     if not (conditions or repeat or retry_errors) and is_paused(folder) and unpause(folder):
         print_message(f"{folder.name}: no longer paused; process {worker_pid(folder)} resumes it.", options.display)
         return 0
-    plan = plan_resume(workspace, folder, data=data, accept_engine=options.accept_engine)
+    plan = plan_resume(workspace, folder, data=data, accept_engine=options.accept_engine, elsewhere=options.on_cluster)
     if options.workers is not None:
         check_workers(options.workers, [plan.spec.model], options.allowed, typed=True)
     known = [p.condition for p in read_summary(folder).progress]
@@ -376,7 +385,7 @@ def _announce(run: PlannedRun, conditions: Sequence[str], display: str | None) -
 def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[str], options: ExecutionOptions) -> Job:
     """Return the worker's job for ``runs``, which share a model, its key-value bits and a build."""
     spec = runs[0].spec
-    workers = None if options.workers == NONE else options.workers
+    workers = options.workers if options.on_cluster else None
     return Job(
         tuple(run.folder for run in runs),
         tuple(spec.judge),

@@ -298,17 +298,21 @@ def _text_model(
 
 def _on_cluster(workers: str, job: NodeJob, media: MediaPath, *, allow_open: bool) -> Backend:
     """Return the backend of a cluster, which prints a line whenever the state of one of its nodes changes."""
-    states: dict[str, str] = {}
+    states: dict[str, tuple[str, str]] = {}
 
     def print_changes(nodes: Sequence[NodeStatus]) -> None:
         for node in nodes:
-            if states.get(node.name) != node.state:
-                states[node.name] = node.state
+            if states.get(node.name) != (node.state, node.note):
+                states[node.name] = node.state, node.note
                 print(clean(node_line(node)), file=sys.stderr, flush=True)
 
     backend = connect(workers, job, media, allow_open=allow_open)
-    assert backend is not None, "nothing stops the wait for a node"
-    backend.watch(print_changes)
+    try:
+        backend.watch(print_changes)
+        backend.wait()
+    except BaseException:
+        backend.close()
+        raise
     return backend
 
 

@@ -10,7 +10,7 @@ from app.commands.batch import ExecutionOptions, print_message
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine.run_control import clear_stale_pause
-from app.engine.workers.cluster.address import NONE, check_workers
+from app.engine.workers.cluster.address import check_workers
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
 from app.run_spec import ApiSpec, RunSpec, parse, resolve_judges
 from app.store.run import RunStore
@@ -73,7 +73,7 @@ def judge(
         accept_engine=options.accept_engine,
         retry_failed=retry_failed,
         restarts=spec.restarts,
-        workers=None if options.workers == NONE else options.workers,
+        workers=options.workers if options.on_cluster else None,
         allow_open_cluster=options.allow_open_cluster,
     )
     clear_stale_pause(folder)

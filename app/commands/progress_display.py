@@ -35,14 +35,14 @@ class SilentDisplay(Display):
 
 
 class PlainDisplay(Display):
-    """A display that prints a line whenever a run's state changes, and every ten seconds."""
+    """A display that prints a line whenever a run's state changes, and every ten seconds if anything else did."""
 
     every_seconds = 10.0
 
     def __init__(self, write: Callable[[str], None] = print) -> None:
         self._write = write
         self._throughputs: dict[str, Throughput] = {}
-        self._printed: dict[str, tuple[str, int]] = {}
+        self._printed: dict[str, tuple[str, int, list[tuple[str, str]]]] = {}
         self._printed_at: dict[str, float] = {}
 
     def update(self, runs: Sequence[RunSummary]) -> None:
@@ -50,10 +50,11 @@ class PlainDisplay(Display):
             throughput = self._throughputs.setdefault(run.name, Throughput())
             throughput.sample(run.done)
             now, before = time.monotonic(), self._printed.get(run.name)
+            progress = run.state, run.done, [(node.state, node.note) for node in run.nodes]
             changed = before is None or before[0] != run.state
-            due = now - self._printed_at.get(run.name, 0.0) >= self.every_seconds and before != (run.state, run.done)
+            due = now - self._printed_at.get(run.name, 0.0) >= self.every_seconds and before != progress
             if changed or due:
-                self._printed[run.name], self._printed_at[run.name] = (run.state, run.done), now
+                self._printed[run.name], self._printed_at[run.name] = progress, now
                 self._write(self.line(run, throughput))
 
     def line(self, run: RunSummary, throughput: Throughput) -> str:

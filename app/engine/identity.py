@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from mlx_backends.base import EngineInfo
@@ -20,6 +21,17 @@ def engine_facts(info: EngineInfo) -> dict[str, Any]:
 def is_engine_fact(key: str) -> bool:
     """Return whether a part of an identity, or a difference in it, is of :func:`engine_facts`."""
     return key.startswith((_VERSION, _DEVICE))
+
+
+def engine_in(identity: Mapping[str, Any], info: EngineInfo) -> EngineInfo:
+    """Return ``info`` with the device and the versions in a run's identity."""
+    versions = {key.removeprefix(_VERSION): value for key, value in identity.items() if key.startswith(_VERSION)}
+    return replace(info, device=identity[_DEVICE], versions=versions)
+
+
+def with_engine(identity: Mapping[str, Any], info: EngineInfo) -> dict[str, Any]:
+    """Return a run's identity with the device and the versions of the engine that answers."""
+    return {**{key: value for key, value in identity.items() if not is_engine_fact(key)}, **engine_facts(info)}
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import NoneType
+from typing import Any, NamedTuple
 
 from app.engine.group_commit import GroupCommit
 from app.engine.in_flight import InFlight
@@ -29,6 +30,13 @@ PAUSE_POLL_SECONDS = 0.2
 
 _REMEMBERED = 1024
 """The answers that are remembered for equal requests, which come soon after each other in the order of requests."""
+
+
+class _Answer(NamedTuple):
+    """A generation, and the engine that it came from; None for the run's usual one."""
+
+    generation: Generation
+    engine: Mapping[str, Any] | None
 
 
 @dataclass
@@ -68,7 +76,7 @@ class AnswerLoop:
         self._next_steps: deque[PendingRequest] = deque()  # of instances whose protocol has another step
         self._submitted: dict[str, PendingRequest] = {}
         self._equal: dict[str, list[PendingRequest]] = {}  # to those in flight, by the digest of the request
-        self._answers: OrderedDict[str, Generation] = OrderedDict()  # the last ones, by the digest of the request
+        self._answers: OrderedDict[str, _Answer] = OrderedDict()  # the last ones, by the digest of the request
         self._finished = GroupCommit(self.store.commit if self.work is None else self.work.commit)
 
     def run(self) -> None:
@@ -136,7 +144,7 @@ class AnswerLoop:
         if not isinstance(request.form, Stated):
             return False
         stated = Generation(request.id, request.form.text, "stop", scores=request.form.scores)
-        self._finish_equal(pending, stated)
+        self._finish_equal(pending, _Answer(stated, None))
         self._finished.commit_if_due()
         return True
 
@@ -159,41 +167,44 @@ class AnswerLoop:
     def _finish_with_equal(self, generation: Generation) -> None:
         """Finish a request, and those that are equal to it; after an error, these are submitted themselves."""
         _, request = self._submitted[generation.request_id]
-        self._finish(generation)
+        answer = _Answer(generation, self.backend.engine_of(generation.request_id))
+        self._finish(answer)
         if not self._equal or (equal := self._equal.pop(request.digest, None)) is None:
             return
         if generation.finish_reason == "error":
             self._next_steps.extend(equal)
             return
-        self._answers[request.digest] = generation
+        self._answers[request.digest] = answer
         if len(self._answers) > _REMEMBERED:
             self._answers.popitem(last=False)
         for pending in equal:
-            self._finish_equal(pending, generation)
+            self._finish_equal(pending, answer)
 
-    def _finish_equal(self, pending: PendingRequest, generation: Generation) -> None:
+    def _finish_equal(self, pending: PendingRequest, answer: _Answer) -> None:
         _, request = pending
+        generation, engine = answer
         self._submitted[request.id] = pending
-        self._finish(
-            Generation(
-                request.id,
-                generation.text,
-                generation.finish_reason,
-                tokens=generation.tokens,
-                prompt_tokens=0,
-                completion_tokens=0,
-                calls=0,
-                scores=generation.scores,
-            )
+        equal = Generation(
+            request.id,
+            generation.text,
+            generation.finish_reason,
+            tokens=generation.tokens,
+            prompt_tokens=0,
+            completion_tokens=0,
+            calls=0,
+            scores=generation.scores,
         )
+        self._finish(_Answer(equal, engine))
 
-    def _finish(self, generation: Generation) -> None:
+    def _finish(self, answer: _Answer) -> None:
         """Judge an answer and queue it for the next commit, and its instance's next step, if any, for submission."""
+        generation, engine = answer
         pending, request = self._submitted.pop(generation.request_id)
         generations = (*pending.generations, generation)
         following = None if generation.finish_reason == "error" else self.protocol.next(pending.instance, generations)
         record = Record(pending.instance, generations)
-        self._finished.add(self._answer(pending.ordinal, record, request, last=following is None))
+        new = self._answer(pending.ordinal, record, request, last=following is None)
+        self._finished.add(replace(new, engine=engine))
         if following is not None:
             self._next_steps.append((PendingInstance(pending.ordinal, pending.instance, generations), following))
 
@@ -213,7 +224,6 @@ class AnswerLoop:
             last=last,
             verdicts=verdicts,
             correct=tuple(is_correct(self.benchmark, condition, verdict) for verdict in verdicts),
-            engine=self.backend.engine_of(request.id),
         )
 
 

@@ -90,8 +90,12 @@ class CheckedSpec:
     trained: TrainedExamples = NOT_TRAINED
 
 
-def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> CheckedSpec:
+def check_spec(
+    workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False, elsewhere: bool = False
+) -> CheckedSpec:
     """Validate a spec in full, without creating anything.
+
+    ``elsewhere`` tells that a cluster answers, whose nodes check device and versions of the engine themselves.
 
     Raises SpecError with the differences if a run of that name is a different one, and SpecError, StoreError, SourceError or
     ModelError if the build, the model, a condition or a stratum does not exist.
@@ -106,7 +110,7 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
     if (folder / DATABASE).is_file():
         # Equal data and an equal spec select equal instances; selecting 100,000 of them again would waste seconds.
         with RunStore.read(folder) as store:
-            check_identity(store, identity, accept_engine=accept_engine, folder=folder)
+            check_identity(store, identity, accept_engine=accept_engine or elsewhere, folder=folder)
             excluded, trained = ExcludedInstances.load(store), TrainedExamples.load(store)
             return CheckedSpec(spec, folder, build, identity, NO_INSTANCES, True, excluded, trained)
     benchmark = get_benchmark(spec.benchmark)
@@ -119,7 +123,7 @@ def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = Fal
             f"{spec.model} answers nothing in {spec.benchmark}; `rashomon models` lists the other policies."
         )
     if (folder / DATABASE).is_file():  # another process created it meanwhile
-        return check_spec(workspace, spec, accept_engine=accept_engine)
+        return check_spec(workspace, spec, accept_engine=accept_engine, elsewhere=elsewhere)
     if folder.exists():
         raise StoreError(f"{folder} exists and is not a run; move it, or give the run another --name.")
     trained = trained_examples(spec.model, info.model, build, instances)
@@ -172,11 +176,17 @@ def _store_facts(store: RunStore, checked: CheckedSpec) -> None:
 
 
 def plan_resume(
-    workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False
+    workspace: Workspace,
+    folder: Path,
+    *,
+    data: Path | None = None,
+    accept_engine: bool = False,
+    elsewhere: bool = False,
 ) -> PlannedRun:
     """Return the run in ``folder`` after checking that its spec, data and model are unchanged.
 
-    ``data`` is the build's folder if it was moved. Raises SpecError with the differences if anything changed.
+    ``data`` is the build's folder if it was moved, ``elsewhere`` as in :func:`check_spec`. Raises SpecError with the differences
+    if anything changed.
     """
     with RunStore.read(folder) as store:
         spec = parse(RunSpec, store.meta("spec"), str(folder))
@@ -192,7 +202,8 @@ def plan_resume(
         if data is not None:
             spec = spec.model_copy(update={"data": str(typed_path(data))})
         identity = identity_of(spec, open_build(workspace, spec), describe(spec.model))
-        check_identity(store, identity, accept_engine=accept_engine, folder=folder, resuming=True)
+        accepted = accept_engine or elsewhere
+        check_identity(store, identity, accept_engine=accepted, folder=folder, resuming=True)
         check_kv_bits(spec.model, spec.kv_bits)
     return PlannedRun(folder, spec, existing=True)
 

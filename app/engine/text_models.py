@@ -24,7 +24,7 @@ class CachedTextModel(TextModel):
 
     ``backend`` loads the model; it is called for the first request that is not cached. Replies are cached in ``replies`` under
     the identity of the model; errors are not cached. ``replies`` is None for a backend with a cache of its own, as remote ones
-    have.
+    have. The nodes of a cluster may have other versions than this machine: then the identity is theirs.
     """
 
     def __init__(self, info: EngineInfo, backend: Callable[[], Backend], replies: ResponseCache | None) -> None:
@@ -32,7 +32,7 @@ class CachedTextModel(TextModel):
         self.name = f"{info.model} at {server}" if server else info.model
         self._backend = backend
         self._replies = replies
-        self._who = digest([info.engine, info.model, info.weights, info.quantisation, dict(info.versions)])
+        self._who = _identity(info)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Generation]:
         waiting = iter(requests)
@@ -46,11 +46,15 @@ class CachedTextModel(TextModel):
                     if request is None:
                         exhausted = True
                         break
-                    cached = self._replies.get(self._who, request.digest) if self._replies else None
+                    cached = self._cached(request)
+                    if cached is None and backend is None:
+                        backend = self._backend()
+                        self._who = _identity(backend.info)
+                        cached = self._cached(request)
                     if cached is not None:
-                        yield replace(cached, request_id=request.id)
+                        yield cached
                         continue
-                    backend = backend or self._backend()
+                    assert backend is not None
                     in_flight[request.id] = request
                     backend.submit(request)
                 if backend is None or not in_flight:
@@ -64,6 +68,14 @@ class CachedTextModel(TextModel):
             for request_id in in_flight:
                 if backend is not None:
                     backend.cancel(request_id)
+
+    def _cached(self, request: Request) -> Generation | None:
+        cached = self._replies.get(self._who, request.digest) if self._replies else None
+        return None if cached is None else replace(cached, request_id=request.id)
+
+
+def _identity(info: EngineInfo) -> str:
+    return digest([info.engine, info.model, info.weights, info.quantisation, dict(info.versions)])
 
 
 class LocalModelSlot:

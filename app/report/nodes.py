@@ -23,7 +23,7 @@ def node_lines(nodes: Sequence[NodeStatus]) -> list[str]:
 
 def node_line(node: NodeStatus) -> str:
     """Describe a node: its answers, errors, speed and memory; or why it does not answer."""
-    facts = [f"{node.answers:,} answers"]
+    facts = [f"{node.answers:,} answers"] if node.answers or node.state == "ready" else []
     if node.errors:
         facts.append(f"{node.errors:,} error{'s' * (node.errors != 1)}")
     if node.per_second is not None:
@@ -33,7 +33,7 @@ def node_line(node: NodeStatus) -> str:
         facts.append(f"{node.peak_memory / 1e9:.2f}{limit} GB peak")
     elif node.memory:
         facts.append(f"{node.memory / 1e9:.1f} GB of memory")
-    state = "" if node.state == "ready" else f"{node.state}, "
+    state = [] if node.state == "ready" else [node.state]
     note = f" ({node.note})" if node.note else ""
     name = f"{node.name} as judge {node.judge}" if node.judge else node.name
-    return f"{name}: {state}{', '.join(facts)}{note}"
+    return f"{name}: {', '.join([*state, *facts])}{note}"

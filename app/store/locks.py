@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,9 +13,15 @@ from typing import Self
 from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_descriptor, write_error
 
+_SHARED = "shared by "
+"""The beginning of a lock's text where several processes of one holder may share it."""
+
+_LONGEST = 200
+"""The bytes of a lock's text that are stored."""
+
 
 class FileLock:
-    """An exclusive lock on a file, whose text names the holder."""
+    """A lock on a file, whose text names the holder; exclusive, unless several processes of one holder share it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,10 +33,7 @@ class FileLock:
         Retry for ``patience`` seconds, since :meth:`holder` holds the lock for a moment. Raises StoreError if the file cannot be
         created or locked, or is a link or not a regular file.
         """
-        try:
-            fd = open_descriptor(self.path.parent, self.path.name, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror}; make the folder writable.") from error
+        fd = self._open()
         end = time.monotonic() + patience
         while True:
             try:
@@ -46,14 +50,42 @@ class FileLock:
                     f"the disk of {self.path.parent} has no file locks ({error.strerror}), so two processes could write at "
                     "once; use a folder on this machine's own disk (--workspace)."
                 ) from error
+        self._write(fd, holder)
+        self._fd = fd
+        return True
+
+    def acquire_shared(self, holder: str) -> bool:
+        """Acquire the lock for ``holder``, whose other processes may hold it too; return False if somebody else holds it.
+
+        It stays locked until the last of them ends. Raises as :meth:`acquire`.
+        """
+        text = _SHARED + holder
+        if self.acquire(text, patience=0):
+            assert self._fd is not None
+            fd, self._fd = self._fd, None  # becoming shared unlocks it for a moment, in which another holder may come
+        else:
+            fd = self._open()
+        with suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if os.pread(fd, _LONGEST, 0) == text.encode()[:_LONGEST]:
+                self._fd = fd
+                return True
+        os.close(fd)
+        return False
+
+    def _open(self) -> int:
+        try:
+            return open_descriptor(self.path.parent, self.path.name, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.path}: {error.strerror}; make the folder writable.") from error
+
+    def _write(self, fd: int, text: str) -> None:
         try:
             os.ftruncate(fd, 0)
-            os.pwrite(fd, holder.encode(), 0)
+            os.pwrite(fd, text.encode()[:_LONGEST], 0)
         except OSError as error:
             os.close(fd)
             raise write_error(self.path, error, "free some space and try again") from error
-        self._fd = fd
-        return True
 
     def release(self) -> None:
         """Release the lock; the file stays, since removing it would race with the next holder."""
@@ -69,8 +101,10 @@ class FileLock:
             return None
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if os.pread(fd, len(_SHARED), 0) == _SHARED.encode():  # then the lock of its holders lets this one pass
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return os.pread(fd, 200, 0).decode(errors="replace")
+            return os.pread(fd, _LONGEST, 0).decode(errors="replace").removeprefix(_SHARED)
         except OSError:  # a disk without locks, where nobody can hold one
             return None
         else:

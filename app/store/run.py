@@ -149,6 +149,11 @@ class RunStore(AnswerSums):
         )
         return tuple(self._rows(f"SELECT {', '.join(counts)}")[0])
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether there is an answer that was not set aside."""
+        return bool(self._rows("SELECT EXISTS (SELECT 1 FROM generation WHERE accepted)")[0][0])
+
     # --- answering -------------------------------------------------------------------------------
 
     def pending(

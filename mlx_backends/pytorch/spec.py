@@ -52,6 +52,11 @@ def split_name(name: str) -> tuple[str, str, str]:
     return PREFIX, model, name[len(PREFIX) + len(model) :]
 
 
+def wants_gpu(name: str) -> bool:
+    """Return whether ``name`` is a PyTorch model that is to compute on a GPU where there is one."""
+    return name.startswith(PREFIX) and "cpu" not in split_name(name)[2].split("@")
+
+
 def parse_name(name: str) -> TorchModelName:
     """Return the parts of a model's name that begins with ``cuda:``."""
     _, model, options = split_name(name)

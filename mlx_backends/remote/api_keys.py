@@ -13,7 +13,8 @@ import re
 import subprocess
 import sys
 from base64 import b64encode
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import chain
 from urllib.parse import quote, quote_plus
@@ -38,6 +39,21 @@ _BOUND = re.compile(r"(https?://[^\s=]+)=(\S+)")
 _PIECE = 8
 _SECRET = 16
 _handed_out: set[str] = set()
+_hidden: dict[str, str] = {}
+
+
+@contextmanager
+def hidden_from_processes(names: Iterable[str]) -> Iterator[None]:
+    """Hide the variables ``names`` from processes that start within the block; keys among them are still found here."""
+    hidden = {name: os.environ[name] for name in names if name in os.environ}
+    _hidden.update(hidden)
+    for name in hidden:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+        _hidden.clear()
 
 
 def find_key(*names: str, address: str, own: bool = True) -> str:
@@ -66,7 +82,7 @@ def find_key(*names: str, address: str, own: bool = True) -> str:
 
 def key_addresses(*names: str) -> list[str]:
     """Return the addresses that the variables ``names`` give with their keys."""
-    return [address for name in names for address in _bound(os.environ.get(name, ""))]
+    return [address for name in names for address in _bound(_value(name))]
 
 
 def key_source(name: str, *, keychain: bool = True) -> str | None:
@@ -75,7 +91,7 @@ def key_source(name: str, *, keychain: bool = True) -> str | None:
     Without ``keychain`` that one is not read, as on some systems it prompts the user; nor for a key without an address of the
     provider's own, whose entries are named with an address.
     """
-    if os.environ.get(name, "").strip():
+    if _value(name):
         return "environment"
     return "keychain" if keychain and name not in _ADDRESSED and _keychain(name) is not None else None
 
@@ -119,15 +135,21 @@ def mask_keys(text: str) -> str:
 
 
 def _known() -> set[str]:
-    values = {value for name in VARIABLES if (value := os.environ.get(name, "").strip())}
+    values = {value for name in VARIABLES if (value := _value(name))}
     return _handed_out | {
         secret for value in values for secret in (_BOUND.sub(r"\2", value).split() if _BOUND.match(value) else [value])
     }
 
 
+def _value(name: str) -> str:
+    """Return the value of an environment variable, also while it is hidden from new processes."""
+    # Another thread may hide it, or end that, between two of these.
+    return (os.environ.get(name) or _hidden.get(name) or os.environ.get(name) or "").strip()
+
+
 def _environment(name: str, address: str) -> str | None:
     """Return the key that a variable holds for an address; one without an address is for any allowed address."""
-    value = os.environ.get(name, "").strip()
+    value = _value(name)
     return _bound(value).get(address) if value.startswith(("http://", "https://")) else value or None
 
 

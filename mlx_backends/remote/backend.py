@@ -97,7 +97,8 @@ class RemoteBackend(Backend):
     def remarks(self) -> Sequence[str]:
         # The limit has two names, and is always sent under one of them.
         left_out = sorted(self._provider.refused - set(LIMIT_NAMES))
-        return [f"{self.info.model} refuses {name}, which was left out." for name in left_out]
+        servers = self._provider.remarks if isinstance(self._provider, SeveralServers) else []
+        return [*(f"{self.info.model} refuses {name}, which was left out." for name in left_out), *servers]
 
     def submit(self, request: Request) -> None:
         with self._changed:

@@ -57,7 +57,7 @@ class TransientError(CallError):
     """A failure that a retry may fix.
 
     ``retry_after`` is the delay in seconds that the server asked for, ``overloaded`` whether it has too much to do,
-    ``is_unreached`` whether there was no server.
+    ``unreached`` whether there was no server.
     """
 
     retry_after: float | None = None
@@ -66,9 +66,14 @@ class TransientError(CallError):
 
 
 class PermanentError(CallError):
-    """A failure that a retry would not fix. ``refuses_key`` where the server does not accept the key, at least not for this."""
+    """A failure that a retry would not fix.
+
+    ``refuses_key`` tells that the server does not accept the key, at least not for this, and ``misdirected`` that the key, the
+    address or the model's name there may be wrong rather than the request.
+    """
 
     refuses_key = False
+    misdirected = False
 
 
 class RetryWithoutParameter(CallError):
@@ -111,6 +116,11 @@ class Provider(ABC):
             return wrap(encoded)
 
         return [(message.role, [part_of(part) for part in message.parts]) for message in request.messages]
+
+    @property
+    def address(self) -> str:
+        """Return the address of the server."""
+        return self._name.address
 
     @property
     def refused(self) -> frozenset[str]:
@@ -224,11 +234,14 @@ def classify_error(status: int, headers: Mapping[str, str], text: str) -> Transi
         return PermanentError(REFUSED)
     reason = f"HTTP {status}: {error_message(error) or text}"
     if 300 <= status < 400:
-        return PermanentError(f"HTTP {status}: the server redirects elsewhere; name its actual address.")
+        elsewhere = PermanentError(f"HTTP {status}: the server redirects elsewhere; name its actual address.")
+        elsewhere.misdirected = True
+        return elsewhere
     transient = status in (408, 409, 425, 429) or status >= 500
     if not transient or "insufficient_quota" in codes:
         refusal = PermanentError(reason)
         refusal.refuses_key = status in (401, 403) or "API_KEY_INVALID" in _details(error, "reason")
+        refusal.misdirected = refusal.refuses_key or status in (404, 405, 410)
         return refusal
     failed = TransientError(reason)
     failed.overloaded = status in (429, 503, 529)

@@ -26,6 +26,8 @@ NOT_RUN = (
     (r"^rashomon serve\b", "it goes on until it is stopped, and is run so below"),
     (r"^rashomon push (?!.*--out)", "it sends to the Hub, which a test of its own stands in for"),
     (r"^rashomon models get sentence-transformers/", DOWNLOAD),
+    (r" --workers ray://HEAD:", "it needs a cluster, on which tests/end_to_end/test_ray.py runs it"),
+    (r" endpoint:\S+,http://", "it needs two servers, on which tests/end_to_end/test_cluster.py runs it"),
     (
         r"adapter FOLDER|ID\+FOLDER|BASE TUNED|training clash --data BUILD|learning-curve",
         "it needs a trained adapter or large builds",

@@ -23,7 +23,7 @@ from tests.support import parity
 from tests.support.command import ROOT, Rashomon, kill_all
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fp32 import in_fp32
-from tests.support.served import served
+from tests.support.served import kill_group, served, served_by_process
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 OPTIONS = ("--benchmark", "cmc-bench", "--max-tokens", "12", "--display", "none")
@@ -95,6 +95,30 @@ def test_served_model_resumed_after_kill_matches_the_direct_backend(rashomon: Ra
     assert stages["asked"]["found"] == stages["batching"]["found"] == stages["judge"]["found"] == "same"
     assert "4 of 4 answers of B's run" in stages["batching"]["said"]
     assert "48 of 48 prompt lengths are the same" in stages["tokens"]["said"]
+
+
+def test_two_servers_answer_one_run_although_one_is_killed(rashomon: Rashomon, tmp_path: Path) -> None:
+    """The answers of the direct backend, greedy and in fp32; requests of the dead server go to the other at once."""
+    model = tmp_path / "fp32"
+    shutil.copytree(BF16, model)
+    in_fp32(model)
+    rashomon.run("--batch", *OPTIONS, "--model", model, "--limit", "6", "--name", "direct", "--exact")
+    logs = [tmp_path / f"server-{number}.log" for number in range(2)]
+    with (
+        served_by_process(model, logs[0], None, *ONE_ROW) as (first, victim),
+        served_by_process(model, logs[1], None, *ONE_ROW) as (second, _),
+    ):
+        name = f"endpoint:{model}@http://127.0.0.1:{first}/v1,http://127.0.0.1:{second}/v1"
+        options = ("--model", name, "--limit", "6", "--name", "served", "--concurrency", "4")
+        process = rashomon.held().start("--batch", *OPTIONS, *options)
+        wait_until(partial(more_than, rashomon, "served", 3))
+        kill_group(victim)
+        rashomon.go_on()
+        _, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        report = parity_report(rashomon, "direct", "served", "--probe", "0")
+    assert all("POST /v1/chat/completions" in log.read_text() for log in logs), "both had requests"
+    assert report["answers"]["shared"] == report["answers"]["texts"] == 48, report["answers"]["examples"]
 
 
 def test_parity_names_the_fault_of_a_mixed_up_server(

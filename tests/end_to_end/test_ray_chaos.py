@@ -122,14 +122,22 @@ def test_chaos_loses_nothing_and_repeats_only_what_was_in_flight(model: str, bui
                 chaos.hang()
             chaos.kill_any()
         chaos.finish()
-    made = calls.read_text().splitlines()
-    again = len(made) - len(set(made))
+    call_lines = calls.read_text().splitlines()
+    again = len(call_lines) - len(set(call_lines))
     notes = [(node["state"], node["note"], node["answers"]) for node in summary(rashomon)["nodes"]]
     print(
-        model, chaos.kills, f"{time.monotonic() - started:.0f} s", len(made), "calls,", again, "again", *notes, sep="\n"
+        model,
+        chaos.kills,
+        f"{time.monotonic() - started:.0f} s",
+        len(call_lines),
+        "calls,",
+        again,
+        "again",
+        *notes,
+        sep="\n",
     )
     assert sum(chaos.kills.values()) > KILLS * 3 // 4, "most kills came too late to mean anything"
-    assert len(set(made)) == chaos.total
+    assert len(set(call_lines)) == chaos.total
     begun = 5 + chaos.kills["worker"] + chaos.kills["node"] + 5 * chaos.kills["driver"]
     in_flight = chaos.kills["worker"] + chaos.kills["node"] + 1 + chaos.kills["driver"] * (GROUP_SIZE + 2 * WORKERS)
     assert again <= in_flight + begun * PROOF

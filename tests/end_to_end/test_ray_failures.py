@@ -1,4 +1,4 @@
-"""What goes wrong with clusters: heads that are none, cables that are pulled, nodes without memory, two runs at a time.
+"""Failures of clusters: wrong addresses, pulled cables, nodes without memory, two runs at a time.
 
 They need the extra ray.
 """
@@ -20,6 +20,7 @@ from benchmarks.registry import get_benchmark
 from tests.app.commands.test_batch import wait_until
 from tests.end_to_end.test_ray import BATCH, POLICY, RUN, answered, export, export_alone, home, summary
 from tests.support.command import ROOT, Rashomon, free_port
+from tests.support.demo import FOUR_BIT
 from tests.support.machines import RashomonOn, machines
 from tests.support.ray_nodes import ray_nodes
 
@@ -54,7 +55,7 @@ def silent_server() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_heads_that_are_none_end_the_command_in_time(built: Path, tmp_path: Path) -> None:
+def test_addresses_without_a_head_end_the_command_in_time(built: Path, tmp_path: Path) -> None:
     rashomon = home(built, tmp_path)
     nowhere = home(built, tmp_path / "nowhere", None, RAY_ADDRESS=f"127.0.0.1:{free_port()}", RAY_AUTH_TOKEN="0" * 64)
     with silent_server() as port:
@@ -140,30 +141,38 @@ def test_run_is_resumed_on_a_new_head(by_client: bool, built: Path, tmp_path: Pa
     assert export(rashomon) == export(alone)
 
 
+@pytest.mark.parametrize("model", ["policy:uniform", FOUR_BIT])
 @pytest.mark.parametrize("victim", ["node", "driver"])
-def test_pulled_cable_loses_nothing(victim: str, built: Path, tmp_path: Path) -> None:
-    """The cable is put back after a minute. The head, two nodes and the driver are machines of a network."""
+def test_pulled_cable_loses_nothing(victim: str, model: str | Path, built: Path, tmp_path: Path) -> None:
+    """The cable is put back after a minute. The head, two nodes and the driver are machines of a network.
+
+    The demo model is shown images, which the driver sends meanwhile.
+    """
+    question = ("--model", model, "--limit", "60")
     with (
         machines(4) as network,
         ray_nodes(Rashomon(tmp_path).ordered(**UNHURRIED).environment, tmp_path, workers=2, network=network) as nodes,
     ):
         here = home(built, tmp_path, nodes)
         rashomon = RashomonOn(here.home, here.orders, here.variables, tuple(network.prefix(3)))
-        process = rashomon.start(*BATCH, *POLICY, "--limit", "60", "--workers", nodes.client_address)
-        wait_until(lambda: answered(rashomon) > 5)
+        process = rashomon.start(*BATCH, *question, "--workers", nodes.client_address)
+        wait_until(lambda: answered(rashomon) > 5, 200)
         number = {"node": 2, "driver": 3}[victim]
         network.cut(number)
         time.sleep(CUT_SECONDS)
         network.join(number)
-        _, err = process.communicate(timeout=400)
+        _, err = process.communicate(timeout=600)
         print(victim, process.returncode, err, answered(rashomon), nodes_of(rashomon))
         assert "Traceback" not in err
-        assert process.returncode == (0 if victim == "node" else 2)
-        if victim == "driver":
+        assert process.returncode in ((0,) if victim == "node" else (0, 2)), (
+            "Ray may give a driver's connection up, or not"
+        )
+        if process.returncode:
+            assert "cannot be reached" in err
             wait_until(lambda: not nodes.actors(), 60)
             rashomon.process("resume", RUN, "--workers", nodes.client_address, "--display", "none")
     alone = home(built, tmp_path / "alone")
-    alone.process(*BATCH, *POLICY, "--limit", "60")
+    alone.process(*BATCH, *question)
     assert export(rashomon) == export(alone)
 
 

@@ -78,11 +78,11 @@ def test_models_are_placed_by_memory_and_answer_side_by_side(built: Path, tmp_pa
         nodes.add(RASHOMON_TEST_ORDERS=json.dumps(orders), **own)
         rashomon = home(built, tmp_path, nodes)
         batch = ("--batch", "--benchmark", "cmc-bench", "--model", FOUR_BIT, "--model", BF16, "--exact")
-        said = rashomon.process(*batch, "--limit", "8", "--display", "plain", "--workers", "ray").stdout
+        out = rashomon.process(*batch, "--limit", "8", "--display", "plain", "--workers", "ray").stdout
         runs = {run["model"]: run for run in json.loads(rashomon.process("runs", "--json").stdout)}
         refused = rashomon.process(*batch, "--model", tmp_path / "no-such", "--workers", "ray", code=2)
     assert "no-such" in refused.stderr
-    assert [line for line in said.splitlines() if "fits on" in line]
+    assert [line for line in out.splitlines() if "fits on" in line]
     large, small = runs[str(BF16)], runs[str(FOUR_BIT)]
     assert [run["state"] for run in (large, small)] == ["done", "done"]
     assert [node["answers"] > 0 for node in large["nodes"]] == [True], "it leaves the other node to the small one"

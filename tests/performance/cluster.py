@@ -16,7 +16,7 @@ from typing import Any
 
 from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.connect import node_job
-from app.engine.workers.cluster.messages import Loaded, Orders, Report
+from app.engine.workers.cluster.messages import Loaded, Orders, Proof, Report
 from app.engine.workers.cluster.seam import Cluster, Member
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.base import no_media
@@ -100,7 +100,7 @@ class PaperCluster(Cluster):
         if method == "load":
             result = Loaded(self._info, {})
         elif method == "prove":
-            result = [("stop", "")] * len(arguments[0])
+            result = Proof(("stop", ""))
         elif method == "configure":
             result = None
         elif method == "exchange":
@@ -137,7 +137,7 @@ class PaperCluster(Cluster):
     def put(self, data: bytes) -> Any:
         return data
 
-    def release(self, worker: Any) -> None:
+    def release(self, worker: Any, *, at_once: bool = False) -> None:
         return None
 
     def close(self) -> None:
@@ -161,7 +161,7 @@ def measure(count: int) -> None:
     """Print the time per request on a real Ray cluster of this machine."""
     from app.engine.workers.cluster.ray_cluster import RayCluster
 
-    cluster = RayCluster("ray", MODEL)
+    cluster = RayCluster("ray", (MODEL,))
     backend = ClusterBackend(cluster, no_media, node_job(MODEL, "measured"), describe(MODEL))
     try:
         backend.wait()

@@ -8,9 +8,10 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
+from app.engine.workers.cluster.messages import Loaded, MediaReferences, NodeJob, NotLoaded, Problem, Proof
 from app.engine.workers.cluster.node import NodeWorker
 from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
+from benchmarks.vocabulary import Request
 
 
 def job_of(model: str, weights: str | None = None, owner: str = "me") -> NodeJob:
@@ -72,17 +73,21 @@ class LocalCluster(Cluster):
     def put(self, data: bytes) -> Any:
         return data
 
-    def release(self, worker: Any) -> None:
-        self.released.append(self._workers[worker][0])
+    def release(self, worker: Any, *, at_once: bool = False) -> None:
+        name, node = self._workers[worker]
+        self.released.append(name)
         self._calls.pop(worker, None)
+        if not at_once:
+            node.end()
 
     def close(self) -> None:
         self.closed = True
 
-    def kill(self, name: str) -> None:
-        """End the worker on a node, as a crash does."""
+    def kill(self, name: str, *, crashed: bool = True, out_of_memory: bool = False) -> None:
+        """End the worker on a node, as a crash does, or as one that leaves."""
+        error = WorkerLostError("it was killed", crashed=crashed, out_of_memory=out_of_memory)
         for worker in [worker for worker in self._calls if self._workers[worker][0] == name]:
-            self._failed += [(number, WorkerLostError("it was killed")) for number, *_ in self._calls.pop(worker)]
+            self._failed += [(number, error) for number, *_ in self._calls.pop(worker)]
 
 
 class SizedWorker(NodeWorker):
@@ -99,7 +104,7 @@ class SizedWorker(NodeWorker):
 
 
 class OtherWorker(NodeWorker):
-    """A worker whose model is another in some fact, or answers otherwise."""
+    """A worker whose model is another in some fact, or answers otherwise; its engine has them, too."""
 
     def __init__(self, **facts: Any) -> None:
         super().__init__()
@@ -108,7 +113,11 @@ class OtherWorker(NodeWorker):
 
     def load(self, job: NodeJob) -> Loaded | NotLoaded:
         report = super().load(job)
-        return replace(report, info=replace(report.info, **self._facts)) if isinstance(report, Loaded) else report
+        if isinstance(report, NotLoaded):
+            return report
+        return replace(
+            report, info=replace(report.info, **self._facts), engine={**report.engine, **self._facts, "other": True}
+        )
 
-    def prove(self, requests: Any, media: Any) -> list[tuple[Any, ...]]:
-        return super().prove(requests, media) if self._answers is None else [self._answers] * len(requests)
+    def prove(self, request: Request, media: MediaReferences) -> Proof | Problem:
+        return super().prove(request, media) if self._answers is None else Proof(self._answers)

@@ -10,7 +10,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.abc import MetaPathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from benchmarks.base import Benchmark
@@ -90,6 +92,17 @@ class Watched(Backend):
         self._inner.close()
 
 
+class Missing(MetaPathFinder):
+    """Python's search for packages, of which some are not installed."""
+
+    def __init__(self, packages: Sequence[str]) -> None:
+        self._packages = packages
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        if name.partition(".")[0] in self._packages:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def die(how: str) -> None:
     """End this process as a signal's name says, as Python or MLX do without memory or a GPU, by a bug, or with an exit code."""
     if how.startswith("SIG"):
@@ -113,8 +126,15 @@ def apply(orders: dict[str, Any]) -> None:
     ``hangs`` (``after`` so many answers a worker makes a ``file`` and comes back from nothing), ``stop_seconds``,
     ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
-    ``memory`` (the bytes that a model may take),
+    ``memory`` (the bytes that a model may take), ``ray_versions`` (of Ray and Python, as Ray compares them),
+    ``missing`` (packages that are not installed),
     ``structured_without_metal``, ``text_width``, ``metal_faults`` (see :mod:`tests.support.metal_injector`)."""
+    if "missing" in orders:
+        sys.meta_path.insert(0, Missing(orders["missing"]))
+    if "ray_versions" in orders:
+        from ray._private import utils
+
+        utils.compute_version_info = lambda: tuple(orders["ray_versions"])
     from mlx_backends import registry
 
     load, describe = registry.load_backend, registry.describe

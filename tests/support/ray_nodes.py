@@ -57,7 +57,7 @@ class RayNodes:
         return self._start(f"--address={self.address}", number=len(self._processes), cpus=1, **environment)
 
     def _host(self, number: int) -> str:
-        # As 127.0.0.1, a node would listen on all addresses.
+        # As 127.0.0.1, a node of a cluster of several machines would listen on all addresses.
         return f"127.0.0.{number + 2}" if self._network is None else self._network.address(number)
 
     def _start(self, *arguments: str, number: int, cpus: int, **environment: str) -> subprocess.Popen[bytes]:
@@ -89,12 +89,12 @@ class RayNodes:
 
     def actors(self) -> list[int]:
         """The processes that are workers on the nodes."""
-        family = {pid for process in self._processes if process.poll() is None for pid in _family(process.pid)}
+        family = {pid for process in self._processes if process.poll() is None for pid in family_of(process.pid)}
         return [pid for pid, title in _titles() if pid in family and title.startswith("ray::RayWorker")]
 
     def remove(self, node: subprocess.Popen[bytes]) -> None:
         """Kill a node with all of its processes."""
-        for pid in _family(node.pid):
+        for pid in family_of(node.pid):
             kill(pid)
         node.wait()
 
@@ -103,8 +103,9 @@ class RayNodes:
             self.remove(process)
 
 
-def _family(pid: int) -> list[int]:
-    return [pid, *(descendant for child in children_of(pid) for descendant in _family(child))]
+def family_of(pid: int) -> list[int]:
+    """A process and its descendants."""
+    return [pid, *(descendant for child in children_of(pid) for descendant in family_of(child))]
 
 
 def hang(pid: int) -> None:
@@ -116,6 +117,13 @@ def kill(pid: int) -> None:
     """End a process as a crash does."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process that has not ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def environment_of(pid: int) -> dict[str, str]:

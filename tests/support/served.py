@@ -32,21 +32,20 @@ _VLLM_OPTIONS = (
 @contextmanager
 def served(model: Path, log: Path, port: int | None = None, *options: str) -> Iterator[int]:
     """mlx-vlm's server of ``model``: the port at which it is ready; it is gone after the block. Its output goes to ``log``."""
-    port = port or _free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "mlx_vlm",
-        "server",
-        "--model",
-        str(model),
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
-    with _serving([*command, *options], {"MLX_DISABLE_COMPILE": "1"}, log, port, seconds=120):
+    with served_by_process(model, log, port, *options) as (port, _):
         yield port
+
+
+@contextmanager
+def served_by_process(
+    model: Path, log: Path, port: int | None = None, *options: str
+) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """The same with the server's process, whose whole group can be killed."""
+    port = port or _free_port()
+    command = [sys.executable, "-m", "mlx_vlm", "server", "--model", str(model), "--host", "127.0.0.1"]
+    command += ["--port", str(port), *options]
+    with _serving(command, {"MLX_DISABLE_COMPILE": "1"}, log, port, seconds=120) as process:
+        yield port, process
 
 
 def vllm_command() -> list[str] | None:

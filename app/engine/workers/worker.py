@@ -35,6 +35,7 @@ from app.engine.run_control import is_paused
 from app.engine.work_record import WorkRecord
 from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.connect import connect, node_job
+from app.engine.workers.cluster.recorded_engine import record_engine, recorded_engine
 from app.engine.workers.device_lock import acquire_device
 from app.engine.workers.recovery import suspects
 from app.engine.workers.standby import STANDBY
@@ -309,7 +310,8 @@ class Worker:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         judge = find_judge(name, benchmark)
         assert isinstance(judge, RubricJudge)
-        register_judge(store, judge, accept_engine=self.job.accept_engine)
+        elsewhere = self.job.workers is not None  # where nodes check the engine themselves
+        register_judge(store, judge, accept_engine=self.job.accept_engine or elsewhere)
         has_work = self.job.retry_failed or next(store.unjudged(judge.id, judge.conditions), None) is not None
         backend = (
             self._backend(store, judge.model, no_media, self.job.remote_options, judge=judge) if has_work else None
@@ -394,22 +396,27 @@ class Worker:
         kv_bits: int | None,
         judge: RubricJudge | None,
     ) -> Backend | None:
-        if self.backend is None:
+        recorded = recorded_engine(store, judge, describe(model))
+        watcher = partial(_save_nodes, store, "" if judge is None else judge.id)
+        backend = self.backend
+        if backend is None:
             self._note(store, "loading", f"starting workers on {workers}")
             owner = f"run {store.folder.name}"
-            job = node_job(model, owner, force=self.job.force, max_in_flight=self.job.width, kv_bits=kv_bits)
-            self.backend = connect(
+            backend = self.backend = connect(
                 workers,
-                job,
+                node_job(model, owner, force=self.job.force, max_in_flight=self.job.width, kv_bits=kv_bits),
                 media,
+                recorded=recorded,
                 accept_engine=self.job.accept_engine,
                 allow_open=self.job.allow_open_cluster,
                 avoid=self.avoided,
-                stop=self.stopped.is_set,
             )
-        if isinstance(self.backend, ClusterBackend):
-            self.backend.watch(partial(_save_nodes, store, "" if judge is None else judge.id))
-        return self.backend
+        assert isinstance(backend, ClusterBackend)
+        backend.watch(watcher)
+        if not backend.wait(self.stopped.is_set):
+            return None
+        record_engine(store, judge, recorded, backend.info, accept=self.job.accept_engine)
+        return backend
 
     @contextmanager
     def _ends_at_once(self) -> Iterator[None]:

@@ -227,7 +227,7 @@ def test_a_benchmark_on_which_all_answers_are_errors_leaves_the_verdict_open() -
 def by_condition(name: str, right: Mapping[str, float], identity: Mapping[str, Any]) -> RunView:
     """A run of 200 examples with three conditions without a conflict, right on these shares of the answers."""
     answers = {
-        f"e{n}/{condition}": LabelledAnswer(f"e{n}", condition, _label(condition, n < share * 200), "p")
+        f"e{n}/{condition}": LabelledAnswer(f"e{n}", condition, _label(condition, n < share * 200), 0)
         for n in range(200)
         for condition, share in right.items()
     }

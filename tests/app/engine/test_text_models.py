@@ -173,3 +173,32 @@ def test_the_device_is_held_from_the_first_load_to_the_end(tmp_path: Path, devic
     assert [reply.text for reply in result.generate([request])] == [writes("Generated Question:")]
     assert machine.loads == ["one"], "it is kept, so that the device is not needed"
     assert free()
+
+
+def test_replies_of_nodes_are_cached_under_their_versions(device: LocalModelSlot, tmp_path: Path) -> None:
+    """Not under this machine's, whose own model may reply otherwise."""
+
+    class Yes(Local):
+        def step(self) -> Sequence[Generation]:
+            done, self._waiting = self._waiting, []
+            return [Generation(item.id, "yes", "stop") for item in done]
+
+    machine, replies = Machine(), ResponseCache(tmp_path / "replies.sqlite")
+    item = Request("r", 0, (Message("user", (Text("?"),)),), Decoding())
+
+    def requests_made(versions: dict[str, str]) -> int:
+        """The number of requests that a model gets whose backend has these versions."""
+
+        def load() -> Backend:
+            machine.now.add("a")
+            backend = Yes("a", machine)
+            backend.info = EngineInfo("rule", "a", versions=versions)
+            return backend
+
+        before = machine.asked.total()
+        asking = CachedTextModel(EngineInfo("rule", "a"), lambda: device.use("a", load), replies)
+        assert [reply.text for reply in asking.generate([item])] == ["yes"]
+        device.close()
+        return machine.asked.total() - before
+
+    assert [requests_made(versions) for versions in ({"mlx": "1"}, {"mlx": "1"}, {}, {})] == [1, 0, 1, 0]

@@ -1,4 +1,4 @@
-"""Locks on disks that have none."""
+"""Locks that processes of one holder share, and disks that have no locks."""
 
 from __future__ import annotations
 
@@ -26,3 +26,22 @@ def test_a_disk_without_locks_is_refused_in_a_sentence(
         FileLock(tmp_path / "lock").acquire("me")
     assert FileLock(tmp_path / "lock").holder() is None
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_processes_of_one_holder_share_a_lock_until_the_last_has_ended(tmp_path: Path) -> None:
+    first, second, other, alone = (FileLock(tmp_path / "lock") for _ in range(4))
+    assert first.acquire_shared("run one")
+    assert second.acquire_shared("run one")
+    assert not other.acquire_shared("run two")
+    assert not alone.acquire("run three", patience=0)
+    first.release()
+    assert FileLock(tmp_path / "lock").holder() == "run one"
+    assert not other.acquire_shared("run two")
+    assert not alone.acquire("run three", patience=0)
+    second.release()
+    assert FileLock(tmp_path / "lock").holder() is None
+    assert other.acquire_shared("run two")
+    other.release()
+    assert alone.acquire("run three", patience=0)
+    assert not first.acquire_shared("run one")
+    assert FileLock(tmp_path / "lock").holder() == "run three"

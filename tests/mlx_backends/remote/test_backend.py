@@ -261,6 +261,39 @@ def test_endpoint_whose_every_address_is_dead_ends_the_run() -> None:
     backend.close()
 
 
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_wrong_address_takes_no_requests_away_and_is_named(status: int) -> None:
+    with (
+        FaultServer(fault=lambda number: str(status)) as wrong,
+        FaultServer(latency=0.02) as first,
+        FaultServer(latency=0.02) as second,
+    ):
+        backend = several(wrong.url, first.url, second.url, concurrency=4)
+        answers = run(backend, [ask(number) for number in range(40)])
+        (remark,) = backend.remarks
+        backend.close()
+        assert {generation.finish_reason for generation in answers} == {"stop"}
+        assert wrong.url.removesuffix("/v1") in remark
+        assert str(status) in remark
+        assert wrong.requests <= 4, "no more than were in flight before another server answered"
+        assert first.requests
+        assert second.requests
+
+
+def first_refused(number: int) -> str | None:
+    return "404" if number == 1 else None
+
+
+def test_request_that_every_server_refuses_is_its_own_error() -> None:
+    with FaultServer(fault=first_refused) as first, FaultServer(fault=first_refused) as second:
+        backend = several(first.url, second.url, concurrency=1)
+        answers = {generation.request_id: generation for generation in run(backend, [ask(1), ask(2)])}
+        assert "404" in (answers["r1#0"].error or "")
+        assert answers["r2#0"].finish_reason == "stop"
+        assert not backend.remarks
+        backend.close()
+
+
 @pytest.mark.parametrize(
     "urls", ["http://a/v1,http://a/v1/", "http://a/v1,", "http://a/v1,ftp://b/v1", "http://a/v1,b"]
 )

@@ -29,7 +29,9 @@ def check_workers(text: str, models: Iterable[str], allowed: Sequence[str] = (),
     if text == NONE:
         return
     if text != LOCAL and head is None:
-        raise SpecError(f"{text!r} is no cluster; give ray, ray://HOST:10001, or none for this machine alone.")
+        raise SpecError(
+            f"{text!r} does not name a cluster; give ray, ray://HOST:10001, or none for this machine alone."
+        )
     for model in models:
         if is_remote(model):
             raise SpecError(

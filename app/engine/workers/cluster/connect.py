@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import version
 
 from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.messages import NodeJob
 from app.engine.workers.cluster.placement import Survey, survey_memory
-from mlx_backends.base import MediaPath
+from mlx_backends.base import EngineInfo, MediaPath
 from mlx_backends.models.adapters import split_adapter
-from mlx_backends.pytorch.spec import PREFIX as TORCH
 from mlx_backends.pytorch.spec import split_name
 from mlx_backends.registry import describe
 
@@ -21,30 +20,23 @@ def connect(
     job: NodeJob,
     media: MediaPath,
     *,
+    recorded: EngineInfo | None = None,
     accept_engine: bool = False,
     allow_open: bool = False,
     avoid: Collection[str] = (),
-    stop: Callable[[], bool] = lambda: False,
-) -> ClusterBackend | None:
-    """Return the backend of the cluster ``workers``, once one of its nodes has loaded the model; None if ``stop`` comes first.
+) -> ClusterBackend:
+    """Return the backend of the cluster ``workers``, which has to :meth:`~ClusterBackend.wait` for a node.
 
-    Nodes in ``avoid``, which may shrink, are left to others.
-
-    Raises ModelError if the cluster cannot be used, or none of its nodes can load the model.
+    ``recorded`` is the engine of answers that there are already; without any, the first node decides on device and versions.
+    Nodes in ``avoid``, which may shrink, are left to others. Raises ModelError if the cluster cannot be used.
     """
     from app.engine.workers.cluster.ray_cluster import RayCluster
 
-    expected = describe(job.model)
-    cluster = RayCluster(workers, job.model, allow_open=allow_open)
-    backend = ClusterBackend(cluster, media, job, expected, accept_engine=accept_engine, avoid=avoid)
-    try:
-        if backend.wait(stop):
-            return backend
-    except BaseException:
-        backend.close()
-        raise
-    backend.close()
-    return None
+    expected = recorded or describe(job.model)
+    cluster = RayCluster(workers, (job.model,), allow_open=allow_open)
+    return ClusterBackend(
+        cluster, media, job, expected, has_answers=recorded is not None, accept_engine=accept_engine, avoid=avoid
+    )
 
 
 def survey(workers: str, needs: Mapping[str, int], *, allow_open: bool = False) -> Survey:
@@ -54,8 +46,7 @@ def survey(workers: str, needs: Mapping[str, int], *, allow_open: bool = False) 
     """
     from app.engine.workers.cluster.ray_cluster import RayCluster
 
-    on_gpu = next((model for model in needs if model.startswith(TORCH)), "")
-    cluster = RayCluster(workers, on_gpu, allow_open=allow_open)
+    cluster = RayCluster(workers, tuple(needs), allow_open=allow_open)
     try:
         return survey_memory(cluster, tuple(needs))
     finally:
@@ -77,7 +68,7 @@ def node_job(
         info.weights,
         (adapter, info.adapter) if adapter is not None and info.adapter is not None else None,
         info.model,
-        f"{owner} on a cluster ({secrets.token_hex(4)})",
+        f"{owner[:120]} on a cluster ({secrets.token_hex(4)})",  # a lock's text is no longer than 200 bytes
         version("rashomon"),
         force,
         max_in_flight,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from app.engine.workers.cluster.messages import media_of
@@ -75,6 +75,10 @@ class Dispatcher:
         """Return the number of requests that a node holds."""
         return len(self._held.get(node, ()))
 
+    def held_by(self, node: str) -> list[str]:
+        """Return the ids of the requests that a node holds, in the order in which it took them."""
+        return list(self._held.get(node, ()))
+
     def holds(self, node: str, request_id: str) -> bool:
         """Return whether a node holds a request."""
         return self._holder.get(request_id) == node
@@ -86,7 +90,7 @@ class Dispatcher:
     def take(self, node: str, count: int) -> list[Request]:
         """Return up to ``count`` requests for ``node``, which holds them from now on."""
         held = self._held.setdefault(node, {})
-        if count < 1 or any(map(self._is_suspect, held)):
+        if count < 1 or any(map(self.is_suspect, held)):
             return []
         if self._suspects:
             self._draining = self._draining or node
@@ -94,10 +98,14 @@ class Dispatcher:
                 return [] if held else [self._hold(node, self._next_suspect())]
         taken: list[Request] = []
         while len(taken) < count and (chunk := self._next_chunk(node)) is not None:
-            taken.append(self._hold(node, chunk.waiting.popleft()))
+            request = chunk.waiting.popleft()
             self._waiting_at[node] -= 1
             if not chunk.waiting:
                 del self._owned[node][chunk]
+            if self.is_suspect(request.id):
+                self._suspects.append(request)
+            else:
+                taken.append(self._hold(node, request))
         return taken
 
     def finish(self, node: str, request_id: str) -> bool:
@@ -132,31 +140,39 @@ class Dispatcher:
         self._forget(request_id)
         return node
 
-    def lose(self, node: str, *, begun: bool = True) -> list[Request]:
+    def lose(self, node: str, begun: Collection[str] = ()) -> list[Request]:
         """Let all that a lost node held wait again; return the requests on which too many workers have ended.
 
-        ``begun`` is False where its worker ended before it could begin anything.
+        ``begun`` are the ids of those that may have ended this one.
         """
         if self._draining == node:
             self._draining = None
         for chunk in self._owned.pop(node, ()):
+            chunk.owner = None
             self._free[chunk] = None
         self._waiting_at.pop(node, None)
         failed = []
         for request in reversed(self._held.pop(node, {}).values()):
             del self._holder[request.id]
-            self._deaths[request.id] += begun
+            if request.id in begun:
+                self._deaths[request.id] += 1
             if self._deaths[request.id] >= DEATHS_TOGETHER + DEATHS_ALONE:
                 self._forget(request.id)
                 failed.append(request)
-            elif self._is_suspect(request.id):
+            elif self.is_suspect(request.id):
                 self._suspects.append(request)
             else:
                 self._wait(request, self._chunk_of[request.id], first=True)
         return failed
 
-    def _is_suspect(self, request_id: str) -> bool:
-        return self._deaths[request_id] >= DEATHS_TOGETHER if request_id in self._deaths else False
+    def blame(self, request_id: str) -> int:
+        """Count the end of a worker against a request that no node holds; return how many have ended on it."""
+        self._deaths[request_id] += 1
+        return self._deaths[request_id]
+
+    def is_suspect(self, request_id: str) -> bool:
+        """Return whether so many workers ended on a request that it is asked on its own."""
+        return request_id in self._deaths and self._deaths[request_id] >= DEATHS_TOGETHER
 
     def _next_suspect(self) -> Request:
         self._draining = None
@@ -182,6 +198,7 @@ class Dispatcher:
             self._owned[chunk.owner][chunk] = None
             self._waiting_at[chunk.owner] += 1
         elif chunk not in self._free:
+            chunk.owner = None
             self._free[chunk] = None
             if first:
                 self._free.move_to_end(chunk, last=False)

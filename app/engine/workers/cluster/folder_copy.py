@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from app.engine.workers.cluster.held_folder import HeldFolder, remove_leftovers
 from app.system.paths import free_space
 from benchmarks.untrusted.finder_files import folder_entries
 from mlx_backends.models.adapters import CONFIG, WEIGHTS, adapter_files
@@ -17,6 +16,8 @@ from mlx_backends.models.weights import DECIDING, files_digest, weights_digest
 
 PIECE_BYTES = 16 << 20
 """The bytes that are sent at a time."""
+
+_PARTIAL = ".partial-"
 
 CopiedPart = Literal["model", "adapter"]
 """What a node may lack of the model that it is to answer as."""
@@ -46,10 +47,19 @@ def copied_folder(part: CopiedPart, name: str, digest: str | None) -> str | None
     return str(folder) if digest and folder.is_dir() else None
 
 
-def _folder(part: CopiedPart, name: str, digest: str) -> Path:
+def remove_partial_copies() -> None:
+    """Remove the copies on this machine whose worker ended while it received them."""
+    remove_leftovers(_cache(), f"*/*/{_PARTIAL}*")
+
+
+def _cache() -> Path:
     from platformdirs import user_cache_path
 
-    return user_cache_path("rashomon") / f"{part}s" / digest / Path(name).name
+    return user_cache_path("rashomon")
+
+
+def _folder(part: CopiedPart, name: str, digest: str) -> Path:
+    return _cache() / f"{part}s" / digest / Path(name).name
 
 
 def _may_be_sent(part: CopiedPart, file: str) -> bool:
@@ -65,25 +75,25 @@ class FolderCopy:
         self._digest = digest
         self._sizes = files
         self._final = _folder(part, name, digest)
-        self._partial = self._final.parent / f".partial-{secrets.token_hex(8)}"  # nodes may share the folder
+        self._partial: HeldFolder | None = None
 
     def begin(self) -> str:
         """Make the folder, if there is room."""
         if not all(_may_be_sent(self._part, name) for name in self._sizes):
-            return f"the driver sent a file that is none of {'an adapter' if self._part == 'adapter' else 'a model'}'s"
+            return f"the driver sent a file that does not belong to {'an adapter' if self._part == 'adapter' else 'a model'}"
         needed = sum(self._sizes.values())
         try:
-            if free_space(self._partial) < needed:
+            if free_space(self._final) < needed:
                 return f"its disk has no room for the {self._part}'s {needed / 1e9:.1f} GB"
-            shutil.rmtree(self._partial, ignore_errors=True)
-            self._partial.mkdir(parents=True)
+            self._partial = HeldFolder(self._final.parent, _PARTIAL)
         except OSError as error:
             return f"its folder {self._final.parent} cannot be written ({error.strerror})"
         return ""
 
     def add(self, name: str, data: bytes) -> str:
         """Append to a file."""
-        path = self._partial / name
+        assert self._partial is not None
+        path = self._partial.path / name
         try:
             if name not in self._sizes or (path.stat().st_size if path.exists() else 0) + len(data) > self._sizes[name]:
                 return "the driver sent more than it announced"
@@ -95,16 +105,24 @@ class FolderCopy:
 
     def end(self) -> str:
         """Keep the files if they are the right ones."""
+        assert self._partial is not None
         try:
-            if self._received_digest() != self._digest:
+            if self._received_digest(self._partial.path) != self._digest:
                 return f"the {self._part} arrived damaged"
-            os.rename(self._partial, self._final)
+            self._partial.keep_as(self._final)
         except OSError as error:
             if not self._final.is_dir():  # otherwise another worker was faster
                 return f"the {self._part} cannot be written there ({error.strerror})"
         finally:
-            shutil.rmtree(self._partial, ignore_errors=True)
+            self.remove()
         return ""
 
-    def _received_digest(self) -> str:
-        return files_digest(adapter_files(self._partial)) if self._part == "adapter" else weights_digest(self._partial)
+    def remove(self) -> None:
+        """Remove what was received, unless it is kept."""
+        if self._partial is not None:
+            self._partial.remove()
+            with suppress(OSError):  # where it holds nothing
+                self._final.parent.rmdir()
+
+    def _received_digest(self, folder: Path) -> str:
+        return files_digest(adapter_files(folder)) if self._part == "adapter" else weights_digest(folder)

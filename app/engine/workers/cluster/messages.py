@@ -66,6 +66,22 @@ class NotLoaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """A reason why a node cannot answer, such as a full disk; ``passes`` where a new worker may not have it."""
+
+    text: str
+    passes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A node's answer to a probe request, as tokens where the engine has them, and the size of its prompt in tokens."""
+
+    answer: tuple[Any, ...]
+    prompt_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Orders:
     """What a node is to do next: new requests with their media, requests to drop, and how many it may give back."""
 
@@ -81,7 +97,7 @@ class Report:
 
     ``returned`` are the ids of requests that it gives back without having begun them, ``queued`` the number of those that it has
     not begun yet; ``capacity`` is its backend's. ``reuse`` are the :meth:`Reuse.sums` of its backend, ``seen`` what that has seen
-    since the last report. After a ``problem``, such as a full disk, the node can answer nothing more.
+    since the last report. After a ``problem``, the worker can answer nothing more.
     """
 
     generations: Sequence[Generation]
@@ -91,7 +107,7 @@ class Report:
     reuse: Mapping[str, int] = field(default_factory=dict)
     seen: tuple[Changes, Changes] | None = None
     remarks: Sequence[str] = ()
-    problem: str = ""
+    problem: Problem | None = None
 
 
 def media_of(request: Request) -> list[Media]:

@@ -15,8 +15,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from app.engine.workers.cluster.folder_copy import CopiedPart, FolderCopy, copied_folder
-from app.engine.workers.cluster.messages import Loaded, MediaReferences, NodeJob, NotLoaded, Orders, Report, media_of
+from app.engine.workers.cluster.folder_copy import CopiedPart, FolderCopy, copied_folder, remove_partial_copies
+from app.engine.workers.cluster.held_folder import HeldFolder, remove_leftovers
+from app.engine.workers.cluster.messages import (
+    Loaded,
+    MediaReferences,
+    NodeJob,
+    NotLoaded,
+    Orders,
+    Problem,
+    Proof,
+    Report,
+    media_of,
+)
 from app.engine.workers.device_lock import device_lock_path
 from app.store.locks import FileLock
 from benchmarks.errors import MediaError, ModelError, RashomonError
@@ -24,8 +35,10 @@ from benchmarks.vocabulary import Generation, Media, Request
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.error_text import one_line
+from mlx_backends.core.metal_faults import DeviceLostError, MetalFault
 from mlx_backends.core.probe import Probe
 from mlx_backends.core.reuse import Reuse, Seen
+from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.adapters import join_adapter, read_adapter
 from mlx_backends.models.host import host_info
@@ -40,6 +53,8 @@ SLICE_SECONDS = 2.0
 GATHER_SECONDS = 0.02
 """The time in which a worker waits for further answers before it reports the first."""
 
+_MEDIA_PREFIX = "rashomon-media-"
+
 MEDIA_BYTES = 1 << 30
 """The most bytes of media that a worker keeps."""
 
@@ -51,7 +66,7 @@ Fetch = Callable[[Any], bytes]
 
 
 class NodeWorker:
-    """Worker on a node. Its methods are called one after the other, except :meth:`ping`."""
+    """Worker on a node. Its methods are called one after the other, except :meth:`ping` and :meth:`end`."""
 
     def __init__(self, fetch: Fetch = bytes) -> None:
         self._fetch = fetch
@@ -68,6 +83,12 @@ class NodeWorker:
         """Return True: this process is alive."""
         return True
 
+    def end(self) -> None:
+        """Remove what this worker wrote on the node, except whole copies of models, whatever it is doing."""
+        self._media.remove()
+        if self._copy is not None:
+            self._copy.remove()
+
     def memory(self, models: Sequence[str]) -> dict[str, int]:
         """Return the bytes of this node's memory that each of ``models`` may take; without those whose engine cannot run here."""
         available = {}
@@ -82,6 +103,8 @@ class NodeWorker:
             return NotLoaded(
                 f"it has Rashomon {version('rashomon')}, not {job.version}; install the same version there"
             )
+        remove_leftovers(Path(tempfile.gettempdir()), f"{_MEDIA_PREFIX}*")
+        remove_partial_copies()
         try:
             return self._load(job)
         except RashomonError as error:
@@ -106,14 +129,13 @@ class NodeWorker:
         return Loaded(info, {**asdict(info), "machine": asdict(host_info()), **facts}, memory)
 
     def _lock_device(self, owner: str) -> str:
-        """Lock this machine's device; return who holds it if that is not another worker of the same run."""
+        """Lock this machine's device, together with other workers of the same run; return who holds it otherwise."""
         lock = FileLock(device_lock_path())
         lock.path.parent.mkdir(parents=True, exist_ok=True)
-        if lock.acquire(owner, patience=0):
-            self._lock = lock
-            return ""
-        holder = lock.holder()
-        return "" if holder == owner else holder or "another run"
+        if not lock.acquire_shared(owner):
+            return lock.holder() or "another run"
+        self._lock = lock
+        return ""
 
     # --- files of models and adapters ----------------------------------------------------------------------------------
 
@@ -141,27 +163,26 @@ class NodeWorker:
         assert self._backend is not None
         return self._backend
 
-    def prove(self, requests: Sequence[Request], media: MediaReferences) -> list[tuple[Any, ...]]:
-        """Return the answers to ``requests``, one at a time, as tokens where the engine has them."""
+    def prove(self, request: Request, media: MediaReferences) -> Proof | Problem:
+        """Answer a probe request, alone."""
         self.backend.use_sequential_mode()
-        answers = []
-        with self._media.holding(media):
-            for request in requests:
-                self.backend.submit(request)
-                done: Sequence[Generation] = ()
-                while not done:
-                    done = self.backend.step()
-                (answer,) = done
-                answers.append((answer.finish_reason, answer.tokens or answer.text))
-        return answers
+        with self._media.holding(media), _sendable_errors():
+            self.backend.submit(request)
+            done: Sequence[Generation] = ()
+            while not done:
+                done = self.backend.step()
+        (answer,) = done
+        proof = Proof((answer.finish_reason, answer.tokens or answer.text), answer.prompt_tokens or 0)
+        return self._media.problem or proof
 
-    def configure(self, requests: Sequence[Request] | None, media: MediaReferences) -> BatchInvariance | None:
+    def configure(self, requests: Sequence[Request] | None, media: MediaReferences) -> BatchInvariance | Problem | None:
         """Answer one request at a time, or in the fastest mode that leaves the answers to ``requests`` unchanged."""
         self.backend.use_sequential_mode()
         if requests is None:
             return None
-        with self._media.holding(media):
-            return self.backend.choose_mode(requests)
+        with self._media.holding(media), _sendable_errors():
+            invariance = self.backend.choose_mode(requests)
+        return self._media.problem or invariance
 
     def probe(self, request: Request, media: MediaReferences, forced: Sequence[int], keep: bool) -> Probe:
         """Return the engine's probe of a request; see :meth:`mlx_backends.base.Backend.probe`."""
@@ -175,6 +196,10 @@ class NodeWorker:
 
     def exchange(self, orders: Orders) -> Report:
         """Follow ``orders``, and answer until something is done or :data:`SLICE_SECONDS` are over."""
+        with _sendable_errors():
+            return self._exchange(orders)
+
+    def _exchange(self, orders: Orders) -> Report:
         self._media.hold(orders.media)
         self._cancel(orders.cancel)
         self._queue.extend(orders.requests)
@@ -228,13 +253,18 @@ class MediaCache:
     """
 
     def __init__(self, fetch: Fetch, limit: int = MEDIA_BYTES) -> None:
-        self.problem = ""
+        self.problem: Problem | None = None
         self._fetch = fetch
         self._limit = limit
-        self._folder = tempfile.TemporaryDirectory(prefix="rashomon-media-")
+        self._folder: HeldFolder | None = None
         self._references: dict[str, Any] = {}
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._guard = threading.Lock()  # a backend prepares requests in a thread
+
+    def remove(self) -> None:
+        """Remove the files."""
+        if self._folder is not None:
+            self._folder.remove()
 
     def hold(self, media: MediaReferences) -> None:
         """Take references to media that will be needed."""
@@ -258,27 +288,55 @@ class MediaCache:
 
     def __call__(self, medium: Media) -> Path:
         with self._guard:
-            path = Path(self._folder.name) / medium.name
             if medium.name not in self._sizes:
                 if medium.name not in self._references:
                     raise MediaError(medium.name, "cannot be read on the driver's machine")
                 try:
-                    self._sizes[medium.name] = self._write(path, medium)
+                    data = self._fetched(medium)
                 except Exception as error:
-                    self.problem = f"it could not get a medium: {one_line(error)}"
+                    self.problem = Problem(f"it could not get a medium: {one_line(error)}", passes=True)
+                    raise
+                try:
+                    self._sizes[medium.name] = self._write(medium, data)
+                except OSError as error:
+                    self.problem = Problem(f"it could not write a medium: {one_line(error)}", passes=False)
                     raise
             self._sizes.move_to_end(medium.name)
-            return path
+            return self._path(medium.name)
 
-    def _write(self, path: Path, medium: Media) -> int:
-        data = self._fetch(self._references[medium.name])
+    def _fetched(self, medium: Media) -> bytes:
+        """Return the content of a medium, at the second attempt if the first one fails."""
+        reference = self._references[medium.name]
+        try:
+            data = self._fetch(reference)
+        except Exception:
+            data = self._fetch(reference)
         if hashlib.sha256(data).hexdigest() != medium.sha256:
             raise ModelError("it arrived damaged")
+        return data
+
+    def _write(self, medium: Media, data: bytes) -> int:
         while self._sizes and sum(self._sizes.values()) + len(data) > self._limit:
             name, _ = self._sizes.popitem(last=False)
-            path.with_name(name).unlink(missing_ok=True)
-        path.write_bytes(data)
+            self._path(name).unlink(missing_ok=True)
+        self._path(medium.name).write_bytes(data)
         return len(data)
+
+    def _path(self, name: str) -> Path:
+        if self._folder is None:
+            self._folder = HeldFolder(Path(tempfile.gettempdir()), _MEDIA_PREFIX)
+        return self._folder.path / name
+
+
+@contextmanager
+def _sendable_errors() -> Iterator[None]:
+    """Raise errors as such that the driver can receive, which may have other packages."""
+    try:
+        yield
+    except Exception as error:
+        lost_for_memory = isinstance(error, DeviceLostError) and error.fault is MetalFault.OUT_OF_MEMORY
+        kind = MemoryError if lost_for_memory or out_of_memory(error) else RuntimeError
+        raise kind(one_line(error)) from error
 
 
 def _local_name(job: NodeJob) -> str | NotLoaded:
@@ -290,7 +348,9 @@ def _local_name(job: NodeJob) -> str | NotLoaded:
         if copy is None and info is None:
             return NotLoaded(f"it does not have the model {job.model}", missing="model")
         if copy is None:
-            return NotLoaded(f"its files of {job.model} are others (weights digest); remove them, or fetch them again")
+            return NotLoaded(
+                f"its files of {job.model} have another weights digest than the run's; fetch them again, or remove them"
+            )
         base = copy
     if job.adapter is None:
         return f"{prefix}{base}{options}"

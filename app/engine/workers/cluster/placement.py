@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from app.engine.workers.cluster.seam import Cluster, WorkerLostError
 from benchmarks.errors import ModelError
+from mlx_backends.pytorch.spec import wants_gpu
 
 SURVEY_SECONDS = 60.0
 """The seconds that nodes have to report their memory; those that are busy with another run may not answer."""
@@ -34,7 +35,9 @@ class Survey:
 
 def survey_memory(cluster: Cluster, models: Sequence[str], *, clock: Callable[[], float] = time.monotonic) -> Survey:
     """Return the memory of the cluster's nodes for ``models``. Raises ModelError if the cluster cannot be reached."""
-    members = {member.node: member for member in reversed(cluster.members())}
+    places = cluster.members()
+    members = {member.node: member for member in reversed(places)}
+    with_gpu = {member.node for member in places if member.has_gpu}
     asked: dict[int, str] = {}
     workers = []
     nodes = []
@@ -50,7 +53,9 @@ def survey_memory(cluster: Cluster, models: Sequence[str], *, clock: Callable[[]
             for call, outcome in cluster.poll(_STEP_SECONDS):
                 node = asked.pop(call, "")
                 if node and isinstance(outcome, dict):
-                    nodes.append(NodeMemory(node, members[node].name.partition(" GPU ")[0], outcome))
+                    elsewhere = with_gpu and node not in with_gpu
+                    memory = {name: size for name, size in outcome.items() if not (elsewhere and wants_gpu(name))}
+                    nodes.append(NodeMemory(node, members[node].name.partition(" GPU ")[0], memory))
     finally:
         for worker in workers:
             cluster.release(worker)
@@ -100,7 +105,7 @@ class Placement:
         fits = [{model for model in models if _fits(node, model, self._needs.get(model, 0))} for node in free]
         if self._used and not (models and set(models) <= set().union(*fits)):
             return False
-        fitting = {node.id for node, some in zip(free, fits, strict=True) if some}
+        fitting = {node.id for node, models_there in zip(free, fits, strict=True) if models_there}
         self._used[job] = fitting or {node.id for node in free}  # of a model that is to be tried all the same
         return True
 

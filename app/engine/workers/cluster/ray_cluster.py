@@ -6,31 +6,42 @@ import logging
 import os
 import platform
 import re
+import secrets
 import signal
 import socket
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from app.engine.workers.cluster.address import head_of
+from app.engine.workers.cluster.held_folder import HeldFolder, remove_leftovers
 from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
 from app.engine.workers.cluster.node import SECRETS, NodeWorker
 from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
 from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
-from mlx_backends.pytorch.spec import PREFIX as TORCH
+from mlx_backends.pytorch.spec import wants_gpu
+from mlx_backends.remote.api_keys import hidden_from_processes
 
 CONNECT_SECONDS = 5.0
 """The seconds in which a cluster's head must take a connection."""
 
 GONE_SECONDS = 30.0
 """The seconds without a head after which a cluster is given up. After 60, Ray ends the process that is connected."""
+
+FETCH_SECONDS = 60.0
+"""The seconds in which a worker must get a medium."""
+
+END_SECONDS = 3.0
+"""The seconds that a worker has to remove what it wrote."""
 
 OBJECT_STORE_BYTES = 200 << 20
 """The memory in which a cluster on this machine shares media."""
@@ -39,6 +50,11 @@ HEALTH = "health"
 
 _MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """The variable, read on every system, without which Ray listens on the loopback address only."""
+
+_FILES, _FOLDER = "RAY_TMPDIR", "rashomon-ray-"
+"""The variable with the folder for the files of a cluster that Ray starts, and the beginning of the name of ours."""
+
+_MISSING = re.compile(r"No module named '(\w+)")
 
 _QUIET = {
     "RAY_AUTH_MODE": "token",
@@ -62,19 +78,32 @@ class RayWorker(NodeWorker):
         self._allow_open = allow_open
 
     def load(self, job: NodeJob) -> Loaded | NotLoaded:
-        from ray._private.authentication.authentication_utils import is_token_auth_enabled
-
-        if not (self._allow_open or is_token_auth_enabled()):
-            return NotLoaded(
-                "Ray runs there without token authentication; start it with RAY_AUTH_MODE=token, or add --allow-open-cluster"
-            )
+        if not self._allow_open and (problem := _authentication_problem()):
+            return NotLoaded(problem)
         return super().load(job)
 
     def ping(self) -> bool:
         return super().ping()
 
+    def end(self) -> None:
+        super().end()
+
     # As `ray.method` does, without Ray at hand. A call's options would do, but Ray's client has none for this.
     setattr(ping, "__ray_concurrency_group__", HEALTH)  # noqa: B010
+    setattr(end, "__ray_concurrency_group__", HEALTH)  # noqa: B010
+
+
+def _authentication_problem() -> str:
+    """Return why Ray, which has no public way to tell, does not seem to require a token on this node; empty if it does."""
+    try:
+        from ray._private.authentication.authentication_utils import is_token_auth_enabled
+    except ImportError:
+        import ray
+
+        return f"Ray {ray.__version__} there does not tell whether it requires a token; install the version of this machine"
+    if is_token_auth_enabled():
+        return ""
+    return "Ray runs there without token authentication; start it with RAY_AUTH_MODE=token, or add --allow-open-cluster"
 
 
 def _fetch(reference: Any) -> bytes:
@@ -82,29 +111,34 @@ def _fetch(reference: Any) -> bytes:
 
     if isinstance(reference, bytes):  # Ray has fetched what was an argument itself
         return reference
-    data: bytes = ray.get(reference)
+    data: bytes = ray.get(reference, timeout=FETCH_SECONDS)
     return data
 
 
 class RayCluster(Cluster):
     """The cluster at an address, or a new one on this machine.
 
-    Raises ModelError if it cannot be reached, is of another version, or has no token authentication, unless ``allow_open``.
+    It has places for workers of ``models``. Raises ModelError if it cannot be reached or is of another version. ``allow_open``
+    lets workers start where Ray requires no token.
     """
 
-    def __init__(self, workers: str, model: str, *, allow_open: bool = False) -> None:
-        self._uses_gpus = model.startswith(TORCH)
+    def __init__(self, workers: str, models: Sequence[str], *, allow_open: bool = False) -> None:
+        self._uses_gpus = any(map(wants_gpu, models))
+        self._only_gpus = None if all(map(wants_gpu, models)) else False
         self._allow_open = allow_open
         self._finished: SimpleQueue[tuple[int, Future[Any]]] = SimpleQueue()
         self._calls = 0
+        self._ending: list[tuple[Any, Future[Any], float]] = []
         self._members: Sequence[Member] = ()
         self._head: tuple[str, int] | None = None
         self._head_seen = time.monotonic()
+        self._folder: HeldFolder | None = None
         address = os.environ.get("RAY_ADDRESS", "") if head_of(workers) is None else workers
-        own = not address
         if head := head_of(address) or _node_address(address):
             _check_head(address, *head)
-        with _environment(own=own), _signals_kept(), warnings.catch_warnings():
+        if not address:
+            self._folder = _own_folder()
+        with _environment(self._folder), _signals_kept(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import ray
 
@@ -114,8 +148,7 @@ class RayCluster(Cluster):
                 if head_of(address) is None:
                     self._head = _node_address(ray.get_runtime_context().gcs_address)
             except Exception as error:
-                with suppress(Exception):
-                    ray.shutdown()
+                self.close()
                 raise _explained(address or workers, error) from error
 
     def _connect(self, address: str) -> None:
@@ -133,42 +166,38 @@ class RayCluster(Cluster):
 
     def members(self) -> Sequence[Member]:
         if self._head is not None and _unreachable(*self._head):  # Ray would wait for it
-            if time.monotonic() - self._head_seen > GONE_SECONDS:
-                raise ModelError("the head of the cluster has ended; start it again, then resume the run.")
+            silent = time.monotonic() - self._head_seen
+            if silent > GONE_SECONDS:
+                raise ModelError(
+                    f"the head of the cluster cannot be reached for {silent:.0f} s: it has ended, or the network is down; "
+                    "resume the run once it is there."
+                )
             return self._members
         self._head_seen = time.monotonic()
         self._members = self._living()
         return self._members
 
     def _living(self) -> Sequence[Member]:
+        """Return the places on living nodes; where one has a GPU for the model at first, only GPUs count from then on."""
         try:
             nodes = [node for node in self._ray.nodes() if node["Alive"]]
         except Exception as error:
             raise ModelError(f"the cluster cannot be reached any more ({one_line(error)}); resume the run.") from error
-        names = [str(node["NodeManagerHostname"]) for node in nodes]
-        members = []
-        for node, name in zip(nodes, names, strict=True):
-            identifier = str(node["NodeID"])
-            shown = name if names.count(name) == 1 else f"{name} {identifier[:6]}"
-            gpus = int(node["Resources"].get("GPU", 0)) if self._uses_gpus else 0
-            if gpus > 1:
-                members += [Member(f"{identifier}/{gpu}", f"{shown} GPU {gpu}") for gpu in range(gpus)]
-            elif node["Resources"].get("CPU", 0) >= 1:
-                members.append(Member(identifier, shown))
-        return members
+        if self._only_gpus is None and nodes:
+            self._only_gpus = any(map(_gpus, nodes))
+        return places(nodes, uses_gpus=self._uses_gpus, only_gpus=bool(self._only_gpus))
 
     def start(self, member: Member) -> Any:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        node = member.node
-        actor = self._ray.remote(concurrency_groups={HEALTH: 1})(RayWorker).options(
-            num_cpus=1,
-            num_gpus=1 if self._uses_gpus and self._has_gpu(node) else 0,
-            max_restarts=0,
-            max_task_retries=0,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
-        )
         try:
+            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+            actor = self._ray.remote(concurrency_groups={HEALTH: 1})(RayWorker).options(
+                num_cpus=1,
+                num_gpus=1 if member.has_gpu else 0,
+                max_restarts=0,
+                max_task_retries=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(member.node, soft=False),
+            )
             return actor.remote(self._allow_open)
         except Exception as error:
             raise WorkerLostError(one_line(error)) from error
@@ -187,6 +216,7 @@ class RayCluster(Cluster):
         self._finished.put((number, future))
 
     def poll(self, seconds: float) -> Sequence[tuple[int, Any]]:
+        self._kill_ended()
         finished = []
         with suppress(Empty):
             finished.append(self._finished.get(timeout=seconds))
@@ -195,38 +225,92 @@ class RayCluster(Cluster):
         return [(number, _outcome(future)) for number, future in finished]
 
     def put(self, data: bytes) -> Any:
-        return self._ray.put(data)
+        try:
+            return self._ray.put(data)
+        except Exception as error:
+            raise ModelError(
+                f"the cluster takes no more data ({one_line(error)}); check `ray status`, then resume the run."
+            ) from error
 
-    def release(self, worker: Any) -> None:
-        with suppress(Exception):  # of a cluster that is gone
-            self._ray.kill(worker)
+    def release(self, worker: Any, *, at_once: bool = False) -> None:
+        future: Future[Any] = Future()
+        until = time.monotonic()
+        if not at_once:
+            with suppress(Exception):  # of a cluster that is gone
+                future = worker.end.remote().future()
+                until += END_SECONDS
+        self._ending.append((worker, future, until))
+        self._kill_ended()
+
+    def _kill_ended(self) -> None:
+        """Kill the workers that have removed what they wrote, or had the time for it."""
+        now = time.monotonic()
+        for worker, future, until in list(self._ending):
+            if future.done() or now >= until:
+                self._ending.remove((worker, future, until))
+                with suppress(Exception):
+                    self._ray.kill(worker)
 
     def close(self) -> None:
+        wait_for([future for _, future, _ in self._ending], END_SECONDS)
+        self._ending = [(worker, future, 0.0) for worker, future, _ in self._ending]
+        self._kill_ended()
         with suppress(Exception):
             self._ray.shutdown()
+        if self._folder is not None:
+            self._folder.remove()
 
-    def _has_gpu(self, node_id: str) -> bool:
-        return any(node["NodeID"] == node_id and node["Resources"].get("GPU", 0) >= 1 for node in self._ray.nodes())
+
+def _own_folder() -> HeldFolder:
+    """Return a new folder for the files of a cluster of our own. Raises ModelError."""
+    parent = Path(os.environ.get(_FILES) or "/tmp")  # not TMPDIR: a path of Ray's sockets has at most 103 bytes
+    try:
+        remove_leftovers(parent, f"{_FOLDER}*")
+        return HeldFolder(parent, _FOLDER)
+    except OSError as error:
+        raise ModelError(
+            f"{parent} cannot be written ({error.strerror}); set {_FILES} to a folder that can."
+        ) from error
+
+
+def places(nodes: Sequence[Mapping[str, Any]], *, uses_gpus: bool, only_gpus: bool) -> list[Member]:
+    """Return the places on ``nodes``, as Ray describes them: one for each GPU if those are used, and otherwise for each node."""
+    names = [str(node["NodeManagerHostname"]) for node in nodes]
+    members = []
+    for node, name in zip(nodes, names, strict=True):
+        identifier = str(node["NodeID"])
+        shown = name if names.count(name) == 1 else f"{name} {identifier[:6]}"
+        gpus = _gpus(node) if uses_gpus else 0
+        if gpus > 1:
+            members += [Member(f"{identifier}/{gpu}", f"{shown} GPU {gpu}", has_gpu=True) for gpu in range(gpus)]
+        elif gpus or (node["Resources"].get("CPU", 0) >= 1 and not only_gpus):
+            members.append(Member(identifier, shown, has_gpu=gpus == 1))
+    return members
+
+
+def _gpus(node: Mapping[str, Any]) -> int:
+    return int(node["Resources"].get("GPU", 0))
 
 
 def _outcome(future: Future[Any]) -> Any:
     """Return what a call returned, or the exception that it raised on its node."""
-    from ray.exceptions import RayError, RayTaskError
+    from ray.exceptions import RayTaskError
 
     error = future.exception()
     if error is None:
         return future.result()
-    if isinstance(error, RayTaskError):
-        return getattr(error, "cause", error)
-    return WorkerLostError(_how(error)) if isinstance(error, RayError) else error
+    return getattr(error, "cause", error) if isinstance(error, RayTaskError) else _lost(error)
 
 
-def _how(error: Exception) -> str:
+def _lost(error: BaseException) -> WorkerLostError:
     """Return how a worker ended, without what Ray adds about itself."""
-    if "OUT_OF_MEMORY" in str(error) or "running low on memory" in str(error):
-        return "Ray ended it because its node ran low on memory"
-    cause = re.search(r"because (its (?:node|worker process) has died)", str(error))
-    return cause[1] if cause else one_line(error)
+    text = str(error)
+    if "OUT_OF_MEMORY" in text or "running low on memory" in text:
+        return WorkerLostError("Ray ended it because its node ran low on memory", out_of_memory=True)
+    if missing := _MISSING.search(text):
+        return WorkerLostError(f"the package {missing[1]} is missing there; install rashomon[ray]", for_good=True)
+    cause = re.search(r"because (its (?:node|worker process) has died)", text)
+    return WorkerLostError(cause[1] if cause else one_line(error), crashed="worker process has died" in text)
 
 
 def _node_address(address: str) -> tuple[str, int] | None:
@@ -254,15 +338,20 @@ def _unreachable(host: str, port: int) -> OSError | None:
 
 
 def _explained(address: str, error: Exception) -> ModelError:
+    from ray.exceptions import AuthenticationError
+
     hint, cause = "", one_line(error)
-    if isinstance(error, ConnectionAbortedError):  # what the head reports, as a traceback
+    if isinstance(error, AuthenticationError):
+        cause = "this machine lacks its token"
+        hint = "; copy ~/.ray/auth_token from the head, or set RAY_AUTH_TOKEN to what `ray get-auth-token` prints there"
+    elif isinstance(error, ConnectionAbortedError):  # what the head reports, as a traceback
         cause = one_line(type(error)(str(error).strip().rpartition("\n")[2].strip()))
         versions = f"Ray {version('ray')} and Python {platform.python_version()}"
         hint = f"; try again if its head is busy, and check that it has what this machine has: {versions}"
     elif isinstance(error, ConnectionError) and "//" in address:
         hint = (
             "; check that the port is the client server's (10001 unless the head has another), and that this machine has "
-            "the cluster's token (`ray get-auth-token`) and the same Ray"
+            "the cluster's token (`ray get-auth-token`), its TLS settings and the same Ray"
         )
     elif isinstance(error, ConnectionError):
         hint = (
@@ -273,20 +362,28 @@ def _explained(address: str, error: Exception) -> ModelError:
 
 
 @contextmanager
-def _environment(*, own: bool) -> Iterator[None]:
+def _environment(own_folder: HeldFolder | None) -> Iterator[None]:
     """Set Ray's variables, and hide keys from the processes that start within the block.
 
-    A cluster of our ``own`` listens on the loopback address only.
+    A cluster of our own, with a folder for its files, listens on the loopback address only.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    if own:
-        os.environ[_MANY_MACHINES] = "0"
-    hidden = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
+    own = {}
+    if own_folder is not None:
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # otherwise Ray would store one
+        own = {_MANY_MACHINES: "0", _FILES: str(own_folder.path)}
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
     try:
-        yield
+        with hidden_from_processes(SECRETS):
+            yield
     finally:
-        os.environ.update(hidden)
+        for name, earlier in before.items():
+            if earlier is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = earlier
 
 
 @contextmanager

@@ -9,7 +9,17 @@ from typing import Any, Protocol
 
 
 class WorkerLostError(Exception):
-    """The end of a worker, or of its node; the message says how, in a clause."""
+    """The end of a worker, or of its node; the message says how, in a clause.
+
+    ``crashed`` tells that the worker ended by itself, which may be the fault of what it computed, ``out_of_memory`` that it took
+    more than there was, and ``for_good`` that another worker would end there in the same way.
+    """
+
+    def __init__(self, how: str, *, crashed: bool = False, out_of_memory: bool = False, for_good: bool = False) -> None:
+        super().__init__(how)
+        self.crashed = crashed or out_of_memory
+        self.out_of_memory = out_of_memory
+        self.for_good = for_good
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +28,7 @@ class Member:
 
     id: str
     name: str
+    has_gpu: bool = False
 
     @property
     def node(self) -> str:
@@ -34,11 +45,11 @@ class Cluster(Protocol):
 
     @abstractmethod
     def start(self, member: Member) -> Any:
-        """Start a :class:`app.engine.workers.cluster.node.NodeWorker` there; return its handle."""
+        """Start a :class:`app.engine.workers.cluster.node.NodeWorker` there; return its handle. Raises WorkerLostError."""
 
     @abstractmethod
     def call(self, worker: Any, method: str, *arguments: Any) -> int:
-        """Call a method of a worker, after the calls before; ``ping`` at once. Return the number of the call."""
+        """Call a method of a worker, after the calls before, but ``ping`` at once; return the number of the call."""
 
     @abstractmethod
     def poll(self, seconds: float) -> Sequence[tuple[int, Any]]:
@@ -49,11 +60,14 @@ class Cluster(Protocol):
 
     @abstractmethod
     def put(self, data: bytes) -> Any:
-        """Share ``data`` with all nodes, for as long as the result lives; a node gets it with ``fetch``."""
+        """Share ``data`` with all nodes, for as long as the result lives; a node gets it with ``fetch``.
+
+        Raises ModelError if the cluster takes no more.
+        """
 
     @abstractmethod
-    def release(self, worker: Any) -> None:
-        """End a worker at once, whatever it does. Its calls may never finish."""
+    def release(self, worker: Any, *, at_once: bool = False) -> None:
+        """End a worker, whatever it does, after it has removed what it wrote, unless ``at_once``. Its calls may never finish."""
 
     @abstractmethod
     def close(self) -> None:

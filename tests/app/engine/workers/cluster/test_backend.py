@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.engine.loop import AnswerLoop
-from app.engine.workers.cluster import backend as module
+from app.engine.workers.cluster import pool
 from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.connect import node_job
-from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
+from app.engine.workers.cluster.messages import (
+    Loaded,
+    MediaReferences,
+    NodeJob,
+    NotLoaded,
+    Orders,
+    Problem,
+    Proof,
+    Report,
+)
 from app.engine.workers.cluster.node import NodeWorker
 from app.engine.workers.cluster.seam import WorkerLostError
 from app.store.run import RunStore
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Decoding, Generation, Message, Request, Text
-from mlx_backends.base import no_media
+from mlx_backends.base import EngineInfo, no_media
 from mlx_backends.core.distinct_count import prefix_hashes
 from mlx_backends.core.reuse import Reuse
+from mlx_backends.models.weights import weights_digest
 from mlx_backends.policy import PolicyBackend
 from mlx_backends.registry import describe
 from tests.app.store.test_run import META
+from tests.support.demo import FOUR_BIT
 from tests.support.local_cluster import LocalCluster, OtherWorker, job_of
 from tests.support.toy import EvenJudge, Toy, TwoSteps, toy_instances
 
@@ -39,12 +52,19 @@ def requests(count: int) -> list[Request]:
     ]
 
 
-def opened(cluster: LocalCluster, *, accept_engine: bool = False, job: NodeJob | None = None) -> ClusterBackend:
+def opened(
+    cluster: LocalCluster,
+    *,
+    accept_engine: bool = False,
+    job: NodeJob | None = None,
+    recorded: EngineInfo | None = None,
+) -> ClusterBackend:
     backend = ClusterBackend(
         cluster,
         no_media,
         job or node_job(MODEL, "run"),
-        describe(MODEL),
+        recorded or describe(MODEL),
+        has_answers=recorded is not None,
         accept_engine=accept_engine,
         clock=cluster.clock,
     )
@@ -120,12 +140,12 @@ def test_a_hung_worker_is_replaced_and_its_requests_asked_elsewhere() -> None:
     backend, items = opened(cluster), requests(600)
 
     def disturb(step: int) -> None:
-        if step == 6:
+        if backend.status()[1].answers:
             cluster.hung.add("b")
 
     assert texts(answer(backend, items, disturb)) == expected(items)
     assert cluster.released == ["b"]
-    assert cluster.now >= module.QUIET_SECONDS + module.HANG_SECONDS
+    assert cluster.now >= pool.QUIET_SECONDS + pool.HANG_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -150,12 +170,39 @@ def test_a_node_that_differs_is_refused_by_name_or_accepted_and_recorded(
     assert (status["other"].state, status["other"].answers) == ("refused", 0)
     assert not backend.remarks  # a node that answered nothing has no place among the notes of tables
     backend = opened(LocalCluster("first", "other", make=make), accept_engine=True)
-    answers = answer(backend, items)
+    assert texts(answer(backend, items)) == expected(items)
     status = {node.name: node for node in backend.status()}
     assert (status["other"].answers > 0) is accepted
     assert any("other" in remark for remark in backend.remarks) is accepted
-    engines = [backend.engine_of(generation.request_id) for generation in answers]
-    assert all(engine is not None and engine["model"] == MODEL for engine in engines)
+
+
+def test_each_answer_records_the_engine_of_its_node_although_that_ends_at_once(tmp_path: Path) -> None:
+    by_other: set[str] = set()
+
+    class Full(OtherWorker):
+        """A worker whose disk is full after its first answers."""
+
+        def exchange(self, orders: Orders) -> Report:
+            report = super().exchange(orders)
+            by_other.update(generation.request_id for generation in report.generations)
+            return replace(report, problem=Problem("its disk is full", passes=False) if report.generations else None)
+
+    def make(name: str) -> NodeWorker:
+        return Full(versions={"mlx": "0.1"}) if name == "other" else NodeWorker()
+
+    RunStore.create(tmp_path, META, toy_instances(120)).close()
+    backend = opened(LocalCluster("first", "other", make=make), accept_engine=True)
+    with RunStore.open(tmp_path) as store:
+        store.use_engine(backend.engine)
+        AnswerLoop(store, backend, TwoSteps(), [EvenJudge()], Toy()).run()
+        engines = dict(enumerate(store.engines(), 1))
+    with sqlite3.connect(tmp_path / "run.sqlite") as database:
+        rows = database.execute(
+            "SELECT i.id, g.step, g.engine FROM generation g JOIN instance i ON i.ordinal = g.instance"
+        ).fetchall()
+    assert {node.name: node.state for node in backend.status()}["other"] == "failed"
+    assert by_other
+    assert {f"{instance}#{step}" for instance, step, engine in rows if engines[engine].get("other")} == by_other
 
 
 def test_a_first_node_that_is_not_the_engine_of_the_run_answers_nothing() -> None:
@@ -181,7 +228,7 @@ def test_a_cluster_without_nodes_is_given_up_after_a_while() -> None:
     cluster = LocalCluster()
     with pytest.raises(ModelError):
         opened(cluster)
-    assert cluster.now >= module.PATIENCE_SECONDS
+    assert cluster.now >= pool.PATIENCE_SECONDS
 
 
 def test_a_node_that_another_run_fills_is_waited_for() -> None:
@@ -190,7 +237,7 @@ def test_a_node_that_another_run_fills_is_waited_for() -> None:
     backend, items = opened(cluster), requests(300)
 
     def disturb(step: int) -> None:
-        cluster.now += module.HANG_SECONDS if step < 4 else 0
+        cluster.now += pool.HANG_SECONDS if step < 4 else 0
         if step == 4:
             assert {node.name: node.state for node in backend.status()}["full"] == "starting"
             cluster.hung.clear()
@@ -200,13 +247,16 @@ def test_a_node_that_another_run_fills_is_waited_for() -> None:
     assert not cluster.released
 
 
-def test_nodes_on_which_every_worker_ends_are_given_up() -> None:
+@pytest.mark.parametrize(("for_good", "workers"), [(False, pool.ATTEMPTS), (True, 1)])
+def test_nodes_on_which_every_worker_ends_are_given_up(for_good: bool, workers: int) -> None:
     class Crashing(NodeWorker):
         def load(self, job: NodeJob) -> Loaded | NotLoaded:
-            raise WorkerLostError("it was killed")
+            raise WorkerLostError("it ended", for_good=for_good)
 
-    with pytest.raises(ModelError, match="a:"):
-        opened(LocalCluster("a", make=lambda name: Crashing()))
+    cluster = LocalCluster("a", make=lambda name: Crashing())
+    with pytest.raises(ModelError, match=r"a: .*it ended"):
+        opened(cluster)
+    assert cluster.released == ["a"] * workers
 
 
 def test_a_node_that_answered_is_used_again_after_a_rest() -> None:
@@ -218,13 +268,13 @@ def test_a_node_that_answered_is_used_again_after_a_rest() -> None:
     def disturb(step: int) -> None:
         """End each worker before it answers, after the first answers and until three of them have ended."""
         before = sum(node.answers for node in backend.status())
-        if before and len(started) < module.ATTEMPTS and backend.status()[0].state != "lost":
+        if before and len(started) < pool.ATTEMPTS and backend.status()[0].state != "lost":
             cluster.kill("a")
             started.append(cluster.now)
 
     assert texts(answer(backend, items, disturb)) == expected(items)
-    assert len(started) == module.ATTEMPTS
-    assert cluster.now > started[-1] + module.REST_SECONDS
+    assert len(started) == pool.ATTEMPTS
+    assert cluster.now > started[-1] + pool.REST_SECONDS
 
 
 def test_a_loop_over_the_cluster_stores_each_answer_once_with_its_engine(tmp_path: Path) -> None:
@@ -295,3 +345,94 @@ def test_what_several_nodes_read_is_distinct_once() -> None:
         assert reuse.distinct_tokens == pytest.approx(90 + 10 * 600, rel=0.001)
         assert reuse.distinct_images == 1
     backend.close()
+
+
+class Answering(NodeWorker):
+    """A worker that answers as the random policy, whatever model it is told to load."""
+
+    def load(self, job: NodeJob) -> Loaded | NotLoaded:
+        return super().load(replace(job, model=MODEL, base=MODEL, weights=None))
+
+
+# --- whose device and versions ---
+
+GPU: dict[str, Any] = {"device": "cuda", "versions": {"torch": "2.13"}}
+
+
+def test_the_first_node_decides_on_device_and_versions_and_this_machine_has_no_say() -> None:
+    cluster = LocalCluster("gpu-1", "gpu-2", "cpu", make=lambda name: OtherWorker(**GPU if "gpu" in name else {}))
+    backend, items = opened(cluster), requests(300)
+    assert backend.info.device == "cuda"
+    assert texts(answer(backend, items)) == expected(items)
+    assert [node.state for node in backend.status()] == ["ready", "ready", "refused"]
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_answers_that_there_are_decide_on_device_and_versions(accept: bool) -> None:
+    cluster = LocalCluster("cpu", "gpu", make=lambda name: OtherWorker(**GPU if name == "gpu" else {}))
+    backend = opened(cluster, accept_engine=accept, recorded=replace(describe(MODEL), **GPU))
+    items = requests(200)
+    assert texts(answer(backend, items)) == expected(items)
+    states = [node.state for node in backend.status()]
+    assert states == (["ready", "ready"] if accept else ["refused", "ready"])
+
+
+# --- what leaves this machine, and what comes back ---
+
+
+def test_right_answers_leave_for_policies_alone() -> None:
+    seen: list[Mapping[str, Sequence[str]]] = []
+
+    class Watching(Answering):
+        def prove(self, request: Request, media: MediaReferences) -> Proof | Problem:
+            seen.append(request.references)
+            return Proof(())
+
+        def exchange(self, orders: Orders) -> Report:
+            seen.extend(request.references for request in orders.requests)
+            return Report([Generation(request.id, "", "stop") for request in orders.requests])
+
+    for model in ("real/model", MODEL):
+        seen.clear()
+        cluster = LocalCluster("a", make=lambda name: Watching())
+        answer(opened(cluster, job=job_of(model)), requests(20))
+        assert {bool(references) for references in seen} == {model == MODEL}
+
+
+def test_what_was_answered_comes_before_the_end_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report and the failure to send a model to another node come at the same time."""
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("app.engine.workers.cluster.folder_copy.PIECE_BYTES", 1024)
+
+    class Lacking(NodeWorker):
+        def load(self, job: NodeJob) -> Loaded | NotLoaded:
+            return NotLoaded("it does not have the model", missing="model")
+
+    class Full(LocalCluster):
+        answers_came = False
+
+        def poll(self, seconds: float) -> Sequence[tuple[int, Any]]:
+            finished = super().poll(seconds)
+            self.answers_came = any(isinstance(outcome, Report) and outcome.generations for _, outcome in finished)
+            return finished
+
+        def put(self, data: bytes) -> Any:
+            if self.answers_came:
+                raise ModelError("the cluster takes no more data")
+            return data
+
+    cluster = Full("a", make=lambda name: Answering() if name == "a" else Lacking())
+    backend, waiting = opened(cluster, job=job_of(str(FOUR_BIT), weights_digest(FOUR_BIT))), requests(3000)
+    answers: list[Generation] = []
+
+    def work() -> None:
+        while True:
+            while len(waiting) and len(backend._dispatcher) < backend.capacity:
+                backend.submit(waiting.pop())
+            if answers:
+                cluster.names = ["a", "late"]
+            answers.extend(backend.step())
+
+    with pytest.raises(ModelError, match="no more data"):
+        work()
+    assert len(answers) == sum(node.answers for node in backend.status())

@@ -1,10 +1,10 @@
-"""Who gets which request: images stay together, idle nodes get work, and nothing is lost or given twice."""
+"""Dispatch of requests to nodes: images stay together, idle nodes get work, and nothing is lost or given twice."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.engine.workers.cluster.dispatch import CHUNK_OF_TEXT, DEATHS_ALONE, DEATHS_TOGETHER, Dispatcher
@@ -66,7 +66,7 @@ def test_what_kills_every_worker_is_asked_alone_and_becomes_one_error() -> None:
         items = dispatcher.take("a", 2)
         if any(item.instance_id == "instance-1" for item in items):
             deaths += 1
-            failed += dispatcher.lose("a")
+            failed += dispatcher.lose("a", [item.id for item in items])
             continue
         for item in items:
             assert dispatcher.finish("a", item.id)
@@ -74,6 +74,20 @@ def test_what_kills_every_worker_is_asked_alone_and_becomes_one_error() -> None:
     assert [item.instance_id for item in failed] == ["instance-1"]
     assert sorted(answered) == ["instance-0", "instance-2", "instance-3"]
     assert deaths == DEATHS_TOGETHER + DEATHS_ALONE
+
+
+def test_what_ended_workers_before_it_was_given_to_any_is_asked_alone() -> None:
+    dispatcher = filled(images=1, each=4)
+    assert [dispatcher.blame("instance-1#0") for _ in range(DEATHS_TOGETHER)] == [1, 2]
+    assert [item.instance_id for item in dispatcher.take("a", 9)] == ["instance-0", "instance-2", "instance-3"]
+    for item in ("instance-0#0", "instance-2#0", "instance-3#0"):
+        assert dispatcher.take("a", 9) == []
+        assert dispatcher.finish("a", item)
+    assert [item.instance_id for item in dispatcher.take("a", 9)] == ["instance-1"]
+    for death in range(DEATHS_ALONE - 1):
+        assert dispatcher.lose("a", ["instance-1#0"]) == []
+        assert len(dispatcher.take("a", 9)) == 1, death
+    assert [item.instance_id for item in dispatcher.lose("a", ["instance-1#0"])] == ["instance-1"]
 
 
 def test_a_cancelled_request_is_given_to_nobody() -> None:
@@ -90,6 +104,7 @@ Step = tuple[str, str, int]
 
 
 @settings(max_examples=200, deadline=None)
+@example(images=[0] * 8 + [1] + [0] * 3, steps=[("take", "a", 1)] * 9 + [("lose", "a", 1), ("take", "a", 1)])
 @given(
     images=st.lists(st.integers(0, 4), min_size=1, max_size=40),
     steps=st.lists(
@@ -115,7 +130,7 @@ def test_whatever_happens_every_request_is_finished_once(images: list[int], step
                 ended[name] += 1
             held[node] = held[node][number:]
         elif kind == "lose":
-            ended.update(item.id for item in dispatcher.lose(node))
+            ended.update(item.id for item in dispatcher.lose(node, held[node]))
             held[node] = []
         elif kind == "back":
             dispatcher.give_back(node, held[node][-number:])
@@ -124,7 +139,7 @@ def test_whatever_happens_every_request_is_finished_once(images: list[int], step
             assert dispatcher.cancel(held[node][0]) == node
             ended[held[node].pop(0)] += 1
     for node in "bc":
-        ended.update(item.id for item in dispatcher.lose(node, begun=False))
+        ended.update(item.id for item in dispatcher.lose(node))
     for _ in range(200):
         for item in dispatcher.take("a", 9):
             assert dispatcher.finish("a", item.id)

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from app.engine.workers.cluster.backend import ClusterBackend
-from app.engine.workers.cluster.messages import NodeJob
+from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
+from app.engine.workers.cluster.node import NodeWorker
 from app.engine.workers.device_lock import device_lock_path
 from app.engine.workers.supervise import Job
 from app.engine.workers.worker import Worker
 from app.report.nodes import node_lines
-from app.store.data_types import NODES_KEY
+from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import Workspace, read_summary
@@ -86,3 +87,31 @@ def test_nodes_judge_and_leave_the_device_of_this_machine_alone(
     assert {(node.name, node.judge) for node in nodes} == {("mac-1", judge), ("mac-2", judge)}
     assert sum(node.answers for node in nodes) == COUNT
     assert all(judge in line for line in node_lines(nodes))
+
+
+def test_nodes_are_shown_before_the_first_one_has_loaded_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holders = ["run one"] * 3
+
+    class Waiting(NodeWorker):
+        def load(self, job: NodeJob) -> Loaded | NotLoaded:
+            return NotLoaded(holder=holders.pop()) if holders else super().load(job)
+
+    def connect(workers: str, job: NodeJob, media: MediaPath, **options: object) -> ClusterBackend:
+        cluster = LocalCluster("mac-1", make=lambda name: Waiting())
+        return ClusterBackend(cluster, media, job, describe(job.model), clock=cluster.clock)
+
+    lines: list[str] = []
+
+    def saved(store: RunStore, judge: str, nodes: Sequence[NodeStatus]) -> None:
+        lines.extend(node_lines(nodes))
+
+    monkeypatch.setattr("app.engine.workers.worker.connect", connect)
+    monkeypatch.setattr("app.engine.workers.worker._save_nodes", saved)
+    monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda model, *_, **__: Strict(model))
+    monkeypatch.setattr("app.engine.workers.cluster.node.NodeWorker._lock_device", lambda *_: "")
+    make_run(Workspace(tmp_path), 4, lambda number: f"Maybe {number}?")
+    assert Worker(Job((tmp_path / "runs" / "r",), (str(FOUR_BIT),), workers="ray")).work() == 0
+    waiting = lines.index("mac-1: waiting (for run one)")
+    assert waiting < next(number for number, line in enumerate(lines) if "answers" in line)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +20,7 @@ from app.engine.workers.cluster.node import MediaCache, NodeWorker
 from benchmarks.errors import MediaError, ModelError
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request, Text
 from mlx_backends.base import Backend, EngineInfo, MediaPath, no_media
+from mlx_backends.core.metal_faults import DeviceLostError
 from mlx_backends.models.adapters import Adapter, read_adapter
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.options import LoadOptions
@@ -24,6 +28,7 @@ from mlx_backends.policy import PolicyBackend
 from mlx_backends.registry import describe
 from tests.support.demo import FOUR_BIT
 from tests.support.local_cluster import LocalCluster, job_of
+from tests.support.metal_injector import failure
 
 
 def medium(data: bytes) -> Media:
@@ -58,6 +63,71 @@ def test_damaged_medium_is_the_nodes_problem_and_a_missing_one_the_requests() ->
     with pytest.raises(Exception, match="damaged"):
         cache(medium(b"right"))
     assert cache.problem
+
+
+def test_medium_is_fetched_again_and_what_fails_twice_may_pass() -> None:
+    failures = [OSError("cut"), TimeoutError("cut"), TimeoutError("cut")]
+
+    def fetch(reference: bytes) -> bytes:
+        if failures:
+            raise failures.pop()
+        return reference
+
+    cache = MediaCache(fetch)
+    cache.hold({medium(b"image").name: b"image"})
+    with pytest.raises(TimeoutError):
+        cache(medium(b"image"))
+    assert cache.problem is not None
+    assert cache.problem.passes
+    assert cache(medium(b"image")).read_bytes() == b"image", "at the second attempt"
+
+
+def test_worker_that_ends_leaves_neither_media_nor_half_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "temporary"))
+    worker, image = NodeWorker(), medium(b"image")
+    worker._media.hold({image.name: b"image"})
+    assert worker._media(image).is_file()
+    files = part_files("model", str(FOUR_BIT))
+    sizes = {file.name: file.stat().st_size for file in files}
+    assert worker.begin_copy("model", str(FOUR_BIT), "0" * 64, sizes) == ""
+    assert worker.add_piece(*next(pieces(files))) == ""
+    assert [path for path in tmp_path.rglob("*") if path.is_file()]
+    worker.end()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+import platformdirs
+platformdirs.user_cache_path = lambda name: Path(sys.argv[1]) / name
+from app.engine.workers.cluster.node import NodeWorker
+from benchmarks.vocabulary import Media
+import hashlib
+worker = NodeWorker()
+image = Media(hashlib.sha256(b"image").hexdigest(), ".png")
+worker._media.hold({image.name: b"image"})
+worker._media(image)
+assert worker.begin_copy("model", "org/name", "0" * 64, {"model.safetensors": 4}) == ""
+assert worker.add_piece("model.safetensors", b"half") == ""
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_next_worker_removes_what_a_killed_one_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    subprocess.run(
+        [sys.executable, "-c", _KILLED, str(tmp_path)], env={**os.environ, "TMPDIR": str(temporary)}, check=False
+    )
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(temporary))
+    assert isinstance(NodeWorker().load(job_of("policy:random")), Loaded)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_full_disk_turns_no_request_into_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +168,32 @@ def test_full_disk_turns_no_request_into_an_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Path, "write_bytes", full)
     report = worker.exchange(Orders(requests, {image.name: b"image"}))
     assert [generation.text for generation in report.generations] == ["seen"]
-    assert "No space left" in report.problem
+    assert report.problem is not None
+    assert "No space left" in report.problem.text
+    assert not report.problem.passes
+
+
+@pytest.mark.parametrize(
+    ("raised", "received"),
+    [
+        (DeviceLostError(failure("memory")), MemoryError),
+        (DeviceLostError(failure("timeout")), RuntimeError),
+        (type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory"), MemoryError),
+    ],
+)
+def test_errors_of_a_backend_reach_a_driver_without_its_packages(
+    raised: Exception, received: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: PolicyBackend) -> list[Generation]:
+        raise raised
+
+    worker = NodeWorker()
+    worker.load(job_of("policy:random"))
+    monkeypatch.setattr(PolicyBackend, "step", fail)
+    item = Request("r", 0, (Message("user", (Text("?"),)),), Decoding())
+    with pytest.raises(received) as caught:
+        worker.exchange(Orders([item]))
+    assert type(caught.value) is received
 
 
 def copy_of(folder: Path, weights: str, spoil: bytes = b"") -> str:
@@ -190,6 +285,12 @@ def test_adapter_travels_by_its_digest(tmp_path: Path, monkeypatch: pytest.Monke
     backend.close()
 
 
+def release(worker: NodeWorker) -> None:
+    """Free the device as the end of its process does."""
+    assert worker._lock is not None
+    worker._lock.release()
+
+
 def test_a_machine_serves_one_run_at_a_time_with_all_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,3 +301,7 @@ def test_a_machine_serves_one_run_at_a_time_with_all_its_workers(
     assert isinstance(first.load(job_of(model, weights, "run one")), Loaded)
     assert isinstance(second.load(job_of(model, weights, "run one")), Loaded)
     assert other.load(job_of(model, weights, "run two")) == NotLoaded(holder="run one")
+    release(first)
+    assert other.load(job_of(model, weights, "run two")) == NotLoaded(holder="run one"), "one of its workers is left"
+    release(second)
+    assert isinstance(other.load(job_of(model, weights, "run two")), Loaded)

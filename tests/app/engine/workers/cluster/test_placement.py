@@ -9,7 +9,7 @@ import pytest
 
 from app.commands.progress_display import SilentDisplay
 from app.engine.workers.cluster.placement import NodeMemory, Placement, Survey, check_fits, survey_memory
-from app.engine.workers.cluster.seam import WorkerLostError
+from app.engine.workers.cluster.seam import Member, WorkerLostError
 from app.engine.workers.supervise import Job, Supervisor, _End
 from benchmarks.errors import ModelError
 from tests.support.local_cluster import LocalCluster, SizedWorker
@@ -131,3 +131,14 @@ def test_lost_cluster_is_reported_as_what_it_is() -> None:
             raise WorkerLostError("it left")
 
     assert survey_memory(Gone("a"), ["small"]) == Survey([], complete=False)
+
+
+def test_models_for_gpus_fit_on_no_node_without_one_beside_nodes_with() -> None:
+    class Mixed(LocalCluster):
+        def members(self) -> Sequence[Member]:
+            return [Member("gpu", "gpu", has_gpu=True), Member("cpu", "cpu")]
+
+    cluster = Mixed("gpu", "cpu", make=lambda name: SizedWorker(100))
+    survey = survey_memory(cluster, ["cuda:a", "cuda:b@cpu", "c"], clock=cluster.clock)
+    fitting = {node.name: set(node.available) for node in survey.nodes}
+    assert fitting == {"gpu": {"cuda:a", "cuda:b@cpu", "c"}, "cpu": {"cuda:b@cpu", "c"}}
