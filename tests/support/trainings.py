@@ -19,6 +19,7 @@ from app.engine.training.spec import training_spec
 from app.engine.training.supervise import TrainingSupervisor
 from app.engine.workers.worker_process import Outcome
 from app.store.workspace import Workspace
+from mlx_backends.mlx.training import row_sizes
 from mlx_backends.training import StepReport, ValidationReport
 
 STEPS = 200
@@ -72,7 +73,7 @@ def _row(folder: Path, number: int) -> dict[str, Any]:
 
 @contextmanager
 def trained_here() -> Iterator[None]:
-    """Let trainings run in this process instead of in workers, whose start takes seconds."""
+    """Let trainings and their plans run in this process instead of in others, whose start takes seconds."""
 
     def run_worker(supervisor: TrainingSupervisor) -> tuple[int, Outcome]:
         training = supervisor._training
@@ -81,5 +82,8 @@ def trained_here() -> Iterator[None]:
         supervisor._show_progress()
         return outcome.code, outcome
 
-    with patch.object(TrainingSupervisor, "_run_worker", run_worker):
+    with (
+        patch.object(TrainingSupervisor, "_run_worker", run_worker),
+        patch.object(row_sizes, "_answer_apart", row_sizes._answer),
+    ):
         yield

@@ -32,6 +32,14 @@ def row_sizes(model: Path, rows: Sequence[ChatRow], *, max_pixels: int | None, p
         "max_pixels": max_pixels,
         "pairs": pairs,
     }
+    reply = _answer_apart(request)
+    if not reply["sizes"]:
+        raise ModelError(reply["problem"])
+    return [RowTokens(*size) for size in reply["sizes"]]
+
+
+def _answer_apart(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what :func:`_answer` does in a process of its own. Raises ModelError if that process fails."""
     try:
         process = subprocess.run(
             [sys.executable, "-P", "-m", __name__],
@@ -42,14 +50,13 @@ def row_sizes(model: Path, rows: Sequence[ChatRow], *, max_pixels: int | None, p
             timeout=_SECONDS,
             check=False,
         )
-        reply = json.loads(process.stdout)
+        reply: dict[str, Any] = json.loads(process.stdout)
     except (subprocess.TimeoutExpired, ValueError) as error:
+        name = Path(request["model"]).name
         raise ModelError(
-            f"the process that reads rows with the processor of {model.name} did not finish; choose another model."
+            f"the process that reads rows with the processor of {name} did not finish; choose another model."
         ) from error
-    if not reply["sizes"]:
-        raise ModelError(reply["problem"])
-    return [RowTokens(*size) for size in reply["sizes"]]
+    return reply
 
 
 def _row_to_json(row: ChatRow) -> dict[str, Any]:
