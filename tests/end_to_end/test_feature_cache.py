@@ -99,6 +99,7 @@ def expected(built: Path, model: Path, tmp_path_factory: pytest.TempPathFactory)
 # --- shared work ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_later_run_and_another_prompt_set_encode_nothing(home: Home, expected: str) -> None:
     assert home.answers("first") == expected
     first = home.work("first")
@@ -194,6 +195,7 @@ def test_files_of_another_machine_or_version_are_never_used(
     assert work["encoded"] + work["from_disk"] == work["distinct_images"], "nothing wrong was found"
 
 
+@pytest.mark.slow
 def test_a_nearly_full_disk_costs_no_answer(home: Home, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_folder, "MIN_FREE_BYTES", 2**60)
     assert home.answers("full") == expected

@@ -20,6 +20,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_state")
 def test_runs_with_and_without_a_stored_check_give_equal_answers(rashomon: Rashomon, tmp_path: Path) -> None:
     model = in_fp32(build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False))

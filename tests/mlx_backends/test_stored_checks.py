@@ -374,6 +374,7 @@ def test_text_model_with_a_stored_check_answers_as_without(tmp_path: Path) -> No
     backend.close()
 
 
+@pytest.mark.slow
 def test_patch_that_is_lost_leads_to_a_new_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mlx_vlm.generate import ar
 

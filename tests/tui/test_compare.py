@@ -221,6 +221,7 @@ def test_a_fine_tuned_model_is_judged_against_its_base(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_the_baseline_and_the_pair_are_chosen_by_keys(stage: Stage) -> None:
     runs = three_runs(stage)
 
@@ -284,6 +285,7 @@ def test_a_run_that_is_gone_is_named_where_its_answers_would_be(stage: Stage) ->
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_the_papers_rows_and_the_margin_are_chosen_by_keys(stage: Stage) -> None:
     runs = three_runs(stage)[:2]
 
@@ -310,6 +312,7 @@ def test_the_papers_rows_and_the_margin_are_chosen_by_keys(stage: Stage) -> None
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_costs_and_limits_are_typed(stage: Stage) -> None:
     models = [stage.run(f"m{i}", asked=instances(6), answering=mixed(i), model=f"org/m{i}") for i in (0, 1)]
 

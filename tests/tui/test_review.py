@@ -114,6 +114,7 @@ def test_cancelling_a_dialog_decides_nothing(stage: Stage, clash: Path) -> None:
     assert decisions(stage) == []
 
 
+@pytest.mark.slow
 def test_two_people_disagree_and_a_third_decides(stage: Stage, clash: Path) -> None:
     async def reviews(pilot: Pilot[Any], app: RashomonApp, name: str, reject: int) -> None:
         screen = await opened(pilot, app, name)

@@ -86,6 +86,7 @@ def test_the_list_and_a_sample(size: tuple[int, int], stage: Stage, snapshot: Sn
     drive(stage.app(), script, size)
 
 
+@pytest.mark.slow
 def test_choosing_samples_by_what_is_typed(stage: Stage) -> None:
     folder = make(stage)
 

@@ -173,6 +173,7 @@ def test_help_is_about_the_focused_widget_and_the_screen(
         drive(opened(quiet, file), script, size)
 
 
+@pytest.mark.slow
 def test_every_screen_without_a_run_has_help_of_its_own(quiet: Stage, tmp_path: Path) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         for name, entry in SCREENS.items():

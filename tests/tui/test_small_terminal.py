@@ -6,6 +6,7 @@ import shutil
 from functools import partial
 from typing import Any
 
+import pytest
 from textual import events
 from textual.pilot import Pilot
 
@@ -20,6 +21,7 @@ SMALL = (40, 10)
 OF_RUNS = [name for name, entry in SCREENS.items() if entry.needs != "nothing"]
 
 
+@pytest.mark.slow
 def test_every_screen_opens_and_takes_keys(stage: Stage) -> None:
     runs = three_runs(stage)
 

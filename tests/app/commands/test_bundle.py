@@ -172,6 +172,7 @@ def test_a_run_of_an_earlier_schema_is_bundled_in_the_newest(home: Rashomon, tmp
     here.run("show", f"{RUNS[0]}.rashomon.zip")
 
 
+@pytest.mark.slow
 def test_a_run_in_use_is_bundled_as_of_one_moment(rashomon: Rashomon) -> None:
     held = rashomon.held()
     with held.start(*ASKED, "policy:always-image", "--name", "running") as process:

@@ -185,6 +185,7 @@ def test_mmkc_bench_to_a_folder_of_ones_own(hub: FakeHub, rashomon: Rashomon, tm
     assert "3 media" in built
 
 
+@pytest.mark.slow
 def test_okvqa_and_gqa_are_built_from_the_hubs_copies(hub: FakeHub, rashomon: Rashomon, tmp_path: Path) -> None:
     """Of GQA's copy only the balanced test-dev part is fetched; the questions and images are ours."""
     for name, repo, make, unwanted in (

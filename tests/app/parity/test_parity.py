@@ -111,6 +111,7 @@ def test_a_model_beside_itself_is_the_same_at_every_stage(workspace: Workspace, 
     assert parity.verdict.startswith(f"A and B do not differ at any stage. {same}")
 
 
+@pytest.mark.slow
 def test_a_wrong_image_mean_is_named(workspace: Workspace, tiny: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny, tmp_path / "other-mean")
     settings = tmp_path / "other-mean" / "preprocessor_config.json"
@@ -124,6 +125,7 @@ def test_a_wrong_image_mean_is_named(workspace: Workspace, tiny: Path, tmp_path:
     assert statuses(parity) == {**SAME, "pixels": "differs", "numerics": "differs"}
 
 
+@pytest.mark.slow
 def test_a_dropped_system_prompt_is_named(workspace: Workspace, tiny: Path, tmp_path: Path) -> None:
     with_system(tiny, tmp_path / "with-system")
     finished_run(workspace, "with-system", tmp_path / "with-system", first_instances(workspace))

@@ -19,6 +19,7 @@ from tests.support.command import ROOT, Rashomon, kill_all
 BATCH = ("--batch", "--benchmark", "cmc-bench", "--display", "none", "--limit", "4")
 
 
+@pytest.mark.slow
 def test_a_run_that_shares_work_shows_how_much(rashomon: Rashomon) -> None:
     with patch.object(RunStore, "order_by_image", autospec=True, side_effect=RunStore.order_by_image) as order:
         rashomon.run(*BATCH, "--model", ROOT / "assets" / "demo" / "model-4bit", "--name", "shared")

@@ -204,6 +204,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.slow
 def test_an_adapter_of_the_language_model_reads_the_features_of_the_base(
     base: Path, tuned: Path, pictures: Pictures, tmp_path: Path, cache: Path
 ) -> None:

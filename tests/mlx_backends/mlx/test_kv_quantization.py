@@ -37,7 +37,7 @@ def lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[RequestFactory, list[Request]]:
     factory = RequestFactory(tmp_path_factory.mktemp("asked"))
-    return factory, [*factory.clash(3), *factory.cmc_bench(1)]
+    return factory, [*factory.clash(1), *factory.cmc_bench(1)]
 
 
 @pytest.fixture(scope="module", params=[pytest.param(8, marks=pytest.mark.slow), 4])

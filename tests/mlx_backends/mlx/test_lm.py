@@ -37,8 +37,8 @@ from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 BATCHED = [kind for kind in CONFIGS if kind in BATCH_INVARIANT_MODELS or kind == "mistral"]
-USUAL = ("llama", "gemma3_text", "lfm2")
-"""Models of the fast suite: one with a plain cache, one with a sliding window, and one with convolutions."""
+USUAL = ("llama", "lfm2")
+"""Models of the fast suite: one with a plain cache, and one with convolutions."""
 ENDS = frozenset({7})
 
 

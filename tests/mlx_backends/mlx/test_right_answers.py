@@ -130,7 +130,7 @@ class Served:
         return evaluate.answer(self._backend, Instance("served", "", "", prompt, tuple(parts))).text
 
 
-@pytest.mark.parametrize("model", some_fast(["endpoint:m@{}", "openai:m", "anthropic:m", "gemini:m"], 2))
+@pytest.mark.parametrize("model", some_fast(["endpoint:m@{}", "openai:m", "anthropic:m", "gemini:m"], 1))
 def test_remote_request_keeps_the_place_of_the_chart(
     charts: HeldOutSet, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

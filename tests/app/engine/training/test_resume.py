@@ -153,6 +153,7 @@ def test_adapter_in_the_model_s_name_is_refused(
 # --- sleep and death -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_worker_that_sleeps_and_is_killed_leaves_everything_bit_identical(
     training_set: Path, undisturbed: Path, tmp_path: Path
 ) -> None:

@@ -265,6 +265,7 @@ def test_wrong_option_is_refused(training_set: Path, tmp_path: Path, options: tu
     Rashomon(tmp_path).run("train", *command(training_set), *options, code=2)
 
 
+@pytest.mark.slow
 def test_orpo_needs_a_rejected_answer_in_each_row(training_set: Path, tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     lacking = rewrite(training_set, tmp_path / "lacking", lambda rows: [rows[0] | {"rejected": ""}, *rows[1:]])
@@ -301,6 +302,7 @@ def test_training_that_cannot_fit_is_refused_with_numbers(training_set: Path, tm
     assert "--force" in failed.stderr
 
 
+@pytest.mark.slow
 def test_another_training_of_the_same_name_and_test_data_are_refused(
     training_set: Path, charts: HeldOutSet, undisturbed: Path, tmp_path: Path
 ) -> None:
