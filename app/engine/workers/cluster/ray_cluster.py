@@ -11,7 +11,7 @@ import signal
 import socket
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
@@ -19,7 +19,8 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 from app.engine.workers.cluster.address import head_of
 from app.engine.workers.cluster.held_folder import HeldFolder, remove_leftovers
@@ -31,11 +32,17 @@ from mlx_backends.core.error_text import one_line
 from mlx_backends.pytorch.spec import wants_gpu
 from mlx_backends.remote.api_keys import hidden_from_processes
 
+ATTEMPTS = 3
+"""The attempts to connect from a machine that is no node: the server that the head starts for it may end at once."""
+
 CONNECT_SECONDS = 5.0
 """The seconds in which a cluster's head must take a connection."""
 
 GONE_SECONDS = 30.0
 """The seconds without a head after which a cluster is given up. After 60, Ray ends the process that is connected."""
+
+LIST_SECONDS = 10.0
+"""The seconds to wait for the list of nodes. Ray itself waits for a head that has just ended until it ends this process."""
 
 FETCH_SECONDS = 60.0
 """The seconds in which a worker must get a medium."""
@@ -54,6 +61,8 @@ _MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _FILES, _FOLDER = "RAY_TMPDIR", "rashomon-ray-"
 """The variable with the folder for the files of a cluster that Ray starts, and the beginning of the name of ours."""
 
+T = TypeVar("T")
+
 _MISSING = re.compile(r"No module named '(\w+)")
 
 _QUIET = {
@@ -62,6 +71,7 @@ _QUIET = {
     "RAY_DEDUP_LOGS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",
+    "RAY_ENABLE_AUTO_CONNECT": "0",  # or a call after the connection is lost makes another, or a cluster
 }
 """Environment variables for Ray in this process, where the user has not set them."""
 
@@ -130,6 +140,7 @@ class RayCluster(Cluster):
         self._calls = 0
         self._ending: list[tuple[Any, Future[Any], float]] = []
         self._members: Sequence[Member] = ()
+        self._listing: Future[Sequence[Member]] | None = None
         self._head: tuple[str, int] | None = None
         self._head_seen = time.monotonic()
         self._folder: HeldFolder | None = None
@@ -154,6 +165,11 @@ class RayCluster(Cluster):
     def _connect(self, address: str) -> None:
         """Connect to the cluster at an address; without one, start a new one on this machine."""
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if head_of(address) is not None:
+            for _ in range(ATTEMPTS - 1):
+                with suppress(ConnectionAbortedError):
+                    self._ray.init(address=address, **options)
+                    return
         if address:
             self._ray.init(address=address, **options)
         else:
@@ -165,16 +181,18 @@ class RayCluster(Cluster):
             )
 
     def members(self) -> Sequence[Member]:
-        if self._head is not None and _unreachable(*self._head):  # Ray would wait for it
-            silent = time.monotonic() - self._head_seen
-            if silent > GONE_SECONDS:
-                raise ModelError(
-                    f"the head of the cluster cannot be reached for {silent:.0f} s: it has ended, or the network is down; "
-                    "resume the run once it is there."
-                )
-            return self._members
-        self._head_seen = time.monotonic()
-        self._members = self._living()
+        if self._listing is None and (self._head is None or not _unreachable(*self._head)):
+            self._listing = _in_thread(self._living)
+            wait_for([self._listing], LIST_SECONDS)
+        if self._listing is not None and self._listing.done():
+            listing, self._listing = self._listing, None
+            self._members, self._head_seen = listing.result(), time.monotonic()
+        silent = time.monotonic() - self._head_seen
+        if self._head is not None and silent > GONE_SECONDS:
+            raise ModelError(
+                f"the head of the cluster cannot be reached for {silent:.0f} s: it has ended, or the network is down; "
+                "resume the run once it is there."
+            )
         return self._members
 
     def _living(self) -> Sequence[Member]:
@@ -326,6 +344,20 @@ def _check_head(address: str, host: str, port: int) -> None:
             f"no cluster answers at {address} ({error.strerror or error}); check its address, and that `ray start --head` "
             "runs there with this port."
         ) from error
+
+
+def _in_thread(function: Callable[[], T]) -> Future[T]:
+    """Call a function that may wait for the network, in a thread that does not keep this process from ending."""
+    future: Future[T] = Future()
+
+    def call() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=call, daemon=True).start()
+    return future
 
 
 def _unreachable(host: str, port: int) -> OSError | None:
