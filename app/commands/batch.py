@@ -68,7 +68,7 @@ class ExecutionOptions:
 
     @property
     def on_cluster(self) -> bool:
-        """Whether the nodes of a cluster answer."""
+        """True if the nodes of a cluster answer."""
         return self.workers not in (None, NONE)
 
 

@@ -151,7 +151,7 @@ class RunStore(AnswerSums):
 
     @property
     def has_answers(self) -> bool:
-        """Whether there is an answer that was not set aside."""
+        """True if there is an answer that was not set aside."""
         return bool(self._rows("SELECT EXISTS (SELECT 1 FROM generation WHERE accepted)")[0][0])
 
     # --- answering -------------------------------------------------------------------------------

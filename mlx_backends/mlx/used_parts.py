@@ -30,7 +30,7 @@ class Unused:
 UNUSED = Unused()
 
 MISSING_PART = (TypeError, ValueError, AttributeError)
-"""What a model raises that uses an :data:`UNUSED` part."""
+"""The errors that a model raises if it uses an :data:`UNUSED` part."""
 
 
 class UsedParts:

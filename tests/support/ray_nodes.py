@@ -120,7 +120,7 @@ def kill(pid: int) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is a process that has not ended."""
+    """Return True if there is a process that has not ended."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False

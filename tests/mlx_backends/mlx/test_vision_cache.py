@@ -1,4 +1,4 @@
-"""What is kept of a vision encoder's output: the parts that the model uses, and never a wrong answer."""
+"""The parts of a vision encoder's output that are kept: those that the model uses, and never a wrong answer."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Sameness:
         self.left_out: set[str] = set()
         """The ids of requests on which workers ended."""
         self.is_known = False
-        """Whether the first node has answered the probe requests."""
+        """True once the first node has answered the probe requests."""
         self._first = expected
         self._versions_count = has_answers
         self._candidates: Sequence[Request] = ()

@@ -73,7 +73,7 @@ def test_a_request_that_ends_every_worker_is_the_only_error_also_among_the_probe
 
 @pytest.mark.parametrize(("capacity", "begun"), [(1, 1), (2, 2), (64, 3)])
 def test_requests_that_only_wait_on_a_node_are_not_suspected(capacity: int, begun: int) -> None:
-    """Those that it had not received when it ended, and those beyond what it answers at a time."""
+    """Requests that it had not received when it ended, and those beyond what it answers at a time, are not blamed."""
     cluster, items = LocalCluster("a"), requests(5)
     backend = opened(cluster)
     node = backend._pool.nodes["a"]
