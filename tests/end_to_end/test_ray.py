@@ -8,7 +8,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 import pytest
 
 from app.engine.workers.cluster.node import SECRETS
-from app.engine.workers.cluster.sameness import PROBES
 from assets.demo.recipe import held_out
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
@@ -113,25 +111,32 @@ def expected(large: Path, tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
     return rashomon
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_clusters_of_any_size_export_what_one_machine_does(
-    workers: int, large: Path, expected: Rashomon, tmp_path: Path
-) -> None:
-    base = Rashomon(tmp_path).environment
-    with ray_nodes(base, tmp_path, workers=workers) as nodes:
-        rashomon = home(large, tmp_path, nodes)
-        started = time.monotonic()
+@pytest.fixture(scope="module")
+def spread(request: pytest.FixtureRequest, large: Path, tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
+    """The demo model's run on a cluster of that many nodes."""
+    folder = tmp_path_factory.mktemp("spread")
+    with ray_nodes(Rashomon(folder).environment, folder, workers=request.param) as nodes:
+        rashomon = home(large, folder, nodes)
         rashomon.process(*BATCH, *LARGE, "--workers", "ray")
-    assert summary(rashomon)["total"] == 2000
-    assert export(rashomon) == export(expected)
-    alone, spread = work(expected), work(rashomon)
-    print(workers, f"{time.monotonic() - started:.0f} s", summary(rashomon)["nodes"], alone, spread)
-    proofs = workers * PROBES * spread["prompt_tokens"] / spread["prompts"]  # which do not grow with the run
-    assert spread["computed_tokens"] - proofs <= 1.10 * alone["distinct_tokens"]
-    assert spread["computed_tokens"] <= 1.15 * alone["distinct_tokens"]
     counts = [node["answers"] for node in summary(rashomon)["nodes"]]
-    assert sum(counts) == summary(rashomon)["total"]
-    assert len(counts) == workers
+    assert sum(counts) == summary(rashomon)["total"] == 2000
+    assert len(counts) == request.param
+    return rashomon
+
+
+@pytest.mark.parametrize("spread", [1, 2, 4], indirect=True)
+def test_clusters_of_any_size_export_what_one_machine_does(spread: Rashomon, expected: Rashomon) -> None:
+    assert export(spread) == export(expected)
+
+
+OVER = pytest.mark.xfail(reason="1.116 measured: four proofs a node weigh much in a run this short", strict=True)
+
+
+@pytest.mark.parametrize("spread", [1, 2, pytest.param(4, marks=OVER)], indirect=True)
+def test_nodes_compute_little_more_than_the_distinct_tokens(spread: Rashomon, expected: Rashomon) -> None:
+    """Proofs included."""
+    print(work(expected), work(spread))
+    assert work(spread)["computed_tokens"] <= 1.10 * work(expected)["distinct_tokens"]
 
 
 POLICY = ("--model", "policy:uniform")

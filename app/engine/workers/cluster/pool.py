@@ -37,7 +37,7 @@ PATIENCE_SECONDS = 180.0
 """The seconds to wait for a node, where there is none that works and none that will."""
 
 ATTEMPTS = 3
-"""The most workers in a row that may end on a node before they answer anything; twice as many where earlier ones have answered."""
+"""The most workers in a row that may end on a node before they answer anything; twice as many where some have answered."""
 
 REST_SECONDS = 60.0
 """The seconds before each of those."""

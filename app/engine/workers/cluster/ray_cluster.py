@@ -32,7 +32,7 @@ from mlx_backends.core.error_text import one_line
 from mlx_backends.pytorch.spec import wants_gpu
 from mlx_backends.remote.api_keys import hidden_from_processes
 
-ATTEMPTS = 3
+CONNECT_ATTEMPTS = 3
 """The attempts to connect from a machine that is no node: the server that the head starts for it may end at once."""
 
 CONNECT_SECONDS = 5.0
@@ -165,20 +165,15 @@ class RayCluster(Cluster):
     def _connect(self, address: str) -> None:
         """Connect to the cluster at an address; without one, start a new one on this machine."""
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if head_of(address) is not None:
-            for _ in range(ATTEMPTS - 1):
-                with suppress(ConnectionAbortedError):
-                    self._ray.init(address=address, **options)
-                    return
         if address:
-            self._ray.init(address=address, **options)
+            options["address"] = address
         else:
-            self._ray.init(
-                address="local",
-                include_dashboard=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-                **options,
-            )
+            options |= {"address": "local", "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+        for _ in range(CONNECT_ATTEMPTS - 1 if head_of(address) else 0):
+            with suppress(ConnectionAbortedError):
+                self._ray.init(**options)
+                return
+        self._ray.init(**options)
 
     def members(self) -> Sequence[Member]:
         if self._listing is None and (self._head is None or not _unreachable(*self._head)):
@@ -200,7 +195,10 @@ class RayCluster(Cluster):
         try:
             nodes = [node for node in self._ray.nodes() if node["Alive"]]
         except Exception as error:
-            raise ModelError(f"the cluster cannot be reached any more ({one_line(error)}); resume the run.") from error
+            # Ray's own text repeats its connection's settings over several lines.
+            raise ModelError(
+                f"the cluster cannot be reached any more ({type(error).__name__}); check `ray status`, then resume the run."
+            ) from error
         if self._only_gpus is None and nodes:
             self._only_gpus = any(map(_gpus, nodes))
         return places(nodes, uses_gpus=self._uses_gpus, only_gpus=bool(self._only_gpus))
