@@ -178,7 +178,7 @@ class RayCluster(Cluster):
     def members(self) -> Sequence[Member]:
         if self._listing is None and (self._head is None or not _unreachable(*self._head)):
             self._listing = _in_thread(self._living)
-            wait_for([self._listing], LIST_SECONDS)
+            wait_for([self._listing], LIST_SECONDS if self._members else GONE_SECONDS)
         if self._listing is not None and self._listing.done():
             listing, self._listing = self._listing, None
             self._members, self._head_seen = listing.result(), time.monotonic()
