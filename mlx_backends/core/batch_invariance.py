@@ -41,7 +41,9 @@ CHECK = "batches"
 """The check's name among the stored checks."""
 
 _EVIDENCE = ("way", "cases", "tokens", "noise", "shift", "failed")
-_IMAGE_SETS, _REQUESTS_PER_SET, _MIN_REQUESTS = 3, 2, 4
+_REQUESTS_OF_SETS, _TEXT_REQUESTS, _MIN_REQUESTS = (2, 2, 1), 1, 4
+"""Requests for each set of images and without images, and in all: the first set's images may be read apart from the others'."""
+
 _TOP_LOGITS = 10
 SEQUENTIAL = "one at a time"
 BATCHED = "in batches, without shared prefixes"
@@ -98,17 +100,22 @@ class BatchInvariance:
 def select_requests(requests: Sequence[Request]) -> list[Request]:
     """Return the requests to check, of the first of a run, with greedy decoding and no form.
 
-    These are two for each of three sets of images, and more of these sets where that makes fewer than four.
+    These are two for each of two sets of images, one for a third and one without images, and more of these where that makes
+    fewer than four. The one without images is the last.
     """
     by_images: dict[tuple[Media, ...], list[Request]] = {}
     for request in requests:
         images = _media(request)
-        if images in by_images or len(by_images) < _IMAGE_SETS:
+        if images in by_images or not images or sum(map(bool, by_images)) < len(_REQUESTS_OF_SETS):
             by_images.setdefault(images, []).append(request)
-    selected = [request for group in by_images.values() for request in group[:_REQUESTS_PER_SET]]
-    selected += [request for group in by_images.values() for request in group[_REQUESTS_PER_SET:]][
-        : max(0, _MIN_REQUESTS - len(selected))
-    ]
+    groups = [by_images[images] for images in sorted(by_images, key=lambda images: not images)]
+    counts = (*_REQUESTS_OF_SETS[: sum(map(bool, by_images))], _TEXT_REQUESTS)
+    first: list[Request] = []
+    more: list[Request] = []
+    for group, count in zip(groups, counts, strict=False):
+        first += group[:count]
+        more += group[count:]
+    selected = [*first, *more[: max(0, _MIN_REQUESTS - len(first))]]
     return [replace(request, decoding=_greedy(request.decoding), form=None) for request in selected]
 
 

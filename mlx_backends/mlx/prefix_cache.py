@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from bisect import bisect, bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,8 @@ from mlx_vlm.models.cache import KVCache
 
 from mlx_backends.core.reuse import shared_prefix_length
 
-MIN_SAVED_TOKENS = 8
-"""Fewest tokens that caching a prefix must save the known prompts that share it: reading up to it takes a pass of its own."""
+MIN_SAVED_TOKENS = 4
+"""Fewest tokens that a pass of its own must save the known prompts that share a prefix."""
 
 Cache = list[Any]
 """A model's key-value cache of one prompt: an entry for each layer."""
@@ -23,7 +24,6 @@ Cache = list[Any]
 class _Prefix:
     content: Any
     cache: Cache
-    trimmable: bool
     size: int
     likely: bool
 
@@ -36,24 +36,33 @@ class PrefixCache:
 
     def __init__(self, cache_bytes: int) -> None:
         self._limit = cache_bytes
-        self._prefixes: list[_Prefix] = []
+        self._size = 0
+        self._prefixes: dict[bytes, _Prefix] = {}
+        self._trimmable: list[bytes] = []
+        """The keys whose caches can be trimmed, sorted: a content shares the most with one of its neighbours."""
+
+        self._rigid: set[bytes] = set()
 
     def put(self, content: Any, cache: Cache, *, likely: bool = True) -> None:
         """Cache ``cache``, which holds exactly ``content`` and must not be written to any more.
 
         Those that are not ``likely`` to be of use are dropped first, but not the newest: what follows it may not be known yet.
         """
-        duplicates = [
-            prefix
-            for prefix in self._prefixes
-            if len(prefix.content) == len(content) == shared_prefix_length(prefix.content, content)
-        ]
-        self._prefixes = [prefix for prefix in self._prefixes if prefix not in duplicates]
-        trimmable = all(entry.is_trimmable() for entry in cache)
-        self._prefixes.append(_Prefix(content, cache, trimmable, sum(entry.nbytes for entry in cache), likely))
-        while len(self._prefixes) > 1 and sum(prefix.size for prefix in self._prefixes) > self._limit:
-            older = self._prefixes[:-1]
-            self._prefixes.remove(next((prefix for prefix in older if not prefix.likely), older[0]))
+        key = content.tobytes()
+        self._drop(key)
+        self._prefixes[key] = _Prefix(content, cache, sum(entry.nbytes for entry in cache), likely)
+        self._size += self._prefixes[key].size
+        if all(entry.is_trimmable() for entry in cache):
+            insort(self._trimmable, key)
+        else:
+            self._rigid.add(key)
+        while len(self._prefixes) > 1 and self._size > self._limit:
+            older = list(self._prefixes)[:-1]
+            self._drop(next((key for key in older if not self._prefixes[key].likely), older[0]))
+
+    def longest_length(self, content: Any) -> int:
+        """Return the length of the longest cached prefix of ``content``; :meth:`longest` says which ones count."""
+        return self._longest(content)[0]
 
     def longest(self, content: Any) -> tuple[int, Cache | None]:
         """Return the length of the longest cached prefix of ``content``, and a copy of its cache.
@@ -61,20 +70,43 @@ class PrefixCache:
         The last position is left out, because what follows a prompt is computed from it. A cache that cannot be trimmed is
         used only as a whole.
         """
-        best, length = None, 0
-        for prefix in self._prefixes:
-            shared = min(shared_prefix_length(prefix.content, content), len(content) - 1)
-            if shared > length and (prefix.trimmable or shared == len(prefix.content)):
-                best, length = prefix, shared
-        if best is None:
+        length, key = self._longest(content)
+        if not length:
             return 0, None
-        best.likely = True
-        self._prefixes = [prefix for prefix in self._prefixes if prefix is not best] + [best]
-        cache = copy.deepcopy(best.cache)
-        if surplus := len(best.content) - length:
-            for entry in cache:
-                entry.trim(surplus)
-        return length, cache
+        prefix = self._prefixes[key] = self._prefixes.pop(key)  # now the newest
+        prefix.likely = True
+        return length, trimmed_copy(prefix.cache, len(prefix.content) - length)
+
+    def _longest(self, content: Any) -> tuple[int, bytes]:
+        key = content.tobytes()
+        place = bisect(self._trimmable, key)
+        most, last = (0, b""), len(content) - 1
+        for neighbour in self._trimmable[max(0, place - 1) : place + 1]:
+            shared = min(shared_prefix_length(self._prefixes[neighbour].content, content), last)
+            most = max(most, (shared, neighbour))
+        for whole in self._rigid:
+            if key.startswith(whole) and len(whole) < len(key):
+                most = max(most, (len(self._prefixes[whole].content), whole))
+        return most
+
+    def _drop(self, key: bytes) -> None:
+        prefix = self._prefixes.pop(key, None)
+        if prefix is None:
+            return
+        self._size -= prefix.size
+        if key in self._rigid:
+            self._rigid.remove(key)
+        else:
+            del self._trimmable[bisect_left(self._trimmable, key)]
+
+
+def trimmed_copy(cache: Cache, surplus: int) -> Cache:
+    """Return a copy of ``cache`` without its last ``surplus`` positions."""
+    copied = copy.deepcopy(cache)
+    if surplus:
+        for entry in copied:
+            entry.trim(surplus)
+    return copied
 
 
 def compact_copy(cache: Cache) -> Cache:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -357,11 +358,11 @@ class VLMBackend(Backend):
         return VLMRows(self._model, self._processor, width, self._shared, kv_bits=self._kv_bits, reuse=self._reuse)
 
     def _rows(self, width: int, *, share: bool, join: bool = True) -> VLMRows:
-        """Return rows of a check, with caches of their own that are empty."""
+        """Return rows of a check, with caches of their own that are empty, which join suffixes whatever their lengths."""
         from mlx_backends.mlx.vlm_batch import VLMRows
 
         shared = self._empty_caches() if share else None
-        return VLMRows(self._model, self._processor, width, shared, join=join, kv_bits=self._kv_bits)
+        return VLMRows(self._model, self._processor, width, shared, join=join, max_padding=inf, kv_bits=self._kv_bits)
 
     def _empty_caches(self) -> SharedWork:
         from mlx_backends.mlx.vlm_batch import SharedWork

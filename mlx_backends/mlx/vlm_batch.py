@@ -1,8 +1,8 @@
 """Rows of a model of mlx-vlm: answers in a batch, with every shared prefix of their prompts read once.
 
-Prompts are read row by row, each from its longest cached prefix (:mod:`mlx_backends.mlx.prefix_cache`) to its last token but
-one; only short suffixes of several prompts are read in one pass. The last tokens are handed to mlx-vlm's BatchGenerator, with
-the rows' caches, and it generates the answers.
+Each prompt is read from the longest prefix that was read before, in an earlier batch (:mod:`mlx_backends.mlx.prefix_cache`) or
+for another row of its own, to its last token but one; short suffixes of several prompts are read in one pass. The last tokens
+are handed to mlx-vlm's BatchGenerator, with the rows' caches, and it generates the answers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,18 @@ from mlx_vlm.models.cache import KVCache
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import FinishReason
 from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.core.reuse import Reuse
+from mlx_backends.core.reuse import Reuse, shared_prefix_length
 from mlx_backends.mlx.kv_quantization import make_vlm_cache
 from mlx_backends.mlx.metal.fault_recovery import dropping, root_cause
 from mlx_backends.mlx.patches.qwen3_vl_deepstack import apply_patch
-from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, branch_points, compact_copy
+from mlx_backends.mlx.prefix_cache import (
+    MIN_SAVED_TOKENS,
+    Cache,
+    PrefixCache,
+    branch_points,
+    compact_copy,
+    trimmed_copy,
+)
 from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
 from mlx_backends.models.memory_estimate import CacheSizes
@@ -50,13 +57,15 @@ class VLMRow:
     """An answer in progress: its inputs, its token limit, its logits processors, and the tokens so far.
 
     ``failed`` is why it could not be answered in a batch; ``read`` how many of its prompt's tokens ``cache`` holds.
-    ``is_continued`` says that rows whose prompts begin with this one will follow.
+    ``is_continued`` says that rows whose prompts begin with this one will follow, ``is_shared`` that a row has taken over its
+    cache.
     """
 
     inputs: PreparedInputs
     max_tokens: int
     processors: Sequence[Any] = ()
     is_continued: bool = False
+    is_shared: bool = False
     tokens: list[int] = field(default_factory=list)
     finished: FinishReason | None = None
     failed: Exception | None = None
@@ -93,16 +102,19 @@ class VLMRows:
         shared: SharedWork | None = None,
         *,
         join: bool = True,
+        max_padding: float = MAX_PADDING_FACTOR,
         kv_bits: int | None = None,
         reuse: Reuse | None = None,
     ) -> None:
         """Take a loaded model and its processor.
 
-        With ``join``, suffixes of several prompts may be read in one pass; ``kv_bits`` quantises the caches.
+        With ``join``, suffixes of several prompts may be read in one pass, with up to ``max_padding`` times their tokens;
+        ``kv_bits`` quantises the caches.
         """
         apply_patch()
         self._kv_bits = kv_bits
         self._join = join and width > 1
+        self._max_padding = max_padding
         self.width = width
         self.reuse = reuse or Reuse()
         self._model = model
@@ -177,50 +189,93 @@ class VLMRows:
     def _read(self, started: list[VLMRow]) -> Iterator[Sequence[VLMRow]]:
         """Read the prompts of ``started`` up to their last tokens; yield after every piece."""
         rows = list(started)
+        trimmable: list[VLMRow] = []
         for index, row in enumerate(rows):
             if row not in started:  # dropped in the meantime
                 continue
             try:
                 self._embed(row)
                 row.cache = make_vlm_cache(self._language_model, self._kv_bits)
-                if self._prefixes is not None:
-                    row.read, cached = self._prefixes.longest(row.inputs.content)
-                    row.cache = cached or row.cache
-                    others = [other.inputs.content for other in (*rows[index + 1 :], *self._waiting)]
-                    for position in branch_points(row.inputs.content, others, row.read):
-                        yield from self._advance(row, position)
-                        self._prefixes.put(row.inputs.content[:position], compact_copy(row.cache))
-                if row.last - row.read > MAX_SUFFIX_TOKENS or not self._joinable(row):
-                    yield from self._advance(row, row.last)
+                if all(type(entry) is KVCache for entry in row.cache):
+                    trimmable.append(row)
+                    yield [row]
+                else:
+                    yield from self._read_alone(row, (*rows[index + 1 :], *self._waiting))
             except Exception as error:  # it must not stop the other rows
-                cause = root_cause(error)
-                if cause is not error:
-                    raise cause from error
-                if metal_fault(error) is not None:  # which the other rows' arrays may have been part of
-                    raise
-                row.failed = error
-                yield [row]
-        yield from self._read_suffixes([row for row in started if row.failed is None and row.read < row.last])
+                yield from _fail(row, error)
+        yield from self._read_in_waves(trimmable, started)
         if self._prefixes is not None:
             for row in started:
                 if row.failed is None:
-                    self._prefixes.put(row.inputs.content[: row.last], compact_copy(row.cache), likely=row.is_continued)
+                    likely = row.is_continued or row.is_shared
+                    self._prefixes.put(row.inputs.content[: row.last], compact_copy(row.cache), likely=likely)
 
-    def _read_suffixes(self, rows: Sequence[VLMRow]) -> Iterator[Sequence[VLMRow]]:
-        """Read prompts up to their last tokens, several in one pass, and equal ones once if work is shared."""
-        firsts: dict[Any, VLMRow] = {}
+    def _read_alone(self, row: VLMRow, others: Sequence[VLMRow]) -> Iterator[Sequence[VLMRow]]:
+        """Read a prompt whose cache may be of use only as a whole; stop where it is worth a copy for ``others``."""
+        if self._prefixes is not None:
+            content = row.inputs.content
+            row.read, cached = self._prefixes.longest(content)
+            row.cache = cached or row.cache
+            for position in branch_points(content, [other.inputs.content for other in others], row.read):
+                yield from self._advance(row, position)
+                self._prefixes.put(content[:position], compact_copy(row.cache))
+        yield from self._advance(row, row.last)
+
+    def _read_in_waves(self, waiting: list[VLMRow], started: Sequence[VLMRow]) -> Iterator[Sequence[VLMRow]]:
+        """Read prompts whose caches can be trimmed: first some, then those that share prefixes with them."""
+        done: list[VLMRow] = []
+        for row in waiting:
+            row.read = 0 if self._prefixes is None else self._prefixes.longest_length(row.inputs.content)
+        while waiting := [row for row in waiting if row in started]:
+            wave, waiting = (waiting, []) if self._prefixes is None else self._wave(waiting)
+            for row in wave:
+                self._take_cache(row, done)
+            short = [row for row in wave if self._join and row.last - row.read <= MAX_SUFFIX_TOKENS]
+            for row in [row for row in wave if row not in short]:
+                try:
+                    yield from self._advance(row, row.last)
+                except Exception as error:  # it must not stop the other rows
+                    yield from _fail(row, error)
+            for group in _by_length([row for row in short if row.read < row.last], self._max_padding):
+                if len(group) == 1:
+                    yield from self._advance(group[0], group[0].last)
+                else:
+                    self._advance_batch(group)
+                    yield group
+            done += [row for row in wave if row.failed is None]
+            for row in waiting:
+                row.read = max(row.read, *(_shared_length(row, other) for other in wave))
+
+    def _wave(self, rows: Sequence[VLMRow]) -> tuple[list[VLMRow], list[VLMRow]]:
+        """Return the rows to read next, and those that wait for them: equal ones, and others if that saves enough tokens."""
+        wave: list[VLMRow] = []
+        equal: list[VLMRow] = []
+        later: list[VLMRow] = []
+        saved = 0
         for row in rows:
-            firsts.setdefault(id(row) if self._prefixes is None else row.inputs.content.tobytes(), row)
-        for group in _by_length([*firsts.values()]):
-            if len(group) == 1:
-                yield from self._advance(group[0], group[0].last)
+            if any(_shared_length(row, other) == row.last for other in (*wave, *later)):
+                equal.append(row)
+            elif (shared := max((_shared_length(row, other) for other in wave), default=0)) > row.read:
+                later.append(row)
+                saved += shared - row.read
             else:
-                self._advance_batch(group)
-                yield group
-        for row in rows:
-            if row.read < row.last:
-                first = firsts[row.inputs.content.tobytes()]
-                row.cache, row.read = compact_copy(first.cache), first.read
+                wave.append(row)
+        if self._join and saved < MIN_SAVED_TOKENS:  # else each is read in a pass of its own anyway
+            return [*wave, *later], equal
+        return wave, [*equal, *later]
+
+    def _take_cache(self, row: VLMRow, done: Sequence[VLMRow]) -> None:
+        """Give ``row`` the cache of the longest prefix that was read before, for a row of ``done`` or in an earlier batch."""
+        if self._prefixes is None:
+            return
+        source = max(done, key=partial(_shared_length, row), default=None)
+        length = 0 if source is None else _shared_length(row, source)
+        if source is not None and length > self._prefixes.longest_length(row.inputs.content):
+            source.is_shared = True
+            row.read, row.cache = length, trimmed_copy(source.cache, source.read - length)
+        else:
+            row.read, cached = self._prefixes.longest(row.inputs.content)
+            row.cache = cached or row.cache
 
     def _embed(self, row: VLMRow) -> None:
         """Compute the prompt's embeddings, positions and image features."""
@@ -308,9 +363,6 @@ class VLMRows:
                 inputs[_FEATURES] = [layer[before:after] for layer in features]
         return inputs
 
-    def _joinable(self, row: VLMRow) -> bool:
-        return self._join and all(type(entry) is KVCache for entry in row.cache)
-
     # --- generating answers ------------------------------------------------------------------------
 
     def _insert(self, rows: Sequence[VLMRow]) -> None:
@@ -348,13 +400,29 @@ class VLMRows:
         return batch
 
 
-def _by_length(suffixes: Sequence[VLMRow]) -> list[list[VLMRow]]:
+def _shared_length(row: VLMRow, other: VLMRow) -> int:
+    """Return the number of first tokens of a prompt, but for its last one, that another one has too."""
+    return min(shared_prefix_length(row.inputs.content, other.inputs.content), row.last, other.last)
+
+
+def _fail(row: VLMRow, error: Exception) -> Iterator[Sequence[VLMRow]]:
+    """Record the ``error`` of one row; raise one that may concern the others."""
+    cause = root_cause(error)
+    if cause is not error:
+        raise cause from error
+    if metal_fault(error) is not None:  # which the other rows' arrays may have been part of
+        raise error
+    row.failed = error
+    yield [row]
+
+
+def _by_length(suffixes: Sequence[VLMRow], max_padding: float) -> list[list[VLMRow]]:
     """Return rows in groups of similar suffix lengths, so that reading a group in one pass needs little padding."""
     groups: list[list[VLMRow]] = []
     total = 0
     for row in sorted(suffixes, key=lambda row: row.read - row.last):
         length, longest = row.last - row.read, groups[-1][0].last - groups[-1][0].read if groups else 0
-        if groups and longest * (len(groups[-1]) + 1) <= MAX_PADDING_FACTOR * (total + length):
+        if groups and longest * (len(groups[-1]) + 1) <= max_padding * (total + length):
             groups[-1].append(row)
             total += length
         else:

@@ -32,6 +32,9 @@ CACHED_PROMPTS, CACHED_IMAGES = (4, 64), (4, 64)
 A run's requests come ordered by image and prefix (``app/engine/request_order.py``), so more would hardly be used.
 """
 
+SMALL_CACHE = GIB // 4
+"""Bytes that the cache of prompts may take in any case: a small model's hold thousands, among them short texts that return."""
+
 _TEXT_TOKENS, _ANSWER_TOKENS = 1500, 256  # of a prompt, besides its image
 _RUNTIME = GIB // 2  # of MLX and its buffers, besides the weights
 _PIXEL_STEP = 100_000
@@ -120,12 +123,13 @@ def cache_sizes(
     """Return the sizes of the caches beside a model and the requests in progress, which take ``rows_bytes``.
 
     Beyond :func:`least_caches`, they get half and an eighth of what is left of the ``available`` bytes, for prompts of up to
-    ``prompt_tokens``, image tokens included, but no more than :data:`CACHED_PROMPTS` and :data:`CACHED_IMAGES` allow.
+    ``prompt_tokens``, image tokens included, but no more than :data:`CACHED_PROMPTS` (or :data:`SMALL_CACHE`) and
+    :data:`CACHED_IMAGES` allow.
     """
     least = least_caches(config, prompt_tokens, kv_bits)
     spare = max(0, available - required_memory(weights_bytes) - rows_bytes - least.total)
     return CacheSizes(
-        min(least.prefixes + spare // 2, least.prefixes // CACHED_PROMPTS[0] * CACHED_PROMPTS[1]),
+        min(least.prefixes + spare // 2, max(SMALL_CACHE, least.prefixes // CACHED_PROMPTS[0] * CACHED_PROMPTS[1])),
         min(least.features + spare // 8, least.features // CACHED_IMAGES[0] * CACHED_IMAGES[1]),
     )
 

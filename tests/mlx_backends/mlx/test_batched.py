@@ -19,7 +19,7 @@ import pytest
 from benchmarks.vocabulary import Choice, Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.core.batch_invariance import BATCHED
 from mlx_backends.core.reuse import Reuse
-from mlx_backends.mlx.prefix_cache import trim_limitation
+from mlx_backends.mlx.prefix_cache import MIN_SAVED_TOKENS, trim_limitation
 from mlx_backends.mlx.preprocess import Preprocessor, count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.models.memory_estimate import CACHED_PROMPTS, least_caches
@@ -426,7 +426,7 @@ def test_equal_prompts_of_a_batch_are_computed_once(alone: VLMBackend, pictures:
     ]
     cases = [alone._teacher_forcing.case(request) for request in requests]
     reuse = Reuse()
-    with patch("mlx_backends.mlx.prefix_cache.MIN_SAVED_TOKENS", 1000):  # as for ends that are shorter than that
+    with patch("mlx_backends.mlx.vlm_batch.MIN_SAVED_TOKENS", 1000):  # as for ends that are shorter than that
         rows = alone._rows(4, share=True)
         rows.reuse = reuse
         logits = alone._teacher_forcing.force_rows(rows, cases)
@@ -435,6 +435,31 @@ def test_equal_prompts_of_a_batch_are_computed_once(alone: VLMBackend, pictures:
         assert np.allclose(forced, case.logits, atol=1e-4)
     lengths = [len(alone._preprocessor.inputs(request).content) for request in requests]
     assert reuse.computed_tokens == lengths[0] + lengths[2] + 2, "but for last tokens, of which the answers follow"
+
+
+@pytest.mark.parametrize("join", [True, False])
+def test_prompts_of_a_batch_share_every_token_that_saves_a_pass(
+    alone: VLMBackend, pictures: Pictures, join: bool
+) -> None:
+    """Of two images, then of the words that some of their prompts have in common."""
+    requests = [
+        request_of(pictures.noise(image), Text(f"The passage says {stated}. What is the value{end}"))
+        for image in (1, 2)
+        for stated in ("14", "15", "72")
+        for end in ("?", " of the bar?", "?")
+    ]
+    requests = in_order([replace(request, instance_id=str(n)) for n, request in enumerate(requests)])
+    cases = [alone._teacher_forcing.case(request) for request in requests]
+    contents = [alone._preprocessor.inputs(request).content for request in requests]
+    rows = alone._rows(len(requests), share=True, join=join)
+    rows.reuse = Reuse()
+    logits = alone._teacher_forcing.force_rows(rows, cases)
+    for case, forced in zip(cases, logits, strict=True):
+        assert np.allclose(forced, case.logits, atol=1e-4)
+    assert rows.reuse.encoded == 2
+    repeated = len(requests) - len({content.tobytes() for content in contents})
+    wasted = rows.reuse.computed_tokens - count_distinct_tokens(contents) - repeated
+    assert wasted == 0 if not join else 0 <= wasted < MIN_SAVED_TOKENS
 
 
 def test_prefixes_have_the_same_hashes_in_every_process(alone: VLMBackend, pictures: Pictures) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import mlx.core as mx
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 from mlx_vlm.models.cache import KVCache
 
+from mlx_backends.core.reuse import shared_prefix_length
 from mlx_backends.mlx.prefix_cache import PrefixCache, compact_copy
 
 HEADS, WIDTH, LAYERS, FLOAT = 2, 8, 3, 4
@@ -48,3 +51,44 @@ def test_cached_prefix_stays_as_it_was_while_two_prompts_go_on_from_it() -> None
         read(continued, 2, value)
         keys, _ = continued[0].state
         assert (length, keys[0, 0, :, 0].tolist()) == (10, [1.0] * 10 + [value] * 2)
+
+
+class Numbered:
+    """A layer's cache that knows how many positions it holds."""
+
+    nbytes = 1
+
+    def __init__(self, offset: int, trimmable: bool) -> None:
+        self.offset, self._trimmable = offset, trimmable
+
+    def is_trimmable(self) -> bool:
+        return self._trimmable
+
+    def trim(self, count: int) -> None:
+        assert self._trimmable
+        self.offset -= count
+
+
+CONTENTS = st.lists(st.integers(-1, 1), min_size=1, max_size=6).map(lambda tokens: np.array(tokens, np.int64))
+
+
+@given(st.lists(st.tuples(CONTENTS, st.booleans(), st.booleans()), max_size=12), st.integers(1, 8), CONTENTS)
+def test_longest_usable_prefix_is_taken(
+    stored: list[tuple[np.ndarray, bool, bool]], size: int, content: np.ndarray
+) -> None:
+    prefixes = PrefixCache(size)
+    newest: dict[bytes, tuple[np.ndarray, bool]] = {}
+    for prefix, trimmable, likely in stored:
+        prefixes.put(prefix, [Numbered(len(prefix), trimmable)], likely=likely)
+        newest.pop(prefix.tobytes(), None)
+        newest[prefix.tobytes()] = prefix, trimmable
+    assert len(prefixes._prefixes) == min(size, len(newest))
+    kept = [newest[key] for key in prefixes._prefixes]
+    shares = [
+        (min(shared_prefix_length(prefix, content), len(content) - 1), *item) for item in kept for prefix in item[:1]
+    ]
+    best = max((share for share, prefix, trimmable in shares if trimmable or share == len(prefix)), default=0)
+    assert prefixes.longest_length(content) == best
+    length, cache = prefixes.longest(content)
+    assert length == best
+    assert [entry.offset for entry in cache or ()] == [best] * bool(best)
