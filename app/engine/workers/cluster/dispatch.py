@@ -7,13 +7,16 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from app.engine.workers.cluster.messages import media_of
-from benchmarks.vocabulary import Request
+from benchmarks.vocabulary import Request, Text
 
 CHUNK_OF_IMAGE = 64
 """The most requests of one image that are kept together."""
 
 CHUNK_OF_TEXT = 16
-"""The number of requests without media that are kept together: they come ordered by shared prefix."""
+"""The most requests without media, and with the same opening, that are kept together."""
+
+OPENING = 256
+"""The number of first characters that longer requests without media share if they are kept together."""
 
 DEATHS_TOGETHER = 2
 """The deaths of workers that answer a request among others, after which it is asked on its own."""
@@ -22,7 +25,7 @@ DEATHS_ALONE = 3
 """The deaths of workers that answer a request on its own, after which it is an error."""
 
 _REMEMBERED = 4096
-"""The images whose node is remembered."""
+"""The images and openings of texts whose node is remembered."""
 
 
 @dataclass(eq=False)
@@ -205,12 +208,12 @@ class Dispatcher:
 
     def _chunk_for(self, request: Request) -> _Chunk:
         media = media_of(request)
-        image = media[0].sha256 if media else ""
-        chunk = self._current.get(image)
+        shared = media[0].sha256 if media else _opening(request)
+        chunk = self._current.get(shared)
         if chunk is None or chunk.size >= (CHUNK_OF_IMAGE if media else CHUNK_OF_TEXT):
-            chunk = self._current[image] = _Chunk()
+            chunk = self._current[shared] = _Chunk()
         chunk.size += 1
-        self._current.move_to_end(image)
+        self._current.move_to_end(shared)
         if len(self._current) > _REMEMBERED:
             self._current.popitem(last=False)
         return chunk
@@ -242,3 +245,9 @@ class Dispatcher:
             self._chunk_of.update((request.id, chunk) for request in half)
         self._waiting_at[victim] -= len(chunk.waiting)
         return chunk
+
+
+def _opening(request: Request) -> str:
+    """Return the first characters of a request's texts: those of shorter requests are the same only if these are equal."""
+    texts = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
+    return "\n".join(texts)[:OPENING]

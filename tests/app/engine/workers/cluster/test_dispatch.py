@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.engine.workers.cluster.dispatch import CHUNK_OF_TEXT, DEATHS_ALONE, DEATHS_TOGETHER, Dispatcher
+from app.engine.workers.cluster.dispatch import CHUNK_OF_TEXT, DEATHS_ALONE, DEATHS_TOGETHER, OPENING, Dispatcher
 from benchmarks.vocabulary import Decoding, Media, Message, Request, Text
 
 
@@ -56,6 +56,25 @@ def test_requests_without_images_are_spread() -> None:
     taken = [dispatcher.take(node, CHUNK_OF_TEXT) for node in "abcd"]
     assert [len(items) for items in taken] == [CHUNK_OF_TEXT] * 4
     assert taken[0] == [request(number) for number in range(CHUNK_OF_TEXT)], "those that come together stay together"
+
+
+def test_equal_texts_and_those_with_the_same_long_opening_go_to_the_same_node() -> None:
+    dispatcher = Dispatcher()
+    texts = ["Which is it?", "What is it?", "p" * OPENING + " 1", "p" * OPENING + " 2"]
+    asked: dict[str, list[Request]] = {name: [] for name in "ab"}
+    for number, text in enumerate(texts * 3):
+        dispatcher.add(Request(f"{number}", 0, (Message("user", (Text(text),)),), Decoding()))
+        if number % 4 == 3:
+            for name, items in asked.items():
+                items += dispatcher.take(name, 2)
+    for opening in ("Which", "What", "p"):
+        assert len({name for name, items in asked.items() for item in items if text_of(item).startswith(opening)}) == 1
+
+
+def text_of(item: Request) -> str:
+    (text,) = item.messages[0].parts
+    assert isinstance(text, Text)
+    return text.text
 
 
 def test_what_kills_every_worker_is_asked_alone_and_becomes_one_error() -> None:
