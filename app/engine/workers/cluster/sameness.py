@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.engine.workers.cluster.messages import Proof
+from app.engine.workers.cluster.messages import Proof, media_of
 from benchmarks.vocabulary import Request
 from mlx_backends.base import EngineInfo
 from mlx_backends.core.batch_invariance import select_requests
@@ -52,9 +52,12 @@ class Sameness:
         self._first, self._versions_count = info, True
 
     def choose_probe(self, requests: Sequence[Request]) -> None:
-        """Choose the probe requests from the run's first ``requests``."""
+        """Choose the probe requests from the run's first ``requests``, of as many sets of images as there are."""
         self._candidates = [request for request in requests if request.id not in self.left_out]
-        self.probe = select_requests(self._candidates)[:PROBES]
+        selected = select_requests(self._candidates)
+        media = [media_of(request) for request in selected]
+        alike = [media[:number].count(shown) for number, shown in enumerate(media)]
+        self.probe = [selected[number] for number in sorted(range(len(selected)), key=alike.__getitem__)][:PROBES]
 
     def leave_out(self, request_id: str) -> None:
         """Choose another probe request than one on which workers ended."""
