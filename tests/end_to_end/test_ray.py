@@ -129,9 +129,6 @@ def test_clusters_of_any_size_export_what_one_machine_does(spread: Rashomon, exp
     assert export(spread) == export(expected)
 
 
-@pytest.mark.xfail(
-    reason="1.129 measured on one node, 1.137 without Ray, since distinct tokens count once", strict=True
-)
 @pytest.mark.parametrize("spread", [1, 2, 4], indirect=True)
 def test_nodes_compute_little_more_than_the_distinct_tokens(spread: Rashomon, expected: Rashomon) -> None:
     """Proofs included."""
