@@ -42,7 +42,10 @@ CHECK = "batches"
 
 _EVIDENCE = ("way", "cases", "tokens", "noise", "shift", "failed")
 _REQUESTS_OF_SETS, _TEXT_REQUESTS, _MIN_REQUESTS = (2, 2, 1), 1, 4
-"""Requests for each set of images and without images, and in all: the first set's images may be read apart from the others'."""
+"""Requests for each set of images, without images, and the fewest in all.
+
+Those of three sets are needed, because the first prompt of a batch may be read before the others, which are then read together.
+"""
 
 _TOP_LOGITS = 10
 SEQUENTIAL = "one at a time"
@@ -101,7 +104,7 @@ def select_requests(requests: Sequence[Request]) -> list[Request]:
     """Return the requests to check, of the first of a run, with greedy decoding and no form.
 
     These are two for each of two sets of images, one for a third and one without images, and more of these where that makes
-    fewer than four. The one without images is the last.
+    fewer than four. The last one shows the images of the first: it starts when the others have, and continues what they left.
     """
     by_images: dict[tuple[Media, ...], list[Request]] = {}
     for request in requests:
@@ -116,6 +119,8 @@ def select_requests(requests: Sequence[Request]) -> list[Request]:
         first += group[:count]
         more += group[count:]
     selected = [*first, *more[: max(0, _MIN_REQUESTS - len(first))]]
+    if len(selected) > 1 and _media(selected[0]) == _media(selected[1]):
+        selected.append(selected.pop(1))
     return [replace(request, decoding=_greedy(request.decoding), form=None) for request in selected]
 
 
@@ -312,16 +317,16 @@ def _media(request: Request) -> tuple[Media, ...]:
 
 
 def _confirming_requests(requests: Sequence[Request]) -> tuple[Request, list[Request]]:
-    """Return a request to compare, and its neighbours in the batch: one with other media, and one with the same.
+    """Return a request to compare, and its neighbours in the batch: two with other media, and one with the same.
 
-    The first shows whether media of different requests are kept apart, the second whether what is shared is the same.
+    The first ones show whether media of different requests are kept apart, the last whether what is shared is the same.
     """
     media = [_media(request) for request in requests]
     pairs = [(media.index(parts), number) for number, parts in enumerate(media) if media.index(parts) < number]
     sibling, compared = next((pair for pair in pairs if media[pair[0]]), pairs[0] if pairs else (0, 0))
-    others = [number for number, parts in enumerate(media) if parts != media[compared]]
-    other = next((number for number in others if media[number]), others[0] if others else None)
-    neighbours = [number for number in (other, sibling) if number is not None and number != compared]
+    others = {parts: number for number, parts in enumerate(media) if parts != media[compared]}
+    first_others = sorted(others.values(), key=lambda number: not media[number])[:2]
+    neighbours = [number for number in (*first_others, sibling) if number != compared]
     return requests[compared], [requests[number] for number in neighbours]
 
 

@@ -46,9 +46,11 @@ class PrefixCache:
     def put(self, content: Any, cache: Cache, *, likely: bool = True) -> None:
         """Cache ``cache``, which holds exactly ``content`` and must not be written to any more.
 
-        Those that are not ``likely`` to be of use are dropped first, but not the newest: what follows it may not be known yet.
+        Those that are not ``likely`` to be of use, and were of none yet, are dropped first, but not the newest: what follows it
+        may not be known yet.
         """
         key = content.tobytes()
+        likely = likely or (key in self._prefixes and self._prefixes[key].likely)
         self._drop(key)
         self._prefixes[key] = _Prefix(content, cache, sum(entry.nbytes for entry in cache), likely)
         self._size += self._prefixes[key].size

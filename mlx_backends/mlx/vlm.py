@@ -358,7 +358,7 @@ class VLMBackend(Backend):
         return VLMRows(self._model, self._processor, width, self._shared, kv_bits=self._kv_bits, reuse=self._reuse)
 
     def _rows(self, width: int, *, share: bool, join: bool = True) -> VLMRows:
-        """Return rows of a check, with caches of their own that are empty, which join suffixes whatever their lengths."""
+        """Return rows of a check, with caches of their own that are empty, which join short suffixes whatever the padding."""
         from mlx_backends.mlx.vlm_batch import VLMRows
 
         shared = self._empty_caches() if share else None

@@ -56,7 +56,8 @@ _KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", "per_layer_i
 class VLMRow:
     """An answer in progress: its inputs, its token limit, its logits processors, and the tokens so far.
 
-    ``failed`` is why it could not be answered in a batch; ``read`` how many of its prompt's tokens ``cache`` holds.
+    ``failed`` is why it could not be answered in a batch; ``read`` how many of its prompt's tokens ``cache`` holds, or will hold
+    without being computed, while it waits for another row.
     ``is_continued`` says that rows whose prompts begin with this one will follow, ``is_shared`` that a row has taken over its
     cache.
     """
@@ -193,16 +194,11 @@ class VLMRows:
         for index, row in enumerate(rows):
             if row not in started:  # dropped in the meantime
                 continue
-            try:
-                self._embed(row)
-                row.cache = make_vlm_cache(self._language_model, self._kv_bits)
-                if all(type(entry) is KVCache for entry in row.cache):
-                    trimmable.append(row)
-                    yield [row]
-                else:
-                    yield from self._read_alone(row, (*rows[index + 1 :], *self._waiting))
-            except Exception as error:  # it must not stop the other rows
-                yield from _fail(row, error)
+            row.cache = make_vlm_cache(self._language_model, self._kv_bits)
+            if all(type(entry) is KVCache for entry in row.cache):
+                trimmable.append(row)
+            else:
+                yield from self._read_alone(row, (*rows[index + 1 :], *self._waiting))
         yield from self._read_in_waves(trimmable, started)
         if self._prefixes is not None:
             for row in started:
@@ -212,14 +208,18 @@ class VLMRows:
 
     def _read_alone(self, row: VLMRow, others: Sequence[VLMRow]) -> Iterator[Sequence[VLMRow]]:
         """Read a prompt whose cache may be of use only as a whole; stop where it is worth a copy for ``others``."""
-        if self._prefixes is not None:
-            content = row.inputs.content
-            row.read, cached = self._prefixes.longest(content)
-            row.cache = cached or row.cache
-            for position in branch_points(content, [other.inputs.content for other in others], row.read):
-                yield from self._advance(row, position)
-                self._prefixes.put(content[:position], compact_copy(row.cache))
-        yield from self._advance(row, row.last)
+        try:
+            self._embed(row)
+            if self._prefixes is not None:
+                content = row.inputs.content
+                row.read, cached = self._prefixes.longest(content)
+                row.cache = cached or row.cache
+                for position in branch_points(content, [other.inputs.content for other in others], row.read):
+                    yield from self._advance(row, position)
+                    self._prefixes.put(content[:position], compact_copy(row.cache))
+            yield from self._advance(row, row.last)
+        except Exception as error:  # it must not stop the other rows
+            yield from _fail(row, error)
 
     def _read_in_waves(self, waiting: list[VLMRow], started: Sequence[VLMRow]) -> Iterator[Sequence[VLMRow]]:
         """Read prompts whose caches can be trimmed: first some, then those that share prefixes with them."""
@@ -231,20 +231,33 @@ class VLMRows:
             for row in wave:
                 self._take_cache(row, done)
             short = [row for row in wave if self._join and row.last - row.read <= MAX_SUFFIX_TOKENS]
-            for row in [row for row in wave if row not in short]:
+            for group in [[row] for row in wave if row not in short] + _by_length(short, self._max_padding):
+                yield from self._read_group(group, started)
+            done += [row for row in wave if row.read == row.last and row.failed is None]
+            for row in waiting:
+                row.read = max([row.read, *(_shared_length(row, other) for other in done)])
+
+    def _read_group(self, group: Sequence[VLMRow], started: Sequence[VLMRow]) -> Iterator[Sequence[VLMRow]]:
+        """Read prompts in one pass, or one alone.
+
+        They are embedded just before, because some models remember the positions of what they embedded last.
+        """
+        for row in group:
+            if row in started:
                 try:
-                    yield from self._advance(row, row.last)
+                    self._embed(row)
+                    yield [row]
                 except Exception as error:  # it must not stop the other rows
                     yield from _fail(row, error)
-            for group in _by_length([row for row in short if row.read < row.last], self._max_padding):
-                if len(group) == 1:
-                    yield from self._advance(group[0], group[0].last)
-                else:
-                    self._advance_batch(group)
-                    yield group
-            done += [row for row in wave if row.failed is None]
-            for row in waiting:
-                row.read = max(row.read, *(_shared_length(row, other) for other in wave))
+        ready = [row for row in group if row in started and row.failed is None and row.read < row.last]
+        if len(ready) > 1:
+            self._advance_batch(ready)
+            yield ready
+        for row in ready[:1]:
+            try:
+                yield from self._advance(row, row.last)
+            except Exception as error:  # it must not stop the other rows
+                yield from _fail(row, error)
 
     def _wave(self, rows: Sequence[VLMRow]) -> tuple[list[VLMRow], list[VLMRow]]:
         """Return the rows to read next, and those that wait for them: equal ones, and others if that saves enough tokens."""
@@ -253,7 +266,7 @@ class VLMRows:
         later: list[VLMRow] = []
         saved = 0
         for row in rows:
-            if any(_shared_length(row, other) == row.last for other in (*wave, *later)):
+            if row.read < row.last and any(_shared_length(row, other) == row.last for other in (*wave, *later)):
                 equal.append(row)
             elif (shared := max((_shared_length(row, other) for other in wave), default=0)) > row.read:
                 later.append(row)
@@ -262,7 +275,7 @@ class VLMRows:
                 wave.append(row)
         if self._join and saved < MIN_SAVED_TOKENS:  # else each is read in a pass of its own anyway
             return [*wave, *later], equal
-        return wave, [*equal, *later]
+        return wave, [*later, *equal]
 
     def _take_cache(self, row: VLMRow, done: Sequence[VLMRow]) -> None:
         """Give ``row`` the cache of the longest prefix that was read before, for a row of ``done`` or in an earlier batch."""

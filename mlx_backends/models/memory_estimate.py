@@ -33,7 +33,7 @@ A run's requests come ordered by image and prefix (``app/engine/request_order.py
 """
 
 SMALL_CACHE = GIB // 4
-"""Bytes that the cache of prompts may take in any case: a small model's hold thousands, among them short texts that return."""
+"""Bytes that the cache of prompts may take if free: a small model's hold thousands, among them short texts that return."""
 
 _TEXT_TOKENS, _ANSWER_TOKENS = 1500, 256  # of a prompt, besides its image
 _RUNTIME = GIB // 2  # of MLX and its buffers, besides the weights

@@ -22,6 +22,7 @@ from mlx_backends.core.reuse import Reuse
 from mlx_backends.mlx.prefix_cache import MIN_SAVED_TOKENS, trim_limitation
 from mlx_backends.mlx.preprocess import Preprocessor, count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
+from mlx_backends.mlx.vlm_batch import VLMRow
 from mlx_backends.models.memory_estimate import CACHED_PROMPTS, least_caches
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, request_of
@@ -460,6 +461,38 @@ def test_prompts_of_a_batch_share_every_token_that_saves_a_pass(
     repeated = len(requests) - len({content.tobytes() for content in contents})
     wasted = rows.reuse.computed_tokens - count_distinct_tokens(contents) - repeated
     assert wasted == 0 if not join else 0 <= wasted < MIN_SAVED_TOKENS
+
+
+@pytest.mark.parametrize("fate", ["dropped", "failed"])
+def test_prompts_that_end_early_cost_the_others_nothing(alone: VLMBackend, pictures: Pictures, fate: str) -> None:
+    """The first prompt ends before it is read, and those that would have shared its words share each other's."""
+    words = Text("The passage says 14. " * 8)
+    requests = [
+        replace(request_of(words, Text(f"What is the value of bar {bar}?")), instance_id=str(bar)) for bar in range(4)
+    ]
+    inputs = [alone._preprocessor.inputs(request) for request in requests]
+    rows = alone._rows(len(requests), share=True)
+    rows.reuse = Reuse()
+    started = [VLMRow(item, 1) for item in inputs]
+    embed = rows._embed
+
+    def fails(row: VLMRow) -> None:
+        if row is started[0]:
+            raise ValueError("it cannot be embedded")
+        embed(row)
+
+    with patch.object(rows, "_embed", fails if fate == "failed" else embed):
+        for row in started:
+            rows.add(row)
+        rows.work()
+        if fate == "dropped":
+            assert rows.reuse.computed_tokens == 0
+            rows.drop(started[0])
+        while any(row.finished is None for row in started[1:]):
+            rows.work()
+    rows.close()
+    assert (started[0].failed is not None) == (fate == "failed")
+    assert rows.reuse.computed_tokens == count_distinct_tokens([item.content for item in inputs[1:]])
 
 
 def test_prefixes_have_the_same_hashes_in_every_process(alone: VLMBackend, pictures: Pictures) -> None:
