@@ -39,6 +39,10 @@ TRAINED_WORDINGS = Wordings(
         "How high is the price of {} on the card?",
         "Please read out {} for me.",
         "Tell me what is asked for {} here.",
+        "What must I pay for {}?",
+        "Which amount stands beside {}?",
+        "Name the price of {}.",
+        "For how much does {} sell?",
     ),
     (
         "Does the listing of {} match?",
@@ -47,6 +51,10 @@ TRAINED_WORDINGS = Wordings(
         "Does the card show {} as listed?",
         "Has {} the price of the listing?",
         "Are card and listing the same for {}?",
+        "Did the listing get {} right?",
+        "Is the price of {} as listed?",
+        "Would you say that {} is listed correctly?",
+        "Can the listing of {} be trusted?",
     ),
     (
         "Does {} comply?",
@@ -55,6 +63,10 @@ TRAINED_WORDINGS = Wordings(
         "Is the price of {} permitted?",
         "Can {} stay on sale?",
         "Would {} pass the rule?",
+        "Is {} cheap enough for the rule?",
+        "Does the price of {} keep to the rule?",
+        "Should {} be let through?",
+        "Is it fine to sell {} at this price?",
     ),
 )
 NEW_WORDINGS = Wordings(
@@ -210,9 +222,9 @@ def remedy(
     folder: Path,
     *,
     charts: Path | None = None,
-    examples: int = 6000,
+    examples: int = 8000,
     tests: int = 240,
-    steps: int = 1000,
+    steps: int = 1500,
     limit: int | None = None,
 ) -> None:
     """Train the demo model on cards, and print how it does on held-out and on new ones before and after.
@@ -266,9 +278,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--charts", type=Path, help="a folder of the charts' fine-tuning to start from")
-    parser.add_argument("--examples", type=int, default=6000, help="cards to learn from")
+    parser.add_argument("--examples", type=int, default=8000, help="cards to learn from")
     parser.add_argument("--tests", type=int, default=240, help="cards of each of the three test sets")
-    parser.add_argument("--steps", type=int, default=1000, help="updates of sixteen rows")
+    parser.add_argument("--steps", type=int, default=1500, help="updates of sixteen rows")
     parser.add_argument("--limit", type=int, help="measure on this many of each test set")
     arguments = vars(parser.parse_args())
     remedy(arguments.pop("folder").absolute(), **arguments)
