@@ -18,7 +18,8 @@ from app.tui.widgets.dialogs import Confirm
 from tests.support.tui_computed import press, three_runs, until_computed, until_settled
 from tests.support.tui_stage import Stage, drive
 
-FAST = (THEME.name, "textual-light", "nord")
+FAST, FAST_SCREENS = (THEME.name, "textual-light", "nord"), ("runs", "samples", "compare", "new", "dialog")
+"""The themes and screens of the fast suite; the slow one has all."""
 NAMES = [THEME.name, *sorted(name for name, theme in BUILTIN_THEMES.items() if not theme.ansi)]
 """The themes whose colours are known; the others take the terminal's own."""
 SCREENS = (
@@ -68,7 +69,13 @@ def _faint(app: RashomonApp) -> Iterator[str]:
                 yield f"{app.theme}, line {line}: {segment.text.strip()!r}, {text.hex} on {behind.hex}"
 
 
-@pytest.mark.parametrize("screen", [*SCREENS, "help", "dialog"])
+@pytest.mark.parametrize(
+    "screen",
+    [
+        name if name in FAST_SCREENS else pytest.param(name, marks=pytest.mark.slow)
+        for name in (*SCREENS, "help", "dialog")
+    ],
+)
 @pytest.mark.parametrize("names", [FAST, pytest.param(tuple(NAMES), marks=pytest.mark.slow)], ids=["few", "all"])
 def test_every_word_can_be_read(names: tuple[str, ...], screen: str, stage: Stage) -> None:
     runs = three_runs(stage)

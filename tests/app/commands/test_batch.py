@@ -60,7 +60,7 @@ def test_the_command_line_goes_before_the_spec(rashomon: Rashomon) -> None:
     assert states(rashomon) == {"mine": ("done", 16, 16)}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_interrupted_it_says_how_to_go_on_and_goes_on(rashomon: Rashomon, number: int) -> None:
     process = rashomon.held().start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x")
     wait_until(lambda: states(rashomon).get("x", ("", 0, 0))[1] > 5)

@@ -48,7 +48,10 @@ def of_form(text: str, form: Form) -> bool:
 # --- through the engines --------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=["vlm", "vlm-4bit", "lm", "lm-4bit"])
+@pytest.fixture(
+    scope="module",
+    params=["vlm-4bit", "lm-4bit", *(pytest.param(name, marks=pytest.mark.slow) for name in ("vlm", "lm"))],
+)
 def backend(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, pictures: Pictures
 ) -> Iterator[Backend]:

@@ -400,6 +400,7 @@ def test_every_distinct_token_is_computed_about_once(
     backend.close()
 
 
+@pytest.mark.slow
 def test_requests_that_come_one_by_one_share_what_a_small_cache_holds(
     questions: tuple[RequestFactory, dict[str, list[Request]]], tmp_path: Path
 ) -> None:
@@ -438,7 +439,7 @@ def test_equal_prompts_of_a_batch_are_computed_once(alone: VLMBackend, pictures:
     assert reuse.computed_tokens == lengths[0] + lengths[2] + 2, "but for last tokens, of which the answers follow"
 
 
-@pytest.mark.parametrize("join", [True, False])
+@pytest.mark.parametrize("join", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_prompts_of_a_batch_share_every_token_that_saves_a_pass(
     alone: VLMBackend, pictures: Pictures, join: bool
 ) -> None:

@@ -240,6 +240,7 @@ def test_cancelling_some_requests_leaves_the_others(lm: Backend) -> None:
     assert lm.step() == []
 
 
+@pytest.mark.slow
 def test_unproven_model_runs_sequentially(folder: Path) -> None:
     _, tokenizer = load_text(folder)
     backend = LMBackend(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
