@@ -149,7 +149,6 @@ def test_ctrl_c_keeps_what_is_whole_and_says_how_to_go_on(hub: FakeHub, rashomon
     assert (folder / ".fetched.json").exists()
 
 
-@pytest.mark.slow
 def test_cmc_bench_gets_two_splits_and_six_subjects(hub: FakeHub, rashomon: Rashomon, tmp_path: Path) -> None:
     cmc_hub(hub, tmp_path / "hub")
     stdout = rashomon.run("data", "get", "cmc-bench", "--yes").stdout

@@ -400,7 +400,6 @@ def test_every_distinct_token_is_computed_about_once(
     backend.close()
 
 
-@pytest.mark.slow
 def test_requests_that_come_one_by_one_share_what_a_small_cache_holds(
     questions: tuple[RequestFactory, dict[str, list[Request]]], tmp_path: Path
 ) -> None:

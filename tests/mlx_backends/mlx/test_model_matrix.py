@@ -13,7 +13,7 @@ from tests.support.tiny_models import FAMILIES
 
 _FAST_FAMILY = "qwen3_vl"
 """The family whose cells the fast suite measures; of the others of CMC-Bench's paper, one image."""
-_ONE_IMAGE = ("lfm2_vl", "deepseek_vl_v2")
+_ONE_IMAGE = ("lfm2_vl", "gemma3n", "deepseek_vl_v2")
 
 
 @pytest.fixture(scope="module")

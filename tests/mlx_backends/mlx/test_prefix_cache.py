@@ -83,11 +83,11 @@ def test_longest_usable_prefix_is_taken(
         newest.pop(prefix.tobytes(), None)
         newest[prefix.tobytes()] = prefix, trimmable
     assert len(prefixes._prefixes) == min(size, len(newest))
-    kept = [newest[key] for key in prefixes._prefixes]
-    shares = [
-        (min(shared_prefix_length(prefix, content), len(content) - 1), *item) for item in kept for prefix in item[:1]
-    ]
-    best = max((share for share, prefix, trimmable in shares if trimmable or share == len(prefix)), default=0)
+    best = 0
+    for prefix, trimmable in map(newest.__getitem__, prefixes._prefixes):
+        shared = min(shared_prefix_length(prefix, content), len(content) - 1)
+        if trimmable or shared == len(prefix):
+            best = max(best, shared)
     assert prefixes.longest_length(content) == best
     length, cache = prefixes.longest(content)
     assert length == best
