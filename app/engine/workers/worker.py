@@ -246,11 +246,13 @@ class Worker:
                     self._check_sight(store, backend, media, pending, width)
                     saw = True
                 if not probed:
+                    probed = _rows(requests) >= MIN_PROBE_REQUESTS
+                    if probed and self.job.workers is None:  # the first answer does not wait for the check
+                        answer([pending[0][0].ordinal], 1)
                     with InFlight(store.folder, width, engine) as in_flight:
                         picked = {request.id for request in select_requests(requests)}
                         in_flight.note([(instance, request) for instance, request in pending if request.id in picked])
                         invariance = self._choose_mode(store, backend, requests)
-                    probed = _rows(requests) >= MIN_PROBE_REQUESTS
                     self._note(store, "running", invariance.lacks if invariance else "")
                 answer(part, width, order)
         finally:

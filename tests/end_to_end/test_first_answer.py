@@ -1,0 +1,25 @@
+"""The first answer of a run, which does not wait for the batch-invariance check."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from app.store.run import RunStore
+from tests.support.command import Rashomon
+from tests.support.demo import FOUR_BIT
+
+
+@pytest.mark.parametrize(("exact", "before"), [((), 1), (("--exact",), None)])
+def test_one_answer_is_committed_before_the_check(exact: tuple[str, ...], before: int | None, rashomon: Rashomon) -> None:
+    options = ("--benchmark", "cmc-bench", "--model", FOUR_BIT, "--limit", "3", "--max-tokens", "2")
+    rashomon.run("batch", *options, *exact, "--name", "run", "--display", "none")
+    folder = rashomon.workspace / "runs" / "run"
+    with RunStore.read(folder) as store:
+        checked = [check["at"] for check in store.meta("canary", [])]
+    with closing(sqlite3.connect(folder / "run.sqlite")) as database:
+        finished = [at for (at,) in database.execute("SELECT finished_at FROM generation WHERE accepted")]
+    assert len(finished) == 24
+    assert [sum(at < check for at in finished) for check in checked] == ([] if before is None else [before])
