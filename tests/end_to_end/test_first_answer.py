@@ -13,7 +13,9 @@ from tests.support.demo import FOUR_BIT
 
 
 @pytest.mark.parametrize(("exact", "before"), [((), 1), (("--exact",), None)])
-def test_one_answer_is_committed_before_the_check(exact: tuple[str, ...], before: int | None, rashomon: Rashomon) -> None:
+def test_one_answer_is_committed_before_the_check(
+    exact: tuple[str, ...], before: int | None, rashomon: Rashomon
+) -> None:
     options = ("--benchmark", "cmc-bench", "--model", FOUR_BIT, "--limit", "3", "--max-tokens", "2")
     rashomon.run("batch", *options, *exact, "--name", "run", "--display", "none")
     folder = rashomon.workspace / "runs" / "run"
