@@ -84,8 +84,8 @@ def lines(speed: RunSpeed) -> Iterator[str]:
         )
     if speed.counted is not None and speed.counted < speed.generated:
         yield (
-            f"  counted for {speed.counted:,} of {speed.generated:,} answers; the others were answered one at a time, or their "
-            "worker was killed"
+            f"  counted for {speed.counted:,} of {speed.generated:,} answers; the others were answered one at a time, as the "
+            "first is, or their worker was killed"
         )
     if speed.separate:
         yield f"  {speed.separate:,} of the run's workers counted as distinct what an earlier one may have read too"
