@@ -8,6 +8,7 @@ read on every background of the theme. On #121212 the hues remain distinguishabl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from textual.color import Color, ColorParseError
@@ -88,16 +89,22 @@ def legible(colour: Color, backgrounds: Iterable[Color], ratio: float) -> Color:
     return next((step for step in steps if worst(step) >= ratio), None) or max(steps, key=worst)
 
 
+_THEME_COLOURS = ("background", "surface", "panel", "foreground", "primary", "accent")
+
+
 def legible_colours(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the values of our variables for a theme with these ``variables``, in hexadecimal.
 
     A theme that takes the terminal's own colours gets those, as their values are unknown.
     """
+    return dict(_legible_colours(*(variables[name] for name in _THEME_COLOURS)))
+
+
+@lru_cache(maxsize=64)
+def _legible_colours(*theme_colours: str) -> Mapping[str, str]:
+    """Return the values for a theme whose :data:`_THEME_COLOURS` are these."""
     try:
-        background, surface, panel, foreground, primary, accent = (
-            Color.parse(variables[name])
-            for name in ("background", "surface", "panel", "foreground", "primary", "accent")
-        )
+        background, surface, panel, foreground, primary, accent = map(Color.parse, theme_colours)
     except ColorParseError:
         return _ANSI
     if background.ansi is not None:
