@@ -257,20 +257,7 @@ def test_a_model_is_compared_before_a_policy(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
-def test_a_click_on_a_title_shows_its_pane(stage: Stage) -> None:
-    runs = three_runs(stage)[:2]
-
-    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await visit(pilot, app, "compare", runs)
-        line = screen_text(app).splitlines()[1]
-        await pilot.click(offset=(line.index("Agreement"), 1))
-        await pilot.pause()
-        assert shown(app).pane == "agreement"
-
-    drive(stage.app(), script)
-
-
-def test_a_run_that_is_gone_is_named_where_its_answers_would_be(stage: Stage) -> None:
+def test_a_click_on_a_title_shows_its_pane_and_a_run_that_is_gone_is_named(stage: Stage) -> None:
     runs = two_models(stage, examples=3)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -281,6 +268,10 @@ def test_a_run_that_is_gone_is_named_where_its_answers_would_be(stage: Stage) ->
         message = shown(app).query_one(Overview).detail.text
         await until(pilot, lambda: runs[1].name in str(message.content))
         assert isinstance(app.screen, CompareScreen)
+        line = screen_text(app).splitlines()[1]
+        await pilot.click(offset=(line.index("Agreement"), 1))
+        await pilot.pause()
+        assert shown(app).pane == "agreement"
 
     drive(stage.app(), script)
 
