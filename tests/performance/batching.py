@@ -28,14 +28,14 @@ from mlx_backends.registry import load_backend
 from tests.performance.compute_bound import build
 from tests.performance.measuring import spread, timed
 from tests.performance.peers import Place, Server, loop
-from tests.performance.perfect_sharing import bound
+from tests.performance.perfect_sharing import PerfectSharing
+from tests.performance.turns import engine_by_turns
 from tests.support.benchmark_requests import RequestFactory, answers
 from tests.support.data.clash import CLASH_DATA
 from tests.support.data.small import REAL_DATA
 
 WIDTH = 8
 ANSWER = Decoding(max_tokens=32)
-TURNS = 2
 FIRST = 32
 """The number of a run's requests from which the batch invariance check chooses."""
 
@@ -54,21 +54,19 @@ def measured(backend: VLMBackend, model: Path, server: Server, requests: Sequenc
     """One round: all three, and the bound, on the same requests. Ours and the bound by turns, since a machine's speed drifts."""
     inputs = [backend._preprocessor.inputs(request) for request in requests]
     bodies = [Server.body(model, request, media) for request in requests]
-    ours, perfect, summary = 0.0, 0.0, ""
-    for _ in range(TURNS):
-        backend._start_batched(WIDTH, share=True)  # with an empty cache
-        answered, took = timed(lambda: answers(backend, requests))
-        parts, summary = bound(backend, inputs, WIDTH, ANSWER.max_tokens)
-        ours, perfect = ours + took / TURNS, perfect + parts / TURNS
+    backend._start_batched(WIDTH, share=True)  # with an empty cache
+    sharing = PerfectSharing(backend, inputs, WIDTH, ANSWER.max_tokens)
+    turns = engine_by_turns(backend, requests, sharing)
+    ours, perfect = turns.seconds, turns.perfect
     plain = timed(lambda: loop(backend, requests, media))[1]
     replies, served = timed(lambda: server.ask(bodies, WIDTH))
-    assert all(len(item.tokens) == ANSWER.max_tokens for item in answered.values())
+    assert all(len(item.tokens) == ANSWER.max_tokens for item in turns.generations)
     assert all(item["usage"]["completion_tokens"] == ANSWER.max_tokens for item in replies)
     total, count = sum(len(item.content) for item in inputs), count_distinct_tokens([item.content for item in inputs])
     assert total == sum(item["usage"]["prompt_tokens"] for item in replies), "the server is asked the same"
     reuse = backend.reuse
     assert reuse is not None
-    print(f"    {len(requests)} answers, {total} prompt tokens; {summary}")
+    print(f"    {len(requests)} answers, {total} prompt tokens; {sharing.summary()}")
     print(
         f"    plain loop {plain:.1f} s, server {served:.1f} s, ours {ours:.1f} s, perfect sharing {perfect:.1f} s; "
         f"{reuse.computed_tokens / count:.3f} of the distinct tokens read",

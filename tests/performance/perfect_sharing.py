@@ -1,78 +1,124 @@
-"""Time of perfect sharing: a lower bound, made of what computing each image, token and decoding step once costs here."""
+"""Time of perfect sharing: a lower bound, from doing nothing but computing each image, distinct token and decoding step once."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from statistics import median
 from typing import Any
 
-import numpy as np
-
 from mlx_backends.core.reuse import shared_prefix_length
+from mlx_backends.mlx.prefix_cache import Cache, trimmed_copy
 from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.mlx.vlm_batch import MAX_SUFFIX_TOKENS, VLMRow, VLMRows
+from mlx_backends.mlx.vlm_batch import SharedWork, VLMRow, VLMRows
+from mlx_backends.models.memory_estimate import CacheSizes
 from tests.performance.measuring import timed
 
+ROOM = 2**40
 
-def bound(backend: VLMBackend, inputs: Sequence[PreparedInputs], width: int, answer_tokens: int) -> tuple[float, str]:
-    """Seconds of perfect sharing, and what they are made of.
 
-    Each image once in the tower; every distinct token once, at what it costs at its place in a prompt, since later ones look
-    back further; and as few steps of ``width`` rows as give all the tokens. All of it is measured here and now.
+@dataclass
+class PerfectSharing:
+    """The work of answering prompts in batches of ``width``, each answer of ``answer_tokens``, with a perfect oracle.
+
+    Each image goes through the tower once. Of each prompt, the model reads what no earlier one begins with, up to the last token,
+    on a cache that holds the rest; the batch then takes ``answer_tokens`` steps. This is done, and not extrapolated, and its
+    seconds are added up in ``seconds`` by kind. Copying caches, preparing images, choosing tokens and waiting cost nothing here.
     """
-    import mlx.core as mx
-    from mlx_vlm.models.cache import make_prompt_cache
 
-    model = backend._model
+    backend: VLMBackend
+    inputs: Sequence[PreparedInputs]
+    width: int
+    answer_tokens: int
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    counts: Counter[str] = field(default_factory=Counter)
 
-    def see(tensors: Mapping[str, Any]) -> None:
-        mx.eval(model.vision_tower(tensors["pixel_values"], tensors["image_grid_thw"]))
+    def parts(self) -> Iterator[tuple[int, float]]:
+        """Do the work part by part, in the order of the prompts; yield the number of the batch and the part's seconds."""
+        import mlx.core as mx
+        from mlx_vlm.models.cache import make_prompt_cache
 
-    images = {item.images[0]: item.tensors for item in inputs if len(item.images) == 1}
-    seeing = sum(timed(partial(see, tensors))[1] for tensors in images.values())
-
-    by_length = sorted((item for item in inputs if item.images), key=lambda item: len(item.content))
-    places, seconds, caches, deltas = [], [], [], []
-    for item in by_length[:: max(1, len(by_length) // 4)]:
-        tensors, length = item.tensors, len(item.content)
-        grid, mask = tensors["image_grid_thw"], tensors["attention_mask"]
-        embedded = model.get_input_embeddings(
-            item.ids, tensors["pixel_values"], image_grid_thw=grid, mask=mask
-        ).to_dict()
-        row = VLMRow(item, 1, embedded={name: value for name, value in embedded.items() if value is not None})
-        mx.eval([value for value in row.embedded.values() if isinstance(value, mx.array)])
-        row.cache = make_prompt_cache(model.language_model)
-        rows = VLMRows(model, backend._processor, 1)
-        for start, end in ((0, length - MAX_SUFFIX_TOKENS), (length - MAX_SUFFIX_TOKENS, length)):
-            took = timed(lambda row=row, rows=rows, end=end: deque(rows._advance(row, end), 0))[1]  # type: ignore[misc]
-            places.append([end - start, (end**2 - start**2) / 2])
-            seconds.append(took)
+        model, tower = self.backend._model, SharedWork(self.backend._encoder, CacheSizes(0, ROOM))
+        rows = VLMRows(model, self.backend._processor, 1, tower)
+        prefixes = [self._longest_prefix(number) for number in range(len(self.inputs))]
+        last_use = {source: number for number, (source, _) in enumerate(prefixes)}
+        caches: dict[int, Cache] = {}
+        seen: set[str] = set()
+        for batch, first in enumerate(range(0, len(self.inputs), self.width)):
+            together: list[VLMRow] = []
+            for number in range(first, min(first + self.width, len(self.inputs))):
+                item, (source, length) = self.inputs[number], prefixes[number]
+                if set(item.images) - seen:
+                    seen.update(item.images)
+                    yield batch, self._timed("images", len(item.images), partial(self._see, item))
+                row = VLMRow(item, self.answer_tokens, read=length)
+                rows._embed(row)
+                if length:
+                    row.cache = trimmed_copy(caches[source], self.inputs[source].content.size - 1 - length)
+                else:
+                    row.cache = make_prompt_cache(model.language_model)
+                _settle(row.cache)
+                mx.eval([value for value in row.embedded.values() if isinstance(value, mx.array)])
+                read = partial(rows._advance, row, row.last)
+                yield batch, self._timed("tokens", row.last - length, lambda read=read: deque(read(), 0))
+                together.append(row)
+                caches[number] = row.cache
+                for unused in [key for key in caches if last_use.get(key, 0) <= number and key != number]:
+                    del caches[unused]
+            yield batch, self._timed("steps", self.answer_tokens, self._decode(together))
         rows.close()
-        caches.append(row.cache)
-        deltas.append(row.embedded["rope_deltas"])
-    token, further = np.linalg.lstsq(np.array(places), np.array(seconds), rcond=None)[0]
-    seen: list[Any] = []
-    reading, count = 0.0, 0
-    for item in inputs:
-        start = max((shared_prefix_length(item.content, other) for other in seen), default=0)
-        reading += token * (len(item.content) - start) + further * (len(item.content) ** 2 - start**2) / 2
-        count += len(item.content) - start
-        seen.append(item.content)
 
-    chosen = [number % len(caches) for number in range(width)]
-    together = [type(layer[0]).merge(list(layer)) for layer in zip(*(caches[n] for n in chosen), strict=True)]
-    tokens, delta = mx.zeros((width, 1), dtype=mx.int32), mx.concatenate([deltas[n] for n in chosen])
+    def total(self) -> float:
+        """Do all that work; return its seconds."""
+        return sum(seconds for _, seconds in self.parts())
 
-    def step() -> None:
-        mx.eval(model.language_model(tokens, cache=together, rope_deltas=delta).logits[:, -1].argmax(-1))
+    def summary(self) -> str:
+        """Return what was done and its seconds, by kind."""
+        return ", ".join(f"{self.counts[kind]} {kind} {self.seconds[kind]:.1f} s" for kind in self.counts)
 
-    step_time = median(timed(step)[1] for _ in range(answer_tokens))
-    steps = -(-len(inputs) // width) * answer_tokens
-    summary = (
-        f"{len(images)} images {seeing:.1f} s, {count} distinct tokens {reading:.1f} s, "
-        f"{steps} steps of {width} rows {steps * step_time:.1f} s ({step_time * 1000:.1f} ms each)"
-    )
-    return seeing + reading + steps * step_time, summary
+    def _longest_prefix(self, number: int) -> tuple[int, int]:
+        """Return the earlier prompt that shares the longest prefix with this one, but for both last tokens, and its length."""
+        content = self.inputs[number].content[:-1]
+        shared = [
+            (shared_prefix_length(content, other.content[:-1]), n) for n, other in enumerate(self.inputs[:number])
+        ]
+        length, source = max(shared, default=(0, -1))
+        return source, length
+
+    def _timed(self, kind: str, count: int, work: Any) -> float:
+        seconds = timed(work)[1]
+        self.seconds[kind] += seconds
+        self.counts[kind] += count
+        return seconds
+
+    def _see(self, item: PreparedInputs) -> None:
+        import mlx.core as mx
+
+        mx.eval(self.backend._model.vision_tower(item.tensors["pixel_values"], item.tensors["image_grid_thw"]))
+
+    def _decode(self, rows: Sequence[VLMRow]) -> Any:
+        """Return the steps of a batch, each on the token that the one before chose."""
+        import mlx.core as mx
+
+        model = self.backend._model
+        cache = [type(layer[0]).merge(list(layer)) for layer in zip(*(row.cache for row in rows), strict=True)]
+        _settle(cache)
+        delta = mx.concatenate([row.embedded["rope_deltas"] for row in rows])
+        last = mx.concatenate([row.inputs.ids[:, -1:] for row in rows])
+
+        def steps() -> None:
+            tokens = last
+            for _ in range(self.answer_tokens):
+                tokens = model.language_model(tokens, cache=cache, rope_deltas=delta).logits[:, -1:].argmax(-1)
+                mx.eval(tokens)
+
+        return steps
+
+
+def _settle(cache: Cache) -> None:
+    """Compute what a cache still has to copy."""
+    import mlx.core as mx
+
+    mx.eval([entry.state for entry in cache if not entry.empty()])

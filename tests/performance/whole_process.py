@@ -9,12 +9,14 @@ run with another prompt set over the same images; in each, every contender comes
 
 Printed are medians and ranges of the rounds: seconds, their ratios, the share of equal answers, what was computed beside the
 distinct tokens and images, and how much of the speed of perfect sharing (``perfect_sharing.py``) the whole process reached, and
-the part of it that answered.
+the part of it after its first batch of answers, and the engine alone, without preparing, judging and committing beside it.
+Perfect sharing is measured while the other is stopped, by turns of a second, because a machine's speed drifts.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -30,12 +32,14 @@ from app.store.run import RunStore
 from benchmarks.build import Build
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Decoding, Request
-from mlx_backends.mlx.vlm import VLMBackend
+from mlx_backends.mlx.feature_folder import LIMIT as FEATURES_LIMIT
+from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.performance.compute_bound import build
 from tests.performance.measuring import process_output, rotated, spread, timed, whole_numbers
 from tests.performance.peers import Server, plain_prompts
-from tests.performance.perfect_sharing import bound
+from tests.performance.perfect_sharing import PerfectSharing
+from tests.performance.turns import by_turns, engine_by_turns
 from tests.support.benchmark_requests import RequestFactory
 from tests.support.command import Rashomon
 from tests.support.data.clash import CLASH_DATA
@@ -64,7 +68,10 @@ class Questions:
     @classmethod
     def of(cls, benchmark: str, built: Build, prompt_set: str, limit: int, rashomon: Rashomon) -> Questions:
         """Return the requests of a run in order; a run of a policy, which takes next to no time, tells which they are."""
-        ids, _ = run_batch(rashomon, "policy:uniform", benchmark, built, prompt_set, limit, f"{prompt_set}-{limit}")
+        name = f"{prompt_set}-{limit}"
+        command = batch(rashomon, "policy:uniform", benchmark, built, prompt_set, limit, name)
+        process_output(command, rashomon.environment)
+        ids = answered(rashomon, name)
         protocol = get_benchmark(benchmark).protocol(Decoding(max_tokens=ANSWER))
         instances = [item for item in get_benchmark(benchmark).instances(built, prompt_set) if item.id in ids]
         pending = [
@@ -75,17 +82,20 @@ class Questions:
         return cls(benchmark, built, prompt_set, limit, [request for _, request in order_by_prefix(pending)])
 
 
-def run_batch(
+def batch(
     rashomon: Rashomon, model: str | Path, benchmark: str, built: Build, prompt_set: str, limit: int, name: str
-) -> tuple[dict[str, list[int]], float]:
-    """Run a batch to its end; return the tokens of its answers by instance, and its seconds."""
-    command = rashomon.command(
+) -> list[str]:
+    """Return the command of a run."""
+    return rashomon.command(
         *("--batch", "--benchmark", benchmark, "--model", model, "--data", built.path, "--prompt-set", prompt_set),
         *("--limit", str(limit), "--max-tokens", str(ANSWER), "--name", name, "--display", "none"),
     )
-    _, seconds = timed(lambda: process_output(command, rashomon.environment))
+
+
+def answered(rashomon: Rashomon, name: str) -> dict[str, list[int]]:
+    """Return the tokens of a run's answers by instance."""
     with RunStore.read(rashomon.workspace / "runs" / name) as store:
-        return {record.instance.id: list(record.generations[0].tokens) for record in store.records()}, seconds
+        return {record.instance.id: list(record.generations[0].tokens) for record in store.records()}
 
 
 class Contest:
@@ -99,6 +109,7 @@ class Contest:
         self._works: list[dict[str, int]] = []
         self._equal: list[float] = []
         self._failed = 0
+        self._sharing = ""
 
     def round(self, number: int, rashomon: Rashomon) -> None:
         """Let every contender answer, each first in turn, and measure perfect sharing."""
@@ -109,11 +120,10 @@ class Contest:
         }
         for name in rotated(list(contenders), number):
             self.seconds[name].append(contenders[name]())
+        self._engine()
         self._read_speed(rashomon)
         plain, ours = self._tokens["plain loop"], self._tokens["ours"]
         self._equal.append(statistics.fmean(ours[name] == tokens for name, tokens in plain.items()))
-        inputs = [self._backend._preprocessor.inputs(request) for request in self.questions.requests]
-        self.seconds["perfect sharing"].append(bound(self._backend, inputs, WIDTH, ANSWER)[0])
 
     def _loop(self) -> float:
         asked, file = self.questions, self._scratch / "prompts.json"
@@ -138,17 +148,33 @@ class Contest:
         return seconds
 
     def _ours(self, rashomon: Rashomon) -> float:
-        asked = self.questions
-        self._tokens["ours"], seconds = run_batch(
-            rashomon, self._model, asked.benchmark, asked.built, asked.prompt_set, asked.limit, asked.prompt_set
+        asked, name = self.questions, self.questions.prompt_set
+        inputs = [self._backend._preprocessor.inputs(request) for request in asked.requests]
+        sharing = PerfectSharing(self._backend, inputs, WIDTH, ANSWER)
+        command = batch(rashomon, self._model, asked.benchmark, asked.built, asked.prompt_set, asked.limit, name)
+        turns = by_turns(command, rashomon.environment, rashomon.workspace / "runs" / name / "run.sqlite", sharing)
+        self._tokens["ours"] = answered(rashomon, name)
+        self.seconds["after its first batch"].append(turns.later)
+        self.seconds["perfect sharing"].append(turns.perfect)
+        self.seconds["perfect sharing after its first batch"].append(turns.perfect_later)
+        self._sharing = sharing.summary()
+        return turns.seconds
+
+    def _engine(self) -> None:
+        """Let the engine answer alone, in this process, with empty caches."""
+        inputs = [self._backend._preprocessor.inputs(request) for request in self.questions.requests]
+        self._backend.use_sequential_mode()
+        self._backend._start_batched(WIDTH, share=True)
+        turns = engine_by_turns(
+            self._backend, self.questions.requests, PerfectSharing(self._backend, inputs, WIDTH, ANSWER)
         )
-        return seconds
+        self.seconds["engine"].append(turns.seconds)
+        self.seconds["perfect sharing beside the engine"].append(turns.perfect)
 
     def _read_speed(self, rashomon: Rashomon) -> None:
         command = rashomon.command("show", self.questions.prompt_set, "--speed", "--json")
         (speed,) = json.loads(process_output(command, rashomon.environment))
         self._works.append(speed["work"])
-        self.seconds["answering"].append(60 * speed["answers"] / speed["per_minute"])
 
     def report(self) -> None:
         """Print the figures."""
@@ -162,11 +188,16 @@ class Contest:
             ("ours against the plain loop, times as fast", "plain loop", "ours"),
             ("ours against the server, times as fast", "server", "ours"),
             ("reached of perfect sharing, by the whole process", "perfect sharing", "ours"),
-            ("reached of perfect sharing, while it answered", "perfect sharing", "answering"),
+            (
+                "the same after its first batch of answers",
+                "perfect sharing after its first batch",
+                "after its first batch",
+            ),
+            ("the same by the engine alone", "perfect sharing beside the engine", "engine"),
         ):
             ratios = [slow / fast for slow, fast in zip(seconds[slower], seconds[faster], strict=True)]
             print(f"    {name}: {spread(ratios)}")
-        print(f"    perfect sharing: {spread(seconds['perfect sharing'], ' s')}")
+        print(f"    perfect sharing: {spread(seconds['perfect sharing'], ' s')}; {self._sharing}")
         print(f"    answers equal to the plain loop's: {min(self._equal):.1%}")
         computed = [work.get("computed_tokens", 0) / max(1, work.get("distinct_tokens", 0)) for work in self._works]
         work = self._works[-1]
@@ -183,6 +214,7 @@ class Contest:
 
 def main(rounds: int, counts: Sequence[int]) -> None:
     """Print the figures."""
+    os.environ[FEATURES_LIMIT] = "0"  # this process reads no features from disk; the runs do
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
         factory = RequestFactory(home / "texts")
@@ -193,7 +225,7 @@ def main(rounds: int, counts: Sequence[int]) -> None:
             data = home / benchmark
             Rashomon(home).process("build", benchmark, "--source", f"{source}={folder}", "--out", data)
             built = Build.open(data)
-            backend = load_backend(str(model), built.media_path)
+            backend = load_backend(str(model), built.media_path, max_in_flight=QUEUE_FACTOR * WIDTH)
             assert isinstance(backend, VLMBackend)
             for count in counts:
                 limit = -(-count // siblings)
