@@ -4,8 +4,8 @@ Run it by hand, on a machine that does nothing else: ``python -m tests.performan
 random Qwen3-VL of seven million parameters, which keeps a CPU busy computing, and asks it EXAMPLES of CMC-Bench, and twice as
 many of CLASH, four ways, in each round, with 300 tokens an image and more and 32 tokens an answer; real charts and photographs
 where they lie beside the project. It prints the seconds of the loop around ``mlx_vlm.generate``, of ``mlx_vlm server`` with
-eight clients, and ours, and beside them what perfect sharing would give: the images, the distinct tokens and the decoding steps
-there are, at what each was measured to cost. It asserts nothing, and the ratios are this machine's: a CPU gains little by
+eight clients, and ours, and beside them those of perfect sharing, which computes each image, distinct token and decoding step
+once, by turns of a second with ours. It asserts nothing, and the ratios are this machine's: a CPU gains little by
 computing rows together, Metal more.
 """
 

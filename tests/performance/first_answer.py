@@ -13,14 +13,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from assets.demo.recipe import evaluate
@@ -28,7 +26,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Decoding
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
-from tests.performance.measuring import spread
+from tests.performance.measuring import count_answers, spread
 from tests.performance.peers import plain_prompts
 from tests.support.command import ROOT, Rashomon, kill_all
 from tests.support.demo import DEMO
@@ -84,7 +82,7 @@ class Machine:
         command = self._rashomon.command("--batch", "--benchmark", "cmc-bench", "--model", self._model, "--limit", "8")
         command += ["--name", name, "--display", "none", "--max-tokens", str(TOKENS)]
         database = self._rashomon.workspace / "runs" / name / "run.sqlite"
-        return self._seconds(command, self._rashomon.home, lambda process: _answered(database))
+        return self._seconds(command, self._rashomon.home, lambda process: count_answers(database) > 0)
 
     def _seconds(
         self, command: Sequence[str], folder: Path, has_answered: Callable[[subprocess.Popen[str]], bool]
@@ -107,16 +105,6 @@ class Machine:
             return time.perf_counter() - started
         finally:
             kill_all(process)
-
-
-def _answered(database: Path) -> bool:
-    if not database.exists():
-        return False
-    try:
-        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-            return bool(connection.execute("SELECT count(*) FROM generation").fetchone()[0])
-    except sqlite3.Error:
-        return False
 
 
 def drop_cached_files(folder: Path) -> None:

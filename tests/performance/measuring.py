@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +28,13 @@ def process_output(command: Sequence[str | Path], environment: Mapping[str, str]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
+
+
+def count_answers(database: Path) -> int:
+    """Return the number of answers that a run in another process has committed."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return int(connection.execute("SELECT count(*) FROM generation").fetchone()[0])
+    return 0
 
 
 def spread(values: Sequence[float], unit: str = "") -> str:

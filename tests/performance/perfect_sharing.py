@@ -12,7 +12,7 @@ from mlx_backends.core.reuse import shared_prefix_length
 from mlx_backends.mlx.prefix_cache import Cache, trimmed_copy
 from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.mlx.vlm_batch import SharedWork, VLMRow, VLMRows
+from mlx_backends.mlx.vlm_batch import SharedWork, VLMRow, VLMRows, _merged
 from mlx_backends.models.memory_estimate import CacheSizes
 from tests.performance.measuring import timed
 
@@ -23,9 +23,10 @@ ROOM = 2**40
 class PerfectSharing:
     """The work of answering prompts in batches of ``width``, each answer of ``answer_tokens``, with a perfect oracle.
 
-    Each image goes through the tower once. Of each prompt, the model reads what no earlier one begins with, up to the last token,
-    on a cache that holds the rest; the batch then takes ``answer_tokens`` steps. This is done, and not extrapolated, and its
-    seconds are added up in ``seconds`` by kind. Copying caches, preparing images, choosing tokens and waiting cost nothing here.
+    A prompt has at most one image; each image goes through the tower once. Of each prompt, the model reads what no earlier one
+    begins with, up to the last token, on a cache that holds the rest; the batch then takes ``answer_tokens`` steps. This is done,
+    and not extrapolated, and its seconds are added up in ``seconds`` by kind. Copying caches, preparing images, choosing tokens
+    and waiting cost nothing here.
     """
 
     backend: VLMBackend
@@ -65,14 +66,9 @@ class PerfectSharing:
                 yield batch, self._timed("tokens", row.last - length, lambda read=read: deque(read(), 0))
                 together.append(row)
                 caches[number] = row.cache
-                for unused in [key for key in caches if last_use.get(key, 0) <= number and key != number]:
-                    del caches[unused]
+                caches = {key: cache for key, cache in caches.items() if last_use.get(key, -1) > number}
             yield batch, self._timed("steps", self.answer_tokens, self._decode(together))
         rows.close()
-
-    def total(self) -> float:
-        """Do all that work; return its seconds."""
-        return sum(seconds for _, seconds in self.parts())
 
     def summary(self) -> str:
         """Return what was done and its seconds, by kind."""
@@ -103,7 +99,7 @@ class PerfectSharing:
         import mlx.core as mx
 
         model = self.backend._model
-        cache = [type(layer[0]).merge(list(layer)) for layer in zip(*(row.cache for row in rows), strict=True)]
+        cache = _merged([row.cache for row in rows])
         _settle(cache)
         delta = mx.concatenate([row.embedded["rope_deltas"] for row in rows])
         last = mx.concatenate([row.inputs.ids[:, -1:] for row in rows])

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.vocabulary import Generation, Request
 from mlx_backends.base import Backend
-from tests.performance.measuring import timed
+from tests.performance.measuring import count_answers, timed
 from tests.performance.perfect_sharing import PerfectSharing
 from tests.support.command import ROOT, children_of
 
@@ -44,7 +44,7 @@ class EngineTurns:
 def engine_by_turns(backend: Backend, requests: Sequence[Request], sharing: PerfectSharing) -> EngineTurns:
     """Let a backend of this process answer, and ``sharing`` work, both to their ends.
 
-    In the backend's second, and in that of ``sharing``, its thread prepares requests, but never more than it takes at a time.
+    While ``sharing`` works, a thread of the backend goes on preparing the requests that it has taken, up to its capacity.
     """
     waiting, parts = list(reversed(requests)), sharing.parts()
     generations: list[Generation] = []
@@ -71,25 +71,31 @@ def by_turns(command: Sequence[str], environment: Mapping[str, str], database: P
             by_batch[batch == 0] += seconds
 
     started = time.perf_counter()
-    process = subprocess.Popen(
-        command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    while process.poll() is None and _answers(database) < 2:  # the first comes alone
-        time.sleep(POLL_SECONDS)
-    before = time.perf_counter() - started
-    later = 0.0
-    while process.poll() is None:
-        began = time.perf_counter()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(TURN_SECONDS)
-        later += time.perf_counter() - began
-        if process.returncode is None:
-            tree = [process.pid, *_descendants(process.pid)]
-            _signal(tree, signal.SIGSTOP)
-            share(TURN_SECONDS)
-            _signal(tree, signal.SIGCONT)
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=errors) as process,
+    ):
+        try:
+            while process.poll() is None and count_answers(database) < 2:  # the first comes alone
+                time.sleep(POLL_SECONDS)
+            before = time.perf_counter() - started
+            later = 0.0
+            while process.poll() is None:
+                began = time.perf_counter()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(TURN_SECONDS)
+                later += time.perf_counter() - began
+                if process.returncode is None:
+                    tree = [process.pid, *_descendants(process.pid)]
+                    _signal(tree, signal.SIGSTOP)
+                    share(TURN_SECONDS)
+                    _signal(tree, signal.SIGCONT)
+        finally:
+            if process.poll() is None:  # interrupted; what stands still would stay
+                _signal([process.pid, *_descendants(process.pid)], signal.SIGKILL)
+        errors.seek(0)
+        assert process.returncode == 0, errors.read()[-2000:]
     share(float("inf"))
-    assert process.returncode == 0, process.stderr and process.stderr.read()[-2000:]
     return Turns(before + later, later, sum(by_batch.values()), by_batch[False])
 
 
@@ -99,12 +105,6 @@ def _until(parts: Iterator[tuple[int, float]], limit: float) -> Iterator[tuple[i
     while spent < limit and (part := next(parts, None)):
         spent += part[1]
         yield part
-
-
-def _answers(database: Path) -> int:
-    with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        return int(connection.execute("SELECT count(*) FROM generation").fetchone()[0])
-    return 0
 
 
 def _descendants(pid: int) -> Iterator[int]:

@@ -149,8 +149,7 @@ class Contest:
 
     def _ours(self, rashomon: Rashomon) -> float:
         asked, name = self.questions, self.questions.prompt_set
-        inputs = [self._backend._preprocessor.inputs(request) for request in asked.requests]
-        sharing = PerfectSharing(self._backend, inputs, WIDTH, ANSWER)
+        sharing = self._perfect_sharing()
         command = batch(rashomon, self._model, asked.benchmark, asked.built, asked.prompt_set, asked.limit, name)
         turns = by_turns(command, rashomon.environment, rashomon.workspace / "runs" / name / "run.sqlite", sharing)
         self._tokens["ours"] = answered(rashomon, name)
@@ -162,14 +161,16 @@ class Contest:
 
     def _engine(self) -> None:
         """Let the engine answer alone, in this process, with empty caches."""
-        inputs = [self._backend._preprocessor.inputs(request) for request in self.questions.requests]
+        sharing = self._perfect_sharing()
         self._backend.use_sequential_mode()
         self._backend._start_batched(WIDTH, share=True)
-        turns = engine_by_turns(
-            self._backend, self.questions.requests, PerfectSharing(self._backend, inputs, WIDTH, ANSWER)
-        )
+        turns = engine_by_turns(self._backend, self.questions.requests, sharing)
         self.seconds["engine"].append(turns.seconds)
         self.seconds["perfect sharing beside the engine"].append(turns.perfect)
+
+    def _perfect_sharing(self) -> PerfectSharing:
+        inputs = [self._backend._preprocessor.inputs(request) for request in self.questions.requests]
+        return PerfectSharing(self._backend, inputs, WIDTH, ANSWER)
 
     def _read_speed(self, rashomon: Rashomon) -> None:
         command = rashomon.command("show", self.questions.prompt_set, "--speed", "--json")
@@ -244,5 +245,5 @@ def main(rounds: int, counts: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
-    first, *sizes = whole_numbers([3, 24, 96, 500])
-    main(first, sizes)
+    first, *sizes = whole_numbers([3])
+    main(first, sizes or [24, 96, 500])
