@@ -9,11 +9,13 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from mlx_backends.core.prompts.template_process import bound_templates
+from mlx_backends.core.transformers_names import remember_names
 
 
 @contextmanager
 def contained() -> Iterator[None]:
     """Load libraries without network, code from a model's folder, standard output, or chat templates in this process."""
+    remember_names()
     import huggingface_hub.constants
     import transformers.dynamic_module_utils
 

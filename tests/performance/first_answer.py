@@ -1,11 +1,11 @@
 """Time from the start of a command to the first committed answer of the demo model, beside a plain process of mlx-vlm.
 
 Run it by hand, at normal priority, on a machine that does nothing else: ``python -m tests.performance.first_answer [ROUNDS]
-[MODEL]``, with ``model-4bit`` or ``model-bf16``. Each round starts ``rashomon --batch`` for 64 answers three times: on a machine
-that knows nothing of the model yet, neither a check nor a digest nor features of images; again, with all of these stored; and
-with the stored check after the libraries' files were dropped from the page cache, as far as the system does so. Between them, a
-process loads the model with mlx-vlm alone and answers the first of the prompts. It prints medians and ranges, and their ratios
-to that process, and asserts nothing. A command is killed after its first answer.
+[MODEL]``, with ``model-4bit`` or ``model-bf16``. Each round starts ``rashomon --batch`` for 64 answers four times: on a machine
+that has run nothing yet; on one that knows nothing of the model, neither a check nor a digest nor features of images; again, with
+all of these stored; and with the stored check after the libraries' files were dropped from the page cache, as far as the system
+does so. Between them, a process loads the model with mlx-vlm alone and answers the first of the prompts. It prints medians and
+ranges, and their ratios to that process, and asserts nothing. A command is killed after its first answer.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from assets.demo.recipe import evaluate
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Decoding
+from mlx_backends.core.transformers_names import FILE as NAMES
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.performance.measuring import count_answers, spread
@@ -34,7 +35,8 @@ from tests.support.demo import DEMO
 POLL_SECONDS = 0.005
 LIMIT_SECONDS = 120
 TOKENS = 24
-FIRST_RUN, STORED, COLD, PLAIN = (
+NEW_MACHINE, FIRST_RUN, STORED, COLD, PLAIN = (
+    "first run of all",
     "first run of the model",
     "stored check",
     "stored check, files not cached",
@@ -61,10 +63,12 @@ class Machine:
         self._prompt.write_text(json.dumps(plain_prompts(backend, [request], build.media_path)))
         backend.close()
 
-    def forget(self) -> None:
-        """Forget every check, digest and feature."""
-        for folder in (self._state, Path(self._environment["XDG_CACHE_HOME"])):
-            shutil.rmtree(folder, ignore_errors=True)
+    def forget(self, keep: str = "") -> None:
+        """Forget every check, digest and feature, and all other private files but one named ``keep``."""
+        shutil.rmtree(self._environment["XDG_CACHE_HOME"], ignore_errors=True)
+        for file in self._state.rglob("*"):
+            if file.is_file() and file.name != keep:
+                file.unlink()
 
     def plain(self) -> float:
         """Return the wall time from the start of a plain process to its first answer."""
@@ -119,12 +123,14 @@ def drop_cached_files(folder: Path) -> None:
 
 
 def main(rounds: int, model: str) -> None:
-    times: dict[str, list[float]] = {FIRST_RUN: [], STORED: [], COLD: [], PLAIN: []}
+    times: dict[str, list[float]] = {NEW_MACHINE: [], FIRST_RUN: [], STORED: [], COLD: [], PLAIN: []}
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(Path(folder), DEMO / model)
         machine.seconds()  # warms up
         for _ in range(rounds):
             machine.forget()
+            times[NEW_MACHINE].append(machine.seconds())
+            machine.forget(keep=NAMES)
             times[FIRST_RUN].append(machine.seconds())
             times[PLAIN].append(machine.plain())
             times[STORED].append(machine.seconds())

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.bounded_process import BoundedProcess, LimitError, serve
+from mlx_backends.core.transformers_names import remember_names
 
 MAX_SECONDS = 3.0
 MAX_TEMPLATE_CHARACTERS = 1024 * 1024
@@ -120,6 +121,7 @@ def _renderer() -> BoundedProcess:
 
 
 def _prepare(request: dict[str, Any]) -> None:
+    remember_names()
     from transformers.utils import chat_template_utils
 
     chat_template_utils._compile_jinja_template("")
