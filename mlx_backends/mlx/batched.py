@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import islice
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +21,9 @@ from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
 
 _SLICE_S = 0.05
+
+_TOGETHER_S = 0.5
+"""Longest time that a device with nothing to do waits for a whole batch of prepared requests."""
 
 
 @dataclass(eq=False)
@@ -143,9 +147,12 @@ class BatchedAnswers:
         self._rows.close()
 
     def _start_prepared(self) -> Iterator[Generation]:
-        """Start the rows of prepared requests, in the order of submission; yield errors of those that cannot be prepared."""
-        if not self._started and self._preparing:
-            wait([self._preparing[0][1]], timeout=_SLICE_S)
+        """Start the rows of prepared requests, in the order of submission; yield errors of those that cannot be prepared.
+
+        A batch starts together: rows that start one after another take more steps, for as long as answers are equally long.
+        """
+        if not self._started:
+            wait([prepared for _, prepared in islice(self._preparing, self._rows.width)], timeout=_TOGETHER_S)
         while self._preparing and self._preparing[0][1].done():
             request, prepared = self._preparing.popleft()
             try:

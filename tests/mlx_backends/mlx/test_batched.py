@@ -20,9 +20,9 @@ from benchmarks.vocabulary import Choice, Decoding, Generation, Media, Message, 
 from mlx_backends.core.batch_invariance import BATCHED
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.mlx.prefix_cache import MIN_SAVED_TOKENS, trim_limitation
-from mlx_backends.mlx.preprocess import Preprocessor, count_distinct_tokens
+from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor, count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
-from mlx_backends.mlx.vlm_batch import VLMRow
+from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
 from mlx_backends.models.memory_estimate import CACHED_PROMPTS, least_caches
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, request_of
@@ -226,6 +226,29 @@ def test_cancelling_changes_no_other_answer(
         assert not dropped & generations.keys()
         assert qwen.step() == []
         assert tokens(generations) == {name: expected[name] for name in generations}
+
+
+def test_a_batch_starts_together(qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long preparing takes: otherwise answers of equal length end at different steps, and the next ones start so."""
+    started: list[int] = []
+    prepare, read = qwen._preprocessor.inputs, VLMRows._read
+
+    def slowly(request: Request) -> PreparedInputs:
+        time.sleep(0.03)
+        return prepare(request)
+
+    def recording(self: VLMRows, rows: list[VLMRow]) -> Any:
+        started.append(len(rows))
+        return read(self, rows)
+
+    monkeypatch.setattr(qwen._preprocessor, "inputs", slowly)
+    qwen.choose_mode(varied(pictures))
+    monkeypatch.setattr(VLMRows, "_read", recording)
+    requests = [
+        replace(request_of(Text(f"Count {n}."), decoding=Decoding(max_tokens=1)), instance_id=f"{n}") for n in range(12)
+    ]
+    answers(qwen, requests)
+    assert started == [4, 4, 4]
 
 
 def test_broken_image_fails_only_its_request(qwen: VLMBackend, pictures: Pictures) -> None:
