@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from app.store.run import RunStore
 from tests.support.command import Rashomon
-from tests.support.demo import FOUR_BIT
+from tests.support.tiny_models import TEXTS
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
 @pytest.mark.parametrize(("exact", "before"), [((), 1), (("--exact",), None)])
 def test_one_answer_is_committed_before_the_check(
-    exact: tuple[str, ...], before: int | None, rashomon: Rashomon
+    exact: tuple[str, ...], before: int | None, rashomon: Rashomon, tmp_path: Path
 ) -> None:
-    options = ("--benchmark", "cmc-bench", "--model", FOUR_BIT, "--limit", "3", "--max-tokens", "2")
+    model = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False)
+    options = ("--benchmark", "cmc-bench", "--model", model, "--limit", "3", "--max-tokens", "2")
     rashomon.run("batch", *options, *exact, "--name", "run", "--display", "none")
     folder = rashomon.workspace / "runs" / "run"
     with RunStore.read(folder) as store:
