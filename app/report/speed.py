@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.report.throughput import duration
+from app.store.answer_sums import AnswerTimes
 from app.store.run import RunStore
 from app.store.run_facts import WorkDone, answer_pace
 
@@ -17,21 +18,16 @@ class RunSpeed:
     """Speed of one run.
 
     Attributes:
-        generated: See :class:`app.store.answer_sums.AnswerTimes`, with the other counts and times.
+        times: Its answers' numbers and times.
         per_minute: Answers a minute while workers were answering; None if unknown.
         work: What the workers computed, summed; see :class:`mlx_backends.core.reuse.Reuse`. Empty where nothing was counted:
             an answer at a time, another engine, an earlier version.
-        counted: The answers that ``work`` covers, of the ``generated`` ones; None if unknown.
+        counted: The answers that ``work`` covers, of ``times.generated``; None if unknown.
         separate: See :class:`app.store.run_facts.WorkDone`.
     """
 
     run: str
-    generated: int
-    answers: int
-    timed: int
-    prefill_s: float
-    decode_s: float
-    tokens: int
+    times: AnswerTimes
     per_minute: float | None
     work: Mapping[str, int]
     counted: int | None
@@ -45,7 +41,7 @@ def read_speed(folder: Path) -> RunSpeed:
         work = WorkDone.load(store)
         return RunSpeed(
             folder.name,
-            **store.answer_times()._asdict(),
+            store.answer_times(),
             per_minute=60 * paced / seconds if seconds else None,
             work=work.counts,
             counted=work.answers,
@@ -55,20 +51,21 @@ def read_speed(folder: Path) -> RunSpeed:
 
 def to_json(speed: RunSpeed) -> dict[str, Any]:
     """Return a run's speed as a JSON object."""
-    return asdict(speed)
+    rest = asdict(speed)
+    return {"run": rest.pop("run"), **rest.pop("times")._asdict(), **rest}
 
 
 def lines(speed: RunSpeed) -> Iterator[str]:
     """Yield lines of prose on a run's speed."""
+    times, work = speed.times, speed.work
     pace = "" if speed.per_minute is None else f", {speed.per_minute:,.1f} a minute"
-    yield f"{speed.run}: {speed.answers:,} answers generated{pace}"
-    if speed.timed:
-        rate = f", {speed.tokens / speed.decode_s:,.0f} tokens a second" if speed.decode_s else ""
+    yield f"{speed.run}: {times.answers:,} answers generated{pace}"
+    if times.timed:
+        rate = f", {times.tokens / times.decode_s:,.0f} tokens a second" if times.decode_s else ""
         yield (
-            f"  time: {duration(speed.prefill_s)} reading prompts and images, "
-            f"{duration(speed.decode_s)} generating {speed.tokens:,} tokens{rate}"
+            f"  time: {duration(times.prefill_s)} reading prompts and images, "
+            f"{duration(times.decode_s)} generating {times.tokens:,} tokens{rate}"
         )
-    work = speed.work
     if not work:
         yield "  shared work: none was counted; each prompt was read separately, or another engine answered"
         return
@@ -82,9 +79,9 @@ def lines(speed: RunSpeed) -> Iterator[str]:
             f"  images: shown {work['images']:,} times, {work['distinct_images']:,} of them distinct; {work['encoded']:,} "
             f"encoded, {work['from_disk']:,} read from disk"
         )
-    if speed.counted is not None and speed.counted < speed.generated:
+    if speed.counted is not None and speed.counted < times.generated:
         yield (
-            f"  counted for {speed.counted:,} of {speed.generated:,} answers; the others were answered one at a time, as the "
+            f"  counted for {speed.counted:,} of {times.generated:,} answers; the others were answered one at a time, as the "
             "first is, or their worker was killed"
         )
     if speed.separate:

@@ -87,14 +87,14 @@ def test_workers_that_resume_a_run_count_its_distinct_tokens_once(tmp_path: Path
     assert speed.work["distinct_tokens"] == 90 + 10 * 40
     assert speed.work["distinct_images"] == 1
     assert speed.work["computed_tokens"] == 2 * 90 + 10 * 40, "what the second worker computed again shows"
-    assert (speed.counted, speed.generated, speed.separate) == (40, 40, 0)
+    assert (speed.counted, speed.times.generated, speed.separate) == (40, 40, 0)
     with RunStore.open(tmp_path) as store:
         store.repeat()
     work(tmp_path)
     speed = read_speed(tmp_path)
     assert speed.work["distinct_tokens"] == 90 + 10 * 40, "the same prompts once more"
     assert speed.work["computed_tokens"] == 3 * 90 + 10 * 80
-    assert (speed.counted, speed.generated, speed.answers) == (80, 80, 40)
+    assert (speed.counted, speed.times.generated, speed.times.answers) == (80, 80, 40)
     assert not any("counted" in line for line in lines(speed))
 
 
@@ -116,12 +116,12 @@ def test_killed_worker_leaves_the_counts_of_what_it_had_answered(tmp_path: Path)
     work(tmp_path, stop_after(4), save=False)
     speed = read_speed(tmp_path)
     assert speed.counted is not None
-    assert 0 < speed.counted <= speed.generated
+    assert 0 < speed.counted <= speed.times.generated
     assert speed.work["prompts"] == speed.counted
     work(tmp_path)
     speed = read_speed(tmp_path)
     assert speed.counted is not None
-    if speed.counted < speed.generated:
+    if speed.counted < speed.times.generated:
         assert any(f"{speed.counted} of 40 answers" in line for line in lines(speed))
 
 
