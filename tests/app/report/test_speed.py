@@ -10,10 +10,10 @@ from unittest.mock import patch
 
 import pytest
 
+from app.report.speed import read_speed
 from app.store.run import RunStore
 from app.store.run_facts import WORK_KEY
 from app.store.sqlite_errors import DamagedError
-from app.store.workspace import read_summary
 from tests.support.command import ROOT, Rashomon, kill_all
 
 BATCH = ("--batch", "--benchmark", "cmc-bench", "--display", "none", "--limit", "4")
@@ -23,13 +23,16 @@ BATCH = ("--batch", "--benchmark", "cmc-bench", "--display", "none", "--limit", 
 def test_a_run_that_shares_work_shows_how_much(rashomon: Rashomon) -> None:
     with patch.object(RunStore, "order_by_image", autospec=True, side_effect=RunStore.order_by_image) as order:
         rashomon.run(*BATCH, "--model", ROOT / "assets" / "demo" / "model-4bit", "--name", "shared")
-    assert order.call_count == 1, "which reads every instance of the run"
+    whole = [call for call in order.call_args_list if call.kwargs["only"] is None]
+    assert len(whole) == 1, "which reads every instance of the run"
     (speed,) = speeds(rashomon, "shared")
     with RunStore.read(rashomon.workspace / "runs" / "shared") as store:
         generations = [record.generations[0] for record in store.records()]
     work = speed["work"]
-    assert (speed["answers"], speed["timed"], work["prompts"]) == (len(generations),) * 3
-    assert work["prompt_tokens"] == sum(generation.prompt_tokens or 0 for generation in generations)
+    assert (speed["answers"], speed["timed"]) == (len(generations),) * 2
+    assert work["prompts"] == speed["counted"] == len(generations) - 1, "the first is answered alone"
+    prompts = [generation.prompt_tokens or 0 for generation in generations]
+    assert sum(prompts) - work["prompt_tokens"] in prompts
     assert speed["tokens"] == sum(generation.completion_tokens or 0 for generation in generations)
     assert speed["prefill_s"] == pytest.approx(sum(generation.prefill_s or 0 for generation in generations))
     assert work["distinct_tokens"] <= work["computed_tokens"] < 1.15 * work["distinct_tokens"] < work["prompt_tokens"]
@@ -40,11 +43,11 @@ def test_a_run_that_shares_work_shows_how_much(rashomon: Rashomon) -> None:
 
 @pytest.mark.slow
 def test_a_killed_and_repeated_run_counts_its_distinct_tokens_once(rashomon: Rashomon) -> None:
-    command = (*BATCH, "--model", ROOT / "assets" / "demo" / "model-4bit", "--max-tokens", "24")
+    command = (*BATCH, "--limit", "12", "--model", ROOT / "assets" / "demo" / "model-4bit", "--max-tokens", "96")
     rashomon.process(*command, "--name", "whole")
     (whole,) = speeds(rashomon, "whole")
     process = rashomon.start(*command, "--name", "killed")
-    while process.poll() is None and not answered(rashomon, "killed"):
+    while process.poll() is None and not counted(rashomon, "killed"):
         time.sleep(0.02)
     kill_all(process)
     (speed,) = speeds(rashomon, "killed")
@@ -64,9 +67,9 @@ def speeds(rashomon: Rashomon, name: str) -> list[dict[str, Any]]:
     return described
 
 
-def answered(rashomon: Rashomon, name: str) -> int:
+def counted(rashomon: Rashomon, name: str) -> int:
     folder = rashomon.workspace / "runs" / name
-    return read_summary(folder).done if (folder / "run.sqlite").exists() else 0
+    return read_speed(folder).counted or 0 if (folder / "run.sqlite").exists() else 0
 
 
 def test_a_run_without_shared_work_says_so(rashomon: Rashomon) -> None:
