@@ -122,7 +122,7 @@ def test_killed_run_on_reconstructed_rows_equals_undisturbed_run(rashomon: Rasho
     assert {row["condition"] for row in rows} == set(CONDITIONS)
     assert {row["strata"]["type"] for row in rows} == {"PT", "PL", "PC", "LT", "LC", "LO"}
     check(rows)
-    output = rashomon.run("show", "quiet").stdout
+    output = rashomon.run("show", "quiet", "--all").stdout
     for title in (
         "Table 2",
         "Table 3",
@@ -255,7 +255,8 @@ def test_killed_construction_repeats_no_request(rashomon: Rashomon) -> None:
 
     def arguments(server: ScriptedWriter, out: Path) -> list[str | Path]:
         writer = f"endpoint:writer@{server.url}"
-        return ["build", "mmkc-bench", "--source", f"knowledge={place}", "--writer", writer, "--out", out, "--json"]
+        data = ("--source", f"knowledge={place}", "--out", out, "--json")
+        return ["build", "mmkc-bench", *data, "--writer", writer, "--allow-address", server.url]
 
     with ScriptedWriter() as server:
         for least in (20, 120):

@@ -96,9 +96,8 @@ def test_the_suggested_commands_work(tmp_path: Path) -> None:
     suggested = [line.strip() for line in lines if line.startswith("  rashomon ")]
     assert len(suggested) == 5
     for line in suggested[:4]:
-        script = (
-            f'rashomon() {{ python -P -m app.main --workspace {shlex.quote(str(rashomon.workspace))} "$@"; }}\n{line}'
-        )
+        program = shlex.join([*rashomon.command(), "--workspace", str(rashomon.workspace)])
+        script = f'rashomon() {{ {program} "$@"; }}\n{line}'
         done = subprocess.run(
             ["bash", "-c", script], cwd=tmp_path, env=rashomon.environment, capture_output=True, text=True, check=False
         )
