@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.errors import StoreError
+from benchmarks.untrusted.safe_json import parse_json
 from mlx_backends import user_state
 
 Names = dict[frozenset[str], dict[str, set[str]]]
@@ -72,7 +73,10 @@ def _remembering(search: Callable[..., Names], models: Path) -> Callable[..., Na
         if Path(module_path) not in (models, models / "__init__.py"):
             return search(module_path, prefix)
         start = "" if prefix is None else f"{prefix}."
-        return {needed: {start + module: set(names) for module, names in found()[needed].items()} for needed in found()}
+        return {
+            needed: {start + module: set(names) for module, names in modules.items()}
+            for needed, modules in found().items()
+        }
 
     return define_import_structure
 
@@ -95,7 +99,7 @@ def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
 def _read(state: str) -> Names | None:
     """Return the names of an earlier process that found ``state``; None without such."""
     with suppress(StoreError, ValueError, TypeError, KeyError, AttributeError):
-        content: Mapping[str, Any] = json.loads(user_state.read(FILE) or "{}")
+        content: Mapping[str, Any] = parse_json(user_state.read(FILE) or "{}")
         if content.get("state") == state:
             return {
                 frozenset(needed): {module: set(names) for module, names in modules.items()}

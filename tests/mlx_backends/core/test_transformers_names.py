@@ -109,6 +109,7 @@ def replace(content: str) -> Callable[[Search, Path], None]:
                 "",
                 "{",
                 "[]",
+                "[" * 100_000,
                 "1",
                 '{"state": "SAME"}',
                 '{"state": "SAME", "names": [1]}',
