@@ -114,9 +114,9 @@ class BatchedAnswers:
             done = list(self._start_prepared())
             while self._started and not done:
                 done = self._advance()
-                if perf_counter() > deadline:
+                if done or perf_counter() > deadline:
                     break
-                done += self._start_prepared()
+                done = list(self._start_prepared())
         except BaseException:
             self._restart(self._rows.width)
             self._started = []
@@ -151,8 +151,8 @@ class BatchedAnswers:
 
         A batch starts together: rows that start one after another take more steps, for as long as answers are equally long.
         """
-        if not self._started:
-            wait([prepared for _, prepared in islice(self._preparing, self._rows.width)], timeout=_TOGETHER_S)
+        if self._rows.is_idle and (missing := self._rows.width - len(self._started)) > 0:
+            wait([prepared for _, prepared in islice(self._preparing, missing)], timeout=_TOGETHER_S)
         while self._preparing and self._preparing[0][1].done():
             request, prepared = self._preparing.popleft()
             try:

@@ -138,6 +138,11 @@ class VLMRows:
         )
         self._generator._build_mixed_prompt_batch = self._prompt_batch
 
+    @property
+    def is_idle(self) -> bool:
+        """True while no row is being read or answered, whether any waits or not."""
+        return self._reading is None and not self._live
+
     def add(self, row: VLMRow, *, first: bool = False) -> None:
         """Take a row; it starts as soon as there is room, with ``first`` before all that wait."""
         self._waiting.insert(0 if first else len(self._waiting), row)
