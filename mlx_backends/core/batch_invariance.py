@@ -40,6 +40,9 @@ less than 0.0001 on a CPU; a step of bf16 is some 0.04 of it for logits of real 
 CHECK = "batches"
 """The check's name among the stored checks."""
 
+_PADDED_CASES = 2
+"""Number of cases that measure the noise."""
+
 _EVIDENCE = ("way", "cases", "tokens", "noise", "shift", "failed")
 _REQUESTS_OF_SETS, _TEXT_REQUESTS, _MIN_REQUESTS = (2, 2, 1), 1, 4
 """Requests for each set of images, without images, and the fewest in all.
@@ -256,7 +259,10 @@ def check_batch_invariance(
     deviation = float(np.median([case.logits.std(axis=-1).mean() for case in cases]))
     result = BatchInvariance(SEQUENTIAL, len(cases), sum(len(case.tokens) for case in cases))
     try:
-        noise = max(_largest_shift(case.logits, logits) for case, logits in zip(cases, padded(cases), strict=False))
+        measured = cases[:_PADDED_CASES]
+        noise = max(
+            _largest_shift(case.logits, logits) for case, logits in zip(measured, padded(measured), strict=True)
+        )
     except Exception as error:
         if metal_fault(error) is not None:
             raise

@@ -15,8 +15,6 @@ from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 if TYPE_CHECKING:
     from mlx_backends.mlx.vlm_batch import VLMRows
 
-_PADDED = 2
-
 
 class TeacherForcing:
     """Teacher forcing of a loaded model, sequentially or in a batch."""
@@ -53,9 +51,9 @@ class TeacherForcing:
         return np.stack(forcing.logits[: len(tokens)])
 
     def padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """Return the logits of the first cases, each next to a longer row that pads it; prompts are read one by one."""
+        """Return the logits of each case, next to a longer row that pads it; prompts are read one by one."""
         logits = []
-        for case in cases[:_PADDED]:
+        for case in cases:
             words = len(self._preprocessor.inputs(case.request).content) + 16
             longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
             neighbour = ReferenceAnswer(longer, case.tokens, None)

@@ -41,7 +41,6 @@ WIDTH = 8
 """Requests answered in a batch by default."""
 
 _SLICE_S = 0.05
-_PADDED = 2
 
 
 class TorchBackend(Backend):
@@ -294,9 +293,9 @@ class TorchBackend(Backend):
         return ReferenceAnswer(request, row.tokens, np.stack(row.logits))
 
     def _padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """Return the logits of the first cases, each next to a longer row that pads it."""
+        """Return the logits of each case, next to a longer row that pads it."""
         logits = []
-        for case in cases[:_PADDED]:
+        for case in cases:
             words = len(self._preprocessor.inputs(case.request).ids) + 16
             longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
             logits.append(self._force_batches([case, ReferenceAnswer(longer, case.tokens, None)], 2)[0])

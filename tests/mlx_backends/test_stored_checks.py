@@ -65,6 +65,7 @@ class Model:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.padded = 0
         self.fault = 0.0
         self.error: Exception | None = None
 
@@ -96,6 +97,7 @@ class Model:
 
     def _padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
         self.calls.append("padded")
+        self.padded = len(cases)
         return [case.logits + 1e-5 for case in cases]
 
     def _batch(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
@@ -120,6 +122,11 @@ def test_later_run_confirms_the_stored_check_on_one_request(model: Model) -> Non
     assert 0 < second.confirmed <= CONFIRMED_TOKENS
     (stored,) = read_checks()
     assert (stored.key, stored.at, stored.model) == (first.key, first.checked_at, "tiny")
+
+
+def test_noise_is_measured_on_two_requests(model: Model) -> None:
+    assert model.checked().cases == 5
+    assert model.padded == 2
 
 
 @pytest.mark.parametrize(
