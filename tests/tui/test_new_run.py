@@ -73,7 +73,7 @@ async def choose_model(pilot: Pilot[Any], screen: NewRunScreen, name: str) -> No
 def test_each_part_of_the_form(size: tuple[int, int], desk: Stage, snapshot: Snapshot) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
-        await until(pilot, lambda: "checking" not in screen_text(app))
+        await until(pilot, lambda: screen._estimate is not None and "checking" not in screen_text(app))
         await snapshot(app, "new-benchmark")
         await pilot.press("ctrl+n", "j", "j", "space")
         await known(pilot, screen)
