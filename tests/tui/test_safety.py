@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static
 
 from app.engine.run_control import is_paused
 from app.store.data_types import ConditionProgress, JudgedCounts
@@ -76,6 +76,20 @@ def test_a_question_takes_no_key_from_before_it_was_on_the_screen(stage: Stage) 
         await burst(pilot, "u")
         await until(pilot, lambda: "some-run" in screen_text(app))
         assert run.exists()
+
+    drive(stage.app(), script)
+
+
+def test_a_dialog_refuses_the_binding_of_a_key_from_before_it_was_on_the_screen(stage: Stage) -> None:
+    """Textual looks up bindings once the key has bubbled up, when the dialog may have opened without its widgets."""
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        dialog = ChoiceDialog("Which?", ["one", "two"])
+        app.push_screen(dialog)
+        assert not await app.run_action("move('down')", dialog)
+        await until(pilot, lambda: dialog.displayed)
+        await burst(pilot, "j")
+        assert dialog.query_one(OptionList).highlighted == 1
 
     drive(stage.app(), script)
 
