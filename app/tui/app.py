@@ -157,6 +157,8 @@ class RashomonApp(App[int]):
             self.key_queue.put(event)
         elif isinstance(event, events.MouseEvent) and not event.is_forwarded and not self.key_queue.accepts(event):
             return
+        elif isinstance(event, events.Key) and not self.key_queue.accepts(event):
+            return  # it has bubbled up from a screen on which a dialog has opened since, whose bindings would get it
         else:
             await super().on_event(event)
 

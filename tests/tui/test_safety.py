@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from textual.command import CommandList, CommandPalette
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
@@ -80,14 +81,23 @@ def test_a_question_takes_no_key_from_before_it_was_on_the_screen(stage: Stage) 
     drive(stage.app(), script)
 
 
-def test_a_dialog_refuses_the_binding_of_a_key_from_before_it_was_on_the_screen(stage: Stage) -> None:
-    """Textual looks up bindings once the key has bubbled up, when the dialog may have opened without its widgets."""
+@pytest.mark.parametrize("is_mounted", [False, True])
+def test_a_key_that_bubbles_up_when_a_dialog_opens_does_nothing_in_it(stage: Stage, is_mounted: bool) -> None:
+    """Textual looks up bindings once the key has bubbled up: those of the dialog that has opened since."""
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         dialog = ChoiceDialog("Which?", ["one", "two"])
-        app.push_screen(dialog)
-        assert not await app.run_action("move('down')", dialog)
+        mounted = app.push_screen(dialog)
+        if is_mounted:
+            await mounted
+            dialog.painted.mark_undisplayed()
+        for name in ("j", "enter", "escape"):
+            key = Key(name, None)
+            key._set_forwarded()
+            await app.on_event(key)
         await until(pilot, lambda: dialog.displayed)
+        assert app.screen is dialog
+        assert dialog.query_one(OptionList).highlighted == 0
         await burst(pilot, "j")
         assert dialog.query_one(OptionList).highlighted == 1
 

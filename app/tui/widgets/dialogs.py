@@ -36,10 +36,6 @@ class Dialog(ModalScreen[T]):
         """True if the dialog was on the terminal before the key that is being handled."""
         return self.painted.displayed
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Refuse the binding of a key that went to the screen below, because on a busy machine the dialog opened after it."""
-        return self.displayed
-
     def on_screen_suspend(self) -> None:
         self._covered = True
 
