@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SMOKE := tests/benchmarks/media tests/benchmarks/rows tests/mlx_backends/core tests/app/store tests/app/doctor \
 	tests/app/system tests/tui/test_runs.py
 
-.PHONY: demo test fast test-smoke test-lowest test-all upstream lint docs slow mac pictures wheel constraints clean
+.PHONY: demo test fast test-rest test-smoke test-lowest test-all upstream lint docs mac pictures wheel constraints clean
 
 demo: .venv/installed
 	@$(BIN)/python app/system/requirements.py --installed
@@ -76,8 +76,13 @@ lint: .venv/installed-test
 docs: .venv/installed-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-slow: .venv/installed-test
-	$(BIN)/pytest -m slow
+# All that `make test` leaves out, or with PART=3 one of at least ten parts, which are counted round; at most 20 minutes each.
+# A test that fails is run again alone. With TORCH=2.13.0 and RAY=2.60.0 the tests that need these are run too.
+PART ?=
+RECORD ?=
+test-rest: .venv/installed-test
+	$(if $(TORCH)$(RAY),$(BIN)/python $(PIP) -c constraints.txt $(TORCH:%=torch==%) $(RAY:%=ray[client]==%))
+	$(BIN)/python -m tests.rest $(PART) $(RECORD)
 
 # Everything we ask of a Mac: doctor, demo, fast tests, a pilot of a model where one is cached, and a report to pass on.
 # `make mac MODEL=ID` takes another model for the pilot, `make mac SUITE=true` leaves out the tests.

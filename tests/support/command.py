@@ -23,6 +23,9 @@ INJECTED = Path(__file__).resolve().parent / "injected"
 READ_ONCE = ("HF_", "OMP_", "PYTHON")
 """Beginnings of variables that Python or a library reads once, when it starts."""
 
+COVERAGE = ("COVERAGE_PROCESS_START", "PYTEST_CURRENT_TEST")
+"""What lets a process record the lines that it runs, and the test that started it: :mod:`tests.mutation`."""
+
 ORDERS_OF_WORKERS = {"abort", "calls", "capacity", "dies", "pace", "says", "seconds"}
 """Orders that only a worker follows."""
 
@@ -44,7 +47,7 @@ class Rashomon:
     def environment(self) -> dict[str, str]:
         inherited = {
             key: os.environ[key]
-            for key in ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV", "XDG_STATE_HOME")
+            for key in ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV", "XDG_STATE_HOME", *COVERAGE)
             if key in os.environ
         }
         return {
