@@ -1,0 +1,205 @@
+"""`python -m tests.mutation`: the share of random faults that the tests find, for `make test` and for all tests.
+
+    record            run tests with coverage; the arguments after -- are pytest's
+    run               draw faults in covered lines, and run each against the tests that reach its line
+    report            the shares, paired with those of an earlier selection of tests
+
+Everything is kept in build/mutation, and `run` goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from benchmarks.stats.intervals import wilson
+from tests.mutation.contexts import CPU_SECONDS
+from tests.mutation.faults import Fault, faults_of
+from tests.mutation.reach import Reach
+from tests.support.command import ROOT
+
+HOME = ROOT / "build" / "mutation"
+PACKAGES = ("app", "benchmarks", "judges", "mlx_backends", "rashomon")
+MOST_SECONDS = 240.0
+"""CPU seconds, as recorded, of the tests that a fault is run against in each suite; the nearest and quickest come first."""
+SUITES = ("make test", "left out of it since", "the rest")
+
+
+def record(arguments: list[str]) -> int:
+    """Run pytest with coverage of each test; return its exit code."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    (HOME / "cpu").mkdir(exist_ok=True)
+    settings = HOME / "coveragerc"
+    sources = ",".join(str(ROOT / package) for package in PACKAGES)
+    settings.write_text(
+        f"[run]\nparallel = true\nsource = {sources}\ndata_file = {HOME / 'coverage'}\n"
+        # A process that a test starts records that test.
+        "context = ${PYTEST_CURRENT_TEST-}\npatch = _exit\nsigterm = true\ndisable_warnings = no-data-collected\n",
+        "utf-8",
+    )
+    environment = {**os.environ, "COVERAGE_PROCESS_START": str(settings), CPU_SECONDS: str(HOME / "cpu")}
+    command = [sys.executable, "-m", "pytest", "-p", "tests.mutation.contexts", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+
+
+def run(count: int, seed: int, earlier: str, processes: int) -> None:
+    """Run ``count`` random faults against the tests that reach them; what is known already is not run again."""
+    reach = Reach.read(HOME, ROOT)
+    fast, slow = collect("not slow"), collect("slow")
+    moved = slow & collect("not slow", earlier)
+    suites = dict(zip(SUITES, (fast, moved, slow - moved), strict=True))
+    faults = [fault for fault in all_faults() if reach.tests(fault.file, fault.line) & (fast | slow)]
+    drawn = random.Random(seed).sample(faults, count)
+    results = HOME / "results.jsonl"
+    done = {json.dumps(line["fault"]) for line in read_lines(results)}
+    waiting: SimpleQueue[Fault] = SimpleQueue()
+    for fault in drawn:
+        if json.dumps(asdict(fault)) not in done:
+            waiting.put(fault)
+    print(f"{len(faults):,} faults in covered lines; {waiting.qsize()} of {count} to run")
+
+    def work(number: int) -> None:
+        tree = copied_tree(number)
+        while not waiting.empty():
+            fault = waiting.get()
+            suite, test = found_by(fault, tree, suites, reach)
+            line = {"fault": asdict(fault), "suite": suite, "test": test}
+            with results.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(line) + "\n")
+            print(f"{fault.file}:{fault.line} {fault.kind}: {suite} {test}", flush=True)
+
+    with ThreadPoolExecutor(processes) as pool:
+        list(pool.map(work, range(processes)))
+
+
+def found_by(fault: Fault, tree: Path, suites: dict[str, set[str]], reach: Reach) -> tuple[str, str]:
+    """Return the first suite that finds the fault and the test that failed; "" and "" if none does."""
+    file = tree / fault.file
+    source = file.read_bytes()
+    for cached in file.parent.glob(f"__pycache__/{file.stem}.*"):
+        cached.unlink()
+    file.write_bytes(fault.apply(source))
+    try:
+        for suite, tests in suites.items():
+            selected = reach.nearest(fault.file, fault.line, tests, MOST_SECONDS)
+            if selected and (failed := first_failure(tree, selected, reach)):
+                return suite, failed
+        return "", ""
+    finally:
+        file.write_bytes(source)
+
+
+def first_failure(tree: Path, tests: list[str], reach: Reach) -> str:
+    """Return the first of the tests that fails in ``tree``, "no end" if they take far too long, "" if all pass."""
+    order, outcome = tree.parent / f"{tree.name}-order.json", tree.parent / f"{tree.name}-failed.txt"
+    order.write_text(json.dumps(tests), "utf-8")
+    outcome.unlink(missing_ok=True)
+    seconds = 120 + 4 * sum(map(reach.seconds, tests))
+    command = [sys.executable, "-B", "-m", "tests.mutation.ordered", str(order), str(outcome)]
+    with subprocess.Popen(
+        command, cwd=tree, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            return "no end"
+    if code == 0:
+        return ""
+    return outcome.read_text("utf-8") if outcome.exists() else "collection"
+
+
+def report() -> None:
+    """Print the share of faults that each suite finds, before and after, and the faults that it does not find."""
+    lines = list(read_lines(HOME / "results.jsonl"))
+    suites = Counter(line["suite"] for line in lines)
+    fast, moved, n = suites[SUITES[0]], suites[SUITES[1]], len(lines)
+    for name, count in (
+        ("make test", fast),
+        ("make test as it was", fast + moved),
+        ("make test and the rest", n - suites[""]),
+        ("the difference of the first two", moved),  # paired: every fault that the first finds, the second finds
+    ):
+        share = wilson(count, n)
+        print(f"{name:32} {count:3} of {n}: {share.value:.1%} ({share.low:.1%} to {share.high:.1%})")
+    for line in lines:
+        if line["suite"] != SUITES[0]:
+            fault = line["fault"]
+            print(f"{line['suite'] or 'not found'}: {fault['file']}:{fault['line']} {fault['kind']} {fault['text']!r}")
+
+
+def all_faults() -> list[Fault]:
+    """Return every fault in the functions of the product's modules."""
+    faults = []
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            faults += faults_of(str(path.relative_to(ROOT)), path.read_bytes())
+    return faults
+
+
+def collect(marks: str, commit: str = "") -> set[str]:
+    """Return the node ids of the tests with these marks, in this tree or in that of a ``commit``."""
+    tree = copied_tree(0, commit) if commit else ROOT
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", marks]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True)
+    return {line for line in done.stdout.splitlines() if "::" in line}
+
+
+def copied_tree(number: int, commit: str = "HEAD") -> Path:
+    """Return a folder with the files of ``commit``, beside which the shared data are where they are beside this tree."""
+    folder = HOME / "trees" / f"{number}-{commit[:12]}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
+    subprocess.run(["tar", "-x"], cwd=folder, input=archive, check=True)
+    beside = folder.parent / "shared"
+    if not beside.exists() and (ROOT.parent / "shared").exists():
+        beside.symlink_to((ROOT.parent / "shared").resolve())
+    return folder
+
+
+def read_lines(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file of JSON lines; none if there is no file."""
+    if file.exists():
+        with file.open(encoding="utf-8") as stream:
+            yield from map(json.loads, stream)
+
+
+def main() -> int:
+    """Run the command; return the exit code."""
+    parser = argparse.ArgumentParser("python -m tests.mutation", description=__doc__, formatter_class=_Lines)
+    commands = parser.add_subparsers(dest="command", required=True)
+    recording = commands.add_parser("record", help="run tests with coverage")
+    recording.add_argument("arguments", nargs="*", help="pytest's, after --")
+    running = commands.add_parser("run", help="run random faults against the tests that reach them")
+    running.add_argument("--earlier", required=True, metavar="COMMIT", help="the commit of the suite to compare with")
+    running.add_argument("--faults", type=int, default=200)
+    running.add_argument("--seed", type=int, default=1)
+    running.add_argument("--processes", type=int, default=2)
+    commands.add_parser("report", help="print the shares")
+    options = parser.parse_args()
+    if options.command == "record":
+        return record(options.arguments)
+    if options.command == "run":
+        run(options.faults, options.seed, options.earlier, options.processes)
+    else:
+        report()
+    return 0
+
+
+_Lines = argparse.RawDescriptionHelpFormatter
+
+if __name__ == "__main__":
+    sys.exit(main())
