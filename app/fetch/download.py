@@ -261,7 +261,10 @@ def client(silence: float) -> Any:
     """Return an HTTP client that follows redirects and sends a token only to its own host."""
     import httpx2
 
-    return httpx2.Client(timeout=httpx2.Timeout(silence, connect=min(silence, 15.0)), follow_redirects=True)
+    from benchmarks.http_transport import RoutedTransport
+
+    timeout = httpx2.Timeout(silence, connect=min(silence, 15.0))
+    return httpx2.Client(transport=RoutedTransport(), timeout=timeout, follow_redirects=True)
 
 
 def hub_headers() -> dict[str, str]:

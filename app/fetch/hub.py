@@ -89,6 +89,9 @@ def translate_hub_errors(name: str, kind: Kind) -> Iterator[None]:
     import httpx2
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
+    from benchmarks.http_transport import route_hub_library
+
+    route_hub_library()
     with silenced():
         try:
             yield

@@ -67,6 +67,9 @@ def _explained(name: str) -> Iterator[None]:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
     from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
+    from benchmarks.http_transport import route_hub_library
+
+    route_hub_library()
     shown = not are_progress_bars_disabled()
     disable_progress_bars()
     try:

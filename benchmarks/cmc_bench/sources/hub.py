@@ -14,10 +14,13 @@ def read_hub_rows(data_set: str, config: str | None, split: str, files: str, ins
     """Yield the rows of one split of ``data_set``; images keep the bytes of their original files.
 
     ``files`` is the pattern of the split's files in the data set; no others are downloaded. Raises SourceError, which
-    says that the layout ``instead`` would do, where the data set cannot be had.
+    says that the layout ``instead`` would do, where the data set cannot be had, and SpecError for an invalid proxy.
     """
     import datasets
 
+    from benchmarks.http_transport import route_hub_library
+
+    route_hub_library()
     try:
         with _quiet():
             # By ``split`` alone every split of the configuration would be downloaded.

@@ -17,6 +17,7 @@ from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from tests.support.command import Rashomon
 from tests.support.front_matter import front_matter
+from tests.support.recording_proxy import RecordingProxy
 from tests.support.runs import instances, make_run, says
 from tests.support.upload_hub import TOKEN, UploadHub
 
@@ -61,6 +62,16 @@ def test_records_and_a_card_are_sent_to_a_private_data_set(made: Workspace, hub:
     results = json.loads(hub.files[NAME]["results.json"])
     assert results["runs"][0]["identity"]["quantisation"] == "4-bit"
     assert hub.tokens == {f"Bearer {TOKEN}"}
+
+
+def test_a_hub_on_this_machine_is_not_reached_through_a_proxy(
+    made: Workspace, hub: UploadHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RecordingProxy() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        push(made)
+    assert proxy.carried == []
+    assert set(hub.files[NAME]) == FILES
 
 
 def test_what_is_shown_is_what_is_sent(made: Workspace, hub: UploadHub, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from app.fetch import hosts
 from app.fetch.download import DownloadProgress, Timeouts, download
+from app.fetch.hub import repository
 from app.fetch.plan import make_plan
 from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, path_inside
-from benchmarks.errors import SourceError
-from tests.support.fake_hub import FakeHub
+from benchmarks.errors import SourceError, SpecError
+from tests.support.fake_hub import FakeHub, Repo
 from tests.support.full_disk import no_room_above
+from tests.support.recording_proxy import RecordingProxy
 
 PATIENCE = Timeouts(silence=10, wait=0.001)
 DATA = hashlib.shake_256(b"weights").digest(400_000)
@@ -201,6 +203,46 @@ def test_a_server_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(hosts.MIRROR, "http://127.0.0.1:9")
     with pytest.raises(FetchError, match=r"the connection failed.*check the network"):
         download([data(tmp_path)], timeouts=Timeouts(wait=0.001, attempts=2))
+
+
+def test_a_mirror_on_this_machine_is_not_asked_through_a_proxy(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = data(tmp_path, size=None)
+    with RecordingProxy() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        assert make_plan("it", tmp_path, [file], []).bytes == len(DATA)
+        assert download([file], timeouts=PATIENCE) == {}
+        for name, value in hub.constants.items():
+            monkeypatch.setattr(f"huggingface_hub.constants.{name}", value)
+        hub.repos["org/name"] = Repo("model", {"config.json": b"{}"})
+        assert [file.name for file in repository("org/name", "model", bool).files] == ["config.json"]
+    assert proxy.carried == []
+    assert file.path.read_bytes() == DATA
+
+
+def test_a_file_of_another_machine_comes_through_the_proxy(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", hub.url.replace("//", "//somebody:secret@"))
+    monkeypatch.setenv(hosts.MIRROR, "http://mirror.invalid/mirror")
+    file = data(tmp_path)
+    assert download([file], timeouts=PATIENCE) == {}
+    assert {request.host for request in hub.asked} == {"mirror.invalid"}
+
+
+@pytest.mark.parametrize("url", ["socks4://h:1", "http://", "http://secret@h:x", "ftp://secret:secret@h", "h h"])
+def test_what_is_no_proxy_is_one_sentence_without_it(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", url)
+    monkeypatch.setenv(hosts.MIRROR, "http://mirror.invalid/mirror")
+    for fetch in (
+        lambda: download([data(tmp_path)], timeouts=PATIENCE),
+        lambda: make_plan("it", tmp_path, [data(tmp_path, size=None)], []),
+        lambda: repository("org/name", "model", bool),
+    ):
+        with pytest.raises(SpecError, match="HTTP_PROXY") as error:
+            fetch()
+        assert "secret" not in str(error.value)
 
 
 def test_many_files_come_a_few_at_a_time(hub: FakeHub, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from benchmarks.cmc_bench.sources.base import SourceRow, requested_hub_id
 from benchmarks.cmc_bench.sources.hub import read_hub_rows
 from benchmarks.errors import SourceError
 from tests.support.data.small import original_chartqa, picture
+from tests.support.recording_proxy import RecordingProxy
 
 if TYPE_CHECKING:
     import datasets
@@ -191,8 +192,12 @@ def test_missing_network_is_one_sentence(tmp_path: Path) -> None:
         "logging.getLogger('huggingface_hub').warning('heard again')\n"
     )
     closed = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
-    environment = {**os.environ, **closed, "no_proxy": "127.0.0.1"}
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    with RecordingProxy() as proxy:
+        environment = {**os.environ, **closed, "http_proxy": proxy.url, "no_proxy": "elsewhere.invalid"}
+        process = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+        )
+    assert proxy.carried == []
     assert process.stderr == "heard again\n"
     (sentence,) = process.stdout.splitlines()
     assert sentence.startswith("MMMU/MMMU (Physics, validation) cannot be loaded from the Hub")
