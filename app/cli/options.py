@@ -70,7 +70,7 @@ allow_address = click.option(
     "allowed",
     multiple=True,
     metavar="URL",
-    help="Allow this server to receive questions, images and API keys; remembered. Repeatable.",
+    help="Allow this server (or URL,proxy=PROXY) to receive questions, images and API keys; remembered. Repeatable.",
 )
 workers = click.option(
     "--workers",

@@ -6,13 +6,20 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from app.text.escape import clean
-from mlx_backends.remote import is_remote
+from mlx_backends.remote import addresses, is_remote
 
-ADDRESS_WARNING = (
+_WARNING = (
     "has not been used on this machine. It would receive the questions and images, and your API key if one is set "
     "(RASHOMON_ENDPOINT_KEY, or the vendor's key if the vendor's base URL is this address). Allow only servers you trust: a "
     "spec or run from somebody else can name any address."
 )
+_PROXY_WARNING = " A proxy can read all of it, unless the address begins with https."
+
+
+def address_warning(routes: Sequence[str]) -> str:
+    """Return what it means to allow new addresses, with the proxies that lead to them."""
+    text = ", ".join(map(addresses.route_text, routes))
+    return f"{text} {_WARNING}{'' if text == ', '.join(routes) else _PROXY_WARNING}"
 
 
 def confirm_addresses(models: Iterable[str], allowed: Sequence[str]) -> None:
@@ -23,14 +30,12 @@ def confirm_addresses(models: Iterable[str], allowed: Sequence[str]) -> None:
     models = [model for model in models if is_remote(model)]
     if not models and not allowed:
         return
-    from mlx_backends.remote import addresses
-
     addresses.allow([addresses.parse_address(text) for text in allowed])
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     import click
 
-    for address in addresses.new_addresses(models):
-        print(clean(f"{address} {ADDRESS_WARNING}"), file=sys.stderr)
-        if click.confirm(f"Allow {clean(address)}?", default=False, err=True):
-            addresses.allow([address])
+    for route in addresses.new_addresses(models):
+        print(clean(address_warning([route])), file=sys.stderr)
+        if click.confirm(f"Allow {clean(addresses.route_text(route))}?", default=False, err=True):
+            addresses.allow([route])

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from app.commands.confirm_addresses import ADDRESS_WARNING
+from app.commands.confirm_addresses import address_warning
 from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run, usable_build
 from app.system.paths import path_exists
 from app.tui.services import BackgroundScreen, Services
@@ -32,7 +32,7 @@ def confirm_addresses(app: Services, models: Iterable[object], then: Callable[[l
         if yes:
             then(new)
 
-    app.push_screen(Confirm("Agree to a new address?", f"{', '.join(new)} {ADDRESS_WARNING}", yes="Agree"), on_answer)
+    app.push_screen(Confirm("Agree to a new address?", address_warning(new), yes="Agree"), on_answer)
 
 
 def confirm_adoption(screen: BackgroundScreen, folder: Path) -> None:

@@ -20,6 +20,7 @@ from itertools import chain
 from urllib.parse import quote, quote_plus
 
 from benchmarks.errors import KeyMissingError
+from benchmarks.proxies import proxy_secrets
 from mlx_backends.remote.model_names import address_of
 
 VARIABLES = (
@@ -110,9 +111,9 @@ def keychain_entries() -> list[str]:
 
 
 def redact(text: str) -> str:
-    """Return ``text`` with ``***`` for every known key, its URL-encoded and escaped forms, and pieces of 8 or more characters.
+    """Return ``text`` with ``***`` for known keys, their URL-encoded and escaped forms, and pieces of 8 or more characters.
 
-    For errors and logs: a server's or library's message may quote a key in whole or in part.
+    For errors and logs: the message of a server, library or proxy may quote a key, or a proxy's credentials, in whole or in part.
     """
     hidden_mask = bytearray(len(text))
     for form in _forms(_known()):
@@ -136,9 +137,15 @@ def mask_keys(text: str) -> str:
 
 def _known() -> set[str]:
     values = {value for name in VARIABLES if (value := _value(name))}
-    return _handed_out | {
-        secret for value in values for secret in (_BOUND.sub(r"\2", value).split() if _BOUND.match(value) else [value])
-    }
+    return (
+        _handed_out
+        | proxy_secrets()
+        | {
+            secret
+            for value in values
+            for secret in (_BOUND.sub(r"\2", value).split() if _BOUND.match(value) else [value])
+        }
+    )
 
 
 def _value(name: str) -> str:

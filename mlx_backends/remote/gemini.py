@@ -35,7 +35,9 @@ class GeminiProvider(Provider):
 
         silence_loggers("google_genai", "google.genai")
         self._http = http_client(name.base_url)
-        options: Any = {"base_url": name.base_url, "httpx_client": self._http}
+        # The library also makes an asynchronous client, which is not used, and must not read the environment's proxies.
+        unused = {"trust_env": False}
+        options: Any = {"base_url": name.base_url, "httpx_client": self._http, "async_client_args": unused}
         secret = find_key(*KEYS["gemini"], address=name.address, own=name.own)
         self._client: Any = genai.Client(vertexai=False, api_key=secret, http_options=options)
 

@@ -7,15 +7,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
 
-from benchmarks.errors import ModelError
+from benchmarks.proxies import proxy_of
 from mlx_backends.remote.model_names import address_of
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024
@@ -58,7 +55,7 @@ def deadline(seconds: float) -> Iterator[None]:
 
 
 def http_client(base_url: str, *, bare: bool = False) -> Any:
-    """Return an HTTP client for the server of ``base_url``, through the proxy that the environment names for it.
+    """Return an HTTP client for the server of ``base_url``, through the proxy of its address.
 
     It calls no other address, whatever the provider's library makes of the URL, follows no redirection, and refuses compressed
     responses. ``bare`` sends only the headers that a request needs, whatever headers the environment gives a provider's library
@@ -87,24 +84,13 @@ def is_unreached(error: BaseException) -> bool:
     return any(isinstance(cause, httpx2.ConnectError) for cause in (error, error.__cause__, error.__context__))
 
 
-def _proxy(base_url: str) -> str | None:
-    parts = urlsplit(base_url)
-    if not parts.hostname or proxy_bypass(parts.hostname):
-        return None
-    proxies = getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy and proxy.startswith("socks") and find_spec("socksio") is None:
-        raise ModelError("the environment names a SOCKS proxy, which needs a library; `pip install socksio`.")
-    return proxy
-
-
 class _Transport(httpx2.BaseTransport):
     """httpx2's transport over a pool with our network backend, which httpx2's own cannot be given."""
 
     def __init__(self, base_url: str, bare: bool) -> None:
         self._bare = bare
         self._address = address_of(base_url)
-        proxy = _proxy(base_url)
+        proxy = proxy_of(base_url)
         options: dict[str, Any] = {
             "ssl_context": httpx2.create_ssl_context() if base_url.startswith("https:") else None,
             "max_connections": None,
@@ -114,11 +100,10 @@ class _Transport(httpx2.BaseTransport):
         self._pool: httpcore2.ConnectionPool
         if proxy is None:
             self._pool = httpcore2.ConnectionPool(**options)
-        elif proxy.startswith("socks"):
-            self._pool = httpcore2.SOCKSProxy(proxy, **options)
         else:
-            proxy_url = httpx2.Proxy(proxy)
-            self._pool = httpcore2.HTTPProxy(str(proxy_url.url), proxy_auth=proxy_url.raw_auth, **options)
+            parsed = httpx2.Proxy(proxy.url)
+            pool = httpcore2.SOCKSProxy if proxy.name.startswith("socks") else httpcore2.HTTPProxy
+            self._pool = pool(str(parsed.url), proxy_auth=parsed.raw_auth, **options)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url

@@ -52,11 +52,15 @@ def test_a_received_run_is_adopted_by_a_key_after_what_it_would_use_was_shown(st
         assert sum(p.done for p in store.progress()) == 20
 
 
-@pytest.mark.parametrize(("key", "agreed"), [("n", False), ("y", True)])
+@pytest.mark.parametrize(
+    ("key", "agreed", "proxy"), [("n", False, ""), ("y", True, ""), ("y", True, "http://proxy.invalid:3128")]
+)
 def test_resuming_a_run_asks_for_a_new_address(
-    stage: Stage, key: str, agreed: bool, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, key: str, agreed: bool, proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("https_proxy", proxy.replace("//", "//somebody:secret@"))
     address = f"https://judge-{key}.example:443"
+    route = f"{address},proxy={proxy}" if proxy else address
     folder = stage.run("mine", state="interrupted", done=20)
     with RunStore.open(folder) as store:
         store.set_meta("spec", {**store.meta("spec"), "judge": [f"endpoint:j@{address}/v1"]})
@@ -70,10 +74,12 @@ def test_resuming_a_run_asks_for_a_new_address(
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, Confirm) and "new address" in screen_text(app))
         assert address in "".join(screen_text(app).split())
+        assert proxy in "".join(screen_text(app).split())
+        assert "secret" not in screen_text(app)
         assert not started
         await pilot.press(key)
         await until(pilot, lambda: not isinstance(app.screen, Confirm))
 
     drive(stage.app(), script, SIZE)
-    assert started == ([["resume", str(folder), "--allow-address", address]] if agreed else [])
+    assert started == ([["resume", str(folder), "--allow-address", route]] if agreed else [])
     assert address not in addresses._recorded(), "the command that is started keeps it"

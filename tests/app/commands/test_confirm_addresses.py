@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from app.commands.confirm_addresses import confirm_addresses
 from app.store.run import RunStore
 from mlx_backends.remote.addresses import ADDRESSES_FILE
 from mlx_backends.remote.model_names import address_of
 from mlx_backends.user_state import state_folder
 from tests.support.command import Rashomon
 from tests.support.fault_server import FaultServer
+from tests.support.recording_proxy import RecordingProxy
 from tests.support.trust import agree_to, elsewhere, receive
 
 KEY = "endpoint-key-0123456789abcdef"
@@ -192,6 +194,57 @@ def on_terminal(rashomon: Rashomon, arguments: list[str], typed: str) -> tuple[s
         return shown, process.wait()
 
 
+def test_an_address_is_allowed_through_the_named_proxy_only(rashomon: Rashomon) -> None:
+    """The proxy answers for a host that nobody else knows."""
+    asked = (*ASKED, "--model", "endpoint:m@http://model.invalid/v1")
+    with FaultServer(agreed=False) as proxy, RecordingProxy() as other:
+        name = address_of(proxy.url)
+        through = Rashomon(
+            rashomon.home,
+            variables={"RASHOMON_ENDPOINT_KEY": KEY, "http_proxy": name.replace("//", "//somebody:the-password@")},
+        )
+        agree_to("http://model.invalid")  # as an earlier version stored it
+        route = f"http://model.invalid:80,proxy={name}"
+        refusals = through.run(*asked, code=2).stderr
+        refusals += through.run(*asked, "--allow-address", "http://model.invalid/v1", code=2).stderr
+        assert f"http://model.invalid:80 through the proxy {name} is new" in refusals
+        assert f"--allow-address {route} " in refusals
+        assert proxy.requests == 0
+        displayed = through.run(*asked, "--allow-address", route)
+        requests = proxy.requests
+        assert {taken.path for taken in proxy.received} == {"http://model.invalid/v1/chat/completions"}
+        assert keys_of(proxy) == {f"Bearer {KEY}"}
+        through.run(*asked, "--name", "again")
+        assert proxy.requests > requests
+        elsewhere_ = Rashomon(rashomon.home, variables={"RASHOMON_ENDPOINT_KEY": KEY, "http_proxy": other.url})
+        assert other.url in elsewhere_.run(*asked, "--name", "third", code=2).stderr
+        assert other.carried == []
+    stored = [path.read_bytes() for path in (*state_folder().rglob("*"), *rashomon.home.rglob("*")) if path.is_file()]
+    stored += [refusals.encode(), displayed.stdout.encode(), displayed.stderr.encode()]
+    assert not any(secret in text for text in stored for secret in (b"somebody", b"the-password"))
+
+
+def test_the_question_about_an_address_names_its_proxy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://somebody:secret@proxy.invalid:3128")
+    questions: list[str] = []
+    for stream in ("stdin", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+
+    def agree(question: str, **_: object) -> bool:
+        questions.append(question)
+        return True
+
+    monkeypatch.setattr("click.confirm", agree)
+    with elsewhere():
+        agree_to("http://model.invalid")
+        for _ in range(2):
+            confirm_addresses(["endpoint:m@http://model.invalid/v1"], ())
+    assert questions == ["Allow http://model.invalid:80 through the proxy http://proxy.invalid:3128?"]
+    assert "http://proxy.invalid:3128 has not been used" in " ".join(capsys.readouterr().err.split())
+
+
 HOSTS = ("127.0.0.1", "localhost", "LOCALHOST", "127.1", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433", "0x7f000001")
 PATHS = ("", "/v1", "/v1/", "//v1", "/%2e%2e/v1", "/;x", "/a:80")
 
@@ -218,7 +271,18 @@ def test_no_spelling_of_an_address_gets_past_the_agreement_to_another(rashomon: 
 
 
 @pytest.mark.parametrize(
-    "text", ["nonsense", "ftp://h:1", "http://", "http://user:secret@h", "http://h:0", "http://h:x", "//h", ""]
+    "text",
+    [
+        "nonsense",
+        "ftp://h:1",
+        "http://",
+        "http://user:secret@h",
+        "http://h:0",
+        "http://h:x",
+        "//h",
+        "",
+        "http://h,proxy=secret:1:2",
+    ],
 )
 def test_what_is_no_address_is_not_agreed_to(rashomon: Rashomon, text: str) -> None:
     stderr = rashomon.run(*ASKED, "--model", "policy:random", "--allow-address", text, code=2).stderr

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -31,12 +32,13 @@ from benchmarks.vocabulary import Choice, Decoding, JSONObject, Media, Message, 
 from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.remote import api_keys, is_remote, rate_limit
+from mlx_backends.remote import addresses, api_keys, is_remote, rate_limit
 from mlx_backends.remote.budget import Budget, estimate_usage
 from mlx_backends.remote.model_names import address_of, parse
 from mlx_backends.remote.provider import retry_after
 from mlx_backends.remote.rate_limit import RateLimit
 from tests.support.fault_server import FaultServer
+from tests.support.recording_proxy import RecordingProxy
 from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run
 from tests.support.trust import agree_to
 
@@ -251,11 +253,52 @@ def test_token_limit_refused_under_both_names_is_an_error(server: FaultServer) -
     assert (generation.finish_reason, generation.calls) == ("error", 2)
 
 
+@pytest.mark.parametrize("model", ["openai:m", "azure:m", "anthropic:m", "gemini:m", "endpoint:m"])
+def test_a_server_on_this_machine_is_not_asked_through_a_proxy(
+    model: str, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RecordingProxy() as proxy, server:
+        for name in ("http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.setenv("HTTPS_PROXY", "socks4://invalid.invalid")  # which no client may read by itself
+        monkeypatch.setenv("no_proxy", "elsewhere.invalid")
+        whole = f"{model}@{server.url}" if model == "endpoint:m" else model
+        backend = load_backend(whole, nowhere, remote=RemoteOptions(attempts=1))
+        generation = generate_one(backend, ask(1))
+        backend.close()
+    assert proxy.carried == []
+    assert generation.text == "yes"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_cannot_have_its_credentials_stored(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It repeats them in its refusals, as they were sent: in base64."""
+    with RecordingProxy() as proxy:
+        monkeypatch.setenv(f"{scheme}_proxy", f"http://somebody:pass-of-9@{proxy.address}")
+        addresses.allow([f"{address_of(f'{scheme}://model.invalid')},proxy={proxy.url}"])
+        backend = load_backend(f"endpoint:m@{scheme}://model.invalid/v1", nowhere, remote=RemoteOptions(attempts=1))
+        generation = generate_one(backend, ask(1))
+        backend.close()
+    sent = proxy.carried[0].headers["proxy-authorization"].removeprefix("Basic ")
+    assert base64.b64decode(sent) == b"somebody:pass-of-9"
+    assert generation.error
+    assert "***" in generation.error
+    assert not {"somebody", "pass-of-9", sent.rstrip("=")} & set(re.split(r"[^\w+/-]", generation.error))
+
+
+def test_an_invalid_proxy_is_named_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "socks4://somebody:secret@h:1")
+    with pytest.raises(SpecError, match="https_proxy") as error:
+        load_backend("openai:m", nowhere, remote=RemoteOptions())
+    assert "secret" not in str(error.value)
+
+
 def test_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer() as server:
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
         monkeypatch.setenv("no_proxy", "elsewhere.invalid")
-        agree_to("http://somewhere.invalid", "http://elsewhere.invalid")
+        agree_to("http://elsewhere.invalid")
+        addresses.allow([f"http://somewhere.invalid:80,proxy={server.url.removesuffix('/v1')}"])
         backend = load_backend("endpoint:m@http://somewhere.invalid/v1", nowhere, remote=RemoteOptions(attempts=1))
         assert generate_one(backend, ask(1)).text == "yes"
         backend.close()
