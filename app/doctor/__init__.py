@@ -39,6 +39,7 @@ def examine(workspace: Workspace) -> Iterator[CheckResult]:
         contents.checks,
         contents.features,
         access.network,
+        access.proxies,
         access.hub,
         access.keys,
     )

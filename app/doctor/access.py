@@ -12,6 +12,8 @@ from pathlib import Path
 from app.doctor.check_result import CheckResult
 from app.fetch.hub import is_offline
 from app.store.workspace import Workspace
+from benchmarks.errors import SpecError
+from benchmarks.proxies import CARRIED, proxy_for_scheme
 
 _LOW_DISK_BYTES = 5 * 10**9
 _NETWORK_FILESYSTEMS = (
@@ -73,13 +75,22 @@ def network(workspace: Workspace) -> CheckResult:
     if is_offline():
         fix = "unset it to use `rashomon data get` and `rashomon models get`."
         return CheckResult("network", True, "HF_HUB_OFFLINE is set", fix)
-    proxies = [
-        name
-        for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "HF_ENDPOINT", "RASHOMON_MIRROR")
-        if os.environ.get(name)
-    ]
-    via = f", through {', '.join(proxies)}" if proxies else ""
+    others = [name for name in ("HF_ENDPOINT", "RASHOMON_MIRROR") if os.environ.get(name)]
+    via = f", through {', '.join(others)}" if others else ""
     return CheckResult("network", True, f"used only by commands that say so{via}")
+
+
+def proxies(workspace: Workspace) -> CheckResult:
+    """List the proxies in effect without their credentials, and what goes through them."""
+    try:
+        in_effect = [(scheme, proxy) for scheme in CARRIED if (proxy := proxy_for_scheme(scheme))]
+    except SpecError as error:
+        return CheckResult("proxies", False, "a proxy is invalid, so nothing that needs it can be sent", str(error))
+    if not in_effect:
+        return CheckResult("proxies", True, "none")
+    carried = ", ".join(f"{scheme} through {proxy.name} ({proxy.source})" for scheme, proxy in in_effect)
+    what = "downloads, uploads, and what remote models are sent; not to this machine, nor to hosts in NO_PROXY"
+    return CheckResult("proxies", True, f"{carried}: {what}")
 
 
 def hub(workspace: Workspace) -> CheckResult:

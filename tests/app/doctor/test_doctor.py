@@ -73,6 +73,22 @@ def test_what_the_environment_says_is_told_by_name_and_never_by_value(tmp_path: 
     assert "unset it to use" in output
 
 
+def test_proxies_in_effect_are_listed_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    workspace = Workspace.find()
+    assert access.proxies(workspace).message == "none"
+    monkeypatch.setenv("HTTPS_PROXY", "http://somebody:secret@proxy.invalid:3128")
+    result = access.proxies(workspace)
+    assert result.ok
+    assert "https through http://proxy.invalid:3128 (HTTPS_PROXY)" in result.message
+    monkeypatch.setenv("HTTPS_PROXY", "gopher://somebody:secret@proxy.invalid")
+    invalid = access.proxies(workspace)
+    assert not invalid.ok
+    assert "HTTPS_PROXY" in invalid.fix
+    assert not any(word in str((result, invalid)) for word in ("somebody", "secret"))
+
+
 def test_a_login_is_found_where_the_hub_puts_it(tmp_path: Path, examined: Examined) -> None:
     token = tmp_path / "cache" / "huggingface" / "token"
     token.parent.mkdir(parents=True)
