@@ -81,11 +81,11 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
                 execute_plan(plan, f"{command} --yes" if yes else command)
         except FetchInterrupted:
             return INTERRUPTED
-        total = sum(file.path.stat().st_size for file in needed.files)
+        total = sum(file.path.stat().st_size for file in plan.files)
         manifest.write_manifest(
-            folder, manifest.FetchManifest(benchmark, len(needed.files), total, needed.licences, needed.revisions)
+            folder, manifest.FetchManifest(benchmark, len(plan.files), total, needed.licences, needed.revisions)
         )
-    print(f"fetched {len(needed.files):,} files, {size(total)}, to {clean(str(folder))}")
+    print(f"fetched {len(plan.files):,} files, {size(total)}, to {clean(str(folder))}")
     sources = f" {source_options(benchmark_recipe.pairs(folder))}" if to else ""
     print(f"next: {workspace.command()} build {benchmark}{clean(sources)}")
     return 0

@@ -61,11 +61,12 @@ def download(
     timeouts: Timeouts | None = None,
     parallel: int = MAX_PARALLEL,
 ) -> dict[RemoteFile, str]:
-    """Fetch ``files`` and return those that failed, with the reason. ``on_progress`` is called several times a second.
+    """Fetch ``files``, which have different paths, and return those that failed, with the reason.
 
-    A file appears at its path only when it is complete. Until then it is a part file next to it, whose length, digest and
-    first bytes are checked before it is renamed. Raises FetchError if the rest would fail too: access is denied, the server is
-    unreachable, or the disk is full. Any exception, even one from a signal, leaves only complete files and part files.
+    ``on_progress`` is called several times a second. A file appears at its path only when it is complete. Until then it is a
+    part file next to it, whose length, digest and first bytes are checked before it is renamed. Raises FetchError if the rest
+    would fail too: access is denied, the server is unreachable, or the disk is full. Any exception, even one from a signal,
+    leaves only complete files and part files.
     """
     return _Downloads(files, timeouts or Timeouts()).run(on_progress, max(1, min(parallel, len(files))))
 
@@ -129,6 +130,8 @@ class _Downloads:
                 self._stop.set()
 
     def _fetch(self, file: RemoteFile) -> None:
+        if file.is_complete():  # another process has fetched it since the plan
+            return
         file.path.parent.mkdir(parents=True, exist_ok=True)
         wait = self._timeouts.wait
         for attempt in range(1, self._timeouts.attempts + 1):

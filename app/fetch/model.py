@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from app.fetch.hub import Repository, repository, translate_hub_errors
-from app.fetch.remote_file import RemoteFile
+from app.fetch.remote_file import RemoteFile, path_inside
 from benchmarks.errors import ModelError
 from mlx_backends.models.discovery import hub_cache
 from mlx_backends.models.licence import CARD
@@ -30,13 +30,13 @@ def blobs_folder(name: str) -> Path:
 
 
 def list_files(name: str) -> tuple[Repository, tuple[RemoteFile, ...]]:
-    """Return the repository of model ``name`` and its files as blobs of the cache. Raises FetchError, ModelError."""
+    """Return the repository of model ``name`` and its files as blobs of the cache. Raises a RashomonError."""
     repo = repository(name, "model", is_needed)
     if not any(file.name.endswith(".safetensors") for file in repo.files):
         raise ModelError(
             f"{name} has no safetensors weights, the only format that is loaded; choose a version that has."
         )
-    return repo, tuple(repo.remote(file, blobs_folder(name) / file.digest.value) for file in repo.files)
+    return repo, tuple(repo.remote(file, path_inside(blobs_folder(name), file.digest.value)) for file in repo.files)
 
 
 def link_snapshot(repo: Repository) -> Path:

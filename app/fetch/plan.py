@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.fetch.download import MAX_PARALLEL, Timeouts, access_denied, client, connection_failed, hub_headers
-from app.fetch.remote_file import FetchError, RemoteFile
+from app.fetch.remote_file import FetchError, RemoteFile, distinct_files
 from app.system.paths import free_space
 from app.text.escape import clean, size
 
@@ -25,11 +25,14 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
-    """The plan to fetch ``missing`` of ``files`` to ``folder``; the number of ``bytes`` is exact unless ``estimated``."""
+    """The plan to fetch ``missing`` of ``files`` to ``folder``; the number of ``bytes`` is exact unless ``estimated``.
+
+    No two files have the same path.
+    """
 
     name: str
     folder: Path
-    files: int
+    files: tuple[RemoteFile, ...]
     missing: tuple[RemoteFile, ...]
     bytes: int
     estimated: bool
@@ -39,7 +42,7 @@ class FetchPlan:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines that describe the plan."""
-        present = self.files - len(self.missing)
+        present = len(self.files) - len(self.missing)
         approximately = "about " if self.estimated else ""
         fetched = f"{len(self.missing):,} files, {approximately}{size(self.bytes)}" if self.missing else "nothing"
         yield f"{self.name}: to fetch {fetched}" + (f"; {present:,} files are already here" if present else "")
@@ -68,7 +71,11 @@ def make_plan(
     notes: Sequence[str] = (),
     timeouts: Timeouts | None = None,
 ) -> FetchPlan:
-    """Return the plan for ``files``, with unknown sizes requested. Raises FetchError if access is denied."""
+    """Return the plan for ``files``, with unknown sizes requested. Files with the same path and content count once.
+
+    Raises FetchError if access is denied, and SourceError if different files have the same path.
+    """
+    files = distinct_files(files)
     with ThreadPoolExecutor(MAX_PARALLEL) as pool:
         is_present = list(pool.map(RemoteFile.is_complete, files))
     missing = tuple(file for file, complete in zip(files, is_present, strict=True) if not complete)
@@ -83,10 +90,10 @@ def make_plan(
     return FetchPlan(
         name,
         folder,
-        len(files),
+        files,
         missing,
         known + round(average * len(unknown)),
-        len(sampled) < len(unknown),
+        len(sizes) < len(unknown),
         free_space(folder),
         tuple(licences),
         tuple(notes),

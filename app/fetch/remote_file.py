@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Literal
@@ -77,6 +78,25 @@ class RemoteFile:
         except OSError:
             return 0
         return size if self.size is None or size <= self.size else 0
+
+
+def distinct_files(files: Iterable[RemoteFile]) -> tuple[RemoteFile, ...]:
+    """Return ``files`` without repetitions. Raises SourceError if one of them would overwrite another one, or its part file."""
+    by_path: dict[Path, RemoteFile] = {}
+    for file in files:
+        other = by_path.setdefault(file.path, file)
+        if (other.digest or other.url) != (file.digest or file.url):
+            raise _overwritten(file)
+    for file in by_path.values():
+        if file.part in by_path:
+            raise _overwritten(file)
+    return tuple(by_path.values())
+
+
+def _overwritten(file: RemoteFile) -> SourceError:
+    return SourceError(
+        f"{file.owner} lists two files for {file.path}; nothing was fetched. Report this to the data's owner."
+    )
 
 
 def path_inside(folder: Path, name: str) -> Path:

@@ -64,10 +64,17 @@ def cmc_hub(hub: FakeHub, folder: Path) -> None:
 
 
 CARD = b"---\nlicense: mit\n---\n# A card\n"
+COPIES = {
+    f"{name}_copy_{number}.json": (DEMO / f"{name}.json").read_bytes()
+    for name in ("config", "tokenizer")
+    for number in range(8)
+}
 
 
 def tiny_model(hub: FakeHub) -> None:
+    """The demo's model with a card, files of equal content, and files that are not fetched."""
     files = contents(DEMO) | {
+        **COPIES,
         "README.md": CARD,
         "pytorch_model.bin": b"p" * 5000,
         "original/model.safetensors": b"x",
@@ -302,7 +309,7 @@ def test_a_model_is_fetched_into_the_cache_checked_and_listed(hub: FakeHub, rash
     stdout = rashomon.run("models", "get", "org/tiny", "--yes").stdout
     assert "Qwen3VLForConditionalGeneration, 4-bit g64" in stdout
     snapshot = cache / "snapshots" / ("a" * 40)
-    assert contents(snapshot) == {**contents(DEMO), "README.md": CARD}
+    assert contents(snapshot) == {**contents(DEMO), **COPIES, "README.md": CARD}
     listed = {item["name"]: item for item in json.loads(rashomon.run("models", "--json").stdout)}
     assert listed["org/tiny"]["quantisation"] == "4-bit g64"
     before = len(hub.gets(""))

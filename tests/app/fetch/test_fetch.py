@@ -263,6 +263,47 @@ def test_many_files_come_a_few_at_a_time(hub: FakeHub, tmp_path: Path) -> None:
     assert (plan.missing, plan.bytes) == ((), 0)
 
 
+def test_files_of_one_content_are_one_file_of_the_plan(hub: FakeHub, tmp_path: Path) -> None:
+    """As the Hub's cache names files by their digest."""
+    hub.files["raw.githubusercontent.com/a/b/c/copy.bin"] = DATA
+    digest = Digest("sha256", hashlib.sha256(DATA).hexdigest())
+    files = [
+        RemoteFile(hosts.github("a/b", "c", name), tmp_path / digest.value, "somebody", len(DATA), digest)
+        for name in ("data.bin", "copy.bin")
+    ]
+    plan = make_plan("it", tmp_path, files, [])
+    assert (len(plan.files), len(plan.missing), plan.bytes) == (1, 1, len(DATA))
+    heard = list[DownloadProgress]()
+    assert download(plan.missing, heard.append, PATIENCE) == {}
+    assert heard[-1] == DownloadProgress(1, len(DATA))
+    assert os.listdir(tmp_path) == [digest.value]
+    assert "1 files are already here" in next(make_plan("it", tmp_path, files, []).lines())
+
+
+@pytest.mark.parametrize("other", ["data.bin", ".data.bin.part"], ids=["the same path", "the part file's path"])
+def test_different_files_that_would_overwrite_one_another_are_refused(other: str, tmp_path: Path) -> None:
+    file = data(tmp_path)
+    clash = RemoteFile(hosts.github("a/b", "c", "x"), tmp_path / other, "somebody", 3, Digest("sha256", "0" * 64))
+    for files in ([file, clash], [clash, file]):
+        with pytest.raises(SourceError):
+            make_plan("it", tmp_path, files, [])
+
+
+def test_a_file_that_another_process_has_fetched_since_the_plan_is_not_fetched_again(
+    hub: FakeHub, tmp_path: Path
+) -> None:
+    plan = make_plan("it", tmp_path, [data(tmp_path)], [])
+    (tmp_path / "data.bin").write_bytes(DATA)
+    assert download(plan.missing, timeouts=PATIENCE) == {}
+    assert hub.asked == []
+
+
+def test_a_size_that_a_server_does_not_tell_is_no_exact_one(hub: FakeHub, tmp_path: Path) -> None:
+    gone = RemoteFile(hosts.github("a/b", "c", "gone"), tmp_path / "gone", "somebody")
+    plan = make_plan("it", tmp_path, [data(tmp_path, size=None), gone], [])
+    assert (plan.bytes, plan.estimated) == (2 * len(DATA), True)
+
+
 def test_a_size_that_nobody_knows_is_estimated_from_a_few(hub: FakeHub, tmp_path: Path) -> None:
     files = []
     for number in range(500):
