@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from app.commands.batch import ExecutionOptions, print_message
 from app.commands.judge import judge as judge_run
 from app.engine.baselines import DESCRIPTIONS, available_rules, make_baseline
+from app.engine.workers.supervise import INTERRUPTED
 from app.run_spec import RunSpec, parse
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -30,5 +31,7 @@ def baselines(workspace: Workspace, runs: Sequence[str], rules: Sequence[str], d
             by_rule = all(isinstance(judge, FunctionJudge) for judge in judges)
             # Rules take seconds, and their progress would hide the lines above.
             options = ExecutionOptions(display="none" if by_rule else display)
-            code = code or judge_run(workspace, baseline.folder.name, spec.judge, options)
+            code = max(code, judge_run(workspace, baseline.folder.name, spec.judge, options))
+            if code == INTERRUPTED:
+                return code
     return code

@@ -14,6 +14,7 @@ from typing import Any
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine import stopping_rule
+from app.engine.judging import models_needed
 from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, plan_resume, plan_run
 from app.engine.progress import Display
 from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
@@ -149,7 +150,7 @@ def _is_finished(run: CheckedSpec) -> bool:
     if not run.existing:
         return False
     with RunStore.read(run.folder) as store:
-        return not _models_needed(store, run.spec)
+        return not models_needed(store, run.spec)
 
 
 def _models_on_nodes(model: str, judges: Sequence[str]) -> tuple[str, ...]:
@@ -266,7 +267,7 @@ def resume(
         names: tuple[str, ...] = (plan.spec.model, *plan.spec.judge)
     else:
         with RunStore.read(folder) as store:
-            names = _models_needed(store, plan.spec, conditions)
+            names = models_needed(store, plan.spec, conditions)
     confirm_addresses(names, options.allowed)
     check_all_ready(names, plan.spec.api.remote_options(workspace.replies))
     if repeats:
@@ -352,13 +353,13 @@ def execute_runs(
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open for the rest of the process
         code = INTERRUPTED
     summaries = [read_summary(run.folder) for run in planned]
-    unfinished = [run for run in summaries if run.done < run.total]
+    unfinished = [run for run in summaries if run.state != "done"]
     if unfinished and code:
         command = (
             f"`{workspace.command()} resume {unfinished[0].name}`" if len(unfinished) == 1 else "the same command again"
         )
         prefix = "interrupted; " if code == INTERRUPTED else ""
-        display.problem(f"{prefix}every answer reported as done is saved; run {command} to resume.")
+        display.problem(f"{prefix}every answer and verdict reported as done is saved; run {command} to resume.")
     if code == INTERRUPTED:
         return INTERRUPTED
     if options.display != "json" and options.display != "none":
@@ -367,9 +368,9 @@ def execute_runs(
 
 
 def _announce(run: PlannedRun, conditions: Sequence[str], display: str | None) -> bool:
-    """Print how far a run is that existed before; return whether anything is left to answer or judge in it."""
+    """Print how far a run is that existed before; return whether anything is left to answer, judge or record in it."""
     with RunStore.read(run.folder) as store:
-        models = _models_needed(store, run.spec, conditions)
+        models = models_needed(store, run.spec, conditions)
         try:
             progress = store.progress() if run.existing else []
         except DamagedError:  # the worker reports it
@@ -379,7 +380,7 @@ def _announce(run: PlannedRun, conditions: Sequence[str], display: str | None) -
         print_message(f"{run.name}: all {total} instances are answered already.", display)
     elif done:
         print_message(f"{run.name}: resuming after {done} of {total}.", display)
-    return bool(models)
+    return bool(models) or (done == total and read_summary(run.folder).state != "done")
 
 
 def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[str], options: ExecutionOptions) -> Job:
@@ -421,18 +422,8 @@ def _remote_models(run: CheckedSpec) -> list[str]:
     if not names or not run.existing:
         return names
     with RunStore.read(run.folder) as store:
-        needed = _models_needed(store, run.spec)
+        needed = models_needed(store, run.spec)
     return [name for name in names if name in needed]
-
-
-def _models_needed(store: RunStore, spec: RunSpec, conditions: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the model, if answers are missing, and the judges, if anything is missing; empty for a finished run."""
-    if next(store.pending(conditions), None) is not None:
-        return (spec.model, *spec.judge)
-    benchmark = get_benchmark(spec.benchmark)
-    judges = [find_judge(name, benchmark) for name in spec.judge]
-    unjudged = any(next(store.unjudged(judge.id, judge.conditions), None) is not None for judge in judges)
-    return spec.judge if unjudged else ()
 
 
 def _print_results(planned: Sequence[PlannedRun], summaries: Sequence[RunSummary], *, demo: bool) -> None:

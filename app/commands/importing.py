@@ -14,12 +14,14 @@ from typing import Any
 from app.commands.batch import ExecutionOptions, print_message
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.judge import judge as judge_run
+from app.engine.identity import refused_differences
 from app.engine.instance_streams import run_instances
 from app.engine.plan import chosen_instances, create_run, identity_of, open_build
 from app.run_spec import RunSpec, parse
 from app.store.data_types import NewAnswer
 from app.store.database import DATABASE
 from app.store.run import RunStore
+from app.store.run_facts import UNJUDGED_STATE
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from benchmarks.base import Benchmark, ImportedAnswer
@@ -59,7 +61,7 @@ class ImportArguments:
 
 
 def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments) -> int:
-    """Create a run from the answers in ``file`` and judge it; return the exit code."""
+    """Create a run from the answers in ``file``, unless it exists, and judge what is not judged; return the exit code."""
     benchmark, kind = get_benchmark(arguments.benchmark), arguments.kind
     if kind not in (formats := ("jsonl", *benchmark.answer_formats)):
         raise SpecError(f"{benchmark.name} has no format {kind!r}; {did_you_mean(kind, formats)}")
@@ -69,38 +71,52 @@ def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments)
     check_all_ready(spec.judge, spec.api.remote_options(workspace.replies))
     files = benchmark.answer_files(path, kind) if kind != "jsonl" else (path,)
     file_digest = _sha256(path) if files == (path,) else digest([_sha256(file) for file in files])
-    left_out: Counter[str] = Counter()
-    if kind != "jsonl":
-        answers = list(benchmark.read_answers(path, kind, lambda row, reason: left_out.update([reason])))
-        identity = {**spec.identity(), "engine": "imported"}
-        build_path = None
-    else:
-        build = open_build(workspace, spec)
-        instances, _ = run_instances(chosen_instances(spec, benchmark, build), ALL_MODALITIES, build)
-        answers = list(_read_jsonl(path, instances))
-        identity = identity_of(spec, build, describe(spec.model))
-        build_path = build.path
-    if not answers:
-        raise SourceError(f"{path} has no answer to an instance of {benchmark.name}; check --benchmark and --format.")
-    workspace.make()
+    build = open_build(workspace, spec) if kind == "jsonl" else None
+    identity = (
+        {**spec.identity(), "engine": "imported"} if build is None else identity_of(spec, build, describe(spec.model))
+    )
+    identity["answers digest"] = file_digest
     folder = workspace.runs_folder / spec.run_name(file_digest)
     if (folder / DATABASE).is_file():
-        raise StoreError(
-            f"the run {folder.name} exists already; import under another --name, or judge it with `rashomon judge`."
+        _check_same(folder, spec, identity)
+        print_message(f"{folder.name}: the answers are imported already.", arguments.display)
+    else:
+        left_out: Counter[str] = Counter()
+        if build is None:
+            answers = list(benchmark.read_answers(path, kind, lambda row, reason: left_out.update([reason])))
+        else:
+            instances, _ = run_instances(chosen_instances(spec, benchmark, build), ALL_MODALITIES, build)
+            answers = list(_read_jsonl(path, instances))
+        if not answers:
+            raise SourceError(
+                f"{path} has no answer to an instance of {benchmark.name}; check --benchmark and --format."
+            )
+        workspace.make()
+        create_run(
+            workspace,
+            spec,
+            folder,
+            identity,
+            [answer.instance for answer in answers],
+            data=None if build is None else build.path,
+            fill=lambda store: _fill(store, answers, benchmark, spec),
         )
-    create_run(
-        workspace,
-        spec,
-        folder,
-        {**identity, "answers digest": file_digest},
-        [answer.instance for answer in answers],
-        data=build_path,
-        fill=lambda store: _fill(store, answers, benchmark, spec),
-    )
-    for reason, count in left_out.items():
-        print_message(f"{count} rows left out: {reason}", arguments.display)
-    print_message(f"{folder.name}: {len(answers)} answers imported.", arguments.display)
+        for reason, count in left_out.items():
+            print_message(f"{count} rows left out: {reason}", arguments.display)
+        print_message(f"{folder.name}: {len(answers)} answers imported.", arguments.display)
     return judge_run(workspace, folder.name, spec.judge, ExecutionOptions(display=arguments.display))
+
+
+def _check_same(folder: Path, spec: RunSpec, identity: Mapping[str, Any]) -> None:
+    """Raise StoreError unless the run in ``folder`` is of the same import, which the command resumes."""
+    with RunStore.read(folder) as store:
+        recorded = {**store.meta("identity"), "judge": store.meta("spec")["judge"]}
+    changes, _ = refused_differences(recorded, {**identity, "judge": [*spec.judge]}, accept_engine=True)
+    if changes:
+        raise StoreError(
+            f"the run {folder.name} exists already, and this is another one ({'; '.join(changes)}); import under another "
+            "--name, or add a judge with `rashomon judge`."
+        )
 
 
 def _spec(arguments: ImportArguments, benchmark: Benchmark) -> RunSpec:
@@ -127,7 +143,7 @@ def _spec(arguments: ImportArguments, benchmark: Benchmark) -> RunSpec:
 
 
 def _fill(store: RunStore, imported: Sequence[ImportedAnswer], benchmark: Benchmark, spec: RunSpec) -> None:
-    """Store the imported answers and mark the run as done."""
+    """Store the imported answers."""
     store.use_engine(asdict(describe(spec.model)))
     answers = []
     for ordinal, answer in enumerate(imported):
@@ -148,7 +164,7 @@ def _fill(store: RunStore, imported: Sequence[ImportedAnswer], benchmark: Benchm
             )
         )
     store.commit(answers)
-    store.set_meta("state", {"state": "done", "note": ""})
+    store.set_meta("state", UNJUDGED_STATE)
 
 
 def _read_jsonl(path: Path, instances: Iterable[Instance]) -> Iterator[ImportedAnswer]:

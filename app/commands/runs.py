@@ -16,6 +16,8 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([run_to_json(run) for run in summaries], indent=2))
         return
+    from app.report.running_accuracy import judging_progress
+
     if not summaries:
         print(f"no runs in {workspace.path} yet; `rashomon demo` creates a few.")
     for run in summaries:
@@ -25,6 +27,8 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
         for p in run.progress:
             failed = f"  {p.errors} errors" if p.errors else ""
             print(f"    {clean(p.condition):<15} {p.done}/{p.total}{failed}")
+        for line in judging_progress(run):
+            print(f"    {line}")
 
 
 def run_to_json(run: RunSummary) -> dict[str, object]:

@@ -25,7 +25,7 @@ from app.store.bundles.opening import is_opened_bundle
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
-from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
+from app.store.run_facts import NONE_EXCLUDED, UNJUDGED_STATE, ExcludedInstances, is_judged
 from app.store.salvage import Report, Salvage, SavedInstance
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -174,7 +174,11 @@ def adopt(
             for key, value in values.items():
                 if key in _COPIED_META or key.startswith(_LABELLING):
                     run.set_meta(key, value)
-            run.set_meta("state", {"state": "done" if counts["answers"] else "planned", "note": ""})
+            progress = run.progress()
+            if all(p.done == p.total for p in progress) and not is_judged(values["spec"], progress):
+                run.set_meta("state", UNJUDGED_STATE)
+            elif counts["answers"]:
+                run.set_meta("state", {"state": "done", "note": ""})
 
         create_run(
             workspace,

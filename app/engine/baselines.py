@@ -14,6 +14,7 @@ from app.engine.plan import create_run
 from app.run_spec import RunSpec, parse
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
+from app.store.run_facts import UNJUDGED_STATE
 from app.store.workspace import Workspace
 from benchmarks.answer_confidence import confidence_of
 from benchmarks.base import Benchmark
@@ -202,7 +203,7 @@ def _with_alone(store: RunStore, benchmark: Benchmark) -> Iterator[tuple[int, In
 
 
 def _fill(made: RunStore, store: RunStore, benchmark: Benchmark, spec: RunSpec, choose: Choose) -> None:
-    """Store the baseline's answers and mark its run as done."""
+    """Store the baseline's answers."""
     reader, engines = Reader(benchmark), store.engines()
     kept: dict[str, Any] = {
         key: engines[-1][key] for key in ("weights_bytes", "quantisation", "machine") if engines and key in engines[-1]
@@ -217,7 +218,7 @@ def _fill(made: RunStore, store: RunStore, benchmark: Benchmark, spec: RunSpec, 
             made.commit(page)
             page = []
     made.commit(page)
-    made.set_meta("state", {"state": "done", "note": ""})
+    made.set_meta("state", UNJUDGED_STATE)
 
 
 def _generation(instance: Instance, alone: Alone, choose: Choose, reader: Reader) -> Generation:

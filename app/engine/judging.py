@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -14,10 +15,14 @@ from typing import Any
 from app.engine.group_commit import GroupCommit
 from app.engine.plugin_results import usable_answer
 from app.engine.run_control import is_paused
+from app.run_spec import RunSpec, parse
 from app.store.run import RunStore
+from app.store.run_facts import is_judged
 from benchmarks.base import Benchmark
-from benchmarks.errors import SpecError
+from benchmarks.errors import RashomonError, SpecError
+from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Record, Request, Verdict
+from judges.registry import find_judge
 from judges.rubric import RubricJudge
 from mlx_backends.base import Backend
 from mlx_backends.core.metal_faults import DeviceLostError
@@ -145,6 +150,26 @@ def _cases(store: RunStore, judge: RubricJudge, more: Callable[[], bool], unsave
 def _save(store: RunStore, unsaved: set[int], verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
     store.add_verdicts(verdicts)
     unsaved.difference_update(generation for generation, *_ in verdicts)
+
+
+def models_needed(store: RunStore, spec: RunSpec, conditions: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the model, if answers are missing, and the judges, if anything is missing; empty for a finished run."""
+    if next(store.pending(conditions), None) is not None:
+        return (spec.model, *spec.judge)
+    benchmark = get_benchmark(spec.benchmark)
+    judges = [find_judge(name, benchmark) for name in spec.judge]
+    unjudged = any(next(store.unjudged(judge.id, judge.conditions), None) is not None for judge in judges)
+    return spec.judge if unjudged else ()
+
+
+def is_unjudged(store: RunStore) -> bool:
+    """Return whether a run is answered in full, but its own judges are not done."""
+    spec = store.meta("spec")
+    if next(store.pending(), None) is not None or is_judged(spec, store.progress()):
+        return False
+    with suppress(RashomonError):  # a model that judges may be gone
+        return bool(models_needed(store, parse(RunSpec, spec, str(store.folder))))
+    return True
 
 
 def register_judge(store: RunStore, judge: RubricJudge, *, accept_engine: bool = False) -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from app.store.data_types import ConditionProgress, JudgedCounts
+from app.store.run_facts import JudgeProgress, judge_progress
 from app.store.workspace import RunSummary
 from app.text.escape import clean
 from benchmarks.errors import SpecError
@@ -74,14 +75,15 @@ def _accuracy(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimat
 
 def judging_progress(run: RunSummary) -> list[str]:
     """Return the progress of each judge that is behind the answers; people are skipped, as they label what they choose."""
-    counts: dict[str, int] = {}
-    answered_counts: dict[str, int] = {}
+    judges: dict[str, JudgeProgress] = {}
     for p in run.progress:
-        for judge, judge_counts in p.judged.items():
-            counts[judge] = counts.get(judge, 0) + judge_counts.labelled + judge_counts.unparsed + judge_counts.failed
-            answered_counts[judge] = answered_counts.get(judge, 0) + p.done - p.errors
+        for judge, counts in p.judged.items():
+            before = judges.get(judge, JudgeProgress(judge, 0, 0))
+            judges[judge] = JudgeProgress(judge, before.count + counts.total, before.total + p.done - p.errors)
+    if run.spec:
+        judges |= {own.judge: own for own in judge_progress(run.spec, run.progress)}
     return [
-        f"{count}/{answered_counts[judge]} judged by {clean(judge)}"
-        for judge, count in counts.items()
-        if count < answered_counts[judge] and not judge.startswith((HUMAN, OVERRIDE))
+        f"{judge.count}/{judge.total} judged by {clean(judge.judge)}"
+        for judge in judges.values()
+        if judge.count < judge.total and not judge.judge.startswith((HUMAN, OVERRIDE))
     ]

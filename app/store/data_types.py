@@ -41,6 +41,11 @@ class JudgedCounts:
     unparsed: int = 0
     failed: int = 0
 
+    @property
+    def total(self) -> int:
+        """The number of verdicts."""
+        return self.labelled + self.unparsed + self.failed
+
 
 @dataclass(frozen=True, slots=True)
 class ConditionProgress:

@@ -1,13 +1,18 @@
-"""Facts that a run's store records about its answering: excluded instances, an early stop, and deaths of workers."""
+"""Facts that a run's store records: excluded instances, an early stop, the judges' progress, and deaths of workers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any, Self
 
+from app.store.data_types import ConditionProgress
 from app.store.run import RunStore
+from benchmarks.errors import SpecError
+from judges.base import newest
 from mlx_backends.models.modalities import ALL_MODALITIES, MODALITY_NAMES
 
 EXCLUDED_KEY = "excluded"
@@ -108,6 +113,50 @@ def stop_reason(store: RunStore) -> str | None:
     """Return the reason why a run stopped early, as prose; None if it did not."""
     width = store.meta(REACHED_KEY)
     return None if width is None else f"every condition's 95% interval is {width:g} wide or less"
+
+
+UNJUDGED_STATE = {"state": "planned", "note": "its answers are not judged yet"}
+"""The state of a run that is answered, and that no judge works on although its judges are not done."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeProgress:
+    """The number of answers that a judge has judged, out of ``total``; ``judge`` is its id, or its name before it began."""
+
+    judge: str
+    count: int
+    total: int
+
+
+def judge_progress(spec: Mapping[str, Any], progress: Sequence[ConditionProgress]) -> list[JudgeProgress]:
+    """Return the progress of each judge of a run's spec, in its newest version, by the run's counters."""
+    judges = []
+    ids = {judge for p in progress for judge in p.judged}
+    for name in spec["judge"]:
+        conditions = _model_conditions(spec["benchmark"]) if ":" in name or "/" in name else ()
+        judged = [p for p in progress if not conditions or p.condition in conditions]
+        judge = newest(name, ids) or name
+        count = sum(p.judged[judge].total for p in judged if judge in p.judged)
+        judges.append(JudgeProgress(judge, count, sum(p.done - p.errors for p in judged)))
+    return judges
+
+
+def is_judged(spec: Mapping[str, Any], progress: Sequence[ConditionProgress]) -> bool:
+    """Return whether the judges of a run's spec have judged all its answers, by the run's counters."""
+    return all(judge.count >= judge.total for judge in judge_progress(spec, progress))
+
+
+@cache
+def _model_conditions(benchmark: str) -> tuple[str, ...]:
+    """Return the conditions that a model judges; empty for all, and if the benchmark's package is not installed."""
+    from benchmarks.registry import (
+        get_benchmark,
+    )  # only where a model judges: it takes a tenth of the start of `rashomon runs`
+
+    with suppress(SpecError):
+        rubric = get_benchmark(benchmark).rubric
+        return () if rubric is None else rubric.conditions
+    return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from app.store.data_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeSt
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.run import RunStore
+from app.store.run_facts import is_judged
 from app.store.title import TITLE_FILE, read_title
 from app.system.paths import path_exists, typed_path
 from benchmarks.build import read_manifest
@@ -365,7 +366,7 @@ def _current(folder: Path, stored: RunSummary) -> RunSummary:
     if stored.problem is not None:
         return stored
     try:
-        state = run_state(folder, stored.state, stored.progress)
+        state = run_state(folder, stored)
     except Exception as error:
         return _unreadable(folder, error)
     note = "" if state == "done" else stored.note
@@ -383,12 +384,16 @@ def _unreadable(folder: Path, error: Exception) -> RunSummary:
     return RunSummary(folder.name, "unreadable", {}, (), problem=problem)
 
 
-def run_state(folder: Path, recorded: str, progress: tuple[ConditionProgress, ...]) -> str:
-    """Return a run's current state: the one that its worker recorded, unless that worker is gone."""
+def run_state(folder: Path, stored: RunSummary) -> str:
+    """Return a run's current state: the one that its worker recorded, unless that worker is gone.
+
+    A run is done once it is answered and judged by its own judges, even if another judge was interrupted later.
+    """
+    recorded = stored.state
     alive = FileLock(folder / "lock").holder() is not None
-    complete = all(p.done == p.total for p in progress)
-    if complete and not alive:  # even if a judge was interrupted; judging it again continues there
-        return "done" if recorded != "planned" else recorded
+    complete = stored.done == stored.total
+    if complete and not alive and recorded != "planned" and is_judged(stored.spec, stored.progress):
+        return "done"
     if recorded in ("queued", "loading", "running", "judging") and not alive:
         return "interrupted"
     if recorded in ("running", "judging") and (folder / PAUSE_FILE).exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import random
 import signal
@@ -125,6 +126,7 @@ def apply(orders: dict[str, Any]) -> None:
     ``load_holds`` (a file that is made as a load begins, which takes a minute),
     ``hangs`` (``after`` so many answers a worker makes a ``file`` and comes back from nothing), ``stop_seconds``,
     ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
+    ``holds`` (a ``function``, as MODULE:NAME, that makes a ``file`` and takes a minute before it first begins),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
     ``memory`` (the bytes that a model may take), ``ray_versions`` (of Ray and Python, as Ray compares them),
     ``missing`` (packages that are not installed),
@@ -175,6 +177,17 @@ def apply(orders: dict[str, Any]) -> None:
             return load_model(path)
 
         loading.load = load_before_faults
+    if "holds" in orders:
+        module, _, name = orders["holds"]["function"].partition(":")
+        held = getattr(importlib.import_module(module), name)
+
+        def hold(*arguments: Any, **options: Any) -> Any:
+            if not os.path.exists(orders["holds"]["file"]):
+                open(orders["holds"]["file"], "w").close()
+                time.sleep(60)
+            return held(*arguments, **options)
+
+        setattr(importlib.import_module(module), name, hold)
     if "judge_seconds" in orders:
         from app.engine import loop
 

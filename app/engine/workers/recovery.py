@@ -53,7 +53,7 @@ def recover(folders: Sequence[Path], pid: int, cause: str, *, memory: bool = Tru
             if lock.acquire("rashomon"):
                 with RunStore.open(folder) as store:
                     state = store.meta("state", {})
-                    if state.get("pid") == pid and state.get("state") not in ("done", "failed"):
+                    if state.get("pid") == pid and state.get("state") not in ("planned", "done", "failed"):
                         return _record_death(store, death)
     return death
 

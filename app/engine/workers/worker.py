@@ -25,6 +25,7 @@ from app.engine.in_flight import InFlight, remove_leftover
 from app.engine.judging import (
     ConcurrentJudging,
     first_judge_requests,
+    is_unjudged,
     judge_answers,
     register_judge,
     save_remarks,
@@ -45,7 +46,7 @@ from app.run_spec import RunSpec, parse
 from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
-from app.store.run_facts import stop_reason
+from app.store.run_facts import UNJUDGED_STATE, stop_reason
 from app.system.logs import drop_output
 from app.system.signals import ended_by_signals
 from benchmarks.base import Benchmark
@@ -149,8 +150,14 @@ class Worker:
             with suppress(RashomonError):  # a full disk cannot take the state either
                 self._note(store, "failed", str(error))
             raise
-        reason = stop_reason(store)
-        self._note(store, "interrupted" if self.stopped.is_set() else "stopped" if reason else "done", reason or "")
+        if self.stopped.is_set():
+            self._note(store, "interrupted")
+        elif reason := stop_reason(store):
+            self._note(store, "stopped", reason)
+        elif is_unjudged(store):  # by a local model, which comes last, or because another judge was asked for
+            self._note(store, **UNJUDGED_STATE)
+        else:
+            self._note(store, "done")
 
     def _answer_and_judge(self, store: RunStore) -> None:
         spec = parse(RunSpec, store.meta("spec"), str(store.folder))

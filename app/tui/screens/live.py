@@ -343,7 +343,7 @@ def _situation(run: WatchedRun, awaited: bool) -> str:
         return "planned, starts in a moment" if state == "planned" else "resumes in a moment"
     reason = f": {note}" if note else ""
     texts = {
-        "planned": "planned, not started; R starts it",
+        "planned": f"planned{reason or ', not started'}; R starts it",
         "queued": f"queued{reason}",
         "loading": f"loading the model{reason}",
         "running": "answering",

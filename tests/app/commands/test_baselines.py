@@ -10,7 +10,7 @@ import pytest
 
 from app.engine.baselines import AGREE, CONFIDENT, available_rules, make_baseline
 from app.store.run import RunStore
-from app.store.workspace import Workspace
+from app.store.workspace import Workspace, read_summary
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
@@ -84,8 +84,9 @@ def test_an_oracle_is_a_ceiling_and_an_agreement_of_a_model_can_be_recommended(t
     model = _model(workspace, lambda source, value: value)
     made = {rule: make_baseline(workspace, model, rule) for rule in (AGREE, ORACLE)}
     rashomon = Rashomon(tmp_path)
-    for baseline in made.values():
-        rashomon.run("judge", baseline.folder.name, "--judge", "match")
+    assert {read_summary(baseline.folder).state for baseline in made.values()} == {"planned"}
+    rashomon.run("baselines", model.name, "--rule", f"{AGREE},{ORACLE}")  # judges those that exist
+    assert {read_summary(baseline.folder).state for baseline in made.values()} == {"done"}
     names = [model.name, *(baseline.folder.name for baseline in made.values())]
     parsed = json.loads(rashomon.run("recommend", *names, "--costs", "needless=0.1", "--json").stdout)
     assert parsed["best"] == f"{model.name}-agree"

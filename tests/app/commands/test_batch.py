@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from app.store.run import RunStore
 from app.store.workspace import read_summary
 from tests.support.command import Rashomon, kill_all
 from tests.support.trust import agree_to
@@ -72,6 +73,35 @@ def test_interrupted_it_says_how_to_go_on_and_goes_on(rashomon: Rashomon, number
     assert (state, 5 < done < total) == ("interrupted", True)
     assert "resuming after" in rashomon.run("resume", "x").stdout
     assert states(rashomon)["x"] == ("done", total, total)
+
+
+@pytest.mark.slow
+def test_interrupted_while_it_judges_it_is_not_done_and_says_how_to_go_on(rashomon: Rashomon) -> None:
+    command = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--limit", "6", "--name", "x")
+    rashomon.run(*command)
+    folder = rashomon.workspace / "runs" / "x"
+    with RunStore.open(folder) as store:
+        total = store.retract("match@3")
+    process = rashomon.ordered(judge_seconds=0.05).start(*command)
+    wait_until(lambda: any(p.judged for p in read_summary(folder).progress))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    assert err.strip().splitlines()[-1].endswith("run `rashomon resume x` to resume.")
+    assert states(rashomon)["x"] == ("interrupted", total, total)
+    assert f"/{total} judged by match@3" in rashomon.run("runs").stdout
+    rashomon.run("resume", "x")
+    assert states(rashomon)["x"] == ("done", total, total)
+    assert "judged by" not in rashomon.run("runs").stdout
+
+
+def test_a_finished_run_whose_end_was_not_recorded_is_so_by_resuming_it(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--limit", "2", "--name", "x")
+    with RunStore.open(rashomon.workspace / "runs" / "x") as store:
+        store.set_meta("state", {"state": "planned"})
+    assert states(rashomon)["x"][0] == "planned"
+    rashomon.run("resume", "x")
+    assert states(rashomon)["x"][0] == "done"
 
 
 def test_when_its_parent_is_killed_the_worker_stops_by_itself(rashomon: Rashomon) -> None:

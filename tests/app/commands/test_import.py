@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import shutil
+import signal
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import pytest
 from app.report.tables import tables_of
 from app.store.run import RunStore
 from benchmarks.vocabulary import Estimate, Table
+from tests.app.commands.test_batch import wait_until
 from tests.support.charts import draw_sources
-from tests.support.command import Rashomon
+from tests.support.command import Rashomon, kill_all
 
 OFFICIAL = Path(__file__).resolve().parents[4] / "shared" / "data" / "clash" / "official"
 MULTIPLE_CHOICE = OFFICIAL / "multiple_choice__gemini-2.5-flash-lite_predictions.json"
@@ -187,6 +189,87 @@ def test_imported_answers_cannot_be_asked_again_nor_put_outside_the_workspace(ra
         assert "cannot be generated again" in rashomon.run("resume", "imp", how, code=2).stderr
     assert len(samples(rashomon, "imp")) == len(here)
     assert all(sample["answer"] for sample in samples(rashomon, "imp"))
+
+
+def answers_file(rashomon: Rashomon) -> Path:
+    """Return a file with the answers of the run ``here``."""
+    file = rashomon.home / "answers.jsonl"
+    file.write_text(
+        "".join(json.dumps({"id": s["id"], "answer": s["answer"]}) + "\n" for s in samples(rashomon, "here"))
+    )
+    return file
+
+
+def listed(rashomon: Rashomon) -> dict[str, dict[str, Any]]:
+    return {run["name"]: run for run in json.loads(rashomon.run("runs", "--json").stdout)}
+
+
+PHASES = {
+    "reading": ("app.commands.importing:_read_jsonl", None),
+    "writing": ("app.commands.importing:_fill", None),
+    "written": ("app.commands.importing:judge_run", "planned"),
+    "judging": (None, "interrupted"),
+}
+"""For each phase of an import the function that it begins with, and the state of a run that was interrupted there."""
+
+
+@pytest.mark.parametrize(
+    ("phase", "number"),
+    [
+        pytest.param(phase, number, marks=() if (phase, number) == ("judging", signal.SIGINT) else pytest.mark.slow)
+        for phase in PHASES
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    ],
+)
+def test_an_import_resumes_in_every_phase(rashomon: Rashomon, phase: str, number: signal.Signals) -> None:
+    command = ("import", answers_file(rashomon), "--benchmark", "cmc-bench", "--model", "m", "--name", "imp")
+    function, state = PHASES[phase]
+    reached = rashomon.home / "reached"
+    if function is not None:
+        slow = rashomon.ordered(holds={"function": function, "file": str(reached)})
+    else:
+        slow = rashomon.ordered(judge_seconds=0.02)
+    process = slow.start(*command)
+    wait_until(reached.exists if function is not None else lambda: judged(rashomon, "imp") > 0)
+    if number == signal.SIGKILL:
+        kill_all(process)
+    else:
+        process.send_signal(number)
+        assert "run the same command" in process.communicate(timeout=60)[1]
+        assert process.returncode == 130
+    run = listed(rashomon).get("imp")
+    if state is None:
+        assert run is None
+    else:
+        assert run is not None
+        assert (run["state"], run["done"]) == (state, run["total"])
+        assert judged(rashomon, "imp") < run["total"]
+    rashomon.run(*command)
+    assert listed(rashomon)["imp"]["state"] == "done"
+    expected, result = ([(s["id"], s["answer"], s["verdicts"]) for s in samples(rashomon, n)] for n in ("here", "imp"))
+    assert result == expected
+    assert not list((rashomon.workspace / "runs").glob(".planning-*"))
+
+
+def judged(rashomon: Rashomon, name: str) -> int:
+    """Return the number of verdicts in a run, 0 if there is no such run yet."""
+    folder = rashomon.workspace / "runs" / name
+    if not folder.exists():
+        return 0
+    with RunStore.read(folder) as store:
+        return sum(counts.labelled + counts.unparsed for p in store.progress() for counts in p.judged.values())
+
+
+def test_only_the_same_import_is_accepted_under_a_name(rashomon: Rashomon) -> None:
+    file = answers_file(rashomon)
+    command = ("import", file, "--benchmark", "cmc-bench", "--name", "imp")
+    rashomon.run(*command, "--model", "m")
+    rashomon.run(*command, "--model", "m")
+    rashomon.run(*command, "--model", "another", code=2)
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[:-1]))
+    rashomon.run(*command, "--model", "m", code=2)
+    assert len(samples(rashomon, "imp")) == len(lines)
 
 
 def test_how_imported_answers_were_decoded_is_exported_as_unknown(rashomon: Rashomon) -> None:

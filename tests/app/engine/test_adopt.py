@@ -12,6 +12,7 @@ import pytest
 
 from app.store.database import DATABASE
 from app.store.run import RunStore
+from app.store.workspace import read_summary
 from tests.app.store.test_ownership import ASKED
 from tests.support.command import Rashomon
 from tests.support.decoy import KINDS, Outside
@@ -69,6 +70,21 @@ def test_what_is_valid_is_taken_over_and_can_be_gone_on_with(rashomon: Rashomon)
         sample = store.ids()[0]
     rashomon.run("override", "theirs", sample, "TEXT", "--as", "ann", "--reason", "so")
     assert not (rashomon.home / "decoy").exists()
+
+
+def test_an_adopted_run_is_done_only_if_its_judge_was(rashomon: Rashomon) -> None:
+    def adopted(name: str) -> str:
+        rashomon.run("adopt", rashomon.home / "mail" / "theirs", "--yes", "--name", name)
+        return read_summary(rashomon.workspace / "runs" / name).state
+
+    with RunStore.open(rashomon.workspace / "runs" / "mine") as store:
+        store.retract("match@3", instance=store.ids()[0])
+    received(rashomon)
+    assert adopted("unjudged") == "planned"
+    rashomon.run("judge", "mine", "--judge", "match")
+    shutil.rmtree(rashomon.home / "mail")
+    received(rashomon)
+    assert adopted("judged") == "done"
 
 
 def test_nothing_is_adopted_unasked_nor_twice_under_a_name(rashomon: Rashomon) -> None:

@@ -226,8 +226,23 @@ def test_a_key_is_nowhere_but_in_the_request(rashomon: Rashomon) -> None:
 
 
 @pytest.mark.slow
+def test_another_judge_does_not_stand_in_for_the_runs_own(rashomon: Rashomon) -> None:
+    def state() -> str:
+        (run,) = json.loads(rashomon.run("runs", "--json").stdout)
+        return str(run["state"])
+
+    make_run(Workspace(rashomon.workspace), 8, answer)
+    with FaultServer(lambda *_: json.dumps({"label": "IMAGE"})) as server:
+        rashomon.run(*command(server))
+    assert state() == "planned"
+    rashomon.run("resume", "r")
+    assert state() == "done"
+
+
+@pytest.mark.slow
 def test_what_a_judge_failed_on_is_really_asked_again(rashomon: Rashomon) -> None:
     folder = make_run(Workspace(rashomon.workspace), 8, answer)
+    rashomon.run("judge", "r", "--judge", "match")
     garbage = True
     with FaultServer(lambda *_: "garbage" if garbage else json.dumps({"label": "IMAGE"})) as server:
         judge_id = f"endpoint:judge@{server.url}@cmc-bench-1"

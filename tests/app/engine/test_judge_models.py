@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,8 +19,9 @@ import pytest
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.cmc_bench import rubric as cmc_rubric
+from tests.app.commands.test_batch import wait_until
 from tests.app.engine.test_judge_faults import make_run
-from tests.support.command import INJECTED, ROOT, Rashomon
+from tests.support.command import INJECTED, ROOT, Rashomon, kill_all
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 from tests.support.trust import agree_to
 
@@ -113,6 +115,28 @@ def test_a_judge_of_this_machine_labels_the_same_in_a_batch_and_one_by_one(rasho
     shown = rashomon.run("show", "r", "--judge", rashomon.home / "judge", "--table", "main").stdout
     assert "Labels by judge@cmc-bench-1." in shown
     assert "How judge@cmc-bench-1 agrees with people or with an API judge is unknown" in " ".join(shown.split())
+
+
+@pytest.mark.slow
+def test_a_run_that_waits_for_a_judge_of_this_machine_is_not_done(built: Path, tmp_path: Path) -> None:
+    """The judge comes after all runs of the model are answered; a kill before that leaves them all unjudged."""
+    shutil.copytree(built, tmp_path / "workspace" / "benchmarks")
+    rashomon, reached = Rashomon(tmp_path), tmp_path / "reached"
+    build_tiny_lm(tmp_path / "judge", TEXTS, quantise=False)
+    command = ["--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--limit", "2"]
+    command += ["--prompt-set", "paper", "--prompt-set", "conflict-aware", "--judge", str(tmp_path / "judge")]
+
+    def states() -> list[tuple[str, bool]]:
+        parsed = json.loads(rashomon.run("runs", "--json").stdout)
+        return sorted((run["state"], run["done"] == run["total"]) for run in parsed)
+
+    slow = rashomon.ordered(holds={"function": "app.engine.judging:judge_answers", "file": str(reached)})
+    process = slow.start(*command)
+    wait_until(reached.exists)
+    kill_all(process)
+    assert states() == [("interrupted", True), ("planned", True)]
+    rashomon.run(*command)
+    assert states() == [("done", True)] * 2
 
 
 @pytest.mark.slow

@@ -17,13 +17,18 @@ import pytest
 
 from app.commands.progress_display import SilentDisplay
 from app.engine.workers.keep_awake import keep_awake
+from app.engine.workers.recovery import recover
 from app.engine.workers.supervise import Job, Supervisor
 from app.store.database import DATABASE
+from app.store.run import RunStore
+from app.store.run_facts import UNJUDGED_STATE, worker_deaths
+from app.store.workspace import Workspace
 from benchmarks.build import Build
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.sampling import select
 from tests.app.commands.test_batch import states, wait_until
 from tests.support.command import Rashomon, children_of
+from tests.support.runs import instances, make_run, says
 
 RUN = "r"
 LIMIT = 3  # examples, of eight instances each
@@ -205,6 +210,20 @@ def a_program(folder: Path, script: str) -> None:
     path = folder / "caffeinate"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def test_a_death_is_not_that_of_a_run_that_waits_for_its_judge(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    waiting, running = (make_run(workspace, name, instances(1), says("12")) for name in ("waiting", "running"))
+    for folder, state in ((waiting, UNJUDGED_STATE), (running, {"state": "running"})):
+        with RunStore.open(folder) as store:
+            store.set_meta("state", {**state, "pid": 7})
+    recover((waiting, running), 7, "was killed by SIGKILL,")
+    deaths = []
+    for folder in (waiting, running):
+        with RunStore.read(folder) as store:
+            deaths.append(len(worker_deaths(store)))
+    assert deaths == [0, 1]
 
 
 def test_a_mac_is_kept_awake_while_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
