@@ -14,7 +14,7 @@ from app.commands.spinner import spinner
 from app.engine.adopt import read_received_run
 from app.exports.bundle import write_bundle
 from app.store.bundles.layout import MediaChoice, read_manifest
-from app.store.workspace import Workspace
+from app.store.workspace import RunSummary, Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError, StoreError
@@ -64,13 +64,24 @@ def list_bundle(workspace: Workspace, file: Path, *, imports: bool, yes: bool, a
 
 
 def _import(workspace: Workspace, bundle: Workspace, *, yes: bool) -> int:
-    """Copy the runs of a bundle, and the builds that they need, to the workspace after asking."""
+    """Copy the runs of a bundle, and the builds that they need, to the workspace after asking.
+
+    A run that the workspace has with the same results is skipped, so that an interrupted import resumes.
+    """
     workspace.require_writable()
     if not bundle.run_names():
         raise StoreError(f"{bundle.bundle} has no runs; get a fresh copy from its author.")
-    received = [read_received_run(workspace, bundle.runs_folder / name) for name in bundle.run_names()]
-    for run in received:
-        print_received(run)
+    present = {_results(run): run.name for run in workspace.summaries() if run.own and not run.problem}
+    received = []
+    for run in bundle.summaries():
+        if _results(run) in present:
+            print(clean(f"{run.name} is in the workspace already, as {present[_results(run)]}."))
+        else:
+            received.append(read_received_run(workspace, bundle.runs_folder / run.name))
+    if not received:
+        return 0
+    for received_run in received:
+        print_received(received_run)
     if not yes:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise SpecError("importing needs confirmation; check the list above, then add --yes.")
@@ -79,4 +90,10 @@ def _import(workspace: Workspace, bundle: Workspace, *, yes: bool) -> int:
         if not click.confirm(f"Copy {len(received)} runs to {clean(str(workspace.path))}?", default=False):
             print("nothing was imported.")
             return 0
-    return max(adopt_and_report(workspace, run, name=None) for run in received)
+    return max(adopt_and_report(workspace, received_run, name=None) for received_run in received)
+
+
+def _results(run: RunSummary) -> tuple[object, ...]:
+    """Return what tells a run with its answers and verdicts from all others: when it was planned, and its counts."""
+    counts = ((p.condition, p.total, p.done, p.errors, tuple(sorted(p.judged.items()))) for p in run.progress)
+    return run.created, run.spec.get("model"), *counts

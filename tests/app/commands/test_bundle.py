@@ -253,9 +253,22 @@ def test_importing_asks_then_copies_the_runs_and_their_build(home: Rashomon, bun
         assert [(run.name, run.own, run.done) for run in workspace.summaries()] == [(name, True, 24) for name in RUNS]
         assert Build.open(workspace.build_folder("cmc-bench")).manifest["media"] == 28
         there.run("resume", RUNS[0], "--repeat", "--display", "none")
+        with RunStore.open(workspace.runs_folder / RUNS[0]) as store:
+            store.retract("match@3", instance=store.ids()[0])
         there.run("open", bundle, "--import", "--yes")
-        assert len(workspace.run_names()) == 4
+        # The one that has other labels by now is copied, the other one is there.
+        assert workspace.run_names() == sorted([*RUNS, f"{RUNS[0]}-adopted"])
     assert os.listdir(there.workspace / "benchmarks") == ["cmc-bench"]
+
+
+def test_an_import_that_broke_off_between_two_runs_copies_the_other_one(bundle: Path, tmp_path: Path) -> None:
+    with elsewhere():
+        there = Rashomon(tmp_path)
+        there.run("adopt", f"{bundle}:{RUNS[0]}", "--yes")
+        there.run("open", bundle, "--import", "--yes")
+        assert Workspace(there.workspace).run_names() == sorted(RUNS)
+        there.run("open", bundle, "--import", "--yes")
+        assert Workspace(there.workspace).run_names() == sorted(RUNS)
 
 
 # --- another lab's run as a published row --------------------------------------------------------
