@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from app.fetch.plan import make_plan
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
+from app.system.signals import is_alive
 from app.text.escape import clean, size
 from benchmarks.errors import ModelError, SpecError, StoreError
 from mlx_backends.models.adapters import TRAINING, read_adapter
@@ -121,11 +123,17 @@ def convert_adapter(adapter: Path, model: str, *, to_peft: Path | None, to_mlx: 
 
 @contextmanager
 def _new_folder(target: Path) -> Iterator[Path]:
-    """Yield a folder that becomes ``target`` at the end, or is removed after an error. Raises StoreError."""
+    """Yield a folder that becomes ``target`` at the end, or is removed after an error. Raises StoreError.
+
+    Those that killed processes left for ``target`` are removed.
+    """
     target = typed_path(target)
     if path_exists(target):
         raise StoreError(f"{clean(str(target))} exists; name another folder.")
-    hidden = target.parent / f".{target.name}-{os.getpid()}"
+    hidden = target.parent / f".{target.name}-{os.getpid()}.writing"
+    for leftover in target.parent.glob(f".{glob.escape(target.name)}-*.writing"):
+        if not is_alive(leftover.name.removeprefix(f".{target.name}-").removesuffix(".writing")):
+            shutil.rmtree(leftover, ignore_errors=True)
     try:
         hidden.mkdir(parents=True)
         yield hidden

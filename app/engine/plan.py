@@ -33,6 +33,7 @@ from app.store.run_facts import (
 )
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
+from app.system.signals import is_alive
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SpecError, StoreError, StoreFullError
@@ -305,7 +306,7 @@ def create_run(
     }
     # Created under a hidden name and then renamed, so that a run folder is always complete.
     for stale in workspace.runs_folder.glob(".planning-*"):
-        if not _is_alive(stale.name.split("-")[1]):
+        if not is_alive(stale.name.split("-")[1]):
             shutil.rmtree(stale, ignore_errors=True)
     hidden_path: Path | None = None
     no_room = f"there is no room for a new run in {workspace.runs_folder}; free some space."
@@ -357,13 +358,3 @@ def _read_spec_file(folder: Path) -> RunSpec | None:
         return None
     except (OSError, ValueError) as error:
         raise SpecError(f"{folder.name}/{_SPEC} cannot be read ({error}); restore it.") from error
-
-
-def _is_alive(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except PermissionError:
-        return True
-    return True

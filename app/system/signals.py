@@ -1,4 +1,4 @@
-"""Signals that end a process."""
+"""Signals that end a process, and whether it has ended."""
 
 from __future__ import annotations
 
@@ -19,6 +19,17 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def is_alive(pid: str) -> bool:
+    """Return whether a process has this id; False for a text that is no id."""
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def stop_process(pid: int, work: str) -> None:
