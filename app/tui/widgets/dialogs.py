@@ -24,17 +24,26 @@ _HINT = "Enter confirms, Esc cancels"
 
 
 class Dialog(ModalScreen[T]):
-    """A box over a screen. A subclass yields :attr:`painted`, the text that must be on display before a key counts."""
+    """A box over a screen. A subclass yields :attr:`painted`, the text that must be on display before a key counts.
+
+    In a small terminal it has no frame; where even the heading has no room, keys count once the rest is on display.
+    """
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (40, "-broad")]  # noqa: RUF012 - Textual declares them so
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
 
     def __init__(self, heading: Content) -> None:
         super().__init__()
-        self.painted = DisplayedText(heading, classes="heading")
+        self.painted = DisplayedText(heading, classes="heading", optional=True)
         self._covered = False
 
     @property
     def displayed(self) -> bool:
         """True if the dialog was on the terminal before the key that is being handled."""
         return self.painted.displayed
+
+    def on_resize(self) -> None:
+        self.painted.skip_if_hidden()
 
     def on_screen_suspend(self) -> None:
         self._covered = True
@@ -164,7 +173,7 @@ class TextDialog(Dialog[str | None]):
         with Vertical():
             yield self.painted
             if self._text:
-                yield Static(literal(self._text, newlines=True))
+                yield Static(literal(self._text, newlines=True), id="text")
             yield Input(self._value, id="typed")
             yield Static(Content(_HINT), classes="hint", id="hint")
 
