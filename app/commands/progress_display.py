@@ -47,8 +47,7 @@ class PlainDisplay(Display):
 
     def update(self, runs: Sequence[RunSummary]) -> None:
         for run in runs:
-            throughput = self._throughputs.setdefault(run.name, Throughput())
-            throughput.sample(run.done)
+            throughput = _sampled(self._throughputs, run)
             now, before = time.monotonic(), self._printed.get(run.name)
             progress = run.state, run.done, [(node.state, node.note) for node in run.nodes]
             changed = before is None or before[0] != run.state
@@ -88,7 +87,7 @@ class JsonDisplay(PlainDisplay):
                 "done": run.done,
                 "total": run.total,
                 "answers_per_second": throughput.per_second,
-                "seconds_left": throughput.eta(run.total - run.done),
+                "seconds_left": throughput.eta(run.total - run.done) if run.state == "running" else None,
                 "conditions": [progress_to_json(p) for p in run.progress],
                 "nodes": [asdict(node) for node in run.nodes],
             }
@@ -119,9 +118,18 @@ class FullDisplay(Display):
         from rich.console import Group
 
         for run in runs:
-            self._throughputs.setdefault(run.name, Throughput()).sample(run.done)
+            _sampled(self._throughputs, run)
         if self._live is not None:
             self._live.update(Group(*(progress_table(run, self._throughputs[run.name]) for run in runs)))
+
+
+def _sampled(throughputs: dict[str, Throughput], run: RunSummary) -> Throughput:
+    """Return a run's throughput with a new sample; the time before its answering, or in a pause of it, does not count."""
+    if run.state in ("planned", "queued", "loading", "paused"):
+        throughputs.pop(run.name, None)
+    throughput = throughputs.setdefault(run.name, Throughput())
+    throughput.sample(run.done)
+    return throughput
 
 
 def progress_table(run: RunSummary, throughput: Throughput) -> Table:

@@ -191,7 +191,8 @@ class _Display:
             return
         self._shown, self._next = text, now + _LINE_SECONDS
         if self._kind == "json":
-            print(json.dumps(training_facts(self._training)), file=sys.stderr, flush=True)
+            facts = training_facts(self._training) | {"state": state, "note": note}
+            print(json.dumps(facts), file=sys.stderr, flush=True)
         elif self._kind == "full":
             print(f"\r{clean(text)[:_WIDTH]:<{_WIDTH}}", end="", file=sys.stderr, flush=True)
         else:

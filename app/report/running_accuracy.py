@@ -8,13 +8,13 @@ from functools import cache
 from typing import NamedTuple
 
 from app.store.data_types import ConditionProgress, JudgedCounts
-from app.store.run_facts import JudgeProgress, judge_progress
+from app.store.run_facts import judge_progress
 from app.store.workspace import RunSummary
 from app.text.escape import clean
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate
-from judges.base import HUMAN, OVERRIDE, newest
+from judges.base import newest
 
 
 def accuracy(progress: ConditionProgress, run: RunSummary) -> Estimate:
@@ -74,16 +74,6 @@ def _accuracy(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimat
 
 
 def judging_progress(run: RunSummary) -> list[str]:
-    """Return the progress of each judge that is behind the answers; people are skipped, as they label what they choose."""
-    judges: dict[str, JudgeProgress] = {}
-    for p in run.progress:
-        for judge, counts in p.judged.items():
-            before = judges.get(judge, JudgeProgress(judge, 0, 0))
-            judges[judge] = JudgeProgress(judge, before.count + counts.total, before.total + p.done - p.errors)
-    if run.spec:
-        judges |= {own.judge: own for own in judge_progress(run.spec, run.progress)}
-    return [
-        f"{judge.count}/{judge.total} judged by {clean(judge.judge)}"
-        for judge in judges.values()
-        if judge.count < judge.total and not judge.judge.startswith((HUMAN, OVERRIDE))
-    ]
+    """Return the progress of each judge that is behind the answers, out of all answers of the run that it judges."""
+    progress = judge_progress(run.spec, run.progress)
+    return [f"{p.judged}/{p.total} judged by {clean(p.judge)}" for p in progress if p.judged < p.now]

@@ -50,8 +50,8 @@ class FileLock:
                     f"the disk of {self.path.parent} has no file locks ({error.strerror}), so two processes could write at "
                     "once; use a folder on this machine's own disk (--workspace)."
                 ) from error
-        self._write(fd, holder)
         self._fd = fd
+        self._write(fd, holder)
         return True
 
     def acquire_shared(self, holder: str) -> bool:
@@ -84,8 +84,18 @@ class FileLock:
             os.ftruncate(fd, 0)
             os.pwrite(fd, text.encode()[:_LONGEST], 0)
         except OSError as error:
-            os.close(fd)
+            self.release()
             raise write_error(self.path, error, "free some space and try again") from error
+
+    @property
+    def held(self) -> bool:
+        """True if this object holds the lock."""
+        return self._fd is not None
+
+    def rename(self, holder: str) -> None:
+        """Name another holder of the lock, which this process has acquired. Raises StoreError if the file cannot be written."""
+        if self._fd is not None:
+            self._write(self._fd, holder)
 
     def release(self) -> None:
         """Release the lock; the file stays, since removing it would race with the next holder."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Self
 
-from app.store.data_types import ConditionProgress
+from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
 from benchmarks.errors import SpecError
-from judges.base import newest
+from judges.base import HUMAN, OVERRIDE, newest
 from mlx_backends.models.modalities import ALL_MODALITIES, MODALITY_NAMES
+from mlx_backends.shared_names import without_folders
 
 EXCLUDED_KEY = "excluded"
 """The meta key of a run's :class:`ExcludedInstances`."""
@@ -121,41 +122,74 @@ UNJUDGED_STATE = {"state": "planned", "note": "its answers are not judged yet"}
 
 @dataclass(frozen=True, slots=True)
 class JudgeProgress:
-    """The number of answers that a judge has judged, out of ``total``; ``judge`` is its id, or its name before it began."""
+    """Counts of a judge's verdicts, of the answers that it can judge ``now``, and of those in the whole run.
+
+    ``judge`` is its id, or its name before it began.
+    """
 
     judge: str
-    count: int
+    labelled: int
+    unparsed: int
+    failed: int
+    now: int
     total: int
+
+    @property
+    def judged(self) -> int:
+        """The number of its verdicts."""
+        return self.labelled + self.unparsed + self.failed
 
 
 def judge_progress(spec: Mapping[str, Any], progress: Sequence[ConditionProgress]) -> list[JudgeProgress]:
-    """Return the progress of each judge of a run's spec, in its newest version, by the run's counters."""
-    judges = []
-    ids = {judge for p in progress for judge in p.judged}
-    for name in spec["judge"]:
-        conditions = _model_conditions(spec["benchmark"]) if ":" in name or "/" in name else ()
-        judged = [p for p in progress if not conditions or p.condition in conditions]
-        judge = newest(name, ids) or name
-        count = sum(p.judged[judge].total for p in judged if judge in p.judged)
-        judges.append(JudgeProgress(judge, count, sum(p.done - p.errors for p in judged)))
-    return judges
+    """Return the progress of a run's own judges, then of others that have judged it, each in its newest version.
+
+    People are left out, as they label what they choose; answers that are errors are not judged.
+    """
+    ids = dict.fromkeys(judge for p in progress for judge in p.judged if not judge.startswith((HUMAN, OVERRIDE)))
+    others = (judge for judge in ids if newest(judge.rpartition("@")[0], ids) == judge)
+    return [_progress_of(judge, spec, progress, ids) for judge in dict.fromkeys((*_own_judges(spec, ids), *others))]
 
 
 def is_judged(spec: Mapping[str, Any], progress: Sequence[ConditionProgress]) -> bool:
     """Return whether the judges of a run's spec have judged all its answers, by the run's counters."""
-    return all(judge.count >= judge.total for judge in judge_progress(spec, progress))
+    ids = {judge for p in progress for judge in p.judged}
+    own = (_progress_of(judge, spec, progress, ids) for judge in _own_judges(spec, ids))
+    return all(judge.judged >= judge.now for judge in own)
+
+
+def _own_judges(spec: Mapping[str, Any], ids: Collection[str]) -> list[str]:
+    return [newest(name, ids) or without_folders(name) for name in spec.get("judge", ())]
+
+
+def _progress_of(
+    judge: str, spec: Mapping[str, Any], progress: Sequence[ConditionProgress], ids: Collection[str]
+) -> JudgeProgress:
+    rubric = judge.rpartition("@")[2].rpartition("-")[0] if judge in ids else "" if ":" in judge or "/" in judge else None
+    conditions = () if rubric is None else _rubric_conditions(str(spec.get("benchmark", "")), rubric)
+    of_judge = [p for p in progress if not conditions or p.condition in conditions]
+    counts = [p.judged.get(judge, JudgedCounts()) for p in of_judge]
+    errors = sum(p.errors for p in of_judge)
+    return JudgeProgress(
+        judge,
+        sum(count.labelled for count in counts),
+        sum(count.unparsed for count in counts),
+        sum(count.failed for count in counts),
+        sum(p.done for p in of_judge) - errors,
+        sum(p.total for p in of_judge) - errors,
+    )
 
 
 @cache
-def _model_conditions(benchmark: str) -> tuple[str, ...]:
-    """Return the conditions that a model judges; empty for all, and if the benchmark's package is not installed."""
-    from benchmarks.registry import (
-        get_benchmark,
-    )  # only where a model judges: it takes a tenth of the start of `rashomon runs`
+def _rubric_conditions(benchmark: str, rubric: str) -> tuple[str, ...]:
+    """Return the conditions that a model labels by ``rubric``, "" for the benchmark's; empty for all, as for rules.
+
+    They are empty too if the benchmark's package is not installed.
+    """
+    from benchmarks.registry import get_benchmark  # where a model judges: a tenth of the start of `rashomon runs`
 
     with suppress(SpecError):
-        rubric = get_benchmark(benchmark).rubric
-        return () if rubric is None else rubric.conditions
+        known = get_benchmark(benchmark).rubric
+        return known.conditions if known is not None and rubric in ("", known.name) else ()
     return ()
 
 

@@ -29,6 +29,12 @@ from benchmarks.vocabulary import digest
 PAUSE_FILE = "pause"
 """The file in a run's folder that pauses its worker while it exists."""
 
+SUPERVISOR_FILE = "supervisor"
+"""The lock file in a run's folder of the process that starts the run's worker; its text is :func:`worker_text`."""
+
+ACTIVE_STATES = ("queued", "loading", "running", "judging")
+"""The states that a worker records while it works on a run."""
+
 _LISTED = 5
 """The number of runs that are listed for an ambiguous name."""
 
@@ -59,6 +65,8 @@ class RunSummary:
     """The number of cells of a varied build in which each example is repeated."""
     nodes: tuple[NodeStatus, ...] = ()
     """The nodes of the cluster that answers, or answered last."""
+    worker: int | None = None
+    """The process id of the worker that recorded the state."""
 
     @property
     def done(self) -> int:
@@ -356,6 +364,7 @@ def _stored_summary(folder: Path) -> RunSummary:
                 title=title,
                 cells=cells if type(cells) is int else 1,
                 nodes=nodes,
+                worker=recorded.get("pid"),
             )
     except Exception as error:  # one damaged run, possibly from elsewhere, must not hide the others
         return _unreadable(folder, error)
@@ -367,9 +376,12 @@ def _current(folder: Path, stored: RunSummary) -> RunSummary:
         return stored
     try:
         state = run_state(folder, stored)
+        if state == "interrupted" != stored.state:  # or its worker ended, or another began, since that was read
+            stored = _stored_summary(folder)
+            state = run_state(folder, stored)
     except Exception as error:
         return _unreadable(folder, error)
-    note = "" if state == "done" else stored.note
+    note = "" if state == "done" or (state == "planned" != stored.state) else stored.note
     if state == "interrupted" != stored.state:
         note = "its worker ended without a message; every answer reported done is safe"
     return replace(stored, state=state, note=note)
@@ -385,7 +397,7 @@ def _unreadable(folder: Path, error: Exception) -> RunSummary:
 
 
 def run_state(folder: Path, stored: RunSummary) -> str:
-    """Return a run's current state: the one that its worker recorded, unless that worker is gone.
+    """Return a run's current state: the one that its worker recorded, unless that worker is gone or another is about to start.
 
     A run is done once it is answered and judged by its own judges, even if another judge was interrupted later.
     """
@@ -394,8 +406,20 @@ def run_state(folder: Path, stored: RunSummary) -> str:
     complete = stored.done == stored.total
     if complete and not alive and recorded != "planned" and is_judged(stored.spec, stored.progress):
         return "done"
-    if recorded in ("queued", "loading", "running", "judging") and not alive:
+    if not alive and supervised_worker(folder) not in (None, worker_text(stored.worker)):
+        return "planned"
+    if recorded in ACTIVE_STATES and not alive:
         return "interrupted"
     if recorded in ("running", "judging") and (folder / PAUSE_FILE).exists():
         return "paused"
     return "partial" if recorded == "done" and not complete else recorded
+
+
+def supervised_worker(folder: Path) -> str | None:
+    """Return the :func:`worker_text` of the process that starts a run's worker; None if there is no such process."""
+    return FileLock(folder / SUPERVISOR_FILE).holder()
+
+
+def worker_text(pid: int | None) -> str:
+    """Return the text for the worker that a supervisor has started for a run; None for no worker yet."""
+    return "no worker yet" if pid is None else f"worker {pid}"

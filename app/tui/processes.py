@@ -20,7 +20,7 @@ from app.engine.batch_runs import read_batch
 from app.engine.run_control import pause, stop_batch, stop_run, unpause
 from app.fetch.execute import PROGRESS_LINE
 from app.store.run import RunStore
-from app.store.workspace import Workspace
+from app.store.workspace import Workspace, supervised_worker
 from app.system.blas import user_environment
 from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, open_write
@@ -127,7 +127,7 @@ class RunProcesses:
         """
         jobs = [job for job in self._processes if folder.name in job.runs and job.code is None]
         if state == "planned":
-            return bool(jobs or read_batch(folder))
+            return bool(jobs or read_batch(folder) or supervised_worker(folder) is not None)
         return any(job.command == "resume" for job in jobs)
 
     def pause(self, folder: Path) -> None:

@@ -13,11 +13,9 @@ from app.engine.workers.device_lock import device_lock_path
 from app.report.run_names import display_names
 from app.report.throughput import Throughput
 from app.store.locks import FileLock
-from app.store.workspace import RunSummary, Summaries, Workspace
+from app.store.workspace import ACTIVE_STATES, RunSummary, Summaries, Workspace
 
 POLL_SECONDS = 0.25
-ACTIVE_STATES = ("queued", "loading", "running", "judging", "paused")
-"""The states of a run on which a process works."""
 RESUMABLE_STATES = ("planned", "interrupted", "partial", "stopped", "failed")
 """The states of an unfinished run on which no process works."""
 
@@ -41,7 +39,7 @@ class WatchedRun:
     @property
     def active(self) -> bool:
         """True if a process works on the run."""
-        return self.summary.state in ACTIVE_STATES
+        return self.summary.state in (*ACTIVE_STATES, "paused")
 
     @property
     def resumable(self) -> bool:
@@ -106,7 +104,7 @@ class WorkspaceWatcher:
         speeds = self._speeds.setdefault(summary.name, _Speeds(Throughput(self.clock), Throughput(self.clock)))
         speeds.answers.sample(summary.done)
         speeds.tokens.sample(sum(p.tokens for p in summary.progress))
-        seconds_left = speeds.answers.eta(summary.total - summary.done)
+        seconds_left = speeds.answers.eta(summary.total - summary.done) if summary.state == "running" else None
         return WatchedRun(folder, summary, speeds.answers.per_second, speeds.tokens.per_second, seconds_left, name)
 
     def start(self, report: Callable[[WorkspaceSnapshot], object]) -> None:

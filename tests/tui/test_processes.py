@@ -102,7 +102,7 @@ def test_a_run_that_is_about_to_start_is_not_started_twice(stage: Stage, monkeyp
         await until(pilot, lambda: bool(app.snapshot.runs))
         monkeypatch.setattr("app.tui.processes.subprocess.Popen", wait)
         await pilot.press("R", "y")
-        await until(pilot, lambda: "starts in a moment" in screen_text(app))
+        await until(pilot, lambda: "starts by itself" in screen_text(app))
         await pilot.press("R")
         await until(pilot, lambda: "is about to start" in screen_text(app))
         assert len(started) == 1

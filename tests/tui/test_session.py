@@ -144,7 +144,7 @@ def test_leaving_and_stopping_stops_the_whole_batch_whoever_began_it(outlived: S
         await pilot.press("ctrl+q", "y")
 
     async def stop(pilot: Pilot[Any], app: RashomonApp) -> None:
-        assert "● running" in screen_text(app)
+        await until(pilot, lambda: "● running" in screen_text(app))
         await pilot.press("ctrl+q", "x")
 
     left, stopped = outlived.app(), outlived.app()

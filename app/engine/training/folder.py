@@ -125,18 +125,21 @@ class Training:
 
     def state(self) -> tuple[str, str]:
         """Return what it does, or how it ended, and a note on that."""
+        for _ in range(2):  # its worker may have ended, or another begun, since its state was read
+            state, note = self._recorded_state()
+            if state not in _BUSY or self.worker() is not None:
+                return state, note
+        if state != "training":
+            return "stopped", ""  # before it had done anything
+        return "interrupted", "its worker ended without a message; it resumes from the last checkpoint"
+
+    def _recorded_state(self) -> tuple[str, str]:
         try:
             value = read_json_file(self.path / _STATE)
             state, note = str(value["state"]), str(value["note"])
         except (OSError, OutsideJSONError, KeyError, TypeError):
             return "planned", ""
-        if state not in (*_BUSY, *_ENDED):  # written by something else
-            return "planned", ""
-        if state in _BUSY and self.worker() is None:
-            if state != "training":
-                return "stopped", ""  # before it had done anything
-            return "interrupted", "its worker ended without a message; it resumes from the last checkpoint"
-        return state, note
+        return (state, note) if state in (*_BUSY, *_ENDED) else ("planned", "")  # written by something else
 
 
 def trainings_folder(workspace: Workspace) -> Path:

@@ -43,6 +43,7 @@ class TrainingSupervisor:
     def __init__(self, training: Training, show: Show, problem: Callable[[str], None]) -> None:
         self._training, self._show, self._problem = training, show, problem
         self._worker: subprocess.Popen[bytes] | None = None
+        self._has_begun = False
         self._reader = LogReader(training.path)
         self._interrupted = False
         self._stop_by = math.inf
@@ -103,6 +104,7 @@ class TrainingSupervisor:
                 start_new_session=True,
                 env=worker_environment(),
             )
+        self._has_begun = False
         if self._interrupted:  # before there was a worker
             worker.terminate()
         while worker.poll() is None:
@@ -123,8 +125,13 @@ class TrainingSupervisor:
         return worker.returncode, Outcome.read(report)
 
     def _show_progress(self) -> None:
+        """Show what the worker does; until it has begun, the recorded state is that of an earlier one."""
         self._reader.poll()
-        self._show(*self._training.state(), self._reader.curve)
+        assert self._worker is not None
+        assert self._worker is not None
+        self._has_begun = self._has_begun or self._training.worker() == self._worker.pid
+        starting = not self._has_begun and self._worker.poll() is None
+        self._show(*(("planned", "") if starting else self._training.state()), self._reader.curve)
 
     def _failed(self, problem: str, advice: str = "") -> int:
         """Report and record why the training failed; return the exit code."""

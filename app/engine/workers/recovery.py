@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.run_facts import DEATHS_KEY, WorkerDeath, death_to_json
+from app.store.workspace import ACTIVE_STATES
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import Generation
 
@@ -48,14 +49,28 @@ def recover(folders: Sequence[Path], pid: int, cause: str, *, memory: bool = Tru
     A run that another process has taken over meanwhile, or that cannot be written, is left as it is.
     """
     death = WorkerDeath(cause, time.time(), memory=memory)
+    with suppress(StoreError):
+        for store in _left_by(folders, pid):
+            return _record_death(store, death)
+    return death
+
+
+def record_stop(folders: Sequence[Path], pid: int) -> None:
+    """Record that the runs on which the worker ``pid`` was working were interrupted, which it had no time to do itself."""
+    with suppress(StoreError):
+        for store in _left_by(folders, pid):
+            store.set_meta("state", {"state": "interrupted", "note": "", "pid": pid})
+
+
+def _left_by(folders: Sequence[Path], pid: int) -> Iterator[RunStore]:
+    """Yield the runs on which the worker ``pid`` was working when it ended."""
     for folder in folders:
         with suppress(StoreError), FileLock(folder / "lock") as lock:
             if lock.acquire("rashomon"):
                 with RunStore.open(folder) as store:
                     state = store.meta("state", {})
-                    if state.get("pid") == pid and state.get("state") not in ("planned", "done", "failed"):
-                        return _record_death(store, death)
-    return death
+                    if state.get("pid") == pid and state.get("state") in ACTIVE_STATES:
+                        yield store
 
 
 def suspects(store: RunStore) -> list[int]:

@@ -24,11 +24,12 @@ from app.engine.progress import Display
 from app.engine.workers import standby
 from app.engine.workers.cluster.placement import Placement
 from app.engine.workers.keep_awake import keep_awake
-from app.engine.workers.recovery import recover, restartable_cause
+from app.engine.workers.recovery import record_stop, recover, restartable_cause
 from app.engine.workers.worker_process import Outcome, ending
+from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.run_facts import WorkerDeath
-from app.store.workspace import read_summary
+from app.store.workspace import SUPERVISOR_FILE, read_summary, worker_text
 from app.system.logs import Log
 from app.system.paths import free_space
 from benchmarks.errors import StoreError
@@ -121,6 +122,7 @@ class Supervisor:
         self._placement = placement or Placement()
         self._active: dict[Job, Generator[None, None, int]] = {}
         self._workers: dict[Job, subprocess.Popen[bytes]] = {}
+        self._locks: dict[Path, FileLock] = {}
         self._stop_by = math.inf
 
     def run(self, jobs: Sequence[Job]) -> int:
@@ -137,6 +139,7 @@ class Supervisor:
                     worst_code = max(worst_code, self._turn())
         finally:
             self._end_workers()
+            self._unlock(list(self._locks))
             standby.discard()
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -148,6 +151,7 @@ class Supervisor:
             if self.interrupted or not self._placement.start(job.runs, job.models):
                 continue
             waiting.remove(job)
+            self._announce(job, None)
             self._active[job] = self._run_job(job)
             if job.workers is not None:
                 standby.discard()
@@ -178,7 +182,29 @@ class Supervisor:
                     worker.stdin.write("".join(f"{node}\n" for node in nodes).encode())
                     worker.stdin.flush()
 
+    def _announce(self, job: Job, worker: int | None) -> None:
+        """Have the runs of a job count as planned until the process ``worker`` works on them; None for no process yet."""
+        for folder in job.runs:
+            with suppress(StoreError):  # another supervisor has the run, or the disk is full
+                lock = self._locks.get(folder) or FileLock(folder / SUPERVISOR_FILE)
+                if folder in self._locks:
+                    lock.rename(worker_text(worker))
+                elif lock.acquire(worker_text(worker), patience=0):
+                    self._locks[folder] = lock
+
+    def _unlock(self, folders: Sequence[Path]) -> None:
+        for folder in folders:
+            if (lock := self._locks.pop(folder, None)) is not None:
+                lock.release()
+
     def _run_job(self, job: Job) -> Generator[None, None, int]:
+        """Run a job to its end, and display that; return the exit code."""
+        code = yield from self._run_workers(job)
+        self._unlock(job.runs)
+        self._show()
+        return code
+
+    def _run_workers(self, job: Job) -> Generator[None, None, int]:
         """Run workers until one ends without a cause for a restart, or restarts are used up; return the exit code."""
         restarts = 0
         while True:
@@ -218,6 +244,7 @@ class Supervisor:
                     env=standby.worker_environment(),
                 )
         self._workers[job] = worker
+        self._announce(job, worker.pid)
         if self.interrupted:  # before there was a worker
             worker.send_signal(signal.SIGTERM)
         stopping = True
@@ -234,7 +261,6 @@ class Supervisor:
             with suppress(StoreError):
                 # Our reading may have kept the worker from merging its database into one file (see RunStore.close).
                 RunStore.open(folder).close()
-        self._show()
         assert worker.stdout is not None
         report = worker.stdout.read()
         for stream in (worker.stdin, worker.stdout):
@@ -278,6 +304,7 @@ class Supervisor:
             -signal.SIGINT,
             -signal.SIGTERM,
         ):  # a worker that loads its model ends like this
+            record_stop(job.runs, worker.pid)
             return _End(INTERRUPTED)
         if cause := restartable_cause(code, outcome):
             return _End(1, recover(job.runs, worker.pid, cause, memory=outcome is None or outcome.memory))

@@ -65,6 +65,7 @@ from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, import_libraries, load_backend
+from mlx_backends.shared_names import without_folders
 from mlx_backends.sight_check import ReplaceableMedia, sight_requests, stored_or_checked_sight
 from mlx_backends.stored_checks import StoredChecks
 
@@ -107,41 +108,51 @@ class Worker:
         self.device_lock: FileLock | None = None
         self.avoided = set(job.avoid)
         self._in_use: dict[Path, str] = {}
+        self._locks: dict[Path, FileLock] = {}
 
     def work(self) -> int:
         """Do the job and return the exit code. Raises RashomonError."""
         try:
+            local_judges = [
+                name for name in self.job.judges if name not in judge_names() and describe(name).needs_device
+            ]
             for folder in self.job.runs:
-                with self._locked(folder) as store:
+                with self._locked(folder, local_judges) as store:
                     if store is not None:
-                        self._record_end(store, self._answer_and_judge)
+                        self._record_end(store, self._answer_and_judge, local_judges)
                 if self.stopped.is_set():
                     return INTERRUPTED
             self._free()
-            for name in self.job.judges:
-                if name not in judge_names() and describe(name).needs_device:
-                    self._judge_with_model(name)
-                    self._free()
+            for place, name in enumerate(local_judges, 1):
+                self._judge_with_model(name, local_judges[place:])
+                self._free()
             if self.stopped.is_set():
                 return INTERRUPTED
         finally:
             self.close()
+            for lock in self._locks.values():
+                lock.release()
         if self._in_use:
             raise StoreError(f"{'; '.join(self._in_use.values())}; `rashomon runs` shows how far it is.")
         return 0
 
     @contextmanager
-    def _locked(self, folder: Path) -> Iterator[RunStore | None]:
-        with FileLock(folder / "lock") as lock:
-            if lock.acquire(f"process {os.getpid()}"):
-                with RunStore.open(folder) as store:
-                    yield store
-            else:
-                self._in_use[folder] = busy_message(lock)
-                yield None
+    def _locked(self, folder: Path, following: Sequence[str]) -> Iterator[RunStore | None]:
+        """Yield a run's store, None if another process works on it; it stays locked if judges are ``following``."""
+        lock = self._locks.setdefault(folder, FileLock(folder / "lock"))
+        if not lock.held and not lock.acquire(f"process {os.getpid()}"):
+            self._in_use[folder] = busy_message(lock)
+            yield None
+            return
+        try:
+            with RunStore.open(folder) as store:
+                yield store
+        finally:
+            if not following:
+                lock.release()
 
-    def _record_end(self, store: RunStore, work: Callable[[RunStore], None]) -> None:
-        """Do ``work`` and record the run's state afterwards."""
+    def _record_end(self, store: RunStore, work: Callable[[RunStore], None], following: Sequence[str]) -> None:
+        """Do ``work`` and record the run's state afterwards: done, unless judges are ``following``."""
         try:
             work(store)
         except DeviceLostError:  # the next worker resumes the run
@@ -152,9 +163,11 @@ class Worker:
             raise
         if self.stopped.is_set():
             self._note(store, "interrupted")
+        elif following:
+            self._note(store, "queued", f"waiting for its judge {without_folders(following[0])}")
         elif reason := stop_reason(store):
             self._note(store, "stopped", reason)
-        elif is_unjudged(store):  # by a local model, which comes last, or because another judge was asked for
+        elif is_unjudged(store):  # another judge was asked for
             self._note(store, **UNJUDGED_STATE)
         else:
             self._note(store, "done")
@@ -166,9 +179,11 @@ class Worker:
         functions = [judge for judge in judges if isinstance(judge, FunctionJudge)]
         stop = self.stopped.is_set
         remove_leftover(store.folder)
-        self._note(store, "judging")
         for function in functions:
             self._forget_failures(store, function)
+        unjudged = any(next(store.unjudged(function.id), None) is not None for function in functions)
+        self._note(store, "judging" if unjudged or not self._is_unanswered(store) else "loading")
+        for function in functions:
             judge_pending(store, function, benchmark, stop=stop)
         remote_judges: list[tuple[RubricJudge, Callable[[], Backend]]] = []
         for judge in judges:
@@ -186,8 +201,11 @@ class Worker:
                 if store.folder == self.job.runs[-1]:  # release the device while remote judges finish
                     self.close()
 
+    def _is_unanswered(self, store: RunStore) -> bool:
+        return self.job.data is not None and next(store.pending(self.job.conditions), None) is not None
+
     def _answer(self, store: RunStore, spec: RunSpec, functions: Sequence[FunctionJudge], benchmark: Benchmark) -> None:
-        if self.job.data is None or next(store.pending(self.job.conditions), None) is None or self.stopped.is_set():
+        if self.job.data is None or not self._is_unanswered(store) or self.stopped.is_set():
             return
         parts = stopping_rule.next_ordinals(
             store,
@@ -307,13 +325,13 @@ class Worker:
             store.change_meta("canary", lambda known: [*(known or []), result])
         return invariance
 
-    def _judge_with_model(self, name: str) -> None:
+    def _judge_with_model(self, name: str, following: Sequence[str]) -> None:
         for folder in self.job.runs:
             if folder in self._in_use or self.stopped.is_set():
                 continue
-            with self._locked(folder) as store:
+            with self._locked(folder, following) as store:
                 if store is not None:
-                    self._record_end(store, lambda store: self._judge_run_with_model(store, name))
+                    self._record_end(store, lambda store: self._judge_run_with_model(store, name), following)
 
     def _judge_run_with_model(self, store: RunStore, name: str) -> None:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])

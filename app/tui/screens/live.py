@@ -24,6 +24,7 @@ from app.report.render import short_interval, short_value
 from app.report.running_accuracy import accuracy, conflict_accuracy, overall_accuracy
 from app.report.throughput import duration
 from app.store.data_types import ConditionProgress
+from app.store.run_facts import judge_progress
 from app.store.tail import RunUpdate, Tail
 from app.store.workspace import RunSummary
 from app.tui.commands import bindings
@@ -39,7 +40,6 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read
-from judges.base import HUMAN, OVERRIDE
 
 _LOG_BYTES = 64 * 1024
 _LABEL_BAR = 72
@@ -340,7 +340,7 @@ def _situation(run: WatchedRun, awaited: bool) -> str:
     """Return the run's state and what to do about it, in one line; ``awaited`` if a process is about to start it."""
     state, note = run.summary.state, run.summary.note
     if awaited:
-        return "planned, starts in a moment" if state == "planned" else "resumes in a moment"
+        return "planned, starts by itself" if state == "planned" else "resumes in a moment"
     reason = f": {note}" if note else ""
     texts = {
         "planned": f"planned{reason or ', not started'}; R starts it",
@@ -390,24 +390,16 @@ def _accuracy(summary: RunSummary) -> str:
 
 def _judges(summary: RunSummary) -> list[str]:
     """Return one line for each judge, with its counts of labelled, waiting, unparsed and failed answers."""
-    totals: dict[str, list[int]] = {}
-    for p in summary.progress:
-        for judge, judge_counts in p.judged.items():
-            sums = totals.setdefault(judge, [0, 0, 0, 0])
-            for place, count in enumerate(
-                (judge_counts.labelled, judge_counts.unparsed, judge_counts.failed, p.done - p.errors)
-            ):
-                sums[place] += count
     lines = []
-    for judge, (labelled, unparsed, failed, answered) in totals.items():
-        waiting = answered - labelled - unparsed - failed
-        if judge.startswith((HUMAN, OVERRIDE)):  # people label only a sample
+    for p in judge_progress(summary.spec, summary.progress):
+        waiting = max(0, p.now - p.judged)
+        if not p.judged and not waiting:
             continue
-        counts = [f"{labelled} labelled"]
+        counts = [f"{p.labelled} labelled"]
         counts += [f"{waiting} waiting"] * bool(waiting)
-        counts += [f"{unparsed} unparsed"] * bool(unparsed)
-        counts += [f"{failed} failed"] * bool(failed)
-        lines.append(f"{judge}: {', '.join(counts)}")
+        counts += [f"{p.unparsed} unparsed"] * bool(p.unparsed)
+        counts += [f"{p.failed} failed"] * bool(p.failed)
+        lines.append(f"{p.judge}: {', '.join(counts)}")
     return lines
 
 

@@ -191,7 +191,7 @@ class RunsScreen(RashomonScreen):
 
     def _about(self, run: WatchedRun) -> Content:
         awaited = run.resumable and self.rashomon.processes.will_start(run.folder, run.summary.state)
-        return _about(run, "starts in a moment" if awaited else "R resumes it", self.size.width - 4)
+        return _about(run, "starts by itself" if awaited else "R resumes it", self.size.width - 4)
 
     def _about_group(self, group: Group) -> Content:
         runs = [run for run in self.rashomon.snapshot.runs if _benchmark_of(run) == group.benchmark]
@@ -521,7 +521,7 @@ def _about(run: WatchedRun, resuming: str, width: int) -> Content:
         + [f"{truncated} truncated"] * bool(truncated)
         + judging_progress(summary)
     )
-    if run.seconds_left is not None:
+    if run.seconds_left:
         facts.insert(0, f"{duration(run.seconds_left)} left")
     if not summary.own:
         is_bundled = is_opened_bundle(run.folder.parent.parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -196,12 +197,17 @@ def test_what_a_killed_command_left_under_way_accuses_nobody(rashomon: Rashomon)
     for pid in (process.pid, *children_of(process.pid)):
         os.kill(pid, signal.SIGKILL)
     process.communicate()
-    rashomon.run("resume", RUN, "--display", "none")
+    assert states(rashomon)[RUN][0] == "interrupted"
+    resumed = rashomon.run("resume", RUN, "--display", "json").stdout
+    displayed = [json.loads(line)["state"] for line in resumed.splitlines()]
+    assert (displayed[0], displayed[-1]) == ("planned", "done")
+    assert "interrupted" not in displayed, "while a worker is on its way"
     assert query(rashomon, "SELECT count(*) FROM meta WHERE key IN ('deaths', 'suspects')") == [(0,)]
     assert sorted(path.name for path in (rashomon.workspace / "runs" / RUN).iterdir()) == [
         "lock",
         DATABASE,
         "spec.toml",
+        "supervisor",
         "worker.log",
     ]
 

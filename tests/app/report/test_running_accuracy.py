@@ -1,0 +1,73 @@
+"""Progress of judges, from a run's counters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from app.report.running_accuracy import judging_progress
+from app.store.data_types import ConditionProgress, JudgedCounts
+from app.store.workspace import RunSummary
+from app.tui.screens.live import _judges
+
+MODEL = "model-4bit@cmc-bench-1"
+
+
+def run_of(judged: Mapping[str, Mapping[str, int]], *judges: str, done: int = 4, errors: int = 0) -> RunSummary:
+    """Return a run of four conditions of four instances; ``judged`` has the labels of each judge by condition."""
+    progress = []
+    for condition in ("aligned", "image-correct", "text-correct", "image-only"):
+        counts = {
+            judge: JudgedCounts(labelled=labels[condition]) for judge, labels in judged.items() if condition in labels
+        }
+        progress.append(ConditionProgress(condition, 4, done, errors, 0, 10, 1.0, 0, counts))
+    return RunSummary("r", "judging", {"benchmark": "cmc-bench", "judge": list(judges)}, tuple(progress))
+
+
+@pytest.mark.parametrize(
+    ("judged", "text"),
+    [
+        ({"image-only": 1}, "1/16 judged"),
+        ({"image-only": 1, "aligned": 1}, "2/16 judged"),
+        ({"image-only": 4, "aligned": 4}, "8/16 judged"),
+    ],
+)
+def test_a_judge_is_counted_against_every_answer_of_the_run(judged: Mapping[str, int], text: str) -> None:
+    run = run_of({MODEL: judged}, "model-4bit")
+    assert judging_progress(run) == [f"{text} by {MODEL}"]
+    assert _judges(run) == [f"{MODEL}: {sum(judged.values())} labelled, {16 - sum(judged.values())} waiting"]
+
+
+def test_a_judge_that_has_not_begun_is_behind_and_one_of_another_run_is_not_named() -> None:
+    run = run_of({"match@3": dict.fromkeys(("aligned", "image-correct", "text-correct", "image-only"), 4)}, "match", "m")
+    assert judging_progress(run) == ["0/16 judged by m"]
+    assert _judges(run) == ["match@3: 16 labelled", "m: 0 labelled, 16 waiting"]
+
+
+def test_the_total_stays_while_answers_come() -> None:
+    assert judging_progress(run_of({MODEL: {"aligned": 1}}, "model-4bit", done=2)) == [f"1/16 judged by {MODEL}"]
+
+
+def test_an_error_is_not_to_be_judged() -> None:
+    assert judging_progress(run_of({MODEL: {"aligned": 1}}, "model-4bit", errors=1)) == [f"1/12 judged by {MODEL}"]
+
+
+def test_a_judge_that_keeps_up_with_the_answers_is_not_behind() -> None:
+    judged = dict.fromkeys(("aligned", "image-correct", "text-correct", "image-only"), 2)
+    assert judging_progress(run_of({"match@3": judged}, "match", done=2)) == []
+
+
+def test_an_earlier_version_of_a_judge_is_not_behind() -> None:
+    complete = dict.fromkeys(("aligned", "image-correct", "text-correct", "image-only"), 4)
+    assert judging_progress(run_of({"match@2": {"aligned": 1}, "match@3": complete}, "match")) == []
+
+
+def test_a_rubric_of_some_conditions_is_counted_against_those() -> None:
+    progress = [
+        ConditionProgress(condition, 4, 4, 0, 0, 10, 1.0, 0, {"m@mmkc-bench-1": JudgedCounts(labelled=1)})
+        for condition in ("context-memory-open", "context-memory-choice")
+    ]
+    summary = RunSummary("r", "judging", {"benchmark": "mmkc-bench", "judge": ["m"]}, tuple(progress))
+    (line,) = judging_progress(summary)
+    assert line.startswith("1/4 ")
