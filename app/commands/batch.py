@@ -14,7 +14,7 @@ from typing import Any
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine import stopping_rule
-from app.engine.judging import models_needed
+from app.engine.judging import WorkLeft, models_needed, work_left
 from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, plan_resume, plan_run
 from app.engine.progress import Display
 from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
@@ -202,10 +202,24 @@ def _check_specs(
 
 def _print_dry_run(workspace: Workspace, checked: Sequence[CheckedSpec], options: ExecutionOptions) -> None:
     for run in checked:
-        count = read_summary(run.folder).total if run.existing else len(run.instances)
-        print_message(f"{run.folder.name}: the spec is valid, {count} instances; nothing was run.", options.display)
-        for sentence in _cost_sentences(workspace, run, count):
+        count, state = len(run.instances), f"the spec is valid, {len(run.instances)} instances; nothing was run"
+        if run.existing:
+            with RunStore.read(run.folder) as store:
+                left, total = work_left(store, run.spec), sum(p.total for p in store.progress())
+            count, state = left.answers, _state_of(left, total)
+        print_message(f"{run.folder.name}: {state}.", options.display)
+        for sentence in _cost_sentences(workspace, run, count) if count else ():
             print_message(f"{run.folder.name}: {sentence}", options.display)
+
+
+def _state_of(left: WorkLeft, total: int) -> str:
+    """Return how far an existing run of ``total`` instances is."""
+    if left.answers:
+        return f"the spec is valid, {total - left.answers} of {total} instances are answered already; nothing was run"
+    answered = f"all {total} instances are answered"
+    if left.verdicts:
+        return f"{answered}, and {left.verdicts} answers are left to judge"
+    return f"{answered} and judged; nothing is left to run"
 
 
 def _print_calls(workspace: Workspace, spec: RunSpec, options: ExecutionOptions) -> None:
@@ -279,11 +293,13 @@ def resume(
 def _cost_sentences(workspace: Workspace, run: CheckedSpec, count: int) -> Iterator[str]:
     """Yield what a run will take: the time of its answers, and the usage of its remote judges."""
     speed = measured_speed(workspace, run.spec)
-    estimate = (
-        "time unknown, because no run of this model on this benchmark was timed here"
-        if speed is None
-        else f"about {duration(speed.seconds * count)}, at {speed.seconds:.3g} s per answer over {speed.answers} of {speed.run}"
-    )
+    if speed is None:
+        estimate = "time unknown, because no run of this model on this benchmark was timed here"
+    else:
+        seconds = speed.seconds * speed.calls
+        estimate = (
+            f"about {duration(seconds * count)}, at {seconds:.3g} s per answer over {speed.answers} of {speed.run}"
+        )
     calls = f"{_calls(run)} calls, " if not run.existing and count <= _COUNTED else ""
     yield f"{run.spec.model}: {calls}{estimate}."
     for name in run.spec.judge:
@@ -377,7 +393,8 @@ def _announce(run: PlannedRun, conditions: Sequence[str], display: str | None) -
             progress = []
     done, total = sum(p.done for p in progress), sum(p.total for p in progress)
     if progress and done == total:
-        print_message(f"{run.name}: all {total} instances are answered already.", display)
+        judging = "; judging resumes" if models else ""
+        print_message(f"{run.name}: all {total} instances are answered already{judging}.", display)
     elif done:
         print_message(f"{run.name}: resuming after {done} of {total}.", display)
     return bool(models) or (done == total and read_summary(run.folder).state != "done")

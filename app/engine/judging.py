@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.engine.group_commit import GroupCommit
 from app.engine.plugin_results import usable_answer
@@ -152,14 +152,28 @@ def _save(store: RunStore, unsaved: set[int], verdicts: Sequence[tuple[int, str,
     unsaved.difference_update(generation for generation, *_ in verdicts)
 
 
+class WorkLeft(NamedTuple):
+    """The numbers of answers and of verdicts that a run lacks; an answer that is missing is not counted among the verdicts."""
+
+    answers: int
+    verdicts: int
+
+
+def work_left(store: RunStore, spec: RunSpec) -> WorkLeft:
+    """Return what the run in ``store`` lacks of its ``spec``."""
+    benchmark = get_benchmark(spec.benchmark)
+    judges = [find_judge(name, benchmark) for name in spec.judge]
+    return WorkLeft(
+        sum(p.total - p.done for p in store.progress()),
+        sum(store.unjudged_count(judge.id, judge.conditions) for judge in judges),
+    )
+
+
 def models_needed(store: RunStore, spec: RunSpec, conditions: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the model, if answers are missing, and the judges, if anything is missing; empty for a finished run."""
     if next(store.pending(conditions), None) is not None:
         return (spec.model, *spec.judge)
-    benchmark = get_benchmark(spec.benchmark)
-    judges = [find_judge(name, benchmark) for name in spec.judge]
-    unjudged = any(next(store.unjudged(judge.id, judge.conditions), None) is not None for judge in judges)
-    return spec.judge if unjudged else ()
+    return spec.judge if work_left(store, spec).verdicts else ()
 
 
 def is_unjudged(store: RunStore) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from app.engine.judging import work_left
 from app.engine.plan import check_scores, open_build, trained_examples
 from app.new_run.choices import ModelChoice, model_choice
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, judge_usage, remote_usage
 from app.run_spec import BatchSpec, RunSpec
 from app.store.database import DATABASE
+from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import AddressError, RashomonError
 from benchmarks.prompt_template import Prompts
@@ -26,11 +29,12 @@ from mlx_backends.remote import check_ready, is_remote
 
 @dataclass(frozen=True, slots=True)
 class RunPreflight:
-    """One run of a spec: its name, whether it exists, and its estimate."""
+    """One run of a spec: its name, whether it exists or has even ``finished``, and the estimate of what is left of it."""
 
     run: RunSpec
     name: str
     exists: bool
+    finished: bool
     contents: BuildContents
     estimate: RunEstimate
 
@@ -101,10 +105,26 @@ class PreflightChecker:
             except RashomonError as error:
                 return Preflight(problems={"kv_bits": str(error)})
             name = run.run_name(contents.build.digest)
-            exists = (self._workspace.runs_folder / name / DATABASE).is_file()
-            runs.append(RunPreflight(run, name, exists, contents, estimate))
+            folder = self._workspace.runs_folder / name
+            exists, finished = (folder / DATABASE).is_file(), False
+            if exists:
+                with (
+                    suppress(RashomonError),
+                    RunStore.read(folder) as store,
+                ):  # a damaged run is reported when it is started
+                    left = work_left(store, run)
+                    estimate = replace(estimate, done=max(0, len(estimate.instances) - left.answers))
+                    finished = not any(left)
+            runs.append(RunPreflight(run, name, exists, finished, contents, estimate))
+        answering = {run.run.model for run in runs if run.estimate.left}
+        models = [model for model in models if model.spec_name in answering]
         needs = [(model.needed_bytes, model.available_bytes or 0) for model in models if model.needed_bytes is not None]
-        warnings = (*self._excluded(runs), *self._trained_examples(runs, models), *self._warnings(spec, models))
+        judges = spec.judge if not all(run.finished for run in runs) else ()
+        warnings = (
+            *self._excluded(runs),
+            *self._trained_examples(runs, models),
+            *self._warnings(spec, models, [*answering, *judges]),
+        )
         return Preflight(tuple(runs), tuple(self._costs(runs)), warnings, max(needs, default=None))
 
     def _costs(self, runs: list[RunPreflight]) -> list[str]:
@@ -140,11 +160,14 @@ class PreflightChecker:
                     sentences.append(self._trained[key])
         return list(filter(None, sentences))
 
-    def _warnings(self, spec: BatchSpec, models: Sequence[ModelChoice]) -> list[str]:
-        """Return what would end the runs of a valid spec: a missing API key or library, or too little memory."""
+    def _warnings(self, spec: BatchSpec, models: Sequence[ModelChoice], needed: Collection[str]) -> list[str]:
+        """Return what would end the runs of a valid spec: a missing API key or library, or too little memory.
+
+        ``models`` are the models that answer; ``needed`` has their names and those of the judges.
+        """
         options = spec.api.remote_options(self._workspace.replies)
         warnings = []
-        for name in dict.fromkeys((*spec.model, *spec.judge)):
+        for name in dict.fromkeys(name for name in (*spec.model, *spec.judge) if name in needed):
             if is_remote(name):
                 try:
                     check_ready(name, options)
@@ -154,7 +177,7 @@ class PreflightChecker:
                     warnings.append(f"{name}: {error}")
         # Only --force loads a model that does not fit.
         warnings += [f"{model.name}: {model.note}" for model in models if model.fits is False]
-        return [*warnings, *mac_warnings((name, spec.decoding.max_pixels) for name in spec.model)]
+        return [*warnings, *mac_warnings((model.spec_name, spec.decoding.max_pixels) for model in models)]
 
 
 def _stamp(folder: Path) -> object:

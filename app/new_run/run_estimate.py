@@ -103,12 +103,19 @@ class RunEstimate:
     """The instances of a run, and the speed of an earlier run if there is one.
 
     ``excluded`` are chosen instances whose media the model does not support. ``calls_per_answer`` is more than 1 for a remedy.
+    ``done`` of the instances are answered already.
     """
 
     instances: Sequence[Instance]
     speed: MeasuredSpeed | None
     excluded: ExcludedInstances = NONE_EXCLUDED
     calls_per_answer: int = 1
+    done: int = 0
+
+    @property
+    def left(self) -> int:
+        """The number of instances to be answered."""
+        return len(self.instances) - self.done
 
     @cached_property
     def examples(self) -> int:
@@ -127,10 +134,14 @@ class RunEstimate:
     @property
     def seconds(self) -> float | None:
         """The estimated duration of the answering; None if unknown."""
-        return None if self.speed is None else self.speed.seconds * self.speed.calls * len(self.instances)
+        if not self.left:
+            return 0.0
+        return None if self.speed is None else self.speed.seconds * self.speed.calls * self.left
 
     def describe_duration(self) -> str:
         """Return the duration in words, with its basis."""
+        if not self.left:
+            return "none: every instance is answered"
         if self.speed is None:
             return "unknown: there is no timed run of this model and benchmark yet"
         times = "" if self.speed.calls == 1 else f"{self.speed.calls:.3g} times "

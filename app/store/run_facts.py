@@ -164,7 +164,9 @@ def _own_judges(spec: Mapping[str, Any], ids: Collection[str]) -> list[str]:
 def _progress_of(
     judge: str, spec: Mapping[str, Any], progress: Sequence[ConditionProgress], ids: Collection[str]
 ) -> JudgeProgress:
-    rubric = judge.rpartition("@")[2].rpartition("-")[0] if judge in ids else "" if ":" in judge or "/" in judge else None
+    rubric = (
+        judge.rpartition("@")[2].rpartition("-")[0] if judge in ids else "" if ":" in judge or "/" in judge else None
+    )
     conditions = () if rubric is None else _rubric_conditions(str(spec.get("benchmark", "")), rubric)
     of_judge = [p for p in progress if not conditions or p.condition in conditions]
     counts = [p.judged.get(judge, JudgedCounts()) for p in of_judge]

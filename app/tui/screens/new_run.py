@@ -26,7 +26,7 @@ from app.new_run.choices import (
     policy_choices,
 )
 from app.new_run.form import command_line, prepare_job, read_form, save_spec
-from app.new_run.preflight import Preflight, PreflightChecker
+from app.new_run.preflight import Preflight, PreflightChecker, RunPreflight
 from app.new_run.prompt_files import prompt_choices
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import BatchSpec
@@ -586,9 +586,18 @@ def _start_question(spec: BatchSpec, preflight: Preflight | None) -> str:
     if preflight is None or not preflight.runs:
         return f"{spec.benchmark}: {', '.join(spec.model)}"
     runs = preflight.runs
-    lines = [f"{run.name}: {len(run.estimate.instances):,} instances" for run in runs[:_MAX_NAMED]]
+    lines = [f"{run.name}: {_work(run)}" for run in runs[:_MAX_NAMED]]
     lines += [f"and {len(runs) - _MAX_NAMED} more runs"] * (len(runs) > _MAX_NAMED)
     return "\n".join([*lines, *preflight.warnings, *preflight.costs])
+
+
+def _work(run: RunPreflight) -> str:
+    """Return what is left to do in a run."""
+    if run.finished:
+        return "finished already, nothing is run"
+    if not run.exists:
+        return f"{len(run.estimate.instances):,} instances"
+    return f"{run.estimate.left:,} of {len(run.estimate.instances):,} instances are left"
 
 
 def _contents_of(checker: PreflightChecker, spec: BatchSpec) -> BuildContents | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from textual.content import Content
 
@@ -73,16 +73,31 @@ def _runs(preflight: Preflight, *, ready: bool, assumed: bool) -> list[Content]:
     lines = [sign + Content(f"{count}, {examples:,} examples, {instances:,} instances")]
     calls = first.estimate.calls_per_answer
     if calls > 1:
-        lines.append(_line("calls", Content(f"{calls * instances:,}, {calls} for each answer")))
+        left = sum(run.estimate.left for run in runs)
+        lines.append(_line("calls", Content(f"{calls * left:,}, {calls} for each answer")))
     lines.append(_line("time", literal("depends on the model" if assumed else _time(runs), limit=300)))
     lines.append(_line("memory", literal("depends on the model" if assumed else _memory(preflight))))
     lines.append(_line("95% CI", literal(_precision(first), limit=300)))
-    existing = [run.name for run in runs if run.exists]
-    if existing and not assumed:
-        lines.append(
-            Content.styled("○ ", DIM) + literal(f"started before, will resume: {', '.join(existing)}", limit=200)
-        )
+    if not assumed:
+        lines += [Content.styled(sign, DIM) + literal(text, limit=200) for sign, text in _existing(runs)]
     return lines
+
+
+def _existing(runs: Sequence[RunPreflight]) -> Iterator[tuple[str, str]]:
+    """Yield what happens to the runs that exist, each with a sign."""
+    finished = [run.name for run in runs if run.finished]
+    judged = [run.name for run in runs if run.exists and not run.finished and not run.estimate.left]
+    resumed = [
+        f"{run.name}, {run.estimate.done:,} of {len(run.estimate.instances):,} answered"
+        for run in runs
+        if run.exists and run.estimate.left
+    ]
+    if finished:
+        yield "✓ ", f"finished already, nothing is run: {', '.join(finished)}"
+    if judged:
+        yield "○ ", f"answered before, will be judged: {', '.join(judged)}"
+    if resumed:
+        yield "○ ", f"started before, will resume: {'; '.join(resumed)}"
 
 
 def _memory(preflight: Preflight) -> str:

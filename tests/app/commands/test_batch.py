@@ -230,6 +230,21 @@ def test_a_dry_run_checks_all_and_runs_nothing(rashomon: Rashomon) -> None:
     assert "limit: was 1, is 2" in run_of(rashomon, "--dry-run", "--name", "x", "--limit", "2", code=2)
 
 
+def test_a_dry_run_announces_what_is_left_of_a_run(rashomon: Rashomon) -> None:
+    arguments = ("--dry-run", "--name", "x", "--limit", "2")
+    run_of(rashomon, *arguments[1:])
+    assert run_of(rashomon, *arguments) == "x: all 16 instances are answered and judged; nothing is left to run.\n"
+    with RunStore.open(rashomon.workspace / "runs" / "x") as store:
+        (judge,) = store.progress()[0].judged
+        store.retract(judge)
+    assert run_of(rashomon, *arguments) == "x: all 16 instances are answered, and 16 answers are left to judge.\n"
+    with RunStore.open(rashomon.workspace / "runs" / "x") as store:
+        store.repeat(["aligned"])
+    announced = run_of(rashomon, *arguments)
+    assert "x: the spec is valid, 14 of 16 instances are answered already" in announced
+    assert "policy:uniform: about " in announced
+
+
 def test_what_is_said_twice_is_done_once(rashomon: Rashomon) -> None:
     run_of(rashomon, "--judge", "match", "--judge", "match", "--model", "policy:uniform", "--name", "x", "--limit", "1")
     assert states(rashomon)["x"] == ("done", 8, 8)

@@ -87,8 +87,8 @@ def test_twenty_examples_of_a_setup(name: str, rashomon: Rashomon, tmp_path: Pat
     assert spec["decoding"].items() >= setup["decoding"].items()
     assert all(record.answer is not None for record in records)
     assert len({record.instance.group for record in records}) <= 20
-    again = rashomon.run(*arguments, "--dry-run", "--display", "plain").stdout
-    assert "s per answer over" in again
+    assert "nothing is left to run" in rashomon.run(*arguments, "--dry-run", "--display", "plain").stdout
+    assert "s per answer over" in rashomon.run(*arguments, "--name", "other", "--dry-run", "--display", "plain").stdout
 
 
 def test_the_judge_is_the_papers_where_a_key_is_there(rashomon: Rashomon) -> None:

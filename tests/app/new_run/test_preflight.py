@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
+from app.engine.plan import plan_run
+from app.engine.workers.supervise import Job
+from app.engine.workers.worker import Worker
 from app.new_run.form import check_runs, read_form
 from app.new_run.preflight import Preflight, PreflightChecker
+from app.store.run import RunStore
 from app.store.workspace import Workspace
+from app.tui.widgets.estimate_line import form_summary
 from tests.support.demo import FOUR_BIT
 
 
@@ -29,6 +34,30 @@ def test_runs_have_the_names_and_instances_that_a_dry_run_finds(workspace: Works
     assert [list(run.estimate.instances) for run in result.runs] == [list(run.instances) for run in checked]
     assert not result.costs
     assert not result.warnings
+
+
+def test_runs_that_exist_announce_what_is_left_of_them(workspace: Workspace) -> None:
+    spec, _ = read_form({"benchmark": "cmc-bench", "model": ["policy:random"], "limit": "2"})
+    assert spec is not None
+    (checked,) = check_runs(workspace, spec)
+    folder = plan_run(workspace, checked).folder
+    assert announced(workspace) == "○ started before, will resume: NAME, 0 of 16 answered"
+    assert Worker(Job((folder,), ("match",), data=checked.build.path, model="policy:random")).work() == 0
+    (run,) = look(PreflightChecker(workspace), limit="2").runs
+    assert (run.finished, run.estimate.seconds) == (True, 0)
+    assert announced(workspace) == "✓ finished already, nothing is run: NAME"
+    with RunStore.open(folder) as store:
+        store.repeat(["aligned"])
+    (run,) = look(PreflightChecker(workspace), limit="2").runs
+    assert (run.finished, run.estimate.left) == (False, 2)
+    assert announced(workspace) == "○ started before, will resume: NAME, 14 of 16 answered"
+
+
+def announced(workspace: Workspace) -> str:
+    """Return what the form says of the run that exists, without its name."""
+    preflight = look(PreflightChecker(workspace), limit="2")
+    *_, line = form_summary({}, {}, preflight, None).plain.splitlines()
+    return line.replace(preflight.runs[0].name, "NAME")
 
 
 def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, tmp_path: Path) -> None:

@@ -40,7 +40,9 @@ def test_a_judge_is_counted_against_every_answer_of_the_run(judged: Mapping[str,
 
 
 def test_a_judge_that_has_not_begun_is_behind_and_one_of_another_run_is_not_named() -> None:
-    run = run_of({"match@3": dict.fromkeys(("aligned", "image-correct", "text-correct", "image-only"), 4)}, "match", "m")
+    run = run_of(
+        {"match@3": dict.fromkeys(("aligned", "image-correct", "text-correct", "image-only"), 4)}, "match", "m"
+    )
     assert judging_progress(run) == ["0/16 judged by m"]
     assert _judges(run) == ["match@3: 16 labelled", "m: 0 labelled, 16 waiting"]
 
