@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from app.report.running_accuracy import judging_progress
 from app.store.data_types import progress_to_json
 from app.store.workspace import RunSummary, Workspace
 from app.text.escape import clean
@@ -23,7 +24,9 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
     for run in summaries:
         problem = f"  {clean(run.problem)}" if run.problem else ""
         received = "" if run.own else "  received, read-only"
-        print(f"{clean(run.name)}  {run.state}  {run.done}/{run.total}{received}{problem}")
+        note = f" ({clean(run.note)})" if run.note else ""
+        judging = "".join(f"  {text}" for text in judging_progress(run))
+        print(f"{clean(run.name)}  {run.state}{note}  {run.done}/{run.total}{judging}{received}{problem}")
         for p in run.progress:
             failed = f"  {p.errors} errors" if p.errors else ""
             print(f"    {clean(p.condition):<15} {p.done}/{p.total}{failed}")

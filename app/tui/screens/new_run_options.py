@@ -34,7 +34,7 @@ _STRATUM_WORDS = {
     "correct": "right source",
     "form": "form of answer",
     "instance": "entity",
-    "manual_check": "checked by hand",
+    "manual_check": "to be checked",
     "size": "scenes",
     "source": "data source",
 }
