@@ -17,7 +17,6 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([run_to_json(run) for run in summaries], indent=2))
         return
-    from app.report.running_accuracy import judging_progress
 
     if not summaries:
         print(f"no runs in {workspace.path} yet; `rashomon demo` creates a few.")

@@ -128,7 +128,6 @@ class TrainingSupervisor:
         """Show what the worker does; until it has begun, the recorded state is that of an earlier one."""
         self._reader.poll()
         assert self._worker is not None
-        assert self._worker is not None
         self._has_begun = self._has_begun or self._training.worker() == self._worker.pid
         starting = not self._has_begun and self._worker.poll() is None
         self._show(*(("planned", "") if starting else self._training.state()), self._reader.curve)

@@ -70,5 +70,5 @@ def test_a_model_judges_the_conditions_of_its_rubric_alone() -> None:
         for condition in CONDITIONS
     ]
     (own,) = judge_progress({"benchmark": "clash", "judge": ["openai:gpt"]}, progress)
-    assert (own.judge, own.count, own.total) == (judge, 4 * len(OPEN_ENDED), 4 * len(OPEN_ENDED))
+    assert (own.judge, own.judged, own.now) == (judge, 4 * len(OPEN_ENDED), 4 * len(OPEN_ENDED))
     assert len(OPEN_ENDED) < len(CONDITIONS)
