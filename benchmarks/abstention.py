@@ -220,7 +220,7 @@ def abstention_metrics(benchmark: Benchmark) -> LabelMetrics | None:
 
     metrics = {name: of_labels(metric) for name, metric in SHARES.items()}
     metrics |= {f"utility {name}": of_labels(utility(at_ratio(RATIOS[name]))) for name in COMPARED_RATIOS}
-    return LabelMetrics(rule.conditions, benchmark.labels, metrics, _unparsed(benchmark))
+    return LabelMetrics(rule.conditions, benchmark.labels, metrics, benchmark.unparsed_label)
 
 
 def curve_rows(
@@ -234,7 +234,7 @@ def curve_rows(
 
     if answers.confidence is None:
         return []
-    places, unparsed = response_places(benchmark, rule), _unparsed(benchmark)
+    places, unparsed = response_places(benchmark, rule), benchmark.unparsed_label
 
     def response(kind: AnswerKind) -> int:
         outcome = kind.outcome(judge)
@@ -267,7 +267,7 @@ def count_responses(answers: Answers, judge: str, benchmark: Benchmark, rule: Ab
 
     Only labelled answers count, and empty ones where the benchmark's tables count them.
     """
-    places, unparsed = response_places(benchmark, rule), _unparsed(benchmark)
+    places, unparsed = response_places(benchmark, rule), benchmark.unparsed_label
 
     def cell(kind: AnswerKind) -> tuple[int, int] | None:
         outcome = kind.outcome(judge)
@@ -275,11 +275,6 @@ def count_responses(answers: Answers, judge: str, benchmark: Benchmark, rule: Ab
         return None if label is None else places.get((kind.condition, label))
 
     return answers.cells((len(SITUATIONS), len(RESPONSES)), cell)
-
-
-def _unparsed(benchmark: Benchmark) -> str | None:
-    metrics = benchmark.label_metrics()
-    return None if metrics is None else metrics.unparsed
 
 
 # --- tables -----------------------------------------------------------------------------------------

@@ -280,6 +280,11 @@ def instance_kind(instance: Instance, benchmark: TableReader) -> InstanceKind:
     return InstanceKind(instance.condition, strata, benchmark.single_source(instance))
 
 
+def kind_of(record: Record, benchmark: TableReader) -> AnswerKind:
+    """Return what tables use of a record."""
+    return _key_and_kind(record, benchmark)[1]()
+
+
 def number_groups(group: NDArray[Any]) -> tuple[int, Codes]:
     """Return the number of distinct groups, and each one's number in order of first occurrence; shape (records,).
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.answers import Answers
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
@@ -81,6 +81,8 @@ class Benchmark(ABC):
     """The paper's embedding model, by its Hub id; a construction uses it where it is cached and none is named."""
     counts_flags: bool = False
     """True if its tables count every label that fits an answer (``Verdict.flags``)."""
+    unparsed_label: str | None = None
+    """The label that an answer with nothing to label counts as in its tables; None: they leave such answers out."""
     default_conditions: tuple[str, ...] = ()
     """The conditions of a run that names none; empty for all."""
     decoding: Decoding = Decoding()
@@ -174,6 +176,39 @@ class Benchmark(ABC):
     def score(self, condition: str, label: str) -> float:
         """Return the share of the full score that ``label`` earns under ``condition``: 1 or 0 unless overridden."""
         return float(self.correct(condition, label))
+
+    @property
+    def has_partial_scores(self) -> bool:
+        """True if some label earns a part of the full score."""
+        return any(0 < self.score(condition, label) < 1 for condition in self.conditions for label in self.labels)
+
+    @property
+    def counted_conditions(self) -> frozenset[str]:
+        """The conditions under which an answer is right or wrong by itself.
+
+        An answer that a sibling is judged by is neither, and nor is that sibling's.
+        """
+        metrics, bases = self.label_metrics(), {self.basis(condition) for condition in self.conditions}
+        judged_alone = {name for name in self.conditions if self.basis(name) is None and name not in bases}
+        return frozenset(judged_alone.intersection(self.conditions if metrics is None else metrics.conditions))
+
+    def left_out(self, kind: AnswerKind) -> str:
+        """Return why its tables leave out an answer that may have a label; "" if they count it."""
+        return ""
+
+    def counted_labels(self, kind: AnswerKind, judge: str) -> tuple[str, ...]:
+        """Return the labels that an answer counts as in its tables, by ``judge``; empty if they leave it out."""
+        outcome = kind.outcome(judge)
+        if outcome == "unparsed" and self.unparsed_label is not None:
+            return (self.unparsed_label,)
+        if outcome != "labelled" or self.left_out(kind):
+            return ()
+        return (kind.verdicts[judge].flags if self.counts_flags else ()) or (kind.label(judge),)
+
+    def counted_score(self, kind: AnswerKind, judge: str) -> float | None:
+        """Return the share of the full score that an answer earns in its tables; None if they leave it out."""
+        labels = self.counted_labels(kind, judge)
+        return max((self.score(kind.condition, label) for label in labels), default=None)
 
     @abstractmethod
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
@@ -290,7 +325,7 @@ class LabelMetrics:
     labels: tuple[str, ...]
     of: Mapping[str, Callable[[Any], Any]]
     unparsed: str | None = None
-    """The label that an answer with nothing to label counts as, where the benchmark's tables count such answers."""
+    """:attr:`Benchmark.unparsed_label`, where the counts are of answers."""
 
 
 @dataclass(frozen=True, slots=True)

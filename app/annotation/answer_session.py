@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.annotation.review_store import account_name
-from app.engine.loop import is_correct, judge_pending, judge_record
+from app.engine.loop import judge_pending, judge_record
 from app.engine.plan import check_spec, plan_run
 from app.run_spec import RunSpec, parse
 from app.store.data_types import NewAnswer
@@ -157,7 +157,6 @@ class AnswerSession:
                     generation=generation,
                     last=last,
                     verdicts=verdicts,
-                    correct=tuple(is_correct(self.benchmark, condition, verdict) for verdict in verdicts),
                 )
             ]
         )

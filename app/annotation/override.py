@@ -52,5 +52,4 @@ def _store(store: RunStore, instance: str, verdict: Verdict) -> None:
     if answer is None:
         raise SpecError(f"{instance!r} has no answer to label: it ended in an error, or is not answered yet.")
     generation, condition = answer
-    correct = verdict.label is not None and verdict.label in store.meta("correct", {}).get(condition, ())
-    store.add_verdicts([(generation, condition, verdict, correct)])
+    store.add_verdicts([(generation, condition, verdict)])

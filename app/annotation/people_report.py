@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from app.annotation.review_report import agreement_table
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from benchmarks.answers import kind_of
 from benchmarks.base import Benchmark
 from benchmarks.stats.intervals import wilson
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -31,7 +32,7 @@ class PersonAnswers:
     person: str
     labels: Mapping[str, str]
     right: Mapping[str, bool]
-    """By instance; an answer that the judge could not label counts as wrong."""
+    """By instance, of the answers that the benchmark's tables count."""
     groups: Mapping[str, tuple[str, str]]
     """The condition and the stratum of each answered instance."""
     seconds: Sequence[float]
@@ -68,13 +69,10 @@ def _read(folder: Path, benchmark: Benchmark, judge: str | None) -> PersonAnswer
             instance = record.instance
             groups[instance.id] = instance.condition, instance.strata.get(benchmark.stratum, "")
             seconds.append(_seconds(record))
-            verdict = record.verdicts.get(judge_id)
-            if verdict is None or verdict.status == "judge-failed":
-                continue
-            label = verdict.label if verdict.status == "labelled" else None
-            right[instance.id] = label is not None and benchmark.correct(instance.condition, label)
-            if label is not None:
-                labels[instance.id] = label
+            if (score := benchmark.counted_score(kind_of(record, benchmark), judge_id)) is not None:
+                right[instance.id] = score == 1
+            if record.outcome(judge_id) == "labelled":
+                labels[instance.id] = str(record.verdicts[judge_id].label)
     return PersonAnswers(str(spec["model"]).removeprefix(PERSON), labels, right, groups, seconds, total)
 
 
@@ -94,8 +92,8 @@ def people_tables(people: Sequence[PersonAnswers], benchmark: Benchmark, *, seed
     means = [_mean([shares[column] for shares in by_person if column in shares]) for column in (*conditions, _ALL)]
     rows.append(("mean", ("", *means, None)))
     note = (
-        "The share of right answers, with Wilson's 95% interval; an answer without a label counts as wrong. mean: over people, "
-        "± the standard deviation between them.",
+        "The share of right answers, with Wilson's 95% interval; an answer without a label counts as in the tables. mean: over "
+        "people, ± the standard deviation between them.",
         "seconds: the median time of an answer.",
     )
     tables = [

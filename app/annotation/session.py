@@ -46,8 +46,7 @@ class LabellingTask:
             verdict = Verdict(self.judge, "unparsed", reason="skipped by hand")
         else:
             verdict = Verdict(self.judge, "labelled", label, "by hand")
-        correct = label is not None and self.benchmark.correct(condition, label)
-        store.add_verdicts([(generation, condition, verdict, correct)])
+        store.add_verdicts([(generation, condition, verdict)])
 
     def done(self, store: RunStore) -> dict[str, str | None]:
         """Return this person's labels by instance id; None for a skipped answer."""

@@ -99,7 +99,7 @@ def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments)
             identity,
             [answer.instance for answer in answers],
             data=None if build is None else build.path,
-            fill=lambda store: _fill(store, answers, benchmark, spec),
+            fill=lambda store: _fill(store, answers, spec),
         )
         for reason, count in left_out.items():
             print_message(f"{count} rows left out: {reason}", arguments.display)
@@ -142,25 +142,20 @@ def _spec(arguments: ImportArguments, benchmark: Benchmark) -> RunSpec:
     return parse(RunSpec, values, "the command line")
 
 
-def _fill(store: RunStore, imported: Sequence[ImportedAnswer], benchmark: Benchmark, spec: RunSpec) -> None:
+def _fill(store: RunStore, imported: Sequence[ImportedAnswer], spec: RunSpec) -> None:
     """Store the imported answers."""
     store.use_engine(asdict(describe(spec.model)))
     answers = []
     for ordinal, answer in enumerate(imported):
-        condition = answer.instance.condition
         answers.append(
             NewAnswer(
                 ordinal=ordinal,
-                condition=condition,
+                condition=answer.instance.condition,
                 step=0,
                 request_digest=digest(["imported", answer.instance.id]),
                 generation=Generation(f"{answer.instance.id}#0", answer.answer, "stop", calls=0),
                 last=True,
                 verdicts=answer.verdicts,
-                correct=tuple(
-                    verdict.label is not None and benchmark.correct(condition, verdict.label)
-                    for verdict in answer.verdicts
-                ),
             )
         )
     store.commit(answers)

@@ -12,7 +12,7 @@ from app.report.checks import stored_check
 from app.report.headline import has_only_own_rows, headline, other_tables_note, without_paper
 from app.report.media import media_path, preview_media
 from app.report.provenance import read_provenance, spec_of, spec_toml
-from app.report.remedies import Labelled, Remedy, remedies, remedies_title
+from app.report.remedies import Counted, Remedy, remedies, remedies_title
 from app.report.render import print_table, to_json
 from app.report.samples import sample_to_json
 from app.report.speed import lines as speed_lines
@@ -115,12 +115,11 @@ def _to_try(folder: Path, inputs: TableInputs) -> list[Remedy]:
     """Return what to try with the model of the only run among ``inputs``."""
     (answers,), benchmark, judge = inputs.runs.values(), inputs.benchmark, inputs.judge
 
-    def labelled(kind: AnswerKind) -> Labelled | None:
-        if kind.outcome(judge) != "labelled":
-            return None
-        return kind.condition, kind.instance.single_source, benchmark.correct(kind.condition, kind.label(judge))
+    def counted(kind: AnswerKind) -> Counted | None:
+        score = benchmark.counted_score(kind, judge)
+        return None if score is None else (kind.condition, kind.instance.single_source, score == 1)
 
-    return remedies(folder.name, spec_of(folder), benchmark, answers.count(labelled))
+    return remedies(folder.name, spec_of(folder), benchmark, answers.count(counted))
 
 
 def _answering_modes(folder: Path) -> Iterator[str]:

@@ -24,10 +24,11 @@ from app.compare.non_inferiority import (
     target_metric,
     target_shares,
 )
+from app.compare.pairs import label_codes
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
 from app.compare.utility import UserCosts, cost_ratios_table, utility_target
 from app.report.competence import SourceAccuracy, source_accuracies
-from app.report.remedies import remedies, remedies_title
+from app.report.remedies import Counted, remedies, remedies_title
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -136,12 +137,7 @@ def _to_try(decision: Decision, views: RunViews) -> tuple[str, tuple[str, ...]]:
     """Return what to try with the recommended run's model; where none is recommended, with the best one's."""
     choices = (decision.smallest, decision.fastest, *decision.holds, decision.basis.best)
     run = decision.basis.views.runs[next(choice for choice in choices if choice is not None)]
-    labelled = Counter(
-        (answer.condition, answer.single_source, views.benchmark.correct(answer.condition, answer.outcome))
-        for answer in run.answers.values()
-        if answer.outcome in views.benchmark.labels
-    )
-    steps = remedies(run.name, run.spec, views.benchmark, labelled)
+    steps = remedies(run.name, run.spec, views.benchmark, _counted_answers(run, views))
     return remedies_title(f"with {run.label}"), tuple(map(str, steps))
 
 
@@ -157,13 +153,23 @@ def _cost_ratios(
 
 
 def _source_accuracies(run: RunView, views: RunViews) -> dict[str, SourceAccuracy]:
-    labels = views.benchmark.labels
-    return source_accuracies(
-        Counter(
-            (answer.single_source, views.benchmark.correct(answer.condition, answer.outcome))
-            for answer in run.answers.values()
-            if answer.outcome in labels
+    by_source: Counter[tuple[str, bool]] = Counter()
+    for (_, source, is_right), number in _counted_answers(run, views).items():
+        by_source[source, is_right] += number
+    return source_accuracies(by_source)
+
+
+def _counted_answers(run: RunView, views: RunViews) -> Counter[Counted]:
+    benchmark = views.benchmark
+    codes = label_codes(views.label_metrics)
+    return Counter(
+        (
+            answer.condition,
+            answer.single_source,
+            benchmark.correct(answer.condition, benchmark.labels[codes[answer.outcome]]),
         )
+        for answer in run.answers.values()
+        if answer.outcome in codes
     )
 
 

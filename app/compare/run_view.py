@@ -174,7 +174,7 @@ def label_metrics_of(benchmark: Benchmark) -> LabelMetrics:
     """Return a benchmark's metrics of label counts; where it defines none, the accuracy under each condition."""
     metrics = benchmark.label_metrics()
     if metrics is not None:
-        return metrics
+        return replace(metrics, unparsed=benchmark.unparsed_label)
 
     def accuracy_of(place: int, correct: Any) -> Any:
         def share(counts: Any) -> Any:
@@ -190,7 +190,7 @@ def label_metrics_of(benchmark: Benchmark) -> LabelMetrics:
         )
         for i, condition in enumerate(benchmark.conditions)
     }
-    return LabelMetrics(benchmark.conditions, benchmark.labels, accuracies)
+    return LabelMetrics(benchmark.conditions, benchmark.labels, accuracies, benchmark.unparsed_label)
 
 
 def _read_views(
@@ -279,7 +279,7 @@ class _ViewReader:
         """Return the condition, the outcome and the single source of a kind."""
         outcome = kind.outcome(self._judge)
         label = kind.label(self._judge) if outcome == "labelled" else outcome
-        return kind.condition, label, kind.instance.single_source
+        return kind.condition, self._benchmark.left_out(kind) or label, kind.instance.single_source
 
 
 def _excerpt(record: Record) -> str:

@@ -223,7 +223,6 @@ def _answers(
                     answer.generation,
                     saved.done and step == len(saved.answers) - 1,
                     verdicts,
-                    tuple(v.label is not None and benchmark.correct(condition, v.label) for v in verdicts),
                     answer.finished_at,
                 ),
             )

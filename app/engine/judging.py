@@ -18,7 +18,6 @@ from app.engine.run_control import is_paused
 from app.run_spec import RunSpec, parse
 from app.store.run import RunStore
 from app.store.run_facts import is_judged
-from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Record, Request, Verdict
@@ -46,7 +45,6 @@ def judge_answers(
     store: RunStore,
     judge: RubricJudge,
     backend: Backend,
-    benchmark: Benchmark,
     *,
     width: int | None = None,
     more: Callable[[], bool] = lambda: False,
@@ -71,9 +69,7 @@ def judge_answers(
         backend.submit(request)
 
     def conclude(case: _Case, verdict: Verdict) -> None:
-        condition = case.record.instance.condition
-        correct = verdict.label is not None and benchmark.correct(condition, verdict.label)
-        verdicts.add((case.generation, condition, verdict, correct))
+        verdicts.add((case.generation, case.record.instance.condition, verdict))
 
     try:
         while not stop() and not (exhausted and not in_flight):
@@ -147,7 +143,7 @@ def _cases(store: RunStore, judge: RubricJudge, more: Callable[[], bool], unsave
         yield None
 
 
-def _save(store: RunStore, unsaved: set[int], verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
+def _save(store: RunStore, unsaved: set[int], verdicts: Sequence[tuple[int, str, Verdict]]) -> None:
     store.add_verdicts(verdicts)
     unsaved.difference_update(generation for generation, *_ in verdicts)
 
@@ -220,7 +216,6 @@ class ConcurrentJudging:
         self,
         folder: Path,
         judges: Sequence[tuple[RubricJudge, Callable[[], Backend]]],
-        benchmark: Benchmark,
         stop: Callable[[], bool],
         *,
         retry_failed: bool = False,
@@ -235,7 +230,7 @@ class ConcurrentJudging:
         self._retry_failed = retry_failed
         self._errors: list[BaseException] = []
         self._threads = [
-            threading.Thread(target=self._judge, args=(folder, judge, load, benchmark), name=judge.id, daemon=True)
+            threading.Thread(target=self._judge, args=(folder, judge, load), name=judge.id, daemon=True)
             for judge, load in judges
         ]
 
@@ -258,7 +253,7 @@ class ConcurrentJudging:
     def _more(self) -> bool:
         return self._answering and not self._stop()
 
-    def _judge(self, folder: Path, judge: RubricJudge, load: Callable[[], Backend], benchmark: Benchmark) -> None:
+    def _judge(self, folder: Path, judge: RubricJudge, load: Callable[[], Backend]) -> None:
         backend: Backend | None = None
         try:
             with RunStore.open(folder) as store:
@@ -271,7 +266,7 @@ class ConcurrentJudging:
                     return
                 backend = load()
                 paused = partial(is_paused, folder)
-                judge_answers(store, judge, backend, benchmark, more=self._more, stop=self._stop, paused=paused)
+                judge_answers(store, judge, backend, more=self._more, stop=self._stop, paused=paused)
         except BaseException as error:
             self._errors.append(error)
         finally:

@@ -223,7 +223,6 @@ class AnswerLoop:
             generation=generation,
             last=last,
             verdicts=verdicts,
-            correct=tuple(is_correct(self.benchmark, condition, verdict) for verdict in verdicts),
         )
 
 
@@ -243,8 +242,7 @@ def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *
         if stop():
             break
         verdict = judge_record(judge, record, benchmark)
-        condition = record.instance.condition
-        verdicts.add((generation, condition, verdict, is_correct(benchmark, condition, verdict)))
+        verdicts.add((generation, record.instance.condition, verdict))
         verdicts.commit_if_due()
         count += 1
     verdicts.commit()
@@ -271,8 +269,3 @@ def _describe(error: Exception) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:  # of the error's own code
         return type(error).__name__
-
-
-def is_correct(benchmark: Benchmark, condition: str, verdict: Verdict) -> bool:
-    """Return whether a verdict's label is right under a condition; False without a label."""
-    return verdict.label is not None and benchmark.correct(condition, verdict.label)

@@ -18,7 +18,7 @@ from app.engine.instance_streams import NO_INSTANCES, BuildInstances, RunInstanc
 from app.engine.unsupported_media import require_instances
 from app.fetch.recipes import build_commands
 from app.run_spec import LARGEST_SPEC, RunSpec, parse
-from app.store.data_types import CELLS_KEY
+from app.store.data_types import CELLS_KEY, COUNTS_FLAGS_KEY, SCORES_KEY
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
@@ -300,6 +300,8 @@ def create_run(
         "correct": {
             c: [label for label in benchmark.labels if benchmark.correct(c, label)] for c in benchmark.conditions
         },
+        SCORES_KEY: {c: {label: benchmark.score(c, label) for label in benchmark.labels} for c in benchmark.conditions},
+        COUNTS_FLAGS_KEY: benchmark.counts_flags,
         "created": time.time(),
         "state": {"state": "planned"},
         EXCLUDED: excluded.to_json(),

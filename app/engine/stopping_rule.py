@@ -133,15 +133,10 @@ class RunningAccuracies:
     """
 
     def __init__(self, store: RunStore, benchmark: Benchmark, judge: str, conditions: Sequence[str] = ()) -> None:
-        metrics = benchmark.label_metrics()
         self._store = store
-        self._benchmark = benchmark
         self._judge = judge
         self._conditions = [name for name in benchmark.conditions if not conditions or name in conditions]
-        self._unparsed = None if metrics is None else metrics.unparsed
-        self._correct = [
-            (c, label) for c in self._conditions for label in benchmark.labels if benchmark.correct(c, label)
-        ]
+        self._unparsed = benchmark.unparsed_label
         self._sums: dict[str, ClusterSums] | None = None
         self._window: Sequence[int] = ()
         self._window_before: Mapping[str, ClusterSums] = {}
@@ -184,7 +179,7 @@ class RunningAccuracies:
         return sums
 
     def _read(self, only: Sequence[int] | None = None) -> dict[str, ClusterSums]:
-        return self._store.label_sums(self._judge, self._correct, self._unparsed, only=only)
+        return self._store.label_sums(self._judge, self._unparsed, only=only)
 
 
 def widest(estimates: Mapping[str, Estimate]) -> tuple[str, float]:

@@ -23,6 +23,7 @@ from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
 from app.store.workspace import Workspace
 from app.system.version import rashomon_version
 from app.text.escape import clean
+from benchmarks.answers import kind_of
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.registry import get_benchmark
@@ -268,16 +269,9 @@ def headline_metrics(export: Export, run: ExportedRun) -> dict[str, Estimate]:
     return {}
 
 
-def is_right(benchmark: Benchmark, run: ExportedRun, record: Record) -> bool | None:
-    """Return whether an answer's label is right under its condition; None if no table counts it.
-
-    An answer with nothing to label counts as the benchmark's tables count it.
-    """
-    outcome, label_metrics = record.outcome(run.judge), benchmark.label_metrics()
-    label = record.verdicts[run.judge].label if outcome == "labelled" else None
-    if outcome == "unparsed" and label_metrics is not None:
-        label = label_metrics.unparsed
-    return None if label is None else benchmark.correct(record.instance.condition, label)
+def score_of(benchmark: Benchmark, judge: str, record: Record) -> float | None:
+    """Return the share of the full score that an answer earns by ``judge``; None if no table counts it."""
+    return benchmark.counted_score(kind_of(record, benchmark), judge)
 
 
 def media_of(record: Record) -> list[Media]:

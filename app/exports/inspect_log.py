@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from app.exports.export_input import Export, ExportedRun, Files, headline_metrics, is_right, media_of
+from app.exports.export_input import Export, ExportedRun, Files, headline_metrics, media_of, score_of
 from app.exports.tabular import run_to_json
 from app.exports.thumbnails import Thumbnail
 from app.report.samples import sample_to_json
-from benchmarks.base import Benchmark
 from benchmarks.vocabulary import Generation, Media, Record, Verdict, digest
 
 _VERSION = 2
@@ -96,7 +95,7 @@ def _results(export: Export, run: ExportedRun) -> dict[str, Any]:
     for name, cell in headline_metrics(export, run).items():
         around = {"low": cell.low, "high": cell.high, "sd": cell.sd, "n": cell.n}
         metrics[name] = {"name": name, "value": cell.value, "params": {}, "metadata": around}
-    scored = sum(is_right(export.benchmark, run, record) is not None for record in run.records)
+    scored = sum(score_of(export.benchmark, run.judge, record) is not None for record in run.records)
     score = {
         "name": run.judge,
         "scorer": run.judge,
@@ -129,7 +128,7 @@ def _sample(export: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
         for generation in record.generations
     ]
     scores = {
-        judge: _score(export.benchmark, instance.condition, verdict)
+        judge: _score(verdict, score_of(export.benchmark, judge, record))
         for judge, verdict in record.verdicts.items()
         if verdict.status != "judge-failed"
     }
@@ -175,8 +174,8 @@ def _content(record: Record, thumbnails: Mapping[str, Thumbnail]) -> list[dict[s
     return content
 
 
-def _score(benchmark: Benchmark, condition: str, verdict: Verdict) -> dict[str, Any]:
-    value = "N" if verdict.label is None else "C" if benchmark.correct(condition, verdict.label) else "I"
+def _score(verdict: Verdict, score: float | None) -> dict[str, Any]:
+    value = "N" if verdict.label is None or score is None else "C" if score == 1 else "I"
     metadata = {"status": verdict.status, "label": verdict.label, "flags": list(verdict.flags), "raw": verdict.raw}
     return {"value": value, "answer": verdict.label or "", "explanation": verdict.reason, "metadata": metadata}
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from app.exports.export_input import Export, ExportedRun, Files, headline_metrics, is_right
+from app.exports.export_input import Export, ExportedRun, Files, headline_metrics, score_of
 from app.exports.tabular import run_to_json
 from app.report.samples import prompt_text
 from benchmarks.base import Benchmark
@@ -53,7 +53,8 @@ def _results(export: Export, run: ExportedRun, tasks: Mapping[str, list[Record]]
     results: dict[str, Any] = {name: {"alias": name, **_main(export, run)}}
     effective = {}
     for task, records in tasks.items():
-        scores = [float(right) for record in records if (right := is_right(export.benchmark, run, record)) is not None]
+        record_scores = (score_of(export.benchmark, run.judge, record) for record in records)
+        scores = [score for score in record_scores if score is not None]
         results[task] = {"alias": task.removeprefix(f"{name}_"), **_accuracy(scores)}
         effective[task] = len(scores)
     decoding = dict(run.spec["decoding"])
@@ -127,7 +128,7 @@ def _sample(benchmark: Benchmark, run: ExportedRun, record: Record) -> dict[str,
         "references": {key: list(values) for key, values in instance.references.items()},
         "strata": dict(instance.strata),
     }
-    correct = is_right(benchmark, run, record)
+    score = score_of(benchmark, run.judge, record)
     return {
         # The harness numbers its documents; an id also pairs runs of different subsets correctly.
         "doc_id": instance.id,
@@ -141,7 +142,7 @@ def _sample(benchmark: Benchmark, run: ExportedRun, record: Record) -> dict[str,
         "doc_hash": _hash(_dumps(doc)),
         "prompt_hash": _hash(prompt),
         "target_hash": _hash(target),
-        _METRIC: None if correct is None else float(correct),
+        _METRIC: score,
         "outcome": record.outcome(run.judge),
         "label": verdict.label if verdict else None,
         "reason": verdict.reason if verdict else None,

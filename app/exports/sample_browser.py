@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.exports.export_input import Export, ExportedRun, is_right
+from app.exports.export_input import Export, ExportedRun, score_of
 from app.exports.figures import export_figures
 from app.exports.html_markup import escape_text, figure_markup, notes_markup, page_head, table_markup
 from app.figures.style import to_bytes
@@ -87,6 +87,7 @@ def _instance(record: Record) -> dict[str, Any]:
 
 def _answer(export: Export, number: int, run: ExportedRun, record: Record) -> dict[str, Any]:
     answer, verdict, outcome = record.answer, record.verdicts.get(run.judge), record.outcome(run.judge)
+    score = score_of(export.benchmark, run.judge, record)
     text = (
         ""
         if answer is None
@@ -98,7 +99,7 @@ def _answer(export: Export, number: int, run: ExportedRun, record: Record) -> di
         "run": number,
         "outcome": outcome,
         "label": verdict.label if verdict is not None and outcome == "labelled" else outcome,
-        "right": is_right(export.benchmark, run, record),
+        "right": None if score is None else score == 1,
         "text": _clean(text),
         "reason": _clean(verdict.reason) if verdict is not None else "",
         "cut": answer is not None and answer.finish_reason == "length",

@@ -3,61 +3,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from app.report.competence import join_names, source_accuracies
-from benchmarks.answers import AnswerKind, Answers
+from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.base import Benchmark
 from benchmarks.factors.tables import reference_cells, reference_note
 from benchmarks.stats.intervals import clustered_wilson
-from benchmarks.vocabulary import Table
+from benchmarks.vocabulary import Estimate, Table
 
 _OF_PAPER = re.compile(r" \((?:all conditions, )?(?:Tables?|Figures?|[Ss]ections?|equations?|Appendix)\b[^()]*\)")
 
 
 def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> list[str]:
     """Return sentences on the accuracy of the run ``label``, its behaviour under conflict, and its reading of each source."""
-    conditions_counted = counted_conditions(benchmark)
+    counted = benchmark.counted_conditions
 
-    def is_labelled(kind: AnswerKind) -> bool:
-        return kind.outcome(judge) == "labelled"
+    def counted_condition(kind: AnswerKind) -> str | None:
+        return kind.condition if kind.condition in counted and benchmark.counted_labels(kind, judge) else None
 
-    def is_right(kind: AnswerKind) -> bool:
-        return benchmark.correct(kind.condition, kind.label(judge))
+    def conflict_labels(kind: AnswerKind) -> tuple[str, ...] | None:
+        return benchmark.counted_labels(kind, judge) or None if kind.condition in benchmark.conflicts else None
 
-    def is_counted(kind: AnswerKind) -> bool:
-        return is_labelled(kind) and kind.condition in conditions_counted
-
-    def conflict_label(kind: AnswerKind) -> str | None:
-        return kind.label(judge) if is_labelled(kind) and kind.condition in benchmark.conflicts else None
-
-    missing = answers.count(lambda kind: None if is_labelled(kind) else str(kind.outcome(judge)))
+    missing = answers.count(lambda kind: None if (name := kind.outcome(judge)) == "labelled" else str(name))
     varied = {label: answers}
     answers = reference_cells(varied)[label]
-    # Of each example, the wrong and the right answers.
-    counts = answers.cells((2,), lambda kind: (int(is_right(kind)),) if is_counted(kind) else None)
-    conditions = answers.count(lambda kind: kind.condition if is_counted(kind) else None)
-    labels = answers.count(conflict_label)
-    sources = answers.count(lambda kind: (kind.instance.single_source, is_right(kind)) if is_labelled(kind) else None)
+    share, score = score_under(counted, answers, judge, benchmark)
     sentences = []
-    if len(counts):
-        share = clustered_wilson(counts[:, 1].tolist(), counts.sum(1).tolist())
-        hits_in_all, n = int(counts[:, 1].sum()), share.n
+    if share.n:
+        conditions = answers.count(counted_condition)
         condition_names = join_names([condition for condition in benchmark.conditions if condition in conditions])
-        label_note = ", each with one label" if benchmark.counts_flags else ""
+        amount = f"is right on {score:.0f} of {share.n} answers"
+        if benchmark.has_partial_scores:
+            amount = f"scores {score:.10g} of {share.n} points"
         interval = f"{share.value:.1%}, {share.low:.1%} to {share.high:.1%}"
-        sentences.append(
-            f"{label} is right on {hits_in_all} of {n} answers{label_note} ({interval}), under {condition_names}."
-        )
-    behaviours = [(count, name) for name, count in labels.items() if name in benchmark.behaviours]
-    if behaviours:
-        count, name = max(behaviours, key=lambda pair: pair[0])
-        total = labels.total()
+        sentences.append(f"{label} {amount} ({interval}), under {condition_names}.")
+    label_sets = answers.count(conflict_labels)
+    behaviours = {name: sum(n for labels, n in label_sets.items() if name in labels) for name in benchmark.behaviours}
+    if any(behaviours.values()):
+        name, count = max(behaviours.items(), key=lambda behaviour: behaviour[1])
+        total = label_sets.total()
         sentences.append(
             f"Under conflict it {benchmark.behaviours[name]} in {count} of {total} answers ({count / total:.0%})."
         )
-    by_source = source_accuracies(sources)
+    by_source = source_accuracies(count_by_source(answers, judge, benchmark))
     if by_source:
         listing = ", ".join(
             f"with the {source} alone {reading.right} of {reading.n}" for source, reading in by_source.items()
@@ -73,15 +66,26 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
     return sentences
 
 
-def counted_conditions(benchmark: Benchmark) -> frozenset[str]:
-    """Return the conditions under which an answer is right or wrong by itself.
+def score_under(
+    conditions: Collection[str], answers: Answers, judge: str, benchmark: Benchmark
+) -> tuple[Estimate, float]:
+    """Return the mean score under ``conditions`` with Wilson's interval, and the sum, as the benchmark's tables count them."""
+    scores = [benchmark.counted_score(kind, judge) if kind.condition in conditions else None for kind in answers.kinds]
+    score = np.array([-1.0 if score is None else score for score in scores], np.float64)[answers.kind]
+    counted = score >= 0
+    examples, example = number_groups(answers.group[counted])
+    sums, sizes = (np.bincount(example, weights, examples) for weights in (score[counted], None))
+    return clustered_wilson(sums.tolist(), sizes.tolist()), float(sums.sum())
 
-    An answer that a sibling is judged by is neither, and nor is that sibling's.
-    """
-    metrics = benchmark.label_metrics()
-    bases = {benchmark.basis(condition) for condition in benchmark.conditions}
-    judged_alone = {name for name in benchmark.conditions if benchmark.basis(name) is None and name not in bases}
-    return frozenset(judged_alone.intersection(benchmark.conditions if metrics is None else metrics.conditions))
+
+def count_by_source(answers: Answers, judge: str, benchmark: Benchmark) -> Counter[tuple[str, bool]]:
+    """Return the number of counted answers by the single source of their prompt ("" with several) and whether they are right."""
+
+    def key(kind: AnswerKind) -> tuple[str, bool] | None:
+        score = benchmark.counted_score(kind, judge)
+        return None if score is None else (kind.instance.single_source, score == 1)
+
+    return answers.count(key)
 
 
 def has_only_own_rows(runs: Iterable[Answers], benchmark: Benchmark) -> bool:

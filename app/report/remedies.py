@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.report.competence import join_names, source_accuracies
-from app.report.headline import counted_conditions
 from benchmarks.base import Benchmark
 from benchmarks.remedies import DIRECT, READ
 from benchmarks.stats.intervals import wilson
@@ -19,8 +18,8 @@ from mlx_backends.policy import PREFIX as POLICY
 
 _PROMPT_SET = "expect-conflict"
 
-Labelled = tuple[str, str, bool]
-"""The condition of a labelled answer, the single source of its prompt ("" with several), and whether the answer is right."""
+Counted = tuple[str, str, bool]
+"""The condition of a counted answer, the single source of its prompt ("" with several), and whether the answer is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,8 @@ class Remedy:
         return f"rashomon {self.command}  # {self.idea}" if self.command else self.idea
 
 
-def remedies(run: str, spec: Mapping[str, Any], benchmark: Benchmark, labelled: Mapping[Labelled, int]) -> list[Remedy]:
-    """Return what to try with the model of the run named ``run``, from the numbers of its labelled answers.
+def remedies(run: str, spec: Mapping[str, Any], benchmark: Benchmark, answers: Mapping[Counted, int]) -> list[Remedy]:
+    """Return what to try with the model of the run named ``run``, from the numbers of its counted answers.
 
     What the run has already is left out. Nothing is returned for a policy, a baseline or imported answers, and where conflicts
     are not shown to make the model worse: where Wilson's 95% intervals of its accuracy under conflict and without overlap.
@@ -45,8 +44,8 @@ def remedies(run: str, spec: Mapping[str, Any], benchmark: Benchmark, labelled: 
         return []
     sources: Counter[tuple[str, bool]] = Counter()
     conflict, no_conflict = [0, 0], [0, 0]  # the wrong and the right answers
-    counted = counted_conditions(benchmark)
-    for (condition, source, right), number in labelled.items():
+    counted = benchmark.counted_conditions
+    for (condition, source, right), number in answers.items():
         sources[source, right] += number
         if condition in counted:
             (conflict if condition in benchmark.conflicts else no_conflict)[right] += number

@@ -7,10 +7,11 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from app.store.data_types import ConditionProgress, JudgedCounts
+from app.store.data_types import ConditionProgress
 from app.store.run_facts import judge_progress
 from app.store.workspace import RunSummary
 from app.text.escape import clean
+from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate
@@ -18,7 +19,7 @@ from judges.base import newest
 
 
 def accuracy(progress: ConditionProgress, run: RunSummary) -> Estimate:
-    """Return a condition's accuracy so far by the run's first judge, with its 95% Wilson interval.
+    """Return a condition's accuracy so far by the run's first judge, as the tables count, with its 95% Wilson interval.
 
     It is n/a while nothing is labelled, and without an interval over the cells of a varied build, as each has the same examples.
     """
@@ -26,8 +27,15 @@ def accuracy(progress: ConditionProgress, run: RunSummary) -> Estimate:
 
 
 def overall_accuracy(run: RunSummary) -> Estimate:
-    """Return the accuracy over all conditions so far; see :func:`accuracy`."""
-    return _accuracy(run.progress, run)
+    """Return the accuracy so far over all conditions under which an answer is right or wrong by itself.
+
+    It is over every condition of a run that has none of these. See :func:`accuracy`.
+    """
+    benchmark = _benchmark(run)
+    counted = (
+        run.progress if benchmark is None else [p for p in run.progress if p.condition in _counted(benchmark.name)]
+    )
+    return _accuracy(counted or run.progress, run)
 
 
 class ConflictAccuracy(NamedTuple):
@@ -47,29 +55,44 @@ def conflict_accuracy(run: RunSummary) -> ConflictAccuracy:
     This is the number by which runs are listed: over all conditions, a policy that always follows one source is as accurate as
     a model that reads both, because sources that agree or stand alone make up half of the conditions.
     """
-    conflicts = _conflicts(str(run.spec.get("benchmark", "")))
-    progress = [p for p in run.progress if p.condition in conflicts]
+    benchmark = _benchmark(run)
+    progress = [] if benchmark is None else [p for p in run.progress if p.condition in benchmark.conflicts]
     counted = progress or run.progress
     return ConflictAccuracy(_accuracy(counted, run), tuple(p.condition for p in counted), bool(progress))
 
 
+def _benchmark(run: RunSummary) -> Benchmark | None:
+    return _find_benchmark(str(run.spec.get("benchmark", "")))
+
+
 @cache
-def _conflicts(benchmark: str) -> frozenset[str]:
-    """Return a benchmark's conditions with a conflict; none if its package is not installed."""
+def _find_benchmark(name: str) -> Benchmark | None:
+    """Return a benchmark; None if its package is not installed."""
     try:
-        return frozenset(get_benchmark(benchmark).conflicts)
+        return get_benchmark(name)
     except SpecError:
-        return frozenset()
+        return None
+
+
+@cache
+def _counted(benchmark: str) -> frozenset[str]:
+    return get_benchmark(benchmark).counted_conditions
 
 
 def _accuracy(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimate:
     from benchmarks.stats.intervals import wilson
 
-    counts = []
+    benchmark = _benchmark(run)
+    score, n = 0.0, 0
     for p in progress:
-        judge = newest(run.spec["judge"][0], p.judged)
-        counts.append(JudgedCounts() if judge is None else p.judged[judge])
-    estimate = wilson(sum(count.correct for count in counts), sum(count.labelled for count in counts))
+        if (judge := newest(run.spec["judge"][0], p.judged)) is None:
+            continue
+        counts = p.judged[judge]
+        score, n = score + counts.correct, n + counts.labelled
+        if benchmark is not None and benchmark.unparsed_label is not None and p.condition in benchmark.conditions:
+            score += counts.unparsed * benchmark.score(p.condition, benchmark.unparsed_label)
+            n += counts.unparsed
+    estimate = wilson(score, n)
     return estimate if run.cells == 1 else replace(estimate, low=None, high=None)
 
 

@@ -11,6 +11,12 @@ from benchmarks.vocabulary import Generation, Instance, Verdict
 CELLS_KEY = "cells"
 """The meta key of the number of cells of a varied build that a run is of."""
 
+SCORES_KEY = "scores"
+"""The meta key of the share of the full score that each label earns, by condition; older runs have "correct" alone."""
+
+COUNTS_FLAGS_KEY = "counts flags"
+"""The meta key of :attr:`Benchmark.counts_flags`."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewAnswer:
@@ -24,8 +30,6 @@ class NewAnswer:
     last: bool
     """Flag for the protocol's last step of this instance."""
     verdicts: tuple[Verdict, ...] = ()
-    correct: tuple[bool, ...] = ()
-    """For each verdict, True if its label is right under the condition."""
     finished_at: float | None = None
     """The time in seconds since 1970; None for now."""
     engine: Mapping[str, Any] | None = None
@@ -34,10 +38,13 @@ class NewAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCounts:
-    """Counts of a judge's verdicts on one condition: labelled, of these correct, unparsed, and failed."""
+    """Counts of a judge's verdicts on one condition: labelled, unparsed, and failed.
+
+    ``correct`` is the sum of the labelled answers' scores, which are 1 for right and 0 for wrong in most benchmarks.
+    """
 
     labelled: int = 0
-    correct: int = 0
+    correct: float = 0
     unparsed: int = 0
     failed: int = 0
 

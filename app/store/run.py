@@ -244,10 +244,11 @@ class RunStore(AnswerSums):
                 counter["tokens"] += generation.completion_tokens or 0
                 counter["seconds"] += (generation.prefill_s or 0) + (generation.decode_s or 0)
                 counter["peak_memory"] = max(counter["peak_memory"], generation.peak_memory or 0)
-                for verdict, correct in zip(answer.verdicts, answer.correct, strict=True):
+                for verdict in answer.verdicts:
                     verdicts += 1
                     self._write("verdict", self._verdict_row(verdicts, number, verdict, now))
-                    counters.add(answer.condition, verdict.judge, verdict.status, correct)
+                    score = self._score(answer.condition, verdict.label, verdict.flags)
+                    counters.add(answer.condition, verdict.judge, verdict.status, score)
             self._change("instance", [answer.ordinal for answer in answers if answer.last], done=1)
             self._write_counters(counters)
             for key, value in (values or {}).items():
@@ -340,14 +341,14 @@ class RunStore(AnswerSums):
                 " FROM instance i LEFT JOIN generation g ON g.instance = i.ordinal AND g.accepted GROUP BY 1"
             )
         }
-        correct_labels = self.meta("correct", {})
         counters = Counters(self.folder)
-        for condition, judge, status, label, count in self._rows(
-            "SELECT i.condition, v.judge, v.status, v.label, count(*) FROM verdict v"
+        for condition, judge, status, label, flags, count in self._rows(
+            "SELECT i.condition, v.judge, v.status, v.label, v.flags, count(*) FROM verdict v"
             " JOIN generation g ON g.id = v.generation AND g.accepted JOIN instance i ON i.ordinal = g.instance"
-            " WHERE v.accepted GROUP BY 1, 2, 3, 4"
+            " WHERE v.accepted GROUP BY 1, 2, 3, 4, 5"
         ):
-            counters.add(condition, judge, status, label in correct_labels.get(condition, ()), count)
+            score = self._score(condition, label, stored_values.flags_of(flags))
+            counters.add(condition, judge, status, score, count)
         return progress, counters.judged
 
     # --- reading ---------------------------------------------------------------------------------

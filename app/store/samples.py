@@ -183,15 +183,8 @@ class Samples(Verdicts):
         if not criteria.judges:
             judged_sql = "'pending'"
         else:
-            right_labels: dict[str, Sequence[str]] = self.meta("correct", {})
-            pairs = [(condition, label) for condition, labels in right_labels.items() for label in labels]
-            places = []
-            for number, (condition, label) in enumerate(pairs):
-                values[f"right_c{number}"], values[f"right_l{number}"] = condition, label
-                places.append(f"(:right_c{number}, :right_l{number})")
-            right_sql = (
-                f"(s.condition, {_verdict_sql(criteria, 'label')}) IN (VALUES {', '.join(places)})" if places else "0"
-            )
+            label, flags = (_verdict_sql(criteria, column) for column in ("label", "flags"))
+            right_sql = self.right_sql("s.condition", label, flags, values)
             status = _verdict_sql(criteria, "status")
             judged_sql = (
                 f"CASE WHEN {status} IS NULL THEN 'pending' WHEN {status} != 'labelled' THEN {status}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from app.store.data_types import COUNTS_FLAGS_KEY, SCORES_KEY
 from app.store.database import PAGE, Database, Row, Values, storable
 from app.store.integrity import stored_values
 from app.store.integrity.digests import Tally
@@ -34,12 +36,14 @@ class Counters:
             raise DamagedError(self.folder, "table progress", f"{condition!r:.60} has no counters")
         return self.progress[condition]
 
-    def add(self, condition: str, judge: str, status: str, correct: bool, by: int = 1) -> None:
-        """Count ``by`` verdicts."""
+    def add(self, condition: str, judge: str, status: str, score: float, by: int = 1) -> None:
+        """Count ``by`` verdicts with this score."""
         zeros = {"condition": condition, "judge": judge, **dict.fromkeys(_COUNTS, 0)}
         row = self.judged.setdefault((condition, judge), zeros)
         row["labelled"] += by * (status == "labelled")
-        row["correct"] += by * correct
+        # Rounded, so that the sum does not depend on the order; SQLite stores a whole number as one.
+        total = round(row["correct"] + by * score, 6)
+        row["correct"] = int(total) if total == int(total) else total
         row["unparsed"] += by * (status == "unparsed")
         row["failed"] += by * (status == "judge-failed")
 
@@ -48,6 +52,25 @@ class Verdicts(Database):
     """The part of a run's store that is about judging."""
 
     _rows_before: dict[tuple[str, str | None], Row]
+
+    @cached_property
+    def _scores(self) -> Mapping[str, Mapping[str, float]]:
+        stored = self.meta(SCORES_KEY)
+        if stored is None:
+            stored = {condition: dict.fromkeys(labels, 1) for condition, labels in self.meta("correct", {}).items()}
+        scores: Mapping[str, Mapping[str, float]] = stored
+        return scores
+
+    @cached_property
+    def counts_flags(self) -> bool:
+        """True if an answer counts as every label that fits it, not as its exclusive label alone."""
+        return bool(self.meta(COUNTS_FLAGS_KEY, False))
+
+    def _score(self, condition: str, label: str | None, flags: Sequence[str]) -> float:
+        """Return the highest score of the labels that an answer counts as; 0 without a label."""
+        labels = (flags if self.counts_flags else ()) or (label,)
+        scores = self._scores.get(condition, {})
+        return max(0 if name is None else scores.get(name, 0) for name in labels)
 
     def unjudged(self, judge: str, conditions: Sequence[str] = (), *, after: int = -1) -> Iterator[tuple[int, Record]]:
         """Yield the answers of ``conditions`` (all if empty) without a verdict of ``judge``, as (generation id, record).
@@ -136,29 +159,24 @@ class Verdicts(Database):
     def label_sums(
         self,
         judge: str,
-        correct: Collection[tuple[str, str]],
         unparsed: str | None,
         *,
         only: Sequence[int] | None = None,
     ) -> dict[str, ClusterSums]:
         """Return, by condition, the sums over examples of their labels by ``judge``; ``only`` restricts them to these ordinals.
 
-        ``correct`` holds the pairs of a condition and a label that is right under it. An answer with nothing to label counts
-        as labelled ``unparsed``, or not at all if that is None.
+        A label counts as right if it earns the full score. An answer with nothing to label counts as labelled ``unparsed``, or
+        not at all if that is None.
         """
         values: dict[str, Any] = {"judge": judge, "unparsed": unparsed}
-        places = []
-        for number, (condition, label) in enumerate(correct):
-            values[f"condition{number}"], values[f"label{number}"] = condition, label
-            places.append(f"(:condition{number}, :label{number})")
-        is_correct = f"(condition, label) IN (VALUES {', '.join(places)})" if places else "0"
+        is_right = self.right_sql("condition", "label", "flags", values)
         restriction = ""
         if only is not None:
             restriction = "WHERE s.ordinal IN (SELECT value FROM json_each(:only))"
             values["only"] = json.dumps(list(only))
         rows = self._rows(
             "SELECT condition, count(*), sum(hits), sum(size), sum(hits * hits), sum(hits * size), sum(size * size)"
-            f' FROM (SELECT condition, sum({is_correct}) AS hits, count(*) AS size FROM (SELECT s.condition, s."group",'
+            f' FROM (SELECT condition, sum({is_right}) AS hits, count(*) AS size FROM (SELECT s.condition, s."group", v.flags,'
             " CASE v.status WHEN 'labelled' THEN v.label WHEN 'unparsed' THEN :unparsed END AS label"
             " FROM sample s JOIN generation g ON g.instance = s.ordinal AND g.accepted"
             f" JOIN verdict v ON v.generation = g.id AND v.judge = :judge AND v.accepted {restriction})"
@@ -167,8 +185,25 @@ class Verdicts(Database):
         )
         return {str(condition): ClusterSums(*sums) for condition, *sums in rows}
 
-    def add_verdicts(self, verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
-        """Store verdicts durably: (generation id, condition, verdict, whether its label is right).
+    def right_sql(self, condition: str, label: str, flags: str, values: dict[str, Any]) -> str:
+        """Return SQL that tests if an answer is right, from the SQL for its condition, label and flags; adds its ``values``."""
+        places = []
+        right = [
+            (name, label) for name, scores in self._scores.items() for label, score in scores.items() if score == 1
+        ]
+        for number, (name, right_label) in enumerate(right):
+            values[f"right_c{number}"], values[f"right_l{number}"] = name, right_label
+            places.append(f"(:right_c{number}, :right_l{number})")
+        if not places:
+            return "0"
+        test = f"IN (VALUES {', '.join(places)})"
+        of_label = f"({condition}, {label}) {test}"
+        if not self.counts_flags:
+            return of_label
+        return f"({of_label} OR EXISTS (SELECT 1 FROM json_each({flags}) f WHERE ({condition}, f.value) {test}))"
+
+    def add_verdicts(self, verdicts: Sequence[tuple[int, str, Verdict]]) -> None:
+        """Store verdicts durably: (generation id, condition, verdict).
 
         An earlier verdict of the same judge on the same answer is set aside. A verdict on an answer that was itself set aside
         meanwhile is stored but counts nowhere.
@@ -177,7 +212,7 @@ class Verdicts(Database):
         with self._transaction():
             (last,) = self._ids("SELECT coalesce(max(id), 0) FROM verdict")
             counters = self._counters()
-            for number, (generation, condition, verdict, correct) in enumerate(verdicts, last + 1):
+            for number, (generation, condition, verdict) in enumerate(verdicts, last + 1):
                 (answer,) = self._stored("generation", "WHERE r.id = ?", (generation,))
                 counts = bool(answer["accepted"])
                 before = self._ids(
@@ -187,7 +222,8 @@ class Verdicts(Database):
                 self._set_aside(dict.fromkeys(before, condition), counters, counts=counts)
                 self._write("verdict", self._verdict_row(number, generation, verdict, now), counted=(True, counts))
                 if counts:
-                    counters.add(condition, verdict.judge, verdict.status, correct)
+                    score = self._score(condition, verdict.label, verdict.flags)
+                    counters.add(condition, verdict.judge, verdict.status, score)
             self._write_counters(counters)
 
     def retract(self, judge: str, *, instance: str | None = None, status: str | None = None) -> int:
@@ -214,16 +250,14 @@ class Verdicts(Database):
     def _set_aside(self, conditions: Mapping[int, str], counters: Counters, *, counts: bool = True) -> None:
         """Set aside verdicts, given as ids with the condition of their answer; ``counts`` tells if they counted so far."""
         ids = list(conditions)
-        correct_labels: dict[str, list[str]] = self.meta("correct", {}) if ids else {}
         for start in range(0, len(ids), PAGE):
             page = ids[start : start + PAGE]
             for row in self._stored("verdict", f"WHERE r.id IN ({', '.join('?' * len(page))})", page):
                 self._write("verdict", {**row, "accepted": 0}, row, counted=(counts, False))
                 condition = conditions[row["id"]]
                 if counts:
-                    counters.add(
-                        condition, row["judge"], row["status"], row["label"] in correct_labels.get(condition, ()), -1
-                    )
+                    score = self._score(condition, row["label"], stored_values.flags_of(row["flags"]))
+                    counters.add(condition, row["judge"], row["status"], score, -1)
 
     def judge_usage(self, judge: str) -> tuple[int, int, int]:
         """Return the calls, prompt tokens and completion tokens of ``judge``, including verdicts set aside."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers import Answers
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash.constants import (
@@ -55,6 +55,7 @@ class Clash(Benchmark):
     paper_judge = "strict or relaxed string matching, as each table says; in Table 11 Gemini 2.5 Pro and GPT-5"
     paper_prompts = "official, with which the published predictions were made"
     counts_flags = True
+    unparsed_label = "INCORRECT"
     conflicts = CONFLICTING
     abstention_phrase = CONFLICT_OPTION.rstrip(".")
     behaviours: Mapping[str, str] = {
@@ -112,6 +113,13 @@ class Clash(Benchmark):
 
     def correct(self, condition: str, label: str) -> bool:
         return CORRECT[condition] == label
+
+    def counted_labels(self, kind: AnswerKind, judge: str) -> tuple[str, ...]:
+        labels = super().counted_labels(kind, judge)
+        if not labels or kind.condition in MULTIPLE_CHOICE:
+            return labels
+        # An open question has no distractor.
+        return tuple(label for label in labels if label != "DISTRACTOR") or ("INCORRECT",)
 
     table_strata = ("change", "category", "relation")
 

@@ -76,7 +76,7 @@ def label_metrics() -> LabelMetrics:
         for task, (conflicting, original) in TASKS.items()
         for column, rate in (label_columns(conflicting) | no_conflict_columns(conflicting, original)).items()
     }
-    return LabelMetrics(CONDITIONS, LABELS, metrics, unparsed="INCORRECT")
+    return LabelMetrics(CONDITIONS, LABELS, metrics)
 
 
 def _of_labels(rate: LabelRate) -> Callable[[Array], Array]:

@@ -48,6 +48,7 @@ class Contra4(Benchmark):
     paper_rows = "its test rows, of which 2,335 are published; Gemini's without 3D"
     paper_judge = "the published evaluation (official)"
     paper_prompts = "each model's own; the caption baseline's and Gemini's are official"
+    unparsed_label = "INCORRECT"
     most_checkers = None
     paper_embedder = "sentence-transformers/all-MiniLM-L6-v2"
     default_conditions = ("media",)

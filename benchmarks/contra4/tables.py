@@ -105,9 +105,7 @@ def label_metrics() -> LabelMetrics:
 
         return rate
 
-    return LabelMetrics(
-        CONDITIONS, LABELS, {f"Accuracy, {name}": of(i) for i, name in enumerate(CONDITIONS)}, unparsed="INCORRECT"
-    )
+    return LabelMetrics(CONDITIONS, LABELS, {f"Accuracy, {name}": of(i) for i, name in enumerate(CONDITIONS)})
 
 
 def _rows(runs: Runs, judge: str, columns: _Columns, cell: CellSelector, resamples: int, seed: int) -> list[_Row]:

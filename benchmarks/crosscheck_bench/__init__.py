@@ -55,6 +55,7 @@ class CrossCheckBench(Benchmark):
     paper_judge = "exact match for closed questions, GPT-4o for open ones (Appendix D)"
     paper_prompts = "paper"
     paper_decoding = "temperature 0.7, top_p 0.9, 512 tokens (Appendix D)"
+    unparsed_label = "INCORRECT"
     default_conditions = ("vanilla",)
     decoding = Decoding(max_tokens=512, temperature=0.7, top_p=0.9)
     tasks: Mapping[str, str] = {

@@ -170,11 +170,7 @@ def _measures(benchmark: Benchmark, judge: str) -> dict[str, Callable[[AnswerKin
         return _FOLLOWS.get(benchmark.behaviours.get(kind.label(judge), ""))
 
     def right(of: Callable[[AnswerKind], bool]) -> Callable[[AnswerKind], float | None]:
-        return lambda kind: (
-            benchmark.score(kind.condition, kind.label(judge))
-            if of(kind) and kind.outcome(judge) == "labelled"
-            else None
-        )
+        return lambda kind: benchmark.counted_score(kind, judge) if of(kind) else None
 
     if not benchmark.conflicts:
         return {"right": right(lambda kind: True)}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.answers import Answers
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
 from benchmarks.build import Build, BuildOptions
 from benchmarks.mmkc_bench.constants import (
@@ -127,6 +127,9 @@ class MMKCBench(Benchmark):
         Only false evidence speaks against the model's own answer, so keeping to it is accurate.
         """
         return label == ("CORRECT" if condition in DETECTION_CONDITIONS else "ORIGINAL")
+
+    def left_out(self, kind: AnswerKind) -> str:
+        return str(kind.reading.incomparable) if kind.is_answered else ""
 
     def basis(self, condition: str) -> str | None:
         return BASIS.get(condition)

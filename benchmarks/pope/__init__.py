@@ -48,6 +48,7 @@ class Pope(Benchmark):
     stratum = "answer"
     judges = ("yes-no",)
     paper_rows = "POPE's 9,000 questions about 500 images (the paper does not say with which prompt)"
+    unparsed_label = "WRONG"
     paper_judge = "not told; POPE's published evaluation reads yes or no"
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:

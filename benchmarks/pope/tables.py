@@ -132,13 +132,13 @@ METRICS: Mapping[str, Callable[[Counts], Counts]] = {
 
 
 def label_metrics(labels: tuple[str, ...]) -> LabelMetrics:
-    """Return Table 14's columns as shares of the first of ``labels``, the correct one; an empty answer counts as the second."""
+    """Return Table 14's columns as shares of the first of ``labels``, the correct one."""
 
     def share(setting: int) -> Callable[[Counts], Counts]:
         return lambda counts: _ratio(counts[..., setting, 0], counts[..., setting, :].sum(-1))
 
     columns = {title: share(i) for i, title in enumerate(_titles())}
-    return LabelMetrics(SETTINGS, labels, columns, unparsed=labels[1])
+    return LabelMetrics(SETTINGS, labels, columns)
 
 
 def _titles() -> tuple[str, ...]:

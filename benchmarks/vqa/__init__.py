@@ -35,6 +35,7 @@ class _Vqa(Benchmark):
     placeholders = ("question", "image")
     stratum = "type"
     paper_judge = "not told; the published scoring"
+    unparsed_label = "WRONG"
     scores: Mapping[str, float]
     column: str
 

@@ -50,13 +50,13 @@ def tables(
 
 
 def label_metrics(column: str, scores: Mapping[str, float]) -> LabelMetrics:
-    """Return the mean score of the labels, as a metric that human labels can correct; an empty answer counts as the last."""
+    """Return the mean score of the labels, as a metric that human labels can correct."""
     values = np.array(list(scores.values()))
 
     def mean(counts: Any) -> Any:
         return _mean(counts[..., 0, :], values)
 
-    return LabelMetrics((CONDITION,), tuple(scores), {column: mean}, unparsed=tuple(scores)[-1])
+    return LabelMetrics((CONDITION,), tuple(scores), {column: mean})
 
 
 def _mean(counts: Counts, values: Counts) -> Counts:

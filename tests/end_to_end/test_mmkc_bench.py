@@ -222,8 +222,8 @@ def test_judging_open_answers_generates_nothing_again(built: Rashomon) -> None:
 
     with RunStore.open(built.workspace / "runs" / "r") as store:
         before = [record.generations for record in store.records()]
-        judge_answers(store, judge, speaker := Speaker(says), benchmark)
-        judge_answers(store, judge, Speaker(says), benchmark)
+        judge_answers(store, judge, speaker := Speaker(says))
+        judge_answers(store, judge, Speaker(says))
         assert [record.generations for record in store.records()] == before
     assert len(speaker.asked) == 2 * 16
     report = json.loads(built.run("show", "r", "--judge", judge.id, "--table", "open", "--json").stdout)

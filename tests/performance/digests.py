@@ -50,7 +50,6 @@ def fill(folder: Path, count: int) -> float:
                         Generation(f"{n}#0", "an answer " * 20, "stop", tuple(range(60)), 500, 60, 0.1, 0.2, 10**9),
                         True,
                         (Verdict("even@1", "labelled", "YES", "why"),),
-                        (True,),
                     )
                     for n in range(first, min(first + GROUP, count))
                 ]

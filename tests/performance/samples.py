@@ -82,8 +82,7 @@ def make(workspace: Workspace, name: str, count: int) -> Path:
                     verdicts[1] = Verdict(JUDGES[1], "labelled", "NEITHER", "so")
                 if number % 101 == 0:
                     verdicts[0] = Verdict(JUDGES[0], "unparsed", None, "empty")
-            right = tuple(v.label is not None and benchmark.correct(condition, v.label) for v in verdicts)
-            answers.append(NewAnswer(number, condition, 0, "d" * 64, generation, True, tuple(verdicts), right))
+            answers.append(NewAnswer(number, condition, 0, "d" * 64, generation, True, tuple(verdicts)))
             if len(answers) == 2000:
                 store.commit(answers)
                 answers = []

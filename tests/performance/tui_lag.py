@@ -27,7 +27,6 @@ from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
-from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Instance, Record
 from judges.cmc_rules.judge import Match
 from tests.support.runs import instances, says
@@ -57,7 +56,7 @@ def many(count: int) -> Iterator[Instance]:
 
 def answer(store: RunStore, count: int, at_once: int) -> Iterator[int]:
     """Answer ``count`` pending instances, ``at_once`` in a commit; yields after each commit."""
-    benchmark, match, replies = get_benchmark("cmc-bench"), Match(), itertools.cycle(["12", "15", "neither", "18"])
+    match, replies = Match(), itertools.cycle(["12", "15", "neither", "18"])
     waiting = itertools.islice(store.pending(), count)
     done = 0
     while chunk := list(itertools.islice(waiting, at_once)):
@@ -66,8 +65,7 @@ def answer(store: RunStore, count: int, at_once: int) -> Iterator[int]:
             generation = says(f"The answer is {next(replies)}.")(pending.instance)
             verdict = match.judge(Record(pending.instance, (generation,)))
             condition = pending.instance.condition
-            correct = (verdict.label is not None and benchmark.correct(condition, verdict.label),)
-            answers.append(NewAnswer(pending.ordinal, condition, 0, "digest", generation, True, (verdict,), correct))
+            answers.append(NewAnswer(pending.ordinal, condition, 0, "digest", generation, True, (verdict,)))
         store.commit(answers)
         done += len(chunk)
         yield done

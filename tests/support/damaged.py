@@ -141,7 +141,7 @@ def _run(workspace: Workspace, name: str) -> Path:
             unjudged = [(row, record) for row, record in store.unjudged(judge)]
             store.add_verdicts(
                 [
-                    (row, record.instance.condition, Verdict(judge, "labelled", label, "a reason"), False)
+                    (row, record.instance.condition, Verdict(judge, "labelled", label, "a reason"))
                     for row, record in unjudged
                     if judge == "other@1" or row % 5 == 0
                 ]

@@ -79,11 +79,7 @@ def make_run(
                 verdicts = (Verdict(judge.id, "judge-failed", reason="no label in its reply"),)
             elif generation.finish_reason != "error":
                 verdicts = (judge.judge(Record(instance, (generation,))),)
-            correct = tuple(
-                verdict.label is not None and benchmark.correct(instance.condition, verdict.label)
-                for verdict in verdicts
-            )
-            answers.append(NewAnswer(ordinal, instance.condition, 0, "digest", generation, True, verdicts, correct))
+            answers.append(NewAnswer(ordinal, instance.condition, 0, "digest", generation, True, verdicts))
         store.commit(answers)
 
     folder = workspace.runs_folder / name

@@ -23,7 +23,6 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
 from app.tui.widgets.dialogs import Dialog
-from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record
 from judges.cmc_rules.judge import Match
 from tests.support.parsed_styles import share_parsed_styles
@@ -111,7 +110,7 @@ class Stage:
     def answer(self, folder: Path, items: list[Instance], answering: Answering) -> None:
         """Commit the answers to ``asked``, labelled by ``match``."""
         with RunStore.open(folder) as store:
-            benchmark, match = get_benchmark(store.meta("spec")["benchmark"]), Match()
+            match = Match()
             store.use_engine(
                 {"engine": "policy", "model": "policy", "machine": {"chip": "M", "memory": 16 * 10**9, "system": ""}}
             )
@@ -126,10 +125,7 @@ class Stage:
                         else (match.judge(Record(pending.instance, (generation,))),)
                     )
                     condition = pending.instance.condition
-                    correct = tuple(v.label is not None and benchmark.correct(condition, v.label) for v in verdicts)
-                    answers.append(
-                        NewAnswer(pending.ordinal, condition, 0, "digest", generation, True, verdicts, correct)
-                    )
+                    answers.append(NewAnswer(pending.ordinal, condition, 0, "digest", generation, True, verdicts))
             store.commit(answers)
 
     def note(self, folder: Path, state: str, note: str = "") -> None:

@@ -229,7 +229,7 @@ def hostile_run(stage: Stage) -> Path:
     with RunStore.open(folder) as store:
         stored = store.answer_of("factual-0000/aligned")
         assert stored is not None
-        store.add_verdicts([(*stored, Verdict(f"human:{STORED}", "labelled", STORED, STORED), False)])
+        store.add_verdicts([(*stored, Verdict(f"human:{STORED}", "labelled", STORED, STORED))])
     return folder
 
 

@@ -59,7 +59,7 @@ def test_results_are_cached_until_a_run_changes(runs: list[Path]) -> None:
     with RunStore.open(runs[0]) as store:
         stored = store.answer_of("factual-0000/aligned")
         assert stored is not None
-        store.add_verdicts([(stored[0], stored[1], Verdict("match@3", "labelled", "NEITHER"), False)])
+        store.add_verdicts([(stored[0], stored[1], Verdict("match@3", "labelled", "NEITHER"))])
     changed = results.tables(runs[:1])
     assert changed is not first
     with RunStore.open(runs[0]) as store:

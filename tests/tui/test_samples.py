@@ -49,7 +49,7 @@ def make(stage: Stage, **options: Any) -> Path:
         for instance in ("factual-0000/aligned", "factual-0001/both-wrong"):
             generation, condition = store.answer_of(instance) or (0, "")
             verdicts.append(
-                (generation, condition, Verdict("gpt@1", "labelled", "ABSTAIN", "doubt", '{"label": "ABSTAIN"}'), False)
+                (generation, condition, Verdict("gpt@1", "labelled", "ABSTAIN", "doubt", '{"label": "ABSTAIN"}'))
             )
         store.add_verdicts(verdicts)
     return folder

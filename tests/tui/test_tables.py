@@ -171,7 +171,7 @@ def test_another_judges_labels_are_chosen_and_kept(stage: Stage) -> None:
     with RunStore.open(run) as store:
         stored = store.answer_of("factual-0000/aligned")
         assert stored is not None
-        store.add_verdicts([(*stored, Verdict("human:ann", "labelled", "NEITHER"), False)])
+        store.add_verdicts([(*stored, Verdict("human:ann", "labelled", "NEITHER"))])
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "tables", (run,))

@@ -194,7 +194,7 @@ class Worker:
                     options = replace(options, replies=None)
                 remote.check_ready(judge.model, options)
                 remote_judges.append((judge, partial(load_backend, judge.model, no_media, remote=options)))
-        with ConcurrentJudging(store.folder, remote_judges, benchmark, stop, retry_failed=self.job.retry_failed):
+        with ConcurrentJudging(store.folder, remote_judges, stop, retry_failed=self.job.retry_failed):
             self._answer(store, spec, functions, benchmark)
             if remote_judges and not stop():
                 self._note(store, "judging")
@@ -355,9 +355,7 @@ class Worker:
                         self._choose_mode(store, backend, first_judge_requests(store, judge, PROBE_REQUESTS))
                     self._note(store, "judging", f"by {judge.id}")
                     paused = partial(is_paused, store.folder)
-                    judge_answers(
-                        store, judge, backend, benchmark, width=width, stop=self.stopped.is_set, paused=paused
-                    )
+                    judge_answers(store, judge, backend, width=width, stop=self.stopped.is_set, paused=paused)
             finally:
                 if isinstance(backend, ClusterBackend):
                     backend.unwatch()

@@ -16,7 +16,7 @@ from app.compare.run_view import RunView, RunViews, split_policies
 from app.exports.export_input import Export, ExportedRun
 from app.report.citations import Citations, cite
 from app.report.competence import SourceAccuracy, source_accuracies
-from app.report.headline import counted_conditions
+from app.report.headline import count_by_source, score_under
 from app.report.tables import TableInputs
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
@@ -111,7 +111,7 @@ class Evidence:
     @cached_property
     def counted(self) -> tuple[str, ...]:
         """The conditions under which an answer is right or wrong by itself, without those of a single source."""
-        counted = counted_conditions(self.benchmark)
+        counted = self.benchmark.counted_conditions
         single = {kind.condition for answers in self.answers.values() for kind in answers.kinds if single_source(kind)}
         return tuple(name for name in self.present if name in counted and name not in single)
 
@@ -132,24 +132,16 @@ class Evidence:
         return bool(self.benchmark.conflicts) and not set(self.present).intersection(self.benchmark.conflicts)
 
     def share_right(self, run: str, conditions: Collection[str]) -> Estimate | None:
-        """Return the share of right answers of a run under ``conditions``; None where none is labelled."""
-
-        def cell(kind: AnswerKind) -> tuple[int] | None:
-            if kind.condition not in conditions or kind.outcome(self.judge) != "labelled":
-                return None
-            return (int(self.benchmark.correct(kind.condition, kind.label(self.judge))),)
-
-        counts = self.answers[run].cells((2,), cell)
-        share = clustered_wilson(counts[:, 1].tolist(), counts.sum(1).tolist())
+        """Return the share of right answers of a run under ``conditions``; None where none counts."""
+        share, _ = score_under(conditions, self.answers[run], self.judge, self.benchmark)
         return share if share.n else None
 
     def share_labelled(self, run: str, label: str, conditions: Collection[str]) -> Estimate | None:
-        """Return the share of a run's answers under ``conditions`` with this label; None where none is labelled."""
+        """Return the share of a run's answers under ``conditions`` with this label; None where none counts."""
 
         def cell(kind: AnswerKind) -> tuple[int] | None:
-            if kind.condition not in conditions or kind.outcome(self.judge) != "labelled":
-                return None
-            return (int(kind.label(self.judge) == label),)
+            labels = self.benchmark.counted_labels(kind, self.judge) if kind.condition in conditions else ()
+            return (int(label in labels),) if labels else None
 
         counts = self.answers[run].cells((2,), cell)
         share = clustered_wilson(counts[:, 1].tolist(), counts.sum(1).tolist())
@@ -161,12 +153,7 @@ class Evidence:
         return {run.label: self._readings(run.label) for run in self.models}
 
     def _readings(self, run: str) -> dict[str, SourceAccuracy]:
-        def key(kind: AnswerKind) -> tuple[str, bool] | None:
-            if kind.outcome(self.judge) != "labelled":
-                return None
-            return single_source(kind), self.benchmark.correct(kind.condition, kind.label(self.judge))
-
-        return source_accuracies(self.answers[run].count(key))
+        return source_accuracies(count_by_source(self.answers[run], self.judge, self.benchmark))
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

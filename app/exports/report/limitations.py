@@ -66,8 +66,7 @@ def _few_examples(evidence: Evidence) -> Iterator[Limitation]:
 
 
 def _unlabelled(evidence: Evidence) -> Iterator[Limitation]:
-    metrics = evidence.benchmark.label_metrics()
-    counted = metrics is not None and metrics.unparsed is not None
+    counted = evidence.benchmark.unparsed_label is not None
     for outcome, name, what in (
         ("unparsed", "Answers without a score", "hold nothing that can be scored"),
         ("judge-failed", "Judge failed", "got no usable reply from the judge"),

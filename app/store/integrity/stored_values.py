@@ -204,6 +204,8 @@ _META: Mapping[str, Any] = {
     "data": str | None,
     "conditions": list[str],
     "correct": dict[str, list[str]],
+    "scores": dict[str, dict[str, float]],
+    "counts flags": bool,
     "created": float,
     "state": _State,
     "excluded": _Excluded,
@@ -446,14 +448,17 @@ def verdict(row: Sequence[Any]) -> Verdict:
         label,
         reason,
         raw,
-        () if flags == "[]" else _flags(flags),
+        flags_of(flags),
         calls,
         prompt_tokens,
         completion_tokens,
     )
 
 
-def _flags(text: str) -> tuple[str, ...]:
+def flags_of(text: str) -> tuple[str, ...]:
+    """Return the flags of a row of ``verdict``."""
+    if text == "[]":
+        return ()
     flags = _list("flags", _json(text, _PLAIN))
     _texts("flags", flags)
     return tuple(flags)
@@ -486,7 +491,7 @@ _TYPES: Mapping[str, tuple[frozenset[type], ...]] = {
         *(_WHOLE, _WHOLE, _REAL, _DIGEST),
     ),
     "progress": (_TEXT, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _REAL, _WHOLE, _DIGEST),
-    "judged": (_TEXT, _TEXT, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _DIGEST),
+    "judged": (_TEXT, _TEXT, _WHOLE, _WHOLE | _REAL, _WHOLE, _WHOLE, _DIGEST),
 }
 """The types of the columns of :data:`app.store.integrity.digests.COLUMNS`, and of the digest after them."""
 

@@ -97,7 +97,7 @@ def answered(folder: Path, count: int) -> None:
 
 def judge_all(folder: Path, backend: Backend) -> list[Record]:
     with RunStore.open(folder) as store:
-        judge_answers(store, JUDGE, backend, Toy())
+        judge_answers(store, JUDGE, backend)
     with RunStore.read(folder) as store:
         return list(store.records())
 
@@ -196,7 +196,7 @@ def test_stopped_anywhere_every_answer_is_judged_once(count: int, capacity: int,
         for looks in [*stops, None]:
             backend = Speaker(odd, capacity, seed)
             with RunStore.open(folder) as store:
-                judge_answers(store, JUDGE, backend, Toy(), stop=stop_after(looks))
+                judge_answers(store, JUDGE, backend, stop=stop_after(looks))
             calls += len(backend.asked)
         with RunStore.read(folder) as store:
             records = list(store.records())
@@ -233,7 +233,7 @@ def test_a_ceiling_keeps_the_verdicts_there_are(tmp_path: Path) -> None:
 
     answered(tmp_path, 30)
     with RunStore.open(tmp_path) as store, pytest.raises(BudgetError):
-        judge_answers(store, JUDGE, Broke(right), Toy())
+        judge_answers(store, JUDGE, Broke(right))
     with RunStore.read(tmp_path) as store:
         kept = sum(JUDGE.id in record.verdicts for record in store.records())
     assert 0 < kept <= 12
@@ -254,7 +254,7 @@ def test_a_judge_elsewhere_works_while_answers_are_made(tmp_path: Path) -> None:
     judge = Speaker(right)
     with RunStore.open(tmp_path) as store:
         store.use_engine({})
-        with ConcurrentJudging(tmp_path, [(JUDGE, lambda: judge)], Toy(), lambda: False):
+        with ConcurrentJudging(tmp_path, [(JUDGE, lambda: judge)], lambda: False):
             AnswerLoop(store, Slow(2), DirectProtocol(Decoding()), [], Toy()).run()
     with RunStore.read(tmp_path) as store:
         assert all(record.verdicts[JUDGE.id].status == "labelled" for record in store.records())
@@ -275,7 +275,7 @@ def test_what_goes_wrong_with_a_judge_does_not_end_the_answering(tmp_path: Path)
         store.use_engine({})
         with (
             pytest.raises(BudgetError),
-            ConcurrentJudging(tmp_path, [(JUDGE, lambda: Broke(right))], Toy(), lambda: False),
+            ConcurrentJudging(tmp_path, [(JUDGE, lambda: Broke(right))], lambda: False),
         ):
             AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [], Toy()).run()
         assert sum(p.done for p in store.progress()) == 20

@@ -139,11 +139,11 @@ def test_an_answer_whose_basis_is_not_there_yet_stays_pending(tmp_path: Path) ->
         assert judge.asked == []
         assert {r.outcome(judge.id) for r in by_id(store).values()} == {"pending"}
         assert list(store.unjudged(judge.id)) == []
-        judge_answers(store, MODEL, asked := Speaker(lambda *_: "YES"), Paired())
+        judge_answers(store, MODEL, asked := Speaker(lambda *_: "YES"))
         assert asked.asked == []
         AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired()).run()
         assert {r.outcome(judge.id) for r in by_id(store).values()} == {"labelled"}
-        judge_answers(store, MODEL, asked, Paired())
+        judge_answers(store, MODEL, asked)
         assert len(asked.asked) == 3
         assert len(list(store.records())) == 6
 
@@ -154,7 +154,7 @@ def test_a_run_that_does_not_ask_the_basis_says_so_in_its_verdicts(tmp_path: Pat
     with plan(tmp_path, twisted) as store:
         AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired()).run()
         assert {r.verdicts[judge.id].reason for r in store.records()} == {"no basis"}
-        judge_answers(store, MODEL, asked := Speaker(lambda *_: "YES"), Paired())
+        judge_answers(store, MODEL, asked := Speaker(lambda *_: "YES"))
         assert asked.asked == []
         assert {r.verdicts[MODEL.id].status for r in store.records()} == {"unparsed"}
 
@@ -164,7 +164,7 @@ def test_a_basis_that_failed_is_told_and_judged_anew_when_it_was_asked_again(tmp
     failing = frozenset({"example-1/plain#0"})
     with plan(tmp_path, toy_instances(6)) as store:
         AnswerLoop(store, Scripted(1, failing=failing), DirectProtocol(Decoding()), [judge], Paired()).run()
-        judge_answers(store, MODEL, Speaker(lambda *_: "NO"), Paired())
+        judge_answers(store, MODEL, Speaker(lambda *_: "NO"))
         twisted = by_id(store)["example-1/twisted"]
         assert twisted.verdicts[judge.id] == Verdict(judge.id, "unparsed", reason="basis in error")
         assert twisted.verdicts[MODEL.id].reason == "no basis"
@@ -176,7 +176,7 @@ def test_a_basis_that_failed_is_told_and_judged_anew_when_it_was_asked_again(tmp
         assert twisted_progress.judged[judge.id].unparsed == 0
         assert twisted_progress.judged[judge.id].labelled == 2
         AnswerLoop(store, Scripted(1), DirectProtocol(Decoding()), [judge], Paired()).run()
-        judge_answers(store, MODEL, asked := Speaker(lambda *_: "NO"), Paired())
+        judge_answers(store, MODEL, asked := Speaker(lambda *_: "NO"))
         again = by_id(store)["example-1/twisted"]
         assert again.verdicts[judge.id].status == again.verdicts[MODEL.id].status == "labelled"
         assert again.answer == twisted.answer
@@ -212,7 +212,7 @@ def test_a_judge_elsewhere_finds_the_answers_that_came_before_their_basis(tmp_pa
     speaker = Speaker(lambda prompt, asked: chance.choice(["YES", "NO"]), capacity=2)
     with RunStore.open(tmp_path) as store:
         store.use_engine({})
-        with ConcurrentJudging(tmp_path, [(MODEL, lambda: speaker)], Paired(), lambda: False):
+        with ConcurrentJudging(tmp_path, [(MODEL, lambda: speaker)], lambda: False):
             AnswerLoop(store, OneByOne(1), DirectProtocol(Decoding()), [], Paired()).run()
     with RunStore.read(tmp_path) as store:
         twisted = [record for record in store.records() if record.instance.condition == "twisted"]
@@ -243,7 +243,7 @@ def test_a_model_that_is_stopped_anywhere_judges_every_answer_that_has_a_basis_o
             AnswerLoop(
                 store, Scripted(1), DirectProtocol(Decoding()), [], Paired(), stop=stop_after(next(bases, None))
             ).run()
-            judge_answers(store, MODEL, Speaker(lambda *_: "NO", capacity), Paired(), stop=stop_after(looks))
+            judge_answers(store, MODEL, Speaker(lambda *_: "NO", capacity), stop=stop_after(looks))
         verdicts = [r.verdicts[MODEL.id] for r in store.records() if r.instance.condition == "twisted"]
         assert len(verdicts) == sum(p.judged[MODEL.id].labelled for p in store.progress() if p.judged) == 10
 

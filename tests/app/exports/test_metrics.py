@@ -72,10 +72,7 @@ def make_run(workspace: Workspace, benchmark: str, chosen: Sequence[Instance]) -
         for ordinal, instance in enumerate(chosen):
             basis = own.get((instance.group, result.basis(instance.condition) or ""))
             verdict = judge.judge(Record(instance, (message[instance.id],), basis=basis))
-            right = (verdict.label is not None and result.correct(instance.condition, verdict.label),)
-            answers.append(
-                NewAnswer(ordinal, instance.condition, 0, "d", message[instance.id], True, (verdict,), right)
-            )
+            answers.append(NewAnswer(ordinal, instance.condition, 0, "d", message[instance.id], True, (verdict,)))
         store.commit(answers)
 
     workspace.make()

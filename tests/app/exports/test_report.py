@@ -259,7 +259,7 @@ def test_a_persons_labels_end_a_limitation_and_add_a_section(home: Home) -> None
     with RunStore.open(folder) as store:
         pairs = [(record.instance.id, store.answer_of(record.instance.id)) for record in store.records()]
         label = Label("human:ann", "labelled", "IMAGE", "")
-        store.add_verdicts([(*stored, label, True) for _, stored in pairs[:30] if stored is not None])
+        store.add_verdicts([(*stored, label) for _, stored in pairs[:30] if stored is not None])
     report = home.report(folder)
     assert "No person checked the scores" not in limits(report)
     (section,) = [section for section in report.sections if section.title == "Agreement with people"]

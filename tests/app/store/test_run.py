@@ -69,7 +69,7 @@ def test_a_record_comes_back_as_it_was_committed(tmp_path: Path) -> None:
         cache_memory=2**38,
     )
     verdict = Verdict("even@1", "labelled", "YES", "why", "raw")
-    store.commit([NewAnswer(0, "plain", 0, "digest", generation, True, (verdict,), (True,))])
+    store.commit([NewAnswer(0, "plain", 0, "digest", generation, True, (verdict,))])
     (record,) = store.records()
     assert record.instance == instance
     assert record.generations == (generation,)
@@ -384,7 +384,7 @@ def test_a_judge_whose_every_word_was_taken_back_counts_nowhere(tmp_path: Path) 
         answer(store)
         before = judged_rows(tmp_path)
         (generation, condition), *_ = [item for item in [store.answer_of("example-0/plain")] if item]
-        store.add_verdicts([(generation, condition, override, True)])
+        store.add_verdicts([(generation, condition, override)])
         assert "override:root@1" in store.progress()[0].judged
         assert store.retract("override:root@1", instance="example-0/plain") == 1
         assert not any("override:root@1" in p.judged for p in store.progress())
@@ -398,7 +398,7 @@ def test_a_label_on_an_answer_that_is_set_aside_meanwhile_counts_nowhere(tmp_pat
         assert shown is not None
         store.repeat()
         for label in ("YES", "NO"):
-            labelling.add_verdicts([(*shown, Verdict("human:ann@1", "labelled", label, "by hand"), True)])
+            labelling.add_verdicts([(*shown, Verdict("human:ann@1", "labelled", label, "by hand"))])
         assert not any("human:ann@1" in p.judged for p in store.progress())
         answer(store)
         kept = exact(store)

@@ -141,13 +141,7 @@ def test_a_filter_finds_what_a_plain_loop_finds(
             for step, created in enumerate(steps):
                 last = step == len(steps) - 1
                 verdicts = tuple(message.values()) if last else ()
-                store.commit(
-                    [
-                        NewAnswer(
-                            ordinal, instance.condition, step, "d", created, last, verdicts, (False,) * len(verdicts)
-                        )
-                    ]
-                )
+                store.commit([NewAnswer(ordinal, instance.condition, step, "d", created, last, verdicts)])
     with RunStore.read(folder) as store:
         records = list(store.records())
         for wanted in several:

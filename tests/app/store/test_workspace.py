@@ -47,7 +47,7 @@ def test_an_answered_run_is_not_done_before_its_own_judge_is(run: Path, recorded
 def test_another_judge_that_breaks_off_leaves_a_run_done(run: Path, recorded: str) -> None:
     with RunStore.open(run) as store:
         generation, record = next(store.unjudged("openai:other@1"))
-        store.add_verdicts([(generation, record.instance.condition, Verdict("openai:other@1", "unparsed"), False)])
+        store.add_verdicts([(generation, record.instance.condition, Verdict("openai:other@1", "unparsed"))])
         store.set_meta("state", {"state": recorded, "note": "why"})
     summary = read_summary(run)
     assert (summary.state, summary.note) == ("done", "")

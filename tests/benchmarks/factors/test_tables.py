@@ -98,6 +98,24 @@ def test_known_effects_and_curves_are_within_their_intervals() -> None:
     assert shares == sorted(shares, reverse=True)
 
 
+def test_an_answer_with_nothing_to_label_counts_as_in_the_benchmarks_other_tables() -> None:
+    clash, records = get_benchmark("clash"), []
+    for number, blur in enumerate(("0", "4")):
+        for example, label in enumerate(("CONFLICT", "CONFLICT", "TEXT", None)):
+            name = in_cell(f"{example}/open-conflicting", number)
+            strata = {"blur": blur, "change": "object"}
+            instance = Instance(name, in_cell(f"e{example}", number), "open-conflicting", "?", (), strata=strata)
+            verdict = Verdict("strict@1", "unparsed" if label is None else "labelled", label)
+            answer = Generation(f"{name}#0", "" if label is None else "x", "stop")
+            records.append(Record(instance, (answer,), {"strict@1": verdict}))
+    answers = {"m": Answers.of(records, clash)}
+    table = next(t for t in factor_tables(clash, answers, "strict@1", resamples=50, seed=0) if t.name == "curves")
+    assert (cell(table, "m / blur / 0", "right, conflict").value, cell(table, "m / blur / 0", "right, conflict").n) == (
+        0.5,
+        4,
+    )
+
+
 @pytest.mark.slow
 def test_known_points_of_equality_are_covered_in_repeated_runs() -> None:
     covered = 0
