@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """A source a build can draw on: its name on the command line, what it is, and its Hub id if it has one."""
+    """A source a build can draw on: its name on the command line, what it is, and its Hub id if it has one.
+
+    ``own`` marks a table of a user's own examples, which no paper's rows rest on.
+    """
 
     name: str
     description: str
     hub_id: str | None = None
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

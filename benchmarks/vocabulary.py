@@ -360,6 +360,8 @@ class Table:
     of phrases as a ``sunburst`` of their words."""
     drawn: tuple[str, ...] = ()
     """The columns that its figure shows; empty for all."""
+    published: int = 0
+    """The number of its last rows that are a paper's; two notes at the end are on them."""
 
 
 # --- JSON and digests ----------------------------------------------------------------------------

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from app.exports.html_markup import notes_markup, table_markup
 from app.exports.tabular import tables_to_arrow
-from app.report.headline import has_only_own_rows, without_paper
 from app.report.render import print_table
-from app.report.tables import read_inputs, tables_from, without_published
+from app.report.tables import tables_of, without_published
 from app.text.console import Terminal
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.vocabulary import Cell, Table
@@ -37,10 +36,8 @@ class ResultTable(ArrowData):
         table: The cells, the notes and the kind of figure.
     """
 
-    def __init__(self, table: Table, drawn: Table, displayed: Table) -> None:
+    def __init__(self, table: Table) -> None:
         self.table = table
-        self._drawn = drawn
-        self._displayed = displayed
 
     @property
     def name(self) -> str:
@@ -82,7 +79,7 @@ class ResultTable(ArrowData):
         """
         from app.figures.tables import draw_table
 
-        figure = draw_table(self._drawn, width=width)
+        figure = draw_table(without_published(self.table), width=width)
         if figure is None:
             raise SpecError(f"the table {self.name} has no figure; see docs/export.md for those that have one.")
         return Plot(figure)
@@ -93,12 +90,11 @@ class ResultTable(ArrowData):
     def __str__(self) -> str:
         """Return the table and its notes as ``rashomon show`` prints them."""
         text = StringIO()
-        print_table(self._displayed, Terminal(file=text, color_system=None))
+        print_table(self.table, Terminal(file=text, color_system=None))
         return text.getvalue().rstrip()
 
     def _repr_html_(self) -> str:
-        table = self._displayed
-        return heading(table.title) + table_markup(table) + notes_markup(table)
+        return heading(self.title) + table_markup(self.table) + notes_markup(self.table)
 
     def __repr__(self) -> str:
         return f"<ResultTable {self.name}: {len(self.rows)} rows, {len(self.columns)} columns>"
@@ -179,11 +175,4 @@ class Tables(Mapping[str, ResultTable], ArrowData):
 
 def read_tables(folders: Sequence[Path], judge: str | None, *, published: bool, only: str | None = None) -> Tables:
     """Return the tables of the runs in ``folders``, or the one called ``only``; see :meth:`rashomon.Run.tables`."""
-    inputs = read_inputs(folders, judge)
-    tables = tables_from(inputs, only=only, published=published)
-    # Figures have no rows of the paper.
-    drawn = [without_published(table, inputs.benchmark.name) if published else table for table in tables]
-    # No number of the paper stands above rows that are not the paper's.
-    own_rows_only = has_only_own_rows(inputs.runs.values(), inputs.benchmark)
-    displayed = [without_paper(table) if own_rows_only else table for table in tables]
-    return Tables([ResultTable(*three) for three in zip(tables, drawn, displayed, strict=True)])
+    return Tables([ResultTable(table) for table in tables_of(folders, judge=judge, only=only, published=published)])

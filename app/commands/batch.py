@@ -444,16 +444,16 @@ def _remote_models(run: CheckedSpec) -> list[str]:
 
 
 def _print_results(planned: Sequence[PlannedRun], summaries: Sequence[RunSummary], *, demo: bool) -> None:
-    from app.report.headline import has_only_own_rows, without_paper
     from app.report.render import print_table
     from app.report.tables import read_inputs, tables_from
     from app.text.escape import clean
 
     if any(run.done for run in summaries):
         inputs = read_inputs([run.folder for run in planned])
-        own_rows_only = not demo and has_only_own_rows(inputs.runs.values(), inputs.benchmark)
-        (main,) = tables_from(inputs, only="main", published=not own_rows_only)
-        print_table(without_paper(main) if own_rows_only else main)
+        if demo:
+            inputs = replace(inputs, own_rows_only=False)
+        (main,) = tables_from(inputs, only="main")
+        print_table(main)
     for run in summaries:
         failures = _failures(run)
         failed = f"; {failures} failed: `rashomon show {run.name} --table failures`" if failures else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.commands.spinner import spinner
 from app.report.checks import stored_check
-from app.report.headline import has_only_own_rows, headline, other_tables_note, without_paper
+from app.report.headline import headline, other_tables_note
 from app.report.media import media_path, preview_media
 from app.report.provenance import read_provenance, spec_of, spec_toml
 from app.report.remedies import Counted, Remedy, remedies, remedies_title
@@ -63,8 +63,7 @@ def show(
         return
     with spinner("computing the tables"):
         inputs = read_inputs(folders, judge)
-        own_rows_only = not as_json and has_only_own_rows(inputs.runs.values(), inputs.benchmark)
-        tables = tables_from(inputs, only=table, published=not own_rows_only)
+        tables = tables_from(inputs, only=table)
         headlines = [
             " ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()
         ]
@@ -85,7 +84,7 @@ def show(
     print()
     printed = tables if table is not None or all_tables else tables[:1]
     for table_ in printed:
-        print_table(without_paper(table_) if own_rows_only else table_)
+        print_table(table_)
     for folder in folders:
         for line in _answering_modes(folder):
             print(f"  {clean(line)}")

@@ -10,10 +10,9 @@ import numpy as np
 
 from app.compare.non_inferiority import format_points
 from app.compare.pairs import RunPair, run_metrics
-from app.compare.published import normalised_name
+from app.compare.published import comparable_rows, normalised_name
 from app.compare.run_view import RunView, RunViews
 from app.report.fine_tuned import ADAPTER, WEIGHTS, base_places
-from app.report.published import published_rows
 from benchmarks.answers import number_groups
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
@@ -318,7 +317,7 @@ def regressions_table(tunings: Sequence[FineTuning], others: Sequence[RunViews],
                     difference = pair.compare(metrics.of[metric]).difference
                     rows.setdefault(f"{tuning.tuned.label} less {tuning.base.label}", {})[column] = difference
         shape = Table("main", "", tuple(names), ())
-        for row, cells in published_rows(shape, other.benchmark.name):
+        for row, cells in comparable_rows(shape, other):
             paper_rows.setdefault(row, {}).update(zip(names.values(), cells, strict=True))
     if not rows:
         return None

@@ -30,8 +30,9 @@ def published_table(ours: Sequence[Table], views: RunViews, rows: Sequence[str],
     them.
 
     Raises:
-        SpecError: The paper has no such row.
+        SpecError: The paper has no such row, or the runs are of the user's own rows alone.
     """
+    _check_comparable(views)
     theirs = {table.name: published_rows(table, views.benchmark.name) for table in ours}
     published = published_cells(views.benchmark.name)
     models = dict.fromkeys(_split_row(cell["row"])[0] for cell in published if "ours" in cell)
@@ -64,9 +65,20 @@ def published_table(ours: Sequence[Table], views: RunViews, rows: Sequence[str],
     return Table("published", f"Beside {views.benchmark.paper}", _COLUMNS, tuple(table_rows), notes)
 
 
-def paper_models(ours: Sequence[Table], benchmark: str) -> list[str]:
+def comparable_rows(table: Table, views: RunViews) -> list[tuple[str, tuple[Estimate | None, ...]]]:
+    """Return the paper's rows that ``table`` of these runs can be compared with."""
+    return [] if views.own_rows_only else published_rows(table, views.benchmark.name)
+
+
+def _check_comparable(views: RunViews) -> None:
+    """Raise SpecError for runs over the user's own rows alone."""
+    if views.own_rows_only:
+        raise SpecError("these runs are over your own rows alone, which no paper's row is about; name runs only.")
+
+
+def paper_models(ours: Sequence[Table], views: RunViews) -> list[str]:
     """Return the models of the paper's rows in those of its tables that are among ``ours``."""
-    rows = (row for table in ours for row, _ in published_rows(table, benchmark))
+    rows = (row for table in ours for row, _ in comparable_rows(table, views))
     return list(dict.fromkeys(_split_row(row)[0] for row in rows))
 
 
@@ -75,7 +87,8 @@ def paper_columns(ours: Sequence[Table], views: RunViews, rows: Sequence[str]) -
 
     In percent where the tables are, without the differences.
     """
-    chosen_rows = [_find_row(row, paper_models(ours, views.benchmark.name)) for row in rows]
+    _check_comparable(views)
+    chosen_rows = [_find_row(row, paper_models(ours, views)) for row in rows]
     runs = [run.label for run in views.runs]
     values: dict[str, dict[str, Cell]] = {}
     for table in ours:

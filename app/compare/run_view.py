@@ -15,6 +15,7 @@ import numpy as np
 from app.compare.packed_answers import LabelledAnswer, PackedAnswers, PackedTexts, numbered
 from app.report.imported import known_identity, known_spec
 from app.report.judge_selection import present_judges, resolve_judge, resolve_panel
+from app.report.published import has_only_own_rows
 from app.report.tables import run_labels, shared_benchmark
 from app.store.answers import KnownInstance, StepUsage, read_answers, runs_per_share
 from app.store.parsed_texts import ParsedTexts
@@ -84,6 +85,8 @@ class RunView:
     """The count of its examples that the model was trained on."""
     cell_note: str = ""
     """The cell that is compared, a sentence; empty for a run on a build that is not varied."""
+    own_rows_only: bool = False
+    """True if every example comes from the user's own table."""
 
     @cached_property
     def coded(self) -> PackedAnswers:
@@ -130,6 +133,11 @@ class RunViews:
     judge: str
     runs: tuple[RunView, ...]
     seed: int
+
+    @property
+    def own_rows_only(self) -> bool:
+        """True if every example comes from the user's own table, so that no paper's rows are comparable."""
+        return all(run.own_rows_only for run in self.runs)
 
     @cached_property
     def label_metrics(self) -> LabelMetrics:
@@ -265,6 +273,7 @@ class _ViewReader:
             read=answers.read,
             trained=TrainedExamples.load(store),
             cell_note=cell_note,
+            own_rows_only=has_only_own_rows([answers], self._benchmark),
         )
 
     def _prompt(self, text: str, instance: Instance) -> int:

@@ -23,15 +23,13 @@ def export_figures(export: Export) -> Iterator[tuple[str, str, Figure]]:
     for table in export.tables:
         if table.chart is None:
             continue
-        figure = draw_table(without_published(table, export.benchmark.name), width=export.options.width)
+        figure = draw_table(without_published(table), width=export.options.width)
         if figure is not None:
             yield table.name, table.title, figure
     column = export.options.metric or (export.main.columns[0] if export.main.columns else None)
     if column is not None and not export.options.canonical:
         peaks = {run.label: run.peak_memory for run in export.runs}
-        figure = draw_quality_and_memory(
-            without_published(export.main, export.benchmark.name), column, peaks, width=export.options.width
-        )
+        figure = draw_quality_and_memory(without_published(export.main), column, peaks, width=export.options.width)
         if figure is not None:
             yield "memory", f"{column} against peak memory", figure
 

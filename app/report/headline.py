@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -15,8 +13,6 @@ from benchmarks.base import Benchmark
 from benchmarks.factors.tables import reference_cells, reference_note
 from benchmarks.stats.intervals import clustered_wilson
 from benchmarks.vocabulary import Estimate, Table
-
-_OF_PAPER = re.compile(r" \((?:all conditions, )?(?:Tables?|Figures?|[Ss]ections?|equations?|Appendix)\b[^()]*\)")
 
 
 def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> list[str]:
@@ -86,19 +82,6 @@ def count_by_source(answers: Answers, judge: str, benchmark: Benchmark) -> Count
         return None if score is None else (kind.instance.single_source, score == 1)
 
     return answers.count(key)
-
-
-def has_only_own_rows(runs: Iterable[Answers], benchmark: Benchmark) -> bool:
-    """Return whether every example of the runs comes from the user's own table, so that no paper's rows are comparable."""
-    sources = [{kind.strata.get("source", "") for kind in answers.kinds} for answers in runs]
-    return bool(benchmark.rows_source) and all(of_run == {benchmark.rows_source} for of_run in sources)
-
-
-def without_paper(table: Table) -> Table:
-    """Return ``table`` with the paper's table numbers removed from its title and notes."""
-    return replace(
-        table, title=_OF_PAPER.sub("", table.title), notes=tuple(_OF_PAPER.sub("", note) for note in table.notes)
-    )
 
 
 def other_tables_note(tables: Sequence[Table], shown: Sequence[str]) -> str:

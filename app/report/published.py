@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.answers import Answers
+from benchmarks.base import Benchmark
 from benchmarks.errors import SourceError
 from benchmarks.vocabulary import Estimate, Table
 
@@ -15,6 +20,7 @@ CELLS = Path(__file__).resolve().parents[2] / "assets" / "published"
 _WORDS = ("paper", "table", "row", "column")
 _KNOWN = {*_WORDS, "value", "sd", "n", "percent", "ours", "note"}
 _ADVICE = "fix the file, or reinstall Rashomon."
+_OF_PAPER = re.compile(r" \((?:all conditions, )?(?:Tables?|Figures?|[Ss]ections?|equations?|Appendix)\b[^()]*\)")
 
 
 def published_names() -> tuple[str, ...]:
@@ -102,3 +108,17 @@ def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estima
             estimate = Estimate(value, n=cell.get("n", 0), sd=cell.get("sd"))
             rows.setdefault(cell["row"], {})[cell["column"]] = estimate
     return [(f"{row} (paper)", tuple(cells.get(column) for column in table.columns)) for row, cells in rows.items()]
+
+
+def has_only_own_rows(runs: Iterable[Answers], benchmark: Benchmark) -> bool:
+    """Return whether every example of the runs comes from the user's own table, so that no paper's rows are comparable."""
+    own = {source.name for source in benchmark.sources if source.own or source.name == benchmark.rows_source}
+    sources = [{kind.strata.get("source", "") for kind in answers.kinds} for answers in runs]
+    return all(of_run and of_run <= own for of_run in sources)
+
+
+def without_paper(table: Table) -> Table:
+    """Return ``table`` with the paper's table numbers removed from its title and notes."""
+    return replace(
+        table, title=_OF_PAPER.sub("", table.title), notes=tuple(_OF_PAPER.sub("", note) for note in table.notes)
+    )

@@ -19,7 +19,7 @@ from app.report.judge_selection import (
     resolve_judge,
     resolve_panel,
 )
-from app.report.published import published_rows
+from app.report.published import has_only_own_rows, published_rows, without_paper
 from app.report.quantisation_pairs import quantisation_pairs
 from app.store.answers import read_runs
 from app.store.run import RunStore
@@ -49,9 +49,10 @@ def tables_of(
 ) -> list[Table]:
     """Return the tables of the runs in ``folders``, a row for each run; ``only`` selects the table of that name.
 
-    With ``published``, the paper's rows follow the runs' in the tables that the paper has. If people have labelled some of the
-    answers, the metrics corrected by their labels follow; if two judges have, so does their agreement. Raises SpecError if the
-    runs are of several benchmarks, or there is no such table.
+    With ``published``, the paper's rows follow the runs' in the tables that the paper has; over a user's own rows alone, no table
+    has the paper's rows or its numbers of tables. If people have labelled some of the answers, the metrics corrected by their
+    labels follow; if two judges have, so does their agreement. Raises SpecError if the runs are of several benchmarks, or there
+    is no such table.
     """
     return tables_from(read_inputs(folders, judge), only=only, published=published)
 
@@ -66,6 +67,8 @@ def tables_from(inputs: TableInputs, *, only: str | None = None, published: bool
         else table
         for table in tables
     ]
+    if inputs.own_rows_only:
+        return [without_paper(table) for table in noted]
     if not published:
         return noted
     runs = reference_cells(inputs.runs)
@@ -97,6 +100,8 @@ class TableInputs:
     seed: int
     quantisations: Sequence[tuple[str, str]] = ()
     """Pairs of runs that answer the same instances with one model, with more and with fewer bits."""
+    own_rows_only: bool = False
+    """True if every example comes from the user's own table, so that nothing of a paper is comparable."""
 
 
 def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInputs:
@@ -157,6 +162,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
         remarks,
         seed,
         quantisations,
+        has_only_own_rows(runs.values(), benchmark),
     )
 
 
@@ -356,7 +362,7 @@ def add_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Answers
         f"Their prompts: {benchmark.paper_prompts}. Their judge: {benchmark.paper_judge}. `rashomon compare RUN published:ROW` "
         "computes the difference to each."
     )
-    return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note, comparison))
+    return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note, comparison), published=len(rows))
 
 
 def _examples(answers: Answers) -> str:
@@ -370,7 +376,8 @@ def _examples(answers: Answers) -> str:
     return f"{len(examples)} examples{of}"
 
 
-def without_published(table: Table, benchmark: str) -> Table:
+def without_published(table: Table) -> Table:
     """Return ``table`` without the paper's rows and the two notes on them; see :func:`add_published`."""
-    count = len(published_rows(table, benchmark))
-    return replace(table, rows=table.rows[:-count], notes=table.notes[:-2]) if count else table
+    if not table.published:
+        return table
+    return replace(table, rows=table.rows[: -table.published], notes=table.notes[:-2], published=0)

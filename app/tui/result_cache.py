@@ -76,15 +76,14 @@ class ResultCache:
 
     def paper_models(self, folders: Sequence[Path], judge: str | None = None) -> list[str]:
         """Return the models of the paper to which the runs can be compared."""
-        return paper_models(self._own_tables(folders, judge), self._views(folders, judge).benchmark.name)
+        return paper_models(self._own_tables(folders, judge), self._views(folders, judge))
 
     def paper(self, folders: Sequence[Path], judge: str | None, rows: Sequence[str]) -> Table:
         """Return a table with the runs and ``rows`` of the paper as columns."""
         return paper_columns(self._own_tables(folders, judge), self._views(folders, judge), rows)
 
     def _own_tables(self, folders: Sequence[Path], judge: str | None) -> list[Table]:
-        benchmark = self._views(folders, judge).benchmark.name
-        return [without_published(table, benchmark) for table in self.tables(folders, judge)]
+        return [without_published(table) for table in self.tables(folders, judge)]
 
     def _views(self, folders: Sequence[Path], judge: str | None) -> RunViews:
         return self._cached("views", folders, (judge,), lambda: load_views(folders, judge=judge))

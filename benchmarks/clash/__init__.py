@@ -47,7 +47,7 @@ class Clash(Benchmark):
         DataSource("sugar-crepe", "SugarCrepe's replaced objects and attributes, with COCO's val2017 images"),
         DataSource("coco", "COCO captions, from which a text model constructs samples as in section 3"),
         DataSource("spatial", "COCO captions with a spatial relation, which is reversed"),
-        DataSource("rows", "your own samples"),
+        DataSource("rows", "your own samples", own=True),
     )
     stratum = "change"
     judges = ("strict", "relaxed")

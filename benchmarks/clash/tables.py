@@ -225,7 +225,7 @@ def _exclusive(runs: Runs, judge: str, builder: TableBuilder) -> Table:
             cells = builder.cells(counts, where, columns.values(), flags)
             builder.rows.append((f"{label} / {name}", (*cells, several_count)))
     notes = (
-        "Every match: as counted by the published code and Table 10. One label: conflict before image before text, as the text "
+        "Every match: as counted by the published code (Table 10). One label: conflict before image before text, as the text "
         "describes four mutually exclusive categories (Appendix A.2). Several: answers in more than one column.",
     )
     title = "Open-ended, every match beside one label an answer"

@@ -46,7 +46,7 @@ class CMCBench(Benchmark):
     sources: tuple[DataSource, ...] = (
         DataSource("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
         DataSource("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
-        DataSource("rows", "your own images with questions, answers and texts: a CSV, or a folder"),
+        DataSource("rows", "your own images with questions, answers and texts: a CSV, or a folder", own=True),
         DataSource("released", "the instances released by the paper's author"),
     )
     rows_source = "rows"

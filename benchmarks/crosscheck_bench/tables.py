@@ -43,7 +43,7 @@ _INTERVALS = (
 )
 _GAINS = "Intervals of gains: over paired samples, weighted so that tasks count alike (Bonett and Price 2012)."
 _VRC = (
-    'The paper names the other axis of Figure 7 "VRC scores" and "reasoning alignment", and gives neither a definition nor a '
+    'The paper names the other axis "VRC scores" and "reasoning alignment" (Figure 7), and gives neither a definition nor a '
     "value, so VRC is n/a. The table `interleaved` counts how often the reasoning named a region."
 )
 _UNWEIGHTED = "Means are unweighted over tasks; a mean with a missing task is n/a."

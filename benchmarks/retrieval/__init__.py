@@ -34,7 +34,9 @@ class Retrieval(CMCBench):
     paper = "no paper; the conditions and metrics of CMC-Bench (Catapang) on questions of your own"
     conditions = CONDITIONS
     sources = (
-        DataSource("log", "JSON lines of a question, retrieved passages and page images, optionally the right answer"),
+        DataSource(
+            "log", "JSON lines of a question, retrieved passages and page images, optionally the right answer", own=True
+        ),
         DataSource("misleading-chartqa", "charts that mislead, each with an explanation: Misleading ChartQA"),
     )
     rows_source = "log"

@@ -52,7 +52,7 @@ BENCHMARKS = {
 """The benchmark of a page's runs, where it is not CMC-Bench."""
 
 SOURCES = {
-    "cmc-bench": "rows=~/data/few-charts",
+    "cmc-bench": "chartqa=~/data/ChartQA",
     "clash": f"rows={sources.HELD_OUT / 'clash'}",
     "mmkc-bench": f"published={sources.HELD_OUT / 'mmkc-bench'}",
     "crosscheck-bench": f"products={ROOT / 'assets' / 'products'}",

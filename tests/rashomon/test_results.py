@@ -73,7 +73,7 @@ def test_a_printed_table_is_what_the_command_prints(
     workspace: rashomon.Workspace, home: Rashomon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    table = str(workspace.run("text").table("labels")).replace("─", "").split()
+    table = str(workspace.run("text").tables(published=True)["labels"]).replace("─", "").split()
     printed = home.run("show", "text", "--table", "labels").stdout.replace("─", "").split()
     assert table
     assert table == printed[-len(table) :]

@@ -29,8 +29,10 @@ _SHOWN = {
 }
 
 
-def instances(examples: int, question: str = "How many trams run?", picture: Media | None = None) -> list[Instance]:
-    """``examples`` under every condition, the image or the passage as each shows them."""
+def instances(
+    examples: int, question: str = "How many trams run?", picture: Media | None = None, source: str = "chartqa"
+) -> list[Instance]:
+    """``examples`` of a ``source`` under every condition, the image or the passage as each shows them."""
     medium = picture or Media("0" * 64, ".png")
     return [
         Instance(
@@ -40,7 +42,7 @@ def instances(examples: int, question: str = "How many trams run?", picture: Med
             question=question,
             parts=(Text(question), *((medium,) if "image" in dict(references) else ()), Text("Answer.")),
             references={source: (value,) for source, value in references},
-            strata={"type": "factual", "correct": "both" if condition.endswith("only") else "none", "source": "rows"},
+            strata={"type": "factual", "correct": "both" if condition.endswith("only") else "none", "source": source},
         )
         for number in range(examples)
         for condition, references in _SHOWN.items()

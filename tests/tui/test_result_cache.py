@@ -107,8 +107,7 @@ def test_the_papers_rows_as_columns_are_its_published_figures(runs: list[Path]) 
 
 
 def test_tables_with_and_without_the_papers_rows_are_the_same_otherwise(runs: list[Path]) -> None:
-    benchmark = "cmc-bench"
-    assert [without_published(table, benchmark) for table in tables_of(runs)] == tables_of(runs, published=False)
+    assert [without_published(table) for table in tables_of(runs)] == tables_of(runs, published=False)
 
 
 def test_an_export_says_what_it_does_and_what_it_wrote(workspace: Workspace, runs: list[Path], tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_every_table_is_there_with_every_figure_of_the_command_line(stage: Stage
         for table in tables:
             assert shown.table == table
             await press(pilot, "p")
-            assert shown.table == without_published(table, "cmc-bench")
+            assert shown.table == without_published(table)
             await press(pilot, "p", "t")
         assert screen.place == 0
         await press(pilot, "l", "down", "down", "enter")
@@ -100,7 +100,7 @@ def test_a_table_alone_is_copied_or_written_in_few_keys(
         out = tmp_path / "export" / runs[0].name
         await press(pilot, "T", "p", "y", *["down"] * 3, "enter")
         await until(pilot, (out / "main.tex").exists)
-        own = without_published(main, "cmc-bench")
+        own = without_published(main)
         assert (out / "main.tex").read_text("utf-8") == to_latex(own)  # as on display
         (out / "main.tex").write_text("edited", "utf-8")
         await press(pilot, "y", *["down"] * 3, "enter")

@@ -232,7 +232,7 @@ def _machines(evidence: Evidence) -> Iterator[Limitation]:
 
 
 def _paper(evidence: Evidence) -> Iterator[Limitation]:
-    if any(label.endswith("(paper)") for label, _ in evidence.export.main.rows):
+    if evidence.export.main.published:
         benchmark = evidence.benchmark
         yield Limitation(
             "The paper's rows",

@@ -63,14 +63,9 @@ class TablesScreen(ResultsScreen):
         if not self.tables:
             return
         table = self.tables[self.place]
-        benchmark = self._benchmark()
-        displayed = table if self.published or benchmark is None else without_published(table, benchmark)
+        displayed = table if self.published else without_published(table)
         self.result_table.show(displayed, position=f"{self.place + 1} of {len(self.tables)}")
         self.query_one(TabLine).replace({other.name: sanitize(other.name) for other in self.tables}, table.name)
-
-    def _benchmark(self) -> str | None:
-        run = self.current_run(self.folders[0])
-        return None if run is None else str(run.summary.spec.get("benchmark"))
 
     @property
     def result_table(self) -> ResultTable:

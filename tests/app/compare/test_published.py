@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -25,14 +26,19 @@ from judges.registry import get_judge
 from mlx_backends.models.host import host_info
 from mlx_backends.policy import PolicyBackend
 from tests.support.command import ROOT
+from tests.support.data.clash import published_folder, published_row
 from tests.support.data.pope import small_pope
+from tests.support.data.small import original_chartqa
 
 HELD_OUT = ROOT / "assets" / "demo" / "held_out"
 SOURCES = {
-    "cmc-bench": ("rows", HELD_OUT / "cmc-bench"),
-    "clash": ("rows", HELD_OUT / "clash"),
     "mmkc-bench": ("published", HELD_OUT / "mmkc-bench"),
     "crosscheck-bench": ("products", ROOT / "assets" / "products"),
+}
+WRITTEN: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    "cmc-bench": ("chartqa", original_chartqa),
+    "clash": ("published", lambda place: published_folder(place, [published_row(n) for n in range(1, 15)])),
+    "pope": ("pope", small_pope),
 }
 ANSWERS = {"pope": "policy:always-yes", "crosscheck-bench": "policy:always-yes"}
 """The policy that has something to say; elsewhere always-image."""
@@ -50,8 +56,9 @@ def run_of(benchmark: str, homes: dict[str, Path], *conditions: str) -> Path:
         return homes[benchmark]
     home = Workspace(homes[""] / benchmark)
     about = get_benchmark(benchmark)
-    if benchmark == "pope":
-        source: tuple[str, Path] = ("pope", small_pope(homes[""] / "pope-source"))
+    if benchmark in WRITTEN:
+        name, write = WRITTEN[benchmark]
+        source: tuple[str, Path] = (name, write(homes[""] / f"{benchmark}-source"))
     else:
         source = SOURCES[benchmark]
     about.build([(source[0], str(source[1]))], home.build_folder(benchmark), BuildOptions())

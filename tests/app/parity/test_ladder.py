@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,8 @@ def test_the_ladder_tells_at_which_step_the_difference_enters(
     source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
     get_benchmark("cmc-bench").build([("rows", source)], build, BuildOptions())
     every = list(get_benchmark("cmc-bench").instances(Build.open(build), "paper"))
-    instances = every[:: len(every) // 6][:6]
+    # The paper's rows are comparable with its own data only.
+    instances = [replace(one, strata={**one.strata, "source": "chartqa"}) for one in every[:: len(every) // 6][:6]]
     ways = [Rung(f"MLX {bits}", str(models / f"tiny-{bits}")) for bits in ("bf16", "8bit", "4bit")]
     folders = [finished_run(workspace, f"run-{number}", rung.model, instances) for number, rung in enumerate(ways)]
     ladder = compare_rungs(ways, folders, ProbeOptions(3, [build]), missing=["torch: PyTorch is not installed."])

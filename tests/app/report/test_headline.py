@@ -45,6 +45,9 @@ class Place:
     labels: tuple[str, ...] = ()
     """The labels that a judge gives there; empty for all."""
 
+    def __str__(self) -> str:
+        return f"{self.benchmark}, {self.condition}"
+
 
 _CMC = {"aligned": "Aligned", "image-correct": "Img-Cor", "text-correct": "Txt-Cor", "both-wrong": "Both-Wr"}
 _PASSAGES = {"passages": "3", "wrong": "2", "place": "first", "images": "0", "words": "0"}
@@ -68,7 +71,7 @@ PLACES = [
     Place("k-passages", "no-conflict", "main", "No conflict", _PASSAGES),
     Place("k-passages", "majority-wrong", "main", "Majority wrong", _PASSAGES),
 ]
-every_place = pytest.mark.parametrize("place", PLACES, ids=lambda place: f"{place.benchmark}, {place.condition}")
+every_place = pytest.mark.parametrize("place", PLACES, ids=str)
 
 
 def judge_of(benchmark: Benchmark) -> str:
@@ -166,7 +169,7 @@ def test_an_accuracy_so_far_is_that_of_the_benchmarks_own_table(tmp_path: Path, 
     "place",
     # A comparison has one label an answer, and counts those that are wholly right.
     [place for place in PLACES if place.benchmark != "okvqa" and not place.condition.endswith("-original")],
-    ids=lambda place: f"{place.benchmark}, {place.condition}",
+    ids=str,
 )
 def test_a_comparison_has_the_accuracy_of_the_benchmarks_own_table(tmp_path: Path, place: Place) -> None:
     benchmark = get_benchmark(place.benchmark)
