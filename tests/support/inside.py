@@ -65,8 +65,9 @@ def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
 
 
 def work_here(supervisor: supervise.Supervisor, job: supervise.Job) -> Generator[None, None, supervise._End]:
-    """Work a job off in this process, between the same two looks at it as a worker's supervisor takes at least."""
+    """Work a job off in this process, after the look at it that a worker's supervisor takes at least."""
     supervisor._show()
+    supervisor._announce(job, os.getpid())
     yield
     worker = Worker(job)
     try:
@@ -74,7 +75,6 @@ def work_here(supervisor: supervise.Supervisor, job: supervise.Job) -> Generator
     except RashomonError as error:
         supervisor.display.problem(str(error))
         end = supervise._End(error.exit_code)
-    supervisor._show()
     return end
 
 

@@ -127,9 +127,9 @@ class TrainingSupervisor:
     def _show_progress(self) -> None:
         """Show what the worker does; until it has begun, the recorded state is that of an earlier one."""
         self._reader.poll()
-        assert self._worker is not None
-        self._has_begun = self._has_begun or self._training.worker() == self._worker.pid
-        starting = not self._has_begun and self._worker.poll() is None
+        worker = self._worker
+        self._has_begun = self._has_begun or worker is None or self._training.worker() == worker.pid
+        starting = worker is not None and not self._has_begun and worker.poll() is None
         self._show(*(("planned", "") if starting else self._training.state()), self._reader.curve)
 
     def _failed(self, problem: str, advice: str = "") -> int:

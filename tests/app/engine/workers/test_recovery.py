@@ -197,7 +197,7 @@ def test_what_a_killed_command_left_under_way_accuses_nobody(rashomon: Rashomon)
     for pid in (process.pid, *children_of(process.pid)):
         os.kill(pid, signal.SIGKILL)
     process.communicate()
-    assert states(rashomon)[RUN][0] == "interrupted"
+    wait_until(lambda: states(rashomon)[RUN][0] == "interrupted")
     resumed = rashomon.run("resume", RUN, "--display", "json").stdout
     displayed = [json.loads(line)["state"] for line in resumed.splitlines()]
     assert (displayed[0], displayed[-1]) == ("planned", "done")
