@@ -1,13 +1,16 @@
-"""Folders of trainings that somebody else wrote: no value in them hides another training or reaches the terminal raw."""
+"""Folders of trainings: values that somebody else wrote, and states while workers begin and end."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from app.commands.train import trainings
+from app.engine.training.folder import Training
+from app.engine.training.supervise import TrainingSupervisor
 from app.store.workspace import Workspace
 from tests.support.trainings import staged_training
 
@@ -64,3 +67,32 @@ def test_state_reaches_the_terminal_as_text(tmp_path: Path, field: str, capsys: 
     (training.path / "state.json").write_text(json.dumps(state))
     trainings(Workspace(tmp_path), as_json=False)
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_worker_that_ends_while_its_training_is_read_did_not_vanish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = staged_training(Workspace(tmp_path), "t", state="training", done=20)
+
+    def end(training: Training) -> None:
+        monkeypatch.undo()
+        training.note("failed", "the loss is no number.")
+
+    monkeypatch.setattr(Training, "worker", end)
+    assert training.state() == ("failed", "the loss is no number.")
+
+
+def test_a_training_is_planned_until_its_worker_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    training = staged_training(Workspace(tmp_path), "t", state="training", done=20)
+    states: list[str] = []
+    supervisor = TrainingSupervisor(training, lambda state, note, curve: states.append(state), print)
+    with subprocess.Popen(["sleep", "60"]) as worker:
+        supervisor._worker = worker
+        supervisor._show_progress()
+        with training.lock() as lock:
+            lock.acquire(f"process {worker.pid}")
+            supervisor._show_progress()
+        worker.kill()
+        worker.wait()
+        supervisor._show_progress()
+    assert states == ["planned", "training", "interrupted"]

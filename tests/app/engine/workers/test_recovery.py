@@ -23,7 +23,7 @@ from app.engine.workers.supervise import Job, Supervisor
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import UNJUDGED_STATE, worker_deaths
-from app.store.workspace import Workspace
+from app.store.workspace import Workspace, read_summary
 from benchmarks.build import Build
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.sampling import select
@@ -108,6 +108,7 @@ def test_what_is_too_wide_is_halved_until_it_fits(rashomon: Rashomon) -> None:
     result = batch(rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "above": 2}))
     assert "then others 4 at a time" in result
     assert "then others 2 at a time" in result
+    assert f"{RUN}: interrupted" not in result, "while another worker is on its way"
     assert errors(rashomon) == {}
     assert states(rashomon)[RUN][0] == "done"
 
@@ -186,7 +187,8 @@ def test_whoever_stops_a_run_has_it_stopped(rashomon: Rashomon, number: str) -> 
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
     assert "; restart " not in out + err
-    assert states(rashomon)[RUN][0] == "interrupted"
+    run = read_summary(rashomon.workspace / "runs" / RUN)
+    assert (run.state, run.note) == ("interrupted", "")
     assert query(rashomon, "SELECT count(*) FROM meta WHERE key IN ('deaths', 'suspects')") == [(0,)]
 
 
