@@ -9,11 +9,12 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from app.system.paths import path_exists, typed_path
+from benchmarks import number_ranges as ranges
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.number_ranges import STORED, TYPED, shortened
 from benchmarks.prompt_template import SUFFIX, Prompts, PromptTemplate, find_template
 from benchmarks.protocols import DirectProtocol, LikelihoodProtocol, Protocol, SystemProtocol
 from benchmarks.registry import get_benchmark
@@ -50,12 +51,6 @@ def _as_list(value: Any) -> Any:
     return list(dict.fromkeys(value)) if isinstance(value, list) and all(isinstance(v, str) for v in value) else value
 
 
-def _one_of_kv_bits(value: int) -> int:
-    if value not in KV_BITS:
-        raise PydanticCustomError("kv_bits", "give 8 or 4")
-    return value
-
-
 def _is_none(value: Any) -> bool:
     return value is None
 
@@ -64,11 +59,8 @@ def _is_direct(value: Any) -> bool:
     return bool(value == DIRECT)
 
 
-KV_BITS = (8, 4)
-"""The numbers of bits to which the key-value cache can be quantised."""
-
 M = TypeVar("M", bound=BaseModel)
-KVBits = Annotated[int, AfterValidator(_one_of_kv_bits)]
+Flag = Annotated[bool, Field(strict=True)]
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
 
 
@@ -81,7 +73,6 @@ identity."""
 
 Score = Literal["generate", "likelihood"]
 ProtocolName = Literal["direct", "read-then-compare", "self-consistency", "verify"]
-SampleCount = Annotated[int, Field(ge=2, le=100)]
 FolderPath = Annotated[str, Field(max_length=4096)]
 """A folder. The length limit makes pydantic reject text that cannot be written to the spec's file."""
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
@@ -92,10 +83,10 @@ class DecodingSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    max_tokens: int = Field(default=256, ge=1)
-    temperature: float = Field(default=0.0, ge=0, le=10, allow_inf_nan=False)
-    top_p: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
-    max_pixels: int | None = Field(default=None, ge=1024)
+    max_tokens: Annotated[int, ranges.MAX_TOKENS] = 256
+    temperature: Annotated[float, ranges.TEMPERATURE] = 0.0
+    top_p: Annotated[float, ranges.TOP_P] = 1.0
+    max_pixels: Annotated[int, ranges.MAX_PIXELS] | None = None
 
 
 class ApiSpec(BaseModel):
@@ -106,13 +97,13 @@ class ApiSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    token_ceiling: int | None = Field(default=None, ge=1)
-    cost_ceiling: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    input_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    output_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    concurrency: int = Field(default=8, ge=1, le=256)
-    timeout: float = Field(default=120.0, gt=0, le=3600, allow_inf_nan=False)
-    attempts: int = Field(default=6, ge=1, le=100)
+    token_ceiling: Annotated[int, ranges.TOKEN_CEILING] | None = None
+    cost_ceiling: Annotated[float, ranges.COST_CEILING] | None = None
+    input_price: Annotated[float, ranges.PRICE] | None = None
+    output_price: Annotated[float, ranges.PRICE] | None = None
+    concurrency: Annotated[int, ranges.CONCURRENCY] = 8
+    timeout: Annotated[float, ranges.TIMEOUT] = 120.0
+    attempts: Annotated[int, ranges.ATTEMPTS] = 6
 
     def remote_options(self, replies: Path | None) -> RemoteOptions:
         """Return the options with replies cached in the file ``replies``. Raises SpecError for a cost ceiling without prices."""
@@ -146,16 +137,16 @@ class BatchSpec(BaseModel):
     judge: Names = ()
     conditions: Names = ()
     strata: dict[str, Names] = {}
-    limit: int | None = Field(default=None, ge=1)
-    seed: int = Field(default=0, ge=0, lt=2**32)
+    limit: Annotated[int, ranges.LIMIT] | None = None
+    seed: Annotated[int, ranges.SEED] = 0
     name: RunName | None = None
-    exact: bool = False
+    exact: Flag = False
     score: Score = "generate"
     protocol: ProtocolName = Field(default=DIRECT, exclude_if=_is_direct)
-    samples: SampleCount | None = Field(default=None, exclude_if=_is_none)
+    samples: Annotated[int, ranges.SAMPLES] | None = Field(default=None, exclude_if=_is_none)
     """The number of answers that vote; None for the default."""
-    kv_bits: KVBits | None = Field(default=None, exclude_if=_is_none)
-    restarts: int = Field(default=RESTARTS, ge=0, le=100)
+    kv_bits: Annotated[int, ranges.KV_BITS] | None = Field(default=None, exclude_if=_is_none)
+    restarts: Annotated[int, ranges.RESTARTS] = RESTARTS
     workers: str | None = Field(default=None, max_length=300, exclude_if=_is_none)
     """The cluster whose nodes answer. It is not part of a run: a run that somebody else made never names one."""
     decoding: DecodingSpec = DecodingSpec()
@@ -253,22 +244,22 @@ class RunSpec(BaseModel):
     judge: Names = ("match",)
     conditions: Names = ()
     strata: dict[str, Names] = {}
-    limit: int | None = None
-    seed: int = 0
+    limit: Annotated[int, ranges.LIMIT] | None = None
+    seed: Annotated[int, ranges.SEED] = 0
     name: RunName | None = None
-    exact: bool = False
+    exact: Flag = False
     """True to compute each answer separately, without batching and caches."""
     score: Score = "generate"
     """The source of answers: generated text, or with "likelihood" the most likely of an instance's options; answers to open
     questions are generated in both cases, in the latter with likelihoods."""
     protocol: ProtocolName = Field(default=DIRECT, exclude_if=_is_direct)
     """The benchmark's own protocol, or a remedy that wraps it."""
-    samples: SampleCount | None = Field(default=None, exclude_if=_is_none)
-    kv_bits: KVBits | None = Field(
+    samples: Annotated[int, ranges.SAMPLES] | None = Field(default=None, exclude_if=_is_none)
+    kv_bits: Annotated[int, ranges.KV_BITS] | None = Field(
         default=None, exclude_if=_is_none
     )  # specs from before this key existed stay as they are
     """The bits to which the model's key-value cache is quantised; None: not at all. Judges are not affected."""
-    restarts: int = RESTARTS
+    restarts: Annotated[int, ranges.RESTARTS] = RESTARTS
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
 
@@ -426,10 +417,18 @@ def _with_adapter(model: str, adapter: str | None) -> str:
     return f"{prefix}{join_adapter(path, adapter)}{suffix}"
 
 
-def parse(model: type[M], values: Any, where: str) -> M:
-    """Validate ``values`` as ``model``. Raises SpecError with one sentence about the first wrong value."""
+def parse_stored(model: type[M], values: Any, where: str) -> M:
+    """Validate the ``values`` of a spec that this or an earlier release has stored. Raises SpecError."""
+    return parse(model, values, where, context=STORED)
+
+
+def parse(model: type[M], values: Any, where: str, *, context: str | None = None) -> M:
+    """Validate ``values`` as ``model``. Raises SpecError with one sentence about the first wrong value.
+
+    ``context`` is that of :mod:`benchmarks.number_ranges`.
+    """
     try:
-        return model.model_validate(values)
+        return model.model_validate(values, context=context)
     except ValidationError as error:
         errors = error.errors(include_url=False)
         # A misspelt key explains the missing one.
@@ -442,13 +441,13 @@ def parse(model: type[M], values: Any, where: str) -> M:
             raise SpecError(
                 f"{where}: {key!r} is missing; set it in the spec or with --{key.replace('_', '-')}."
             ) from error
-        raise SpecError(f"{where}: {key} = {first['input']!r}: {_advice(first)}.") from error
+        raise SpecError(f"{where}: {key} = {shortened(first['input'])}: {_advice(first)}.") from error
 
 
 def validation_problems(model: type[BaseModel], values: Any) -> dict[str, str]:
-    """Return what is wrong with ``values``, in a few words by key (``decoding.top_p`` within a section); empty if nothing is."""
+    """Return what is wrong with ``values`` as typed, in a few words by key (``decoding.top_p`` within a section)."""
     try:
-        model.model_validate(values)
+        model.model_validate(values, context=TYPED)
     except ValidationError as error:
         return {_key(detail): _advice(detail) for detail in reversed(error.errors(include_url=False))}
     return {}
@@ -459,10 +458,7 @@ def _key(error: ErrorDetails) -> str:
 
 
 _ADVICE = {
-    "int_parsing": "give a whole number",
-    "int_from_float": "give a whole number",
-    "int_parsing_size": "give a smaller number",
-    "float_parsing": "give a number",
+    "bool_type": "give true or false",
     "string_unicode": "it holds half of a surrogate pair, which is not valid text",
 }
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from benchmarks import number_ranges as ranges
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark, LabelMetrics
 from benchmarks.errors import SpecError, did_you_mean
@@ -61,9 +61,7 @@ class Costs:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            cost = getattr(self, field.name)
-            if not (math.isfinite(cost) and cost >= 0):
-                raise SpecError(f"a cost of {cost:g} for {field.name} is not 0 or more; give what the mistake costs.")
+            ranges.MISTAKE.check(field.name, getattr(self, field.name))
         if not self.largest:
             raise SpecError("all costs are 0, so every run is as good; give at least one mistake a cost above 0.")
 

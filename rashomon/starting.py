@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -14,12 +14,15 @@ from app.setups import setup_file
 from app.store.workspace import Workspace as Folders
 from app.system.paths import typed_path
 from app.tui.processes import Job, RunProcesses, allow_address_options
+from benchmarks import number_ranges as ranges
 from benchmarks.errors import RashomonError, SpecError, did_you_mean
+from benchmarks.number_ranges import shortened
 from rashomon._markup import heading
 from rashomon.runs import Run, Runs
 
 Names = str | Sequence[str]
 _INTERRUPTED = 130
+_FLAGS = ("force", "accept_engine", "allow_open_cluster")
 
 
 class ExecutionChoices(TypedDict, total=False):
@@ -133,7 +136,7 @@ class Started:
 
 def start(folders: Folders, spec: str | Path | None, options: BatchOptions) -> Started:
     """Start the runs of a spec and ``options``; see :meth:`rashomon.Workspace.start`."""
-    _check_names(options, BatchOptions.__annotations__)
+    _check(dict[str, Any](options), BatchOptions.__annotations__)
     values = dict[str, Any](options)
     chosen = {key: values.pop(key) for key in ExecutionChoices.__annotations__ if key in values}
     execution = ExecutionOptions(
@@ -160,21 +163,25 @@ def run_process(folders: Folders, runs: Runs, arguments: Sequence[str]) -> Start
 
 def execution_arguments(options: ExecutionChoices) -> list[str]:
     """Return the command-line options of ``options``. Raises SpecError for one that there is not."""
-    _check_names(options, ExecutionChoices.__annotations__)
+    _check(dict[str, Any](options), ExecutionChoices.__annotations__)
     return _execution_arguments(dict[str, Any](options))
 
 
-def _check_names(options: Iterable[str], known: Mapping[str, Any]) -> None:
+def _check(options: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Raise SpecError for an option that is not among the ``known`` ones, and for wrong values of :class:`ExecutionChoices`."""
     unknown = next((key for key in options if key not in known), None)
     if unknown is not None:
         raise SpecError(f"there is no option {unknown!r}; {did_you_mean(unknown, known)}")
+    ranges.UNTIL_WIDTH.check("until_width", options.get("until_width"))
+    ranges.RESTARTS.check("restarts", options.get("restarts"))
+    for key in _FLAGS:
+        if not isinstance(options.get(key, False), bool):
+            raise SpecError(f"{key} = {shortened(options[key])}: give True or False.")
 
 
 def _execution_arguments(chosen: Mapping[str, Any]) -> list[str]:
     addresses = allow_address_options(_listed(chosen.get("allow_address", ())))
-    flags = [
-        f"--{key.replace('_', '-')}" for key in ("force", "accept_engine", "allow_open_cluster") if chosen.get(key)
-    ]
+    flags = [f"--{key.replace('_', '-')}" for key in _FLAGS if chosen.get(key)]
     numbers = [
         f"--{key.replace('_', '-')}={chosen[key]}" for key in ("until_width", "restarts") if chosen.get(key) is not None
     ]

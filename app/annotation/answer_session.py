@@ -11,7 +11,7 @@ from pathlib import Path
 from app.annotation.review_store import account_name
 from app.engine.loop import judge_pending, judge_record
 from app.engine.plan import check_spec, plan_run
-from app.run_spec import RunSpec, parse
+from app.run_spec import RunSpec, parse_stored
 from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
 from app.store.run import RunStore
@@ -105,7 +105,7 @@ class AnswerSession:
     def __init__(self, folder: Path, store: RunStore) -> None:
         """Begin or continue a session; the caller holds :func:`answer_lock`."""
         self.folder = folder
-        spec = parse(RunSpec, store.meta("spec"), str(folder))
+        spec = parse_stored(RunSpec, store.meta("spec"), str(folder))
         self.benchmark = get_benchmark(spec.benchmark)
         self.person = spec.model.removeprefix(PERSON)
         self._info = asdict(describe(spec.model))

@@ -12,6 +12,7 @@ from typing import Any
 from app.annotation.review_store import Choice, Decision, ReviewStore
 from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
+from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError
@@ -73,8 +74,7 @@ def find_review(
     ``share`` of all rows. Raises SpecError for a share outside (0, 1] or other than the one that the review began with, and
     ReviewChangedError if the build has changed since.
     """
-    if share is not None and not 0 < share <= 1:
-        raise SpecError(f"--share {share:g} is not a share; write a number above 0 and up to 1, such as 0.2.")
+    ranges.REVIEW_SHARE.check("--share", share)
     build.require_plain()
     benchmark = get_benchmark(build.benchmark)
     folder = workspace.path / "reviews" / review_name(build, name)

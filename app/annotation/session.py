@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.store.run import RunStore
+from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.registry import get_benchmark
@@ -68,8 +69,7 @@ def draw_sample(store: RunStore, judge: str, n: int | None = None, seed: int | N
         raise SpecError(
             f"{judge} has a sample drawn with --seed {stored_sample['seed']}; use that seed, or label under another name."
         )
-    if n is not None and n < 1:
-        raise SpecError("--n must be at least 1.")
+    ranges.ROWS.check("--n", n)
     done, total = (sum(getattr(p, field) for p in store.progress()) for field in ("done", "total"))
     if done < total:
         raise SpecError(

@@ -12,11 +12,28 @@ from typing import Any, TypeVar
 import click
 
 from app.cli import completion
+from benchmarks import number_ranges as ranges
+from benchmarks.number_ranges import NumberRange, shortened
 
 PATH = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 RUN_HELP = "RUN is a run's name or a unique prefix of it."
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]
+    """Option value that is a number of a range."""
+
+    def __init__(self, number_range: NumberRange) -> None:
+        self._range = number_range
+        self.name = "integer" if number_range.whole else "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number that ``value`` writes; fail with the range for any other text."""
+        number = self._range.parse(value) if isinstance(value, str) else value
+        if not self._range.holds(number):
+            self.fail(f"{shortened(value)} is not {self._range}.", param, ctx)
+        return number
 
 
 def option_group(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
@@ -50,13 +67,13 @@ force = click.option(
 )
 restarts = click.option(
     "--restarts",
-    type=click.IntRange(0, 100),
+    type=Number(ranges.RESTARTS),
     metavar="N",
     help="How often to restart a worker that ran out of memory without answering in between; default 2.",
 )
 until_width = click.option(
     "--until-width",
-    type=float,
+    type=Number(ranges.UNTIL_WIDTH),
     metavar="W",
     help="Ask the examples in random order, and stop when the 95% interval of every condition's accuracy is this narrow.",
 )
@@ -108,18 +125,21 @@ fetch_options = option_group(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-_API_OPTIONS: dict[str, tuple[type, str]] = {
-    "token_ceiling": (int, "Remote models: the most tokens to use, for each run and each judge."),
-    "cost_ceiling": (float, "Remote models: the most to spend; needs both prices."),
-    "input_price": (float, "Remote models: price of a million input tokens, in any currency."),
-    "output_price": (float, "Remote models: price of a million output tokens."),
-    "concurrency": (int, "Remote models: the most calls at a time; default 8."),
-    "timeout": (float, "Remote models: seconds before a call times out; default 120."),
-    "attempts": (int, "Remote models: how often to try a failing call; default 6."),
+_API_OPTIONS: dict[str, tuple[NumberRange, str]] = {
+    "token_ceiling": (ranges.TOKEN_CEILING, "Remote models: the most tokens to use, for each run and each judge."),
+    "cost_ceiling": (ranges.COST_CEILING, "Remote models: the most to spend; needs both prices."),
+    "input_price": (ranges.PRICE, "Remote models: price of a million input tokens, in any currency."),
+    "output_price": (ranges.PRICE, "Remote models: price of a million output tokens."),
+    "concurrency": (ranges.CONCURRENCY, "Remote models: the most calls at a time; default 8."),
+    "timeout": (ranges.TIMEOUT, "Remote models: seconds before a call times out; default 120."),
+    "attempts": (ranges.ATTEMPTS, "Remote models: how often to try a failing call; default 6."),
 }
 
 api_options = option_group(
-    *(click.option(f"--{name.replace('_', '-')}", type=kind, help=text) for name, (kind, text) in _API_OPTIONS.items())
+    *(
+        click.option(f"--{name.replace('_', '-')}", type=Number(number_range), help=text)
+        for name, (number_range, text) in _API_OPTIONS.items()
+    )
 )
 """Limits and prices of remote models; the keys of a spec's ``api`` section."""
 

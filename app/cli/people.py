@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import PATH, as_json, benchmark_name, build_folder, conditions, parse_strata, split_commas
+from app.cli.options import PATH, Number, as_json, benchmark_name, build_folder, conditions, parse_strata, split_commas
+from benchmarks import number_ranges as ranges
 
 _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is built in the workspace."
 
@@ -18,11 +19,11 @@ _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is bui
 @click.option("--name", metavar="REVIEW", help="The review's name; default: the name of the build's folder.")
 @click.option(
     "--share",
-    type=float,
+    type=Number(ranges.REVIEW_SHARE),
     metavar="S",
     help="Review a random share of the rows, such as 0.2; default: those that the construction reserved for checks, or all.",
 )
-@click.option("--seed", type=int, help="Seed of the random share; default 0.")
+@click.option("--seed", type=Number(ranges.SEED), help="Seed of the random share; default 0.")
 @click.option(
     "--adjudicate", is_flag=True, help="Decide the rows on which the reviewers disagree; shows their decisions."
 )
@@ -37,7 +38,7 @@ _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is bui
 @click.option(
     "--require",
     "required",
-    type=click.IntRange(1),
+    type=Number(ranges.REVIEWERS),
     default=1,
     show_default=True,
     metavar="N",
@@ -65,8 +66,18 @@ def review(workspace: Any, /, build: str, **options: Any) -> int:
 @click.option("--prompt-set", metavar="NAME", help="The prompt set; default: the benchmark's first.")
 @conditions
 @click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances in these strata. Repeatable.")
-@click.option("--limit", type=int, help="Only this many examples, stratified; the same for everybody with one --seed.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed for the choice of examples and their order.")
+@click.option(
+    "--limit",
+    type=Number(ranges.LIMIT),
+    help="Only this many examples, stratified; the same for everybody with one --seed.",
+)
+@click.option(
+    "--seed",
+    type=Number(ranges.SEED),
+    default=0,
+    show_default=True,
+    help="Seed for the choice of examples and their order.",
+)
 @click.option(
     "--judge",
     "judges",

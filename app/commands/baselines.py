@@ -8,7 +8,7 @@ from app.commands.batch import ExecutionOptions, print_message
 from app.commands.judge import judge as judge_run
 from app.engine.baselines import DESCRIPTIONS, available_rules, make_baseline
 from app.engine.workers.supervise import INTERRUPTED
-from app.run_spec import RunSpec, parse
+from app.run_spec import RunSpec, parse_stored
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
@@ -26,7 +26,7 @@ def baselines(workspace: Workspace, runs: Sequence[str], rules: Sequence[str], d
             verb = "exists already" if baseline.existing else DESCRIPTIONS[rule]
             print_message(f"{baseline.folder.name}: {baseline.answers} answers; {verb}.", display)
             with RunStore.read(baseline.folder) as store:
-                spec = parse(RunSpec, store.meta("spec"), str(baseline.folder))
+                spec = parse_stored(RunSpec, store.meta("spec"), str(baseline.folder))
             judges = [find_judge(name, get_benchmark(spec.benchmark)) for name in spec.judge]
             by_rule = all(isinstance(judge, FunctionJudge) for judge in judges)
             # Rules take seconds, and their progress would hide the lines above.

@@ -28,6 +28,7 @@ from app.store.data_types import NodeStatus
 from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
+from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, media_path, staging_folder
 from benchmarks.errors import (
@@ -184,8 +185,7 @@ def _check_arguments(benchmark: Benchmark, arguments: BuildArguments, models: Co
     if limit is not None and len(set(models.checkers)) > limit:
         raise SpecError(f"{benchmark.name} takes one checking model; name --checker once.")
     models.modalities()
-    if arguments.per_stratum < 1:
-        raise SpecError("--per-stratum must be at least 1.")
+    ranges.PER_STRATUM.check("--per-stratum", arguments.per_stratum)
 
 
 def _with_workers(models: ConstructionModels) -> ConstructionModels:

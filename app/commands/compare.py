@@ -21,6 +21,7 @@ from app.report.render import to_json as table_to_json
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean
+from benchmarks import number_ranges as ranges
 from benchmarks.errors import SpecError, did_you_mean
 
 FORMATS = ("csv", "md", "latex", "html", *FIGURE_FORMATS)
@@ -53,8 +54,7 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
     the paper's rows.
     """
     inches(arguments.width)
-    if not 0 < arguments.margin < 1:
-        raise SpecError(f"a margin of {arguments.margin} is not between 0 and 1; 0.03 is three percentage points.")
+    ranges.MARGIN.check("--margin", arguments.margin)
     if arguments.formats is not None:
         check_formats(arguments.formats, FORMATS)
     compared = [run_or_published(workspace, run) for run in runs]

@@ -12,7 +12,7 @@ from app.commands.progress_display import make_display
 from app.engine.run_control import clear_stale_pause
 from app.engine.workers.cluster.address import check_workers
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
-from app.run_spec import ApiSpec, RunSpec, parse, resolve_judges
+from app.run_spec import ApiSpec, RunSpec, parse, parse_stored, resolve_judges
 from app.store.run import RunStore
 from app.store.workspace import Workspace, read_summary
 from benchmarks.errors import SpecError
@@ -41,12 +41,11 @@ def judge(
         raise SpecError("name a judge with --judge; `rashomon judges` lists them.")
     names = resolve_judges(names)
     with RunStore.read(folder) as store:
-        spec = parse(RunSpec, store.meta("spec"), str(folder))
+        spec = parse_stored(RunSpec, store.meta("spec"), str(folder))
     benchmark = get_benchmark(spec.benchmark)
     judges = [find_judge(name, benchmark) for name in names]
-    remote_options = parse(ApiSpec, {**spec.api.model_dump(), **api}, "the command line").remote_options(
-        workspace.replies
-    )
+    typed_api = parse(ApiSpec, api, "the command line").model_dump(exclude_unset=True)
+    remote_options = spec.api.model_copy(update=typed_api).remote_options(workspace.replies)
     if options.workers is not None:
         local = [judge.model for judge in judges if isinstance(judge, RubricJudge) and judge.info.needs_device]
         if not local:
@@ -107,7 +106,7 @@ def _estimate(store: RunStore, judge: Judge, remote_options: RemoteOptions) -> s
     from mlx_backends.remote.budget import estimate_usage
 
     requests = (
-        judge.request(str(i), record)
+        (judge.request(str(i), record), 0)
         for i, (_, record) in enumerate(store.unjudged(judge.id, judge.conditions))
         if judge.verdict_without_model(record) is None
     )

@@ -20,6 +20,7 @@ from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
 from app.system.signals import is_alive
 from app.text.escape import clean, size
+from benchmarks import number_ranges as ranges
 from benchmarks.errors import ModelError, SpecError, StoreError
 from mlx_backends.models.adapters import TRAINING, read_adapter
 from mlx_backends.models.catalog import catalog_models
@@ -75,8 +76,9 @@ def fuse(model: str, adapter: Path, target: Path, *, bits: int | None, dequantis
     """Write ``model`` with ``adapter`` in its weights to the folder ``target``; return the exit code."""
     from mlx_backends.mlx import fuse as fusing
 
-    if bits is not None and (bits not in fusing.BITS or dequantise):
-        raise SpecError(f"--bits is one of {', '.join(map(str, fusing.BITS))}, and goes without --dequantise.")
+    ranges.WEIGHT_BITS.check("--bits", bits)
+    if bits is not None and dequantise:
+        raise SpecError("--bits quantises and --dequantise does not; leave one of them out.")
     info, read = inspect(resolve(model)), read_adapter(typed_path(adapter))
     if info.engine != "mlx-vlm":
         raise ModelError(f"{info.name} is a text-only model; adapters are for vision-language models.")

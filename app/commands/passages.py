@@ -15,6 +15,7 @@ from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean
 from app.text.shell import shell_quote
+from benchmarks import number_ranges as ranges
 from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.k_passages.build import MOST_CALLS, Examples, build_design, design_size
 from benchmarks.k_passages.design import PassageDesign
@@ -38,8 +39,7 @@ class PassagesArguments:
 def passages(workspace: Workspace, name: str, arguments: PassagesArguments) -> None:
     """Print the size of a design over the build ``name``, then build it. Raises SpecError for a design that does not fit."""
     design = PassageDesign.parse(arguments.levels)
-    if arguments.limit is not None and arguments.limit < 1:
-        raise SpecError("--limit must be at least 1.")
+    ranges.LIMIT.check("--limit", arguments.limit)
     base = find_build(workspace, name)
     examples = Examples(base)
     size = design_size(examples, design, arguments.limit)

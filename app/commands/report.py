@@ -11,7 +11,7 @@ from app.exports.export_input import ExportOptions
 from app.exports.formats import default_folder, export_runs
 from app.exports.writer import written_message
 from app.store.workspace import Workspace
-from benchmarks.errors import SpecError
+from benchmarks import number_ranges as ranges
 
 
 def report(
@@ -25,8 +25,7 @@ def report(
     canonical: bool,
 ) -> None:
     """Write ``report.html``, ``report.tex`` and the figures of the latter."""
-    if not 0 < margin < 1:
-        raise SpecError(f"a margin of {margin} is not between 0 and 1; 0.03 is three percentage points.")
+    ranges.MARGIN.check("--margin", margin)
     folders = [workspace.run_folder(run) for run in runs]
     reject_duplicates(folders)
     with spinner("reading the runs") as update:

@@ -29,6 +29,7 @@ from app.store.workspace import Workspace
 from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from benchmarks.errors import SpecError, StoreError, did_you_mean
+from benchmarks.number_ranges import STORED
 from mlx_backends.training import DivergedError
 
 _LINE_SECONDS = 10.0
@@ -98,7 +99,7 @@ def _spec(workspace: Workspace, values: Mapping[str, Any], resume: str | None) -
     if path_exists(options["model"]):
         options["model"] = str(typed_path(options["model"]))
     options["data"] = str(typed_path(options["data"]).absolute())
-    return training_spec(options)
+    return training_spec(options, context=None if resume is None else STORED)
 
 
 def trainings(workspace: Workspace, *, as_json: bool) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from app.compare.run_view import RunView
-from benchmarks.errors import SpecError
+from benchmarks import number_ranges as ranges
 
 _GB = 1e9
 
@@ -22,9 +21,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            limit = getattr(self, field.name)
-            if limit is not None and not (math.isfinite(limit) and limit > 0):
-                raise SpecError(f"a limit of {limit:g} on {field.name} is not above 0; leave it out for no limit.")
+            ranges.COST.check(field.name, getattr(self, field.name))
 
     def violations(self, run: RunView) -> list[str]:
         """Return in words which limits a run exceeds; a value that was not measured exceeds its limit."""

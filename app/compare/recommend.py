@@ -29,6 +29,7 @@ from app.compare.run_view import RunView, RunViews, load_views, reject_duplicate
 from app.compare.utility import UserCosts, cost_ratios_table, utility_target
 from app.report.competence import SourceAccuracy, source_accuracies
 from app.report.remedies import Counted, remedies, remedies_title
+from benchmarks import number_ranges as ranges
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -97,8 +98,7 @@ def recommend_views(
     limits: Limits = NO_LIMITS,
 ) -> Recommendation:
     """Recommend one of the loaded runs as :func:`recommend` does."""
-    if not 0 < margin < 1:
-        raise SpecError(f"a margin of {margin} is not between 0 and 1; 0.03 is three percentage points.")
+    ranges.MARGIN.check("--margin", margin)
     if user is not None and (metric is not None or lower_is_better):
         raise SpecError("costs decide by the utility; leave --metric and --lower-is-better out, or the costs.")
     all_models, policies = split_policies(views)

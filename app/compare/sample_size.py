@@ -15,8 +15,9 @@ from app.compare.non_inferiority import ACCURACY, ALPHA, TargetMetric, TargetSha
 from app.compare.pairs import MetricFunction, label_counts
 from app.compare.run_view import RunView, RunViews, load_views
 from app.store.run import RunStore
+from benchmarks import number_ranges as ranges
 from benchmarks.build import Build
-from benchmarks.errors import RashomonError, SpecError
+from benchmarks.errors import RashomonError
 from benchmarks.factors.instances import instances_of
 from benchmarks.stats.intervals import resample
 from benchmarks.stats.paired_tests import share_labels
@@ -47,8 +48,7 @@ def sample_size_table(
     Raises:
         SpecError: As :func:`app.compare.recommend.recommend` does.
     """
-    if not 0 < width < 1:
-        raise SpecError(f"--width {width} is not between 0 and 1; 0.05 is five percentage points.")
+    ranges.WIDTH.check("--width", width)
     views = load_views(folders, judge=judge)
     target = target_metric(views, metric, lower_is_better=lower_is_better)
     rows = [row for run in views.runs for row in _run_rows(run, views, target if metric else None, width)]

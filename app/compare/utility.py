@@ -10,6 +10,7 @@ import numpy as np
 from app.compare.limits import Limits
 from app.compare.non_inferiority import ConditionShares, TargetMetric, TargetShares, target_shares
 from app.compare.run_view import RunView, RunViews
+from benchmarks import number_ranges as ranges
 from benchmarks.abstention import EQUAL_COSTS, RATIOS, Costs, at_ratio, response_places
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -27,9 +28,7 @@ class UserCosts:
     conflict_share: float | None = None
 
     def __post_init__(self) -> None:
-        share = self.conflict_share
-        if share is not None and not 0 <= share <= 1:
-            raise SpecError(f"a share of conflicts of {share:g} is not between 0 and 1; 0.1 is one question in ten.")
+        ranges.CONFLICT_SHARE.check("the share of conflicts", self.conflict_share)
 
     def __str__(self) -> str:
         mix = "" if self.conflict_share is None else f", with conflicts in {self.conflict_share:.0%} of the questions"

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from app.engine.plan import create_run
-from app.run_spec import RunName, RunSpec, parse
+from app.run_spec import RunName, RunSpec, parse_stored
 from app.store.bundles.archive import make_folder_of
 from app.store.bundles.layout import BUILDS, MEDIA, is_member_name, is_sha256
 from app.store.bundles.opening import is_opened_bundle
@@ -231,7 +231,7 @@ def _answers(
 def _spec(values: Mapping[str, Any], folder: Path) -> RunSpec:
     if "spec" not in values or "identity" not in values:
         raise StoreError(f"the spec or the identity of {folder.name} cannot be read; it cannot be adopted.")
-    spec = parse(RunSpec, values["spec"], str(folder))
+    spec = parse_stored(RunSpec, values["spec"], str(folder))
     get_benchmark(spec.benchmark)
     return spec
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engine.plan import create_run
-from app.run_spec import RunSpec, parse
+from app.run_spec import RunSpec, parse_stored
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.run_facts import UNJUDGED_STATE
@@ -120,7 +120,7 @@ def make_baseline(workspace: Workspace, source: Path, rule: str) -> MadeBaseline
     if rule not in RULES:
         raise SpecError(f"there is no baseline {rule!r}; {did_you_mean(rule, RULES)}")
     with RunStore.read(source) as store:
-        spec = parse(RunSpec, store.meta("spec"), str(source))
+        spec = parse_stored(RunSpec, store.meta("spec"), str(source))
         benchmark = get_benchmark(spec.benchmark)
         _check_source(spec, source)
         if rule == CONFIDENT and spec.score != LIKELIHOOD:

@@ -17,7 +17,7 @@ from app.engine.identity import differences, engine_facts, refused_differences
 from app.engine.instance_streams import NO_INSTANCES, BuildInstances, RunInstances, run_instances
 from app.engine.unsupported_media import require_instances
 from app.fetch.recipes import build_commands
-from app.run_spec import LARGEST_SPEC, RunSpec, parse
+from app.run_spec import LARGEST_SPEC, RunSpec, parse_stored
 from app.store.data_types import CELLS_KEY, COUNTS_FLAGS_KEY, SCORES_KEY
 from app.store.database import DATABASE
 from app.store.run import RunStore
@@ -190,7 +190,7 @@ def plan_resume(
     if anything changed.
     """
     with RunStore.read(folder) as store:
-        spec = parse(RunSpec, store.meta("spec"), str(folder))
+        spec = parse_stored(RunSpec, store.meta("spec"), str(folder))
         edited = _read_spec_file(folder)
         if edited is not None and edited != spec:
             changes = differences(spec.model_dump(mode="json"), edited.model_dump(mode="json"))
@@ -355,7 +355,9 @@ def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_spec_file(folder: Path) -> RunSpec | None:
     try:
-        return parse(RunSpec, parse_toml(read_bytes(folder, _SPEC, limit=LARGEST_SPEC)), f"{folder.name}/{_SPEC}")
+        return parse_stored(
+            RunSpec, parse_toml(read_bytes(folder, _SPEC, limit=LARGEST_SPEC)), f"{folder.name}/{_SPEC}"
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -14,6 +14,7 @@ from app.engine.request_order import WINDOW
 from app.store.data_types import JudgedCounts
 from app.store.run import RunStore
 from app.store.run_facts import REACHED_KEY
+from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.hashed import HashOrder, hash64
@@ -43,9 +44,8 @@ class Window:
 
 
 def check_width(width: float, judge: str, benchmark: Benchmark) -> None:
-    """Raise SpecError for a width that is not between 0 and 1, or a judge that labels only after the answering."""
-    if not 0 < width < 1:
-        raise SpecError(f"--until-width {width:g} is not between 0 and 1; 0.1 means ten percentage points.")
+    """Raise SpecError for a width that is out of range, or a judge that labels only after the answering."""
+    ranges.UNTIL_WIDTH.check("--until-width", width)
     resolved = find_judge(judge, benchmark)
     if isinstance(resolved, RubricJudge) and resolved.info.needs_device:
         raise SpecError(

@@ -16,6 +16,7 @@ from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.shell import shell_quote
 from benchmarks.errors import SpecError
+from benchmarks.number_ranges import TYPED
 from benchmarks.untrusted.safe_files import check_file, open_write, replace_file
 
 
@@ -40,7 +41,7 @@ def read_form(typed: Mapping[str, Any]) -> tuple[BatchSpec | None, dict[str, str
         errors.setdefault(_field(key), f"{problem}.")
     if errors:
         return None, errors
-    spec = BatchSpec.model_validate(values)
+    spec = BatchSpec.model_validate(values, context=TYPED)
     for key, sentence in spec.mismatches():
         errors.setdefault(key, sentence)
     try:

@@ -25,10 +25,9 @@ MAX_STEPS = 8
 def preview_requests(spec: RunSpec, instance: Instance) -> list[Request]:
     """Return the requests for ``instance``, step by step: messages with their media, and decoding.
 
-    Answers that a later step depends on are replaced by dots of the greatest length.
+    Answers that a later step depends on are replaced by dots.
     """
-    protocol = spec.to_protocol()
-    return list(islice(longest_requests(protocol, instance), MAX_STEPS))
+    return [request for request, _ in islice(longest_requests(spec.to_protocol(), instance), MAX_STEPS)]
 
 
 def media_of(request: Request) -> list[Media]:

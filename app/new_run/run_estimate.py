@@ -6,7 +6,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from benchmarks.prompt_template import Prompts
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.remedies import DIRECT, calls_per_answer
-from benchmarks.vocabulary import Generation, Instance, Record, Request, Stated
+from benchmarks.vocabulary import Generation, Instance, Record, Request, Stated, Text
 from judges.rubric import RubricJudge
 from mlx_backends.policy import suitable_policies
 from mlx_backends.registry import modalities
@@ -225,7 +225,7 @@ def remote_usage(spec: RunSpec, instances: Iterable[Instance], build: Build) -> 
     from mlx_backends.remote.budget import estimate_usage
 
     protocol = spec.to_protocol()
-    requests = (request for instance in instances for request in longest_requests(protocol, instance))
+    requests = (sized for instance in instances for sized in longest_requests(protocol, instance))
     return estimate_usage(requests, spec.api.remote_options(None), build.media_path)
 
 
@@ -233,23 +233,52 @@ def judge_usage(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]
     """Return the estimated usage of a remote judge for a run's answers, each of the greatest length."""
     from mlx_backends.remote.budget import estimate_usage
 
-    longest = _longest("answer", spec.decoding.max_tokens)
+    longest = _unknown("answer", 0)
     records = (
         Record(instance, (longest,), basis=longest)
         for instance in instances
         if not judge.conditions or instance.condition in judge.conditions
     )
-    return estimate_usage((judge.request("answer", record) for record in records), spec.api.remote_options(None))
+    limits = [spec.decoding.max_tokens]
+    requests = (_sized(judge.request("answer", record), limits) for record in records)
+    return estimate_usage(requests, spec.api.remote_options(None))
 
 
-def longest_requests(protocol: Protocol, instance: Instance) -> Iterator[Request]:
-    """Yield the requests that a model gets for an instance, with earlier answers replaced by text of the greatest length."""
-    previous: tuple[Generation, ...] = ()
+def longest_requests(protocol: Protocol, instance: Instance) -> Iterator[tuple[Request, int]]:
+    """Yield the requests that a model gets for an instance, each with the most tokens that earlier answers add to it.
+
+    An ellipsis stands for each of these answers.
+    """
+    previous: list[Generation] = []
+    limits: list[int] = []
     while (request := protocol.next(instance, previous)) is not None:
         if not isinstance(request.form, Stated):
-            yield request
-        previous = (*previous, _longest(request.id, request.decoding.max_tokens))
+            yield _sized(request, limits)
+        previous.append(_unknown(request.id, len(limits)))
+        limits.append(request.decoding.max_tokens)
 
 
-def _longest(request_id: str, tokens: int) -> Generation:
-    return Generation(request_id, "..." * tokens, "length")
+_UNKNOWN = 0x100000
+"""The first of the private characters that stand for answers by number, in requests that depend on them."""
+
+_ELLIPSIS = "..."
+"""One token, as text is counted."""
+
+
+def _unknown(request_id: str, number: int) -> Generation:
+    return Generation(request_id, chr(_UNKNOWN + number), "length")
+
+
+def _sized(request: Request, limits: Sequence[int]) -> tuple[Request, int]:
+    """Return a request with ellipses for the unknown answers in it, and the most tokens of these beyond the ellipses' own."""
+    ellipses = {_UNKNOWN + number: _ELLIPSIS for number in range(len(limits))}
+    tokens = 0
+    messages = []
+    for message in request.messages if limits else ():
+        parts = list(message.parts)
+        for place, part in enumerate(parts):
+            if isinstance(part, Text):
+                tokens += sum(part.text.count(chr(_UNKNOWN + n)) * (limit - 1) for n, limit in enumerate(limits))
+                parts[place] = Text(part.text.translate(ellipses))
+        messages.append(replace(message, parts=tuple(parts)))
+    return (replace(request, messages=tuple(messages)) if limits else request), tokens

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.parity.inputs import prompt_difference
 from app.parity.stages import StageFinding, count_finding
-from app.run_spec import RunSpec, parse
+from app.run_spec import RunSpec, parse_stored
 from app.store.run import RunStore
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
@@ -55,7 +55,7 @@ def load_outputs(folder: Path) -> RunOutputs:
         SpecError: The run's spec is not valid, or its answers take several calls each.
     """
     with RunStore.read(folder) as store:
-        spec = parse(RunSpec, store.meta("spec"), str(folder))
+        spec = parse_stored(RunSpec, store.meta("spec"), str(folder))
         if spec.protocol != DIRECT:
             raise SpecError(
                 f"{folder.name} took several calls for each answer (--protocol {spec.protocol}); parity compares direct runs."

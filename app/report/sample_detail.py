@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.report.judge_selection import effective_judges
 from app.report.media import media_path
-from app.run_spec import RunSpec
+from app.run_spec import RunSpec, parse_stored
 from app.store.run import RunStore
 from app.store.samples import SampleRow
 from app.store.workspace import Workspace
@@ -49,7 +49,7 @@ def read_sample_detail(
         record = next(store.records(only=rows[0].id), None) if rows else None
         if record is None:
             return None
-        spec = RunSpec.model_validate(store.meta("spec"))
+        spec = parse_stored(RunSpec, store.meta("spec"), str(folder))
         build = workspace.build_of(store)
         siblings = tuple(store.siblings(ordinal, judge_ids))
     benchmark = get_benchmark(spec.benchmark)

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import NoneType
 from typing import IO, Any
 
+from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import MediaError, SourceError, SpecError, did_you_mean
@@ -338,12 +339,10 @@ def _checked(
     benchmark: Benchmark, builds: Sequence[Build], options: TrainingOptions, validation_share: float
 ) -> TrainingOptions:
     """Return the options with the benchmark's defaults. Raises SpecError."""
-    if not 0 <= validation_share < 1:
-        raise SpecError(f"the validation share is {validation_share}; it must be at least 0 and less than 1.")
+    ranges.VALIDATION_SHARE.check("--validation-share", validation_share)
     if options.target not in TARGETS:
         raise SpecError(f"there is no target {options.target!r}; {did_you_mean(options.target, TARGETS)}")
-    if options.limit is not None and options.limit < 1:
-        raise SpecError("the number of rows must be at least 1.")
+    ranges.LIMIT.check("--limit", options.limit)
     return TrainingOptions(
         seed=options.seed,
         prompt_set=options.prompt_set or next(iter(benchmark.prompt_sets)),

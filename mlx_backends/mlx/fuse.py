@@ -19,7 +19,6 @@ from mlx_backends.models.adapters import FUSED, Adapter, check_base, training_re
 from mlx_backends.models.discovery import ModelInfo, read_config
 from mlx_backends.models.weights import weights_digest
 
-BITS = (2, 3, 4, 6, 8)
 GROUP_SIZE = 64
 
 _COPIED = (".json", ".jinja", ".model", ".tiktoken", ".txt")

@@ -62,18 +62,19 @@ def request_size(request: Request, media: EncodedMedia) -> RequestSize:
 
 
 def estimate_usage(
-    requests: Iterable[Request], options: RemoteOptions, media: MediaPath | None = None
+    requests: Iterable[tuple[Request, int]], options: RemoteOptions, media: MediaPath | None = None
 ) -> UsageEstimate:
     """Return what ``requests`` will use in all if each is called once; of media only headers and sizes are read.
 
-    ``media`` may be left out where the requests show none. Raises SpecError for options that do not fit together.
+    With each request comes the number of tokens that its prompt will have besides. ``media`` may be left out where the requests
+    show none. Raises SpecError for options that do not fit together.
     """
     budget, encoded = Budget(options), EncodedMedia(media or no_media)
     calls = prompt = completion = media_shown = 0
     only_images = True
-    for request in requests:
+    for request, more in requests:
         needed = request_size(request, encoded)
-        calls, prompt, completion = calls + 1, prompt + needed.prompt, completion + needed.completion
+        calls, prompt, completion = calls + 1, prompt + needed.prompt + more, completion + needed.completion
         shown = [part for message in request.messages for part in message.parts if isinstance(part, Media)]
         media_shown += len(shown)
         only_images &= all(part.modality == "image" for part in shown)

@@ -174,6 +174,15 @@ WRONG: dict[str, BatchOptions] = {
     "unknown model": {"benchmark": "cmc-bench", "model": "nothing/here"},
     "unknown judge": {"benchmark": "cmc-bench", "model": "policy:random", "judge": "nobody"},
     "negative limit": {"benchmark": "cmc-bench", "model": "policy:random", "limit": -1},
+    "limit is a flag": {"benchmark": "cmc-bench", "model": "policy:random", "limit": True},
+    "fraction of a seed": {"benchmark": "cmc-bench", "model": "policy:random", "seed": 2.0},  # type: ignore[typeddict-item]
+    "text for a number": {"benchmark": "cmc-bench", "model": "policy:random", "max_tokens": "8"},  # type: ignore[typeddict-item]
+    "number of thousands of digits": {"benchmark": "cmc-bench", "model": "policy:random", "limit": 10**5000},
+    "no number": {"benchmark": "cmc-bench", "model": "policy:random", "temperature": float("nan")},
+    "too many restarts": {"benchmark": "cmc-bench", "model": "policy:random", "restarts": 10**30},
+    "no width": {"benchmark": "cmc-bench", "model": "policy:random", "until_width": float("nan")},
+    "text for a flag": {"benchmark": "cmc-bench", "model": "policy:random", "exact": "yes"},  # type: ignore[typeddict-item]
+    "number for a flag": {"benchmark": "cmc-bench", "model": "policy:random", "force": 1},  # type: ignore[typeddict-item]
     "not built": {"benchmark": "clash", "model": "policy:random"},
     "unknown option": {"benchmark": "cmc-bench", "model": "policy:random", "limits": 3},  # type: ignore[typeddict-unknown-key]
 }

@@ -155,7 +155,7 @@ def test_a_problem_is_shown_at_its_field_its_section_and_below(desk: Stage) -> N
         assert limit.has_class("-wrong")
         assert screen.spec is None
         assert "✗ Scope" in str(tabs.render())
-        assert "limit: input should be greater" in screen_text(app)
+        assert "limit: give a whole number from 1" in screen_text(app)
         await pilot.press("ctrl+r")
         assert isinstance(app.screen, NewRunScreen)
         await pilot.press("backspace", *"5")

@@ -27,7 +27,7 @@ from typing import Any
 from app.engine.identity import is_engine_fact, refused_differences
 from app.engine.training.log import LOG
 from app.engine.training.spec import TrainingSpec
-from app.run_spec import parse
+from app.run_spec import parse_stored
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError, StoreError, did_you_mean
@@ -75,7 +75,7 @@ class Training:
             values = read_json_file(path / _TRAINING)
             if values["format"] == 1:
                 _upgrade(values)
-            spec = parse(TrainingSpec, values["spec"], str(path))
+            spec = parse_stored(TrainingSpec, values["spec"], str(path))
             engines = tuple(dict(engine) for engine in values["engines"])
             identity, steps, created = dict(values["identity"]), int(values["steps"]), float(values["created"])
             return cls(path, spec, identity, steps, created, values["forced"] is True, engines)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.run_spec import FolderPath, RunName, parse
+from app.run_spec import Flag, FolderPath, RunName, parse
+from benchmarks import number_ranges as ranges
 from benchmarks.errors import SpecError, did_you_mean
 from mlx_backends.training import Objective, Schedule, TrainingSettings
 
@@ -64,26 +65,26 @@ class TrainingSpec(BaseModel):
     model: str = Field(min_length=1)
     data: FolderPath
     recipe: str | None = None
-    rank: int = Field(default=16, ge=1, le=4096)
-    alpha: float = Field(default=32.0, gt=0, allow_inf_nan=False)
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    batch_size: int = Field(default=4, ge=1, le=4096)
+    rank: Annotated[int, ranges.RANK] = 16
+    alpha: Annotated[float, ranges.ALPHA] = 32.0
+    dropout: Annotated[float, ranges.DROPOUT] = 0.0
+    batch_size: Annotated[int, ranges.BATCH_SIZE] = 4
     objective: Objective = "answer"
-    beta: float = Field(default=0.1, gt=0, allow_inf_nan=False)
-    learning_rate: float = Field(default=1e-4, gt=0, allow_inf_nan=False)
+    beta: Annotated[float, ranges.BETA] = 0.1
+    learning_rate: Annotated[float, ranges.LEARNING_RATE] = 1e-4
     schedule: Schedule = "cosine"
-    warmup: float = Field(default=0.03, ge=0, allow_inf_nan=False)
-    epochs: float = Field(default=1.0, gt=0, le=10_000)
-    steps: int | None = Field(default=None, ge=1, le=10_000_000)
-    max_length: int = Field(default=2048, ge=16)
-    max_pixels: int | None = Field(default=None, ge=1024)
-    skip_unusable: bool = False
-    gradient_checkpointing: bool = True
-    validation_share: float = Field(default=0.1, ge=0, lt=1)
-    validation_rows: int | None = Field(default=VALIDATION_ROWS, ge=1)
-    validate_every: int | None = Field(default=None, ge=1)
-    save_every: int | None = Field(default=None, ge=1)
-    seed: int = Field(default=0, ge=0, lt=2**32)
+    warmup: Annotated[float, ranges.WARMUP] = 0.03
+    epochs: Annotated[float, ranges.EPOCHS] = 1.0
+    steps: Annotated[int, ranges.STEPS] | None = None
+    max_length: Annotated[int, ranges.MAX_LENGTH] = 2048
+    max_pixels: Annotated[int, ranges.MAX_PIXELS] | None = None
+    skip_unusable: Flag = False
+    gradient_checkpointing: Flag = True
+    validation_share: Annotated[float, ranges.VALIDATION_SHARE] = 0.1
+    validation_rows: Annotated[int, ranges.ROWS] | None = VALIDATION_ROWS
+    validate_every: Annotated[int, ranges.INTERVAL] | None = None
+    save_every: Annotated[int, ranges.INTERVAL] | None = None
+    seed: Annotated[int, ranges.SEED] = 0
     name: RunName | None = None
 
     @model_validator(mode="before")
@@ -120,9 +121,9 @@ def plain_name(text: str, default: str, length: int) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:length] or default
 
 
-def training_spec(values: Mapping[str, Any]) -> TrainingSpec:
-    """Return the spec of the command line's values. Raises SpecError."""
+def training_spec(values: Mapping[str, Any], *, context: str | None = None) -> TrainingSpec:
+    """Return the spec of the command line's values; ``context`` is that of :func:`app.run_spec.parse`. Raises SpecError."""
     recipe = values.get("recipe")
     if recipe is not None and recipe not in RECIPES:
         raise SpecError(f"there is no recipe {recipe!r}; {did_you_mean(str(recipe), RECIPES)}")
-    return parse(TrainingSpec, dict(values), "the command line")
+    return parse(TrainingSpec, dict(values), "the command line", context=context)

@@ -42,7 +42,7 @@ from app.engine.workers.recovery import suspects
 from app.engine.workers.standby import STANDBY
 from app.engine.workers.supervise import Job
 from app.engine.workers.worker_process import Outcome, end_process, outcome_of, take_output
-from app.run_spec import RunSpec, parse
+from app.run_spec import RunSpec, parse_stored
 from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
@@ -173,7 +173,7 @@ class Worker:
             self._note(store, "done")
 
     def _answer_and_judge(self, store: RunStore) -> None:
-        spec = parse(RunSpec, store.meta("spec"), str(store.folder))
+        spec = parse_stored(RunSpec, store.meta("spec"), str(store.folder))
         benchmark = get_benchmark(spec.benchmark)
         judges = [find_judge(name, benchmark) for name in self.job.judges]
         functions = [judge for judge in judges if isinstance(judge, FunctionJudge)]

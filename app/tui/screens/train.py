@@ -26,6 +26,7 @@ from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.field import Field
 from app.tui.widgets.panel import panel
 from benchmarks.errors import SpecError
+from benchmarks.number_ranges import TYPED
 from benchmarks.training.training_set import is_training_set
 from benchmarks.untrusted.finder_files import folder_entries
 from mlx_backends.models.discovery import cached_models, read_config
@@ -91,7 +92,8 @@ class TrainScreen(RashomonScreen):
             self._field(key).example(f"{value:g}" if isinstance(value, float) else str(value))
         self.problem = "name a model and a training set" if not {MODEL, DATA} <= typed.keys() else ""
         try:
-            training_spec({MODEL: "m", DATA: "."} | {key.replace("-", "_"): value for key, value in typed.items()})
+            values = {key.replace("-", "_"): value for key, value in typed.items()}
+            training_spec({MODEL: "m", DATA: "."} | values, context=TYPED)
         except SpecError as error:
             self.problem = str(error)
         first = (

@@ -313,7 +313,7 @@ def test_what_is_too_few_or_unlabelled_is_said(demo_runs: Path) -> None:
         recommend(folders[:1])
     with pytest.raises(SpecError, match="always-image is named twice"):
         recommend([folders[0], folders[1], folders[0]])
-    with pytest.raises(SpecError, match="is not between 0 and 1"):
+    with pytest.raises(SpecError, match="above 0 and below 1"):
         recommend(folders, margin=3)
 
 
@@ -335,7 +335,7 @@ def test_a_plan_says_how_many_examples_an_interval_takes(demo_runs: Path) -> Non
     assert any("The build has 144 examples." in note for note in table.notes)
     half = cells(sample_size_table(folders, width=0.05, margin=0.03), "always-image / MFR")
     assert int(str(half["examples"])) == pytest.approx(4 * int(str(cells_now["examples"])), abs=4)
-    with pytest.raises(SpecError, match="--width 0 is not between 0 and 1"):
+    with pytest.raises(SpecError, match="--width"):
         sample_size_table(folders, width=0, margin=0.03)
 
 

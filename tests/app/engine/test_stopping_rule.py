@@ -78,7 +78,7 @@ def test_it_stops_says_so_goes_on_narrower_and_to_the_end_with_the_answers_of_a_
 
 def test_what_cannot_stop_a_run_is_refused_before_it_is_made(rashomon: Rashomon) -> None:
     for width in ("0", "nan"):
-        assert "is not between 0 and 1" in rashomon.run(*BATCH, "--until-width", width, code=2).stderr
+        assert "a number above 0 and below 1" in rashomon.run(*BATCH, "--until-width", width, code=2).stderr
     model = str(DEMO / "model-4bit")
     stderr = rashomon.run(*BATCH, "--judge", model, "--name", "late", "--until-width", "0.2", code=2).stderr
     assert "labels only after all answers are in" in stderr

@@ -7,13 +7,25 @@ from pathlib import Path
 import pytest
 
 from app.new_run.form import check_runs
-from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, half_width, measured_speed
+from app.new_run.run_estimate import (
+    BuildContents,
+    RunEstimate,
+    estimate_run,
+    half_width,
+    judge_usage,
+    longest_requests,
+    measured_speed,
+    remote_usage,
+)
 from app.run_spec import BatchSpec, RunSpec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
 from benchmarks.stats.intervals import wilson
 from benchmarks.vocabulary import Generation, Instance
+from judges.registry import find_judge
+from judges.rubric import RubricJudge
 from mlx_backends.core.reuse import Reuse
 from tests.support.demo import HeldOutSet
 from tests.support.old_runs import sealed
@@ -62,6 +74,31 @@ def test_a_limit_gives_what_the_run_then_asks(charts: HeldOutSet, tmp_path: Path
         estimate_run(workspace, spec(strata={"type": ["nothing"]}), contents)
     with pytest.raises(SpecError, match="did you mean 'paper'"):
         BuildContents.read(build, "papr")
+
+
+@pytest.mark.parametrize("protocol", ["read-then-compare", "verify", "self-consistency"])
+def test_usage_counts_answers_of_the_greatest_length_without_writing_them(charts: HeldOutSet, protocol: str) -> None:
+    items = charts.instances[:2]
+    prompts, lengths = [], []
+    for limit in (1000, 1_000_000):
+        run = spec(model="openai:m", protocol=protocol, decoding={"max_tokens": limit})
+        usage = remote_usage(run, items, charts.build)
+        prompts.append(usage.input_tokens)
+        requests = [request for item in items for request, _ in longest_requests(run.to_protocol(), item)]
+        lengths.append([len(str(request.messages)) for request in requests])
+        assert usage.output_tokens_at_most == limit * len(requests)
+    assert lengths[0] == lengths[1]
+    answers_in_prompts = {"read-then-compare": 1, "verify": 1 + 2, "self-consistency": 0}[protocol]
+    assert prompts[1] - prompts[0] == answers_in_prompts * len(items) * (1_000_000 - 1000)
+
+
+def test_a_judge_reads_an_answer_of_the_greatest_length(charts: HeldOutSet) -> None:
+    judge = find_judge("openai:m", get_benchmark("cmc-bench"))
+    assert isinstance(judge, RubricJudge)
+    short, long = (
+        judge_usage(judge, spec(decoding={"max_tokens": limit}), charts.instances[:3]) for limit in (1000, 1_000_000)
+    )
+    assert long.input_tokens - short.input_tokens == 3 * (1_000_000 - 1000)
 
 
 def test_the_time_comes_from_earlier_runs_of_the_model_and_is_never_guessed(tmp_path: Path) -> None:

@@ -175,6 +175,6 @@ def test_estimate_reads_no_more_than_sizes(tmp_path: Path) -> None:
     seen = medium(tmp_path, b"x" * 30_000, ".mp4", "video")
     gone = Media("0" * 64, ".mp3", "audio")
     requests = [ask(1, heard), ask(2, seen), ask(3, gone)]
-    usage = estimate_usage(requests, RemoteOptions(), lambda media: tmp_path / media.name)
+    usage = estimate_usage([(request, 0) for request in requests], RemoteOptions(), lambda media: tmp_path / media.name)
     assert (usage.calls, usage.media, usage.input_tokens) == (3, 3, 3 * 8 + 10 + 100)
     assert "(3 media)" in str(usage)

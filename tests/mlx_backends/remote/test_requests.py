@@ -674,14 +674,14 @@ def test_estimate_does_not_decode_images(tmp_path: Path) -> None:
     (tmp_path / image.name).write_bytes((tmp_path / image.name).read_bytes()[:200])
     requests = [ask(1, Text("x" * 100), image), ask(2, Text("ü" * 3), image, max_pixels=7500)]
     terms = RemoteOptions(input_price=2.0, output_price=10.0)
-    usage = estimate_usage(requests, terms, lambda media: tmp_path / media.name)
+    usage = estimate_usage([(request, 0) for request in requests], terms, lambda media: tmp_path / media.name)
     assert (usage.calls, usage.media, usage.output_tokens_at_most) == (2, 2, 128)
     assert usage.input_tokens == 8 + 34 + 2000 + 8 + 2 + 10
     assert usage.cost == pytest.approx((usage.input_tokens * 2 + 128 * 10) / 1e6)
     assert str(usage) == (
         "2 calls of about 2,062 prompt tokens (2 images) and at most 128 completion tokens, which cost at most about 0.01"
     )
-    assert estimate_usage([ask(1)], RemoteOptions()).cost is None
+    assert estimate_usage([(ask(1), 0)], RemoteOptions()).cost is None
 
 
 def test_a_ceiling_on_cost_needs_prices() -> None:

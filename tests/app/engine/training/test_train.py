@@ -15,8 +15,11 @@ from typing import Any
 
 import pytest
 
-from app.engine.training.folder import Training
+from app.engine.training.folder import Training, create_training
 from app.engine.training.log import LogReader
+from app.engine.training.plan import plan_training
+from app.engine.training.spec import training_spec
+from app.store.workspace import Workspace
 from benchmarks.training.record import TrainingRecord
 from benchmarks.training.training_set import TrainingSet
 from tests.support.command import Rashomon, children_of, kill_all
@@ -186,8 +189,14 @@ def test_full_disk_stops_and_keeps_the_checkpoint(training_set: Path, tmp_path: 
 @pytest.mark.slow
 def test_diverging_training_stops_and_says_what_is_kept(training_set: Path, tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
-    options = ("--learning-rate", "1e30", "--warmup", "0", "--schedule", "constant", "--save-every", "1")
-    failed = rashomon.run("train", *command(training_set), *options, code=1)
+    values = {"model": str(FOUR_BIT), "data": str(training_set), "name": "t", "batch_size": 1, "max_length": 512}
+    options = {"steps": 12, "warmup": 0.0, "schedule": "constant", "save_every": 1}
+    # No command takes this learning rate any more; trainings that were begun with it resume.
+    spec = training_spec({**values, **options}).model_copy(update={"learning_rate": 1e30})
+    workspace = Workspace(rashomon.workspace)
+    plan = plan_training(workspace, spec, force=False)
+    create_training(workspace, plan.name, spec, plan.identity, plan.settings.steps)
+    failed = rashomon.run("train", "--resume", "t", code=1)
     assert "diverged" in failed.stderr
     row = listing(rashomon)
     assert row["state"] == "diverged"
