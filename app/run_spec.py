@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from app.system.paths import path_exists, typed_path
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.number_ranges import STORED, TYPED, shortened
@@ -32,6 +31,7 @@ from benchmarks.remedies import (
 )
 from benchmarks.untrusted.safe_files import read_regular
 from benchmarks.untrusted.safe_toml import parse_toml
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Decoding, digest
 from judges.registry import find_judge
 from mlx_backends.models.adapters import adapter_name, join_adapter, split_adapter
@@ -400,7 +400,7 @@ def _prompt_files(value: Any, base: Path) -> Any:
 def _absolute(model: str, base: Path) -> str:
     prefix, path, suffix = split_name(model)
     path, adapter = split_adapter(path, base)
-    if path and path_exists(base / path):
+    if path and path_exists(path, base):
         path = str(typed_path(path, base))
     return f"{prefix}{path if adapter is None else join_adapter(path, str(typed_path(adapter, base)))}{suffix}"
 

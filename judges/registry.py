@@ -67,7 +67,7 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
         raise SpecError(f"{name} is a person; `rashomon override` takes a person's corrections of a judge's labels.")
     if name.startswith(HUMAN):
         raise SpecError(f"{name} is a person; `rashomon label` takes human labels.")
-    from mlx_backends.registry import describe, looks_like_model
+    from mlx_backends.registry import describe, looks_like_model, refusal
 
     if not looks_like_model(name):
         raise SpecError(
@@ -78,6 +78,8 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
             f"{benchmark.name} has no rubric for a judge that is a model; use {', '.join(benchmark.judges)}."
         )
     info = describe(name)
-    if info.engine in ("policy", "imported"):
-        raise SpecError(f"{name} cannot judge, because it reads nothing; use a model or {', '.join(benchmark.judges)}.")
+    if info.engine == "policy" or refusal(name):
+        raise SpecError(
+            f"{name} cannot judge, because it reads no answers; use a model or {', '.join(benchmark.judges)}."
+        )
     return RubricJudge(name.rstrip("/"), info, benchmark.rubric)

@@ -145,6 +145,10 @@ class Engine(ABC):
         """Return :attr:`EngineInfo.engine` of ``model``, without reading its weights. Raises as :meth:`describe`."""
         return self.describe(model).engine
 
+    def refusal(self, model: str) -> str:
+        """Return why ``model`` answers no requests, and what to do instead, as a sentence; empty if it answers them."""
+        return ""
+
     def training_records(self, model: str) -> Sequence[Mapping[str, Any]]:
         """Return what the trainings of ``model`` recorded (:class:`benchmarks.training.record.TrainingRecord`), if any did.
 

@@ -42,5 +42,8 @@ class BaselineEngine(Engine):
     def describe(self, model: str) -> EngineInfo:
         return EngineInfo("baseline", model, device="none", needs_device=False, takes=ALL_MODALITIES)
 
+    def refusal(self, model: str) -> str:
+        return f"{model} is made of a run's answers; make it with `rashomon baselines RUN`."
+
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
-        raise ModelError(f"{model} is made of a run's answers; make it with `rashomon baselines RUN`.")
+        raise ModelError(self.refusal(model))

@@ -19,5 +19,8 @@ class ImportedEngine(Engine):
             "imported", model.removeprefix(IMPORTED), device="elsewhere", needs_device=False, takes=ALL_MODALITIES
         )
 
+    def refusal(self, model: str) -> str:
+        return f"the answers of {model} were produced elsewhere; add them with `rashomon import`, see its --help."
+
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
-        raise ModelError(f"the answers of {model} were produced elsewhere; import those that are missing as well.")
+        raise ModelError(self.refusal(model))

@@ -19,5 +19,8 @@ class PersonEngine(Engine):
             "person", model.removeprefix(PERSON), device="a person", needs_device=False, takes=ALL_MODALITIES
         )
 
+    def refusal(self, model: str) -> str:
+        return f"{model} is a person; answer with `rashomon answer`, see its --help, or on the screen Answer."
+
     def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
-        raise ModelError(f"{model} is a person; answer with `rashomon answer` or on the screen Answer.")
+        raise ModelError(self.refusal(model))

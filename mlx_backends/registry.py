@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks import plugins
+from benchmarks.untrusted.typed_paths import folder_exists
 from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.mlx.engine import MLXEngine
@@ -51,6 +51,11 @@ def describe(model: str) -> EngineInfo:
 def modalities(model: str) -> tuple[Modality, ...]:
     """Return the media that ``model`` takes as they are, without reading its weights. Raises as :func:`describe`."""
     return get_engine(model).modalities(model)
+
+
+def refusal(model: str) -> str:
+    """Return why ``model`` answers no requests, and what to do; see :meth:`mlx_backends.base.Engine.refusal`."""
+    return get_engine(model).refusal(model)
 
 
 def engine_name(model: str) -> str:
@@ -104,4 +109,4 @@ def check_kv_bits(model: str, bits: int | None) -> None:
 
 def looks_like_model(name: str) -> bool:
     """Return whether ``name`` can only be a model's: an engine's prefix, ORG/NAME, or an existing folder."""
-    return ":" in name or "/" in name or Path(name).is_dir()
+    return ":" in name or "/" in name or folder_exists(name)

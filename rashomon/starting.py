@@ -12,11 +12,11 @@ from app.commands.batch import ExecutionOptions, check_batch
 from app.new_run.form import save_spec
 from app.setups import setup_file
 from app.store.workspace import Workspace as Folders
-from app.system.paths import typed_path
 from app.tui.processes import Job, RunProcesses, allow_address_options
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import RashomonError, SpecError, did_you_mean
 from benchmarks.number_ranges import shortened
+from benchmarks.untrusted.typed_paths import typed_path
 from rashomon._markup import heading
 from rashomon.runs import Run, Runs
 

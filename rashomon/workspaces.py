@@ -10,6 +10,7 @@ from app.store.workspace import Workspace as Folders
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.typed_paths import typed_path
 from rashomon._markup import heading
 from rashomon.runs import Run, Runs
 from rashomon.starting import BatchOptions, ExecutionChoices, Started, execution_arguments, run_process, start
@@ -55,6 +56,8 @@ class Workspace:
         if not isinstance(sources, Mapping):
             known = ", ".join(repr(source.name) for source in get_benchmark(benchmark).sources)
             raise SpecError(f"give the sources as a dict of name and place; the names of {benchmark} are {known}.")
+        for place in sources.values():
+            typed_path(place)
         pairs = [(name, str(place)) for name, place in sources.items()]
         folder = self._folders.build_folder(benchmark)
         return get_benchmark(benchmark).build(pairs, folder, BuildOptions(replace=replace)).path

@@ -60,7 +60,7 @@ def plan_answers(workspace: Workspace, spec: RunSpec, *, same_person: bool = Fal
     Raises SpecError if the spec is invalid, a run of that name is a different one, or another account began the run (unless
     ``same_person``), and if a name differs from that of another person's run in case alone.
     """
-    checked = check_spec(workspace, spec)
+    checked = check_spec(workspace, spec, by_hand=True)
     if not checked.existing:
         _check_name(workspace, spec.model)
     folder = plan_run(workspace, checked).folder

@@ -11,7 +11,6 @@ from typing import Any
 
 from app.annotation.review_store import Choice, Decision, ReviewStore
 from app.store.workspace import Workspace
-from app.system.paths import path_exists, typed_path
 from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
@@ -19,6 +18,7 @@ from benchmarks.errors import SourceError, SpecError
 from benchmarks.hashed import HashOrder, hash64
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.review import ReviewField, ReviewGuide, ReviewMedium, check_corrections
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 
 LONGEST_REASON = 1_000
 """The most characters of a reason."""

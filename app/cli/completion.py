@@ -42,7 +42,7 @@ def _completer(names: Callable[[click.Context], Iterable[str]], *, comma_list: b
 def _workspace(context: click.Context) -> Path:
     folder = context.find_root().params.get("workspace") or os.environ.get("RASHOMON_WORKSPACE")
     if folder:
-        return Path(folder).expanduser()
+        return Path(os.path.expanduser(folder))
     import platformdirs
 
     return Path(platformdirs.user_data_dir(PROGRAM))

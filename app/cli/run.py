@@ -125,7 +125,7 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
         standby.start(standby.first_model(setup_file(spec) or spec, options["model"]))
     from app.commands.batch import ExecutionOptions
     from app.commands.batch import batch as run_batch
-    from app.system.paths import typed_path
+    from benchmarks.untrusted.typed_paths import typed_path
 
     execution = ExecutionOptions(**{key: options.pop(key) for key in _RUNNING})
     dry_run = options.pop("dry_run")

@@ -41,8 +41,9 @@ def open_bundle(workspace: Any, /, file: Path, **options: Any) -> int:
     if on_terminal() and not (options["imports"] or options["as_json"]):
         from app.store.workspace import Workspace
         from app.tui.app import open_app
+        from benchmarks.untrusted.typed_paths import typed_path
 
-        return open_app(Workspace.open(file.expanduser().absolute()))
+        return open_app(Workspace.open(typed_path(file)))
     from app.commands.bundle import list_bundle
 
     return list_bundle(workspace, file, **options)

@@ -16,10 +16,10 @@ from app.report.render import print_table, to_json
 from app.run_spec import RunSpec, parse
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Media, Text
 
 _LINE = "─" * 60

@@ -40,7 +40,7 @@ from judges.rubric import RubricJudge
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
 from mlx_backends.imported import IMPORTED
 from mlx_backends.person import PERSON
-from mlx_backends.registry import describe, required_memory
+from mlx_backends.registry import describe, refusal, required_memory
 from mlx_backends.remote import check_all_ready, is_remote, readiness_problem
 
 _DEVICE = "device"
@@ -349,7 +349,7 @@ def execute_runs(
     """
     for run in planned:
         if run.spec.model.startswith(PERSON):
-            raise SpecError(f"{run.spec.model} is a person; continue with `rashomon answer`, see its --help.")
+            raise SpecError(refusal(run.spec.model))
         RunStore.require_own(run.folder)
     _refuse_in_use(planned)
     unfinished_runs = [run for run in planned if _announce(run, conditions, options.display)]

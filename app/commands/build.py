@@ -26,7 +26,6 @@ from app.report.nodes import node_line
 from app.run_spec import ApiSpec, parse, resolve_judges
 from app.store.data_types import NodeStatus
 from app.store.workspace import Workspace
-from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
@@ -46,10 +45,11 @@ from benchmarks.registry import get_benchmark
 from benchmarks.rows.files import read_json_lines
 from benchmarks.text_model import Embedder, TextModel
 from benchmarks.untrusted.safe_files import is_disk_full
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.base import Backend, MediaPath
 from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.options import RemoteOptions
-from mlx_backends.registry import describe, load_backend
+from mlx_backends.registry import describe, load_backend, refusal
 from mlx_backends.remote import is_remote
 
 _MAX_ROWS_LISTED = 20
@@ -184,7 +184,8 @@ def _check_arguments(benchmark: Benchmark, arguments: BuildArguments, models: Co
     limit = benchmark.most_checkers
     if limit is not None and len(set(models.checkers)) > limit:
         raise SpecError(f"{benchmark.name} takes one checking model; name --checker once.")
-    models.modalities()
+    if not all((*models.checkers, *models.readers, *models.modalities().values())):
+        raise SpecError("a model of the construction has no name; name it, or leave the option out.")
     ranges.PER_STRATUM.check("--per-stratum", arguments.per_stratum)
 
 
@@ -277,7 +278,7 @@ def _text_model(
     """
     name = resolve_judges([name])[0]
     info = describe(name)
-    if info.engine in ("policy", "imported"):
+    if info.engine == "policy" or refusal(name):
         raise SpecError(f"{name} cannot write text, because it is not a model; name a model.")
     workspace.make()
 
@@ -323,7 +324,8 @@ def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:
     known = [source.name for source in benchmark.sources]
     if name not in known:
         raise SpecError(f"{benchmark.name} has no source {name!r}; {did_you_mean(name, known)}")
-    return name, str(typed_path(place)) if place.startswith("~") else place
+    path = typed_path(place)
+    return name, str(path) if place.startswith("~") else place
 
 
 def _fetched_sources(workspace: Workspace, benchmark: Benchmark) -> list[tuple[str, str]]:

@@ -15,9 +15,9 @@ from app.engine.adopt import read_received_run
 from app.exports.bundle import write_bundle
 from app.store.bundles.layout import MediaChoice, read_manifest
 from app.store.workspace import RunSummary, Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.untrusted.typed_paths import typed_path
 
 SUFFIX = ".rashomon.zip"
 

@@ -19,10 +19,10 @@ from app.report.headline import other_tables_note
 from app.report.render import print_table
 from app.report.render import to_json as table_to_json
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.untrusted.typed_paths import typed_path
 
 FORMATS = ("csv", "md", "latex", "html", *FIGURE_FORMATS)
 

@@ -16,10 +16,10 @@ from app.fetch.plan import make_plan, read_small
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES, get_recipe, source_options
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean, size
 from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import make_folder
+from benchmarks.untrusted.typed_paths import typed_path
 
 
 def listing(workspace: Workspace, *, as_json: bool) -> None:

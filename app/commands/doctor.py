@@ -7,9 +7,9 @@ import sys
 
 from app.doctor import CheckResult, examine
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean
 from benchmarks.errors import SpecError
+from benchmarks.untrusted.typed_paths import typed_path
 from mlx_backends import stored_checks
 from mlx_backends.mlx import feature_folder
 

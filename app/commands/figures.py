@@ -11,9 +11,9 @@ from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches, to_bytes
 from app.figures.tables import draw_table
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.typed_paths import typed_path
 
 
 def draw_figures(workspace: Workspace, name: str, *, formats: Sequence[str], out: Path | None, width: str) -> None:

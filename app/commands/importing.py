@@ -23,12 +23,12 @@ from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import UNJUDGED_STATE
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from benchmarks.base import Benchmark, ImportedAnswer
 from benchmarks.errors import SourceError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.base import open_source
 from benchmarks.rows.files import read_json_lines
+from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Generation, Instance, digest
 from judges.registry import find_judge
 from mlx_backends.imported import IMPORTED

@@ -11,12 +11,12 @@ from pathlib import Path
 from app.annotation.session import LabellingSession, LabellingTask, draw_sample, match_label
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean, spreadsheet_cell
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import check_file, replace_file
+from benchmarks.untrusted.typed_paths import typed_path
 from judges.human_labels import BlindAnswer, annotator_id, blind_answer, blind_id, read_labels_csv
 
 _LINE = "─" * 60

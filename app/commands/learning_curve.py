@@ -34,7 +34,6 @@ from app.report.render import to_json as table_to_json
 from app.report.tables import RESAMPLES
 from app.run_spec import parse_spec
 from app.store.workspace import Workspace
-from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from benchmarks.build import Build
 from benchmarks.errors import SpecError
@@ -42,6 +41,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.training.leaks import check_leaks
 from benchmarks.training.subset import write_subset
 from benchmarks.training.training_set import PARTS, TrainingSet
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import digest
 from mlx_backends.models.adapters import join_adapter
 from mlx_backends.training import DivergedError

@@ -17,11 +17,11 @@ from app.fetch.model import blobs_folder, link_snapshot, list_files
 from app.fetch.plan import make_plan
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
-from app.system.paths import path_exists, typed_path
 from app.system.signals import is_alive
 from app.text.escape import clean, size
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import ModelError, SpecError, StoreError
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.models.adapters import TRAINING, read_adapter
 from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.discovery import inspect, resolve

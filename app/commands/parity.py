@@ -22,10 +22,10 @@ from app.parity.tables import tables, to_json
 from app.report.render import print_table
 from app.report.render import to_json as table_to_json
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.console import Terminal
 from app.text.escape import clean
 from benchmarks.errors import SpecError
+from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Table
 
 

@@ -16,8 +16,8 @@ from app.run_spec import load_spec
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.registry import looks_like_model
 
 DEFAULT_LIMIT = 24
@@ -56,7 +56,7 @@ def find_or_answer_runs(workspace: Workspace, names: Sequence[str], options: Ans
 
 def _run(workspace: Workspace, name: str) -> Path | None:
     """Return the run's folder, or None if ``name`` is a model. Raises StoreError if it is neither."""
-    if not (Path(name) / DATABASE).is_file() and name not in workspace.run_names() and looks_like_model(name):
+    if not path_exists(Path(name) / DATABASE) and name not in workspace.run_names() and looks_like_model(name):
         return None
     return workspace.run_folder(name)
 

@@ -12,7 +12,6 @@ from app.annotation.review_session import find_build
 from app.commands.spinner import counter
 from app.commands.vary import many_calls, refuse_base
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean
 from app.text.shell import shell_quote
 from benchmarks import number_ranges as ranges
@@ -20,6 +19,7 @@ from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.k_passages.build import MOST_CALLS, Examples, build_design, design_size
 from benchmarks.k_passages.design import PassageDesign
 from benchmarks.untrusted.safe_files import is_disk_full
+from benchmarks.untrusted.typed_paths import typed_path
 
 
 @dataclass(frozen=True, slots=True)

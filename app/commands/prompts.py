@@ -11,10 +11,10 @@ from app.engine.plan import chosen_instances, open_build
 from app.new_run.prompt_files import prompt_choices
 from app.run_spec import BatchSpec
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean
 from benchmarks.prompt_template import SHIPPED, SUFFIX, PromptTemplate, find_template, shipped_templates
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Media, Part
 
 _ANY_MODEL = "policy:random"

@@ -11,9 +11,9 @@ from app.exports.hub_data_set import SAMPLES, HubDataSet, make_data_set
 from app.exports.writer import write_files, written_message
 from app.fetch.upload import check_ready, repository_name, upload
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError
+from benchmarks.untrusted.typed_paths import typed_path
 
 
 def push_runs(

@@ -16,11 +16,11 @@ from app.annotation.reviewed_build import write_reviewed_build
 from app.report.media import media_path
 from app.report.render import print_table, to_json
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.review import ReviewField
 from benchmarks.untrusted.safe_files import check_file, replace_file
+from benchmarks.untrusted.typed_paths import typed_path
 
 _LINE = "─" * 60
 

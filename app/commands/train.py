@@ -26,10 +26,10 @@ from app.engine.training.spec import RESUMED_WITH, TrainingSpec, training_spec
 from app.engine.training.supervise import TrainingSupervisor
 from app.report.throughput import duration
 from app.store.workspace import Workspace
-from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from benchmarks.errors import SpecError, StoreError, did_you_mean
 from benchmarks.number_ranges import STORED
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.training import DivergedError
 
 _LINE_SECONDS = 10.0

@@ -12,7 +12,6 @@ from typing import Any
 from app.commands.spinner import spinner
 from app.engine.training.test_data import find_leaks, find_test_builds
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build
@@ -29,6 +28,7 @@ from benchmarks.training.training_set import (
     write_training_set,
 )
 from benchmarks.training_rows import TrainingOptions
+from benchmarks.untrusted.typed_paths import typed_path
 
 UNFILTERED = "unfiltered"
 """The filter with which a build's rejected samples are taken too."""

@@ -12,7 +12,6 @@ from app.annotation.review_session import find_build
 from app.commands.build import runs_text
 from app.commands.spinner import counter
 from app.store.workspace import Workspace
-from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
 from app.text.shell import shell_quote
 from benchmarks.build import Build
@@ -23,6 +22,7 @@ from benchmarks.factors.levels import parse_factors
 from benchmarks.factors.regions import Regions
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import is_disk_full
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.varied import MANIFEST_KEY
 
 

@@ -28,13 +28,13 @@ from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import NONE_EXCLUDED, UNJUDGED_STATE, ExcludedInstances, is_judged
 from app.store.salvage import Report, Salvage, SavedInstance
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError, StoreError, StoreFullError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_read, open_write
+from benchmarks.untrusted.typed_paths import typed_path
 from mlx_backends.remote import is_remote
 from mlx_backends.remote.addresses import all_allowed
 from mlx_backends.remote.model_names import parse as parse_name

@@ -32,7 +32,6 @@ from app.store.run_facts import (
     TrainedExamples,
 )
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.system.signals import is_alive
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
@@ -41,13 +40,14 @@ from benchmarks.registry import get_benchmark
 from benchmarks.sampling import Selection, select
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
 from benchmarks.untrusted.safe_toml import parse_toml
+from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.varied import FACTOR_NAMES, example_of
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
-from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
+from mlx_backends.baseline import WITHOUT_REQUESTS
 from mlx_backends.models.licence import stated_licence
 from mlx_backends.policy import lacks_references
-from mlx_backends.registry import check_kv_bits, describe, training_records
+from mlx_backends.registry import check_kv_bits, describe, refusal, training_records
 
 _DATA = "data digest"
 _SPEC = "spec.toml"
@@ -92,17 +92,23 @@ class CheckedSpec:
 
 
 def check_spec(
-    workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False, elsewhere: bool = False
+    workspace: Workspace,
+    spec: RunSpec,
+    *,
+    accept_engine: bool = False,
+    elsewhere: bool = False,
+    by_hand: bool = False,
 ) -> CheckedSpec:
     """Validate a spec in full, without creating anything.
 
-    ``elsewhere`` tells that a cluster answers, whose nodes check device and versions of the engine themselves.
+    ``elsewhere`` tells that a cluster answers, whose nodes check device and versions of the engine themselves, ``by_hand`` that
+    the answers are typed, and nothing is requested of the model.
 
     Raises SpecError with the differences if a run of that name is a different one, and SpecError, StoreError, SourceError or
     ModelError if the build, the model, a condition or a stratum does not exist.
     """
-    if spec.model.startswith(BASELINE):
-        raise SpecError(f"{spec.model} is made of a run's answers; make it with `rashomon baselines RUN`.")
+    if not by_hand and (problem := refusal(spec.model)):
+        raise SpecError(problem)
     build = open_build(workspace, spec)
     info = describe(spec.model)
     check_kv_bits(spec.model, spec.kv_bits)
@@ -124,7 +130,7 @@ def check_spec(
             f"{spec.model} answers nothing in {spec.benchmark}; `rashomon models` lists the other policies."
         )
     if (folder / DATABASE).is_file():  # another process created it meanwhile
-        return check_spec(workspace, spec, accept_engine=accept_engine, elsewhere=elsewhere)
+        return check_spec(workspace, spec, accept_engine=accept_engine, elsewhere=elsewhere, by_hand=by_hand)
     if folder.exists():
         raise StoreError(f"{folder} exists and is not a run; move it, or give the run another --name.")
     trained = trained_examples(spec.model, info.model, build, instances)

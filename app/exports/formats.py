@@ -12,8 +12,8 @@ from app.exports.writer import check_formats, write_files
 from app.figures.style import FIGURE_FORMATS, inches
 from app.report.tables import read_inputs, tables_from
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.untrusted.typed_paths import typed_path
 
 _WRITERS = {
     "report": "app.exports.report.export:to_report_files",

@@ -9,12 +9,13 @@ from pathlib import Path
 from app.fetch import manifest
 from app.fetch.recipes import build_commands
 from app.store.workspace import Workspace
-from app.system.paths import ASSETS, path_exists, typed_path
+from app.system.paths import ASSETS
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.untrusted.finder_files import folder_entries, is_finder_file
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Modality
 from judges.registry import get_judge
 from mlx_backends.models.adapters import join_adapter, read_adapter, split_adapter
@@ -23,7 +24,7 @@ from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.modalities import ALL_MODALITIES, describe_modalities
 from mlx_backends.policy import PREFIX, policy_description, policy_names
 from mlx_backends.pytorch import spec
-from mlx_backends.registry import describe, has_prefix, modalities
+from mlx_backends.registry import describe, has_prefix, modalities, refusal
 from mlx_backends.remote.model_names import ENGINES, KEYS, is_remote
 
 _MAX_ENTRIES = 200
@@ -141,8 +142,11 @@ def model_choice(spec_name: str) -> ModelChoice:
         kind, note = ("remote", key_state(spec_name)) if is_remote(spec_name) else (spec_name.partition(":")[0], "")
         try:
             describe(spec_name)
+            problem = refusal(spec_name)
         except RashomonError as error:
-            return ModelChoice(spec_name, spec_name, kind, fits=None, problem=str(error))
+            problem = str(error)
+        if problem:
+            return ModelChoice(spec_name, spec_name, kind, fits=None, problem=problem)
         return ModelChoice(spec_name, spec_name, kind, note=note, takes=modalities(spec_name))
     try:
         name, adapter = split_adapter(spec_name)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.system.paths import typed_path
 from benchmarks.base import Benchmark
 from benchmarks.errors import SourceError
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.rows.files import read_json_lines
+from benchmarks.untrusted.typed_paths import typed_path
 
 LOGS = "retrieval"
 """The benchmark that is built from a retrieval log."""

@@ -13,11 +13,11 @@ import tomli_w
 from app.engine.plan import CheckedSpec, check_spec, plan_run, without_none
 from app.run_spec import SECTIONS, BatchSpec, validation_problems, with_overrides
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.shell import shell_quote
 from benchmarks.errors import SpecError
 from benchmarks.number_ranges import TYPED
 from benchmarks.untrusted.safe_files import check_file, open_write, replace_file
+from benchmarks.untrusted.typed_paths import typed_path
 
 
 def read_form(typed: Mapping[str, Any]) -> tuple[BatchSpec | None, dict[str, str]]:

@@ -20,10 +20,10 @@ from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.run_facts import is_judged
 from app.store.title import TITLE_FILE, read_title
-from app.system.paths import path_exists, typed_path
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError, StoreError, did_you_mean
 from benchmarks.untrusted.safe_files import UnsafeFileError
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import digest
 
 PAUSE_FILE = "pause"

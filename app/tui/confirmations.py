@@ -9,12 +9,12 @@ from pathlib import Path
 
 from app.commands.confirm_addresses import address_warning
 from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run, usable_build
-from app.system.paths import path_exists
 from app.tui.services import BackgroundScreen, Services
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import Confirm
 from benchmarks.build import Build
 from benchmarks.errors import SpecError
+from benchmarks.untrusted.typed_paths import path_exists
 from benchmarks.varied import MANIFEST_KEY
 from mlx_backends.remote import addresses
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.rows.files import list_folders
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 
 
 def resolve_sources(
@@ -24,7 +25,7 @@ def resolve_sources(
             continue
         if name:
             raise SpecError(f"{benchmark} has no source {name!r}; {did_you_mean(name, names)}")
-        subfolders = {folder.name: str(folder) for folder in list_folders(Path(place).expanduser())}
+        subfolders = {folder.name: str(folder) for folder in list_folders(typed_path(place))}
         matches = [(source, subfolders[source]) for source in names if source in subfolders]
         if not matches:
             raise SourceError(
@@ -36,14 +37,9 @@ def resolve_sources(
 
 def existing_path(name: str, place: str, expected: str) -> Path:
     """Return ``place`` as a path. Raises SourceError with what is ``expected`` if the path does not exist."""
-    path = Path(place).expanduser()
-    try:
-        exists = path.exists()
-    except (OSError, ValueError):
-        exists = False
-    if not exists:
+    if not path_exists(place):
         raise SourceError(f"{place} does not exist; {name} is read from {expected}.")
-    return path
+    return Path(place).expanduser()
 
 
 def layout_error(name: str, path: Path, expected: str) -> SourceError:

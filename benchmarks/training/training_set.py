@@ -246,6 +246,8 @@ def write_training_set(
     SourceError if no row can be used, an image is gone, or ``out`` cannot be written or is not empty.
     """
     options = _checked(benchmark, builds, options, validation_share)
+    if not out.name:
+        raise SourceError(f"{out} is not empty; name a new folder.")
     new = staging_folder(out)
     counts: Counter[str] = Counter()
     try:

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
+from benchmarks.untrusted.typed_paths import folder_exists, typed_path
 from mlx_backends.models.model_names import unquantised_name
 from mlx_backends.models.plain_names import by_plain_name
 from mlx_backends.models.weights import PICKLES, files_digest, tensor_shapes
@@ -108,10 +109,10 @@ def split_adapter(model: str, base: Path = Path()) -> tuple[str, str | None]:
     ``base``.
     """
     head = model.partition(SEPARATOR)[0]
-    if head == model or ":" in head or _is_folder(model, base):
+    if head == model or ":" in head or folder_exists(model, base):
         return model, None
     places = [place for place, character in enumerate(model) if character == SEPARATOR]
-    place = next((place for place in places if _is_folder(model[:place], base)), places[0])
+    place = next((place for place in places if folder_exists(model[:place], base)), places[0])
     return model[:place], model[place + 1 :]
 
 
@@ -141,7 +142,7 @@ def adapted_quantisation(quantisation: str | None, adapter: Adapter | None) -> s
 
 def read_adapter(folder: str | Path) -> Adapter:
     """Return the adapter in ``folder``. Raises ModelError if it is missing, incomplete, pickled, or of another kind."""
-    path = Path(folder).expanduser().absolute()
+    path = typed_path(folder)
     if not path.is_dir():
         raise ModelError(f"there is no adapter folder {path}; name one that holds {WEIGHTS} and {CONFIG}.")
     config = _read_config(path)
@@ -189,7 +190,7 @@ def fused_digests(model: Path) -> tuple[str | None, str | None]:
 def training_records(model: Path, adapter: str | None) -> list[Mapping[str, Any]]:
     """Return what the trainings recorded of the adapter in a folder, and of those fused into the model in a folder."""
     records = []
-    for file in (model / FUSED, *([Path(adapter).expanduser() / TRAINING] if adapter else [])):
+    for file in (model / FUSED, *([typed_path(adapter) / TRAINING] if adapter else [])):
         with suppress(OSError, OutsideJSONError):
             records.append(read_json_file(file))
     return [record for record in records if isinstance(record, dict)]
@@ -243,13 +244,6 @@ def check_outputs(adapter: Adapter, model: str, files: Iterable[Path]) -> None:
                 f"{name.removesuffix('.weight')!r}, and the model {outputs}; name the model that it was "
                 "trained on."
             )
-
-
-def _is_folder(text: str, base: Path) -> bool:
-    try:
-        return Path(base, Path(text).expanduser()).is_dir()
-    except (OSError, RuntimeError, ValueError):
-        return False
 
 
 def _read_config(path: Path) -> dict[str, Any]:

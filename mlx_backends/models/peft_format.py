@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
+from benchmarks.untrusted.typed_paths import typed_path
 from mlx_backends.models.adapters import CONFIG, MAX_RANK, PEFT_WEIGHTS, Adapter
 from mlx_backends.models.weights import PICKLES, tensor_shapes
 
@@ -48,7 +49,7 @@ class PeftAdapter:
 
 def read_peft(folder: Path) -> PeftAdapter:
     """Return the adapter in ``folder``. Raises ModelError if it is incomplete, pickled, or of layers other than plain LoRA."""
-    path = folder.expanduser().absolute()
+    path = typed_path(folder)
     try:
         config = read_json_file(path / CONFIG)
     except (OSError, OutsideJSONError) as error:

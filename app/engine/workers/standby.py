@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.system.blas import user_environment
-from app.system.paths import path_exists, typed_path
 from benchmarks.errors import SpecError
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 
 STANDBY = "--standby"
 """The worker's argument in place of a job; a model's name follows."""
@@ -130,5 +130,5 @@ def first_model(spec: Path | None, overrides: Sequence[str]) -> str | None:
     if not models or not isinstance(models[0], str):
         return None
     with suppress(SpecError):
-        return str(typed_path(models[0], base)) if path_exists(base / models[0]) else models[0]
+        return str(typed_path(models[0], base)) if path_exists(models[0], base) else models[0]
     return None

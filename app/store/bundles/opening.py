@@ -19,6 +19,7 @@ from pathlib import Path
 from app.store.bundles.layout import MANIFEST, RUNS, BundleError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import make_folder, open_regular
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 
 _FOLDER = "bundles"
 _KEPT_S = 30 * 24 * 3600
@@ -64,8 +65,7 @@ def bundled_run(name: str) -> Path | None:
     Raises BundleError if the bundle cannot be opened, or has no such run, or several and none is named.
     """
     for file, run in ((name, ""), tuple(name.rsplit(":", 1)) if ":" in name else ("", "")):
-        path = Path(file).expanduser() if file else None
-        if path is not None and is_bundle_file(path):
+        if file and path_exists(file) and is_bundle_file(path := typed_path(file)):
             return _run_in(open_bundle(path), path, run)
     return None
 

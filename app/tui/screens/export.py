@@ -22,7 +22,6 @@ from app.exports.formats import (
     default_folder,
     export_runs,
 )
-from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal, sanitize
 from app.tui.screens.base import RashomonScreen
@@ -32,6 +31,7 @@ from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.displayed_text import DisplayedText
 from app.tui.widgets.panel import panel
 from benchmarks.errors import RashomonError
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Table
 
 _OPTIONS = (("canonical", "no times, memory, paths"), ("page", "figures as wide as a page"))

@@ -31,7 +31,6 @@ from app.new_run.prompt_files import prompt_choices
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import BatchSpec
 from app.setups import find_setup, setup_names
-from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.confirmations import confirm_addresses
 from app.tui.hostile_text import literal
@@ -62,6 +61,7 @@ from benchmarks.base import Benchmark
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 
 _DELAY_SECONDS = 0.15
 _MAX_NAMED = 6

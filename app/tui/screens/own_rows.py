@@ -15,7 +15,6 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from app.new_run.custom_rows import LOGS, rows_benchmark, table_path
-from app.system.paths import typed_path
 from app.tui.commands import bindings
 from app.tui.confirmations import confirm_build
 from app.tui.hostile_text import literal
@@ -31,6 +30,7 @@ from benchmarks.build import BuildOptions
 from benchmarks.errors import RashomonError
 from benchmarks.rows.files import Loader
 from benchmarks.rows.row_checks import RowCheck, TableCheck
+from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Instance, Media, Text
 
 

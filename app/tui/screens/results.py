@@ -14,7 +14,6 @@ from app.exports.formats import default_folder
 from app.exports.writer import write_files
 from app.report.latex import to_latex
 from app.report.render import to_csv, to_markdown
-from app.system.paths import path_exists, typed_path
 from app.tui.commands import Command
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
@@ -25,6 +24,7 @@ from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.result_table import ResultTable
 from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Table
 
 T = TypeVar("T")

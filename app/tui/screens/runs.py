@@ -20,7 +20,6 @@ from app.store.bundles.opening import is_bundle_file, is_opened_bundle
 from app.store.title import MOST_CHARACTERS, set_title
 from app.store.trash import Trash
 from app.store.workspace import DEMOS_FOLDER, Workspace
-from app.system.paths import typed_path
 from app.tui.commands import COMMANDS, bindings
 from app.tui.confirmations import confirm_adoption
 from app.tui.hostile_text import literal
@@ -36,6 +35,7 @@ from app.tui.widgets.virtual_table import Cell, Row, VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 from benchmarks.errors import RashomonError, StoreError
 from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.untrusted.typed_paths import typed_path
 
 _LEAST_MODEL = 20
 """The least characters of a model's name that the details of a run have."""

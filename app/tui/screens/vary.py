@@ -16,7 +16,6 @@ from textual.widgets import ContentSwitcher, Input, Static
 
 from app.annotation.review_session import find_build
 from app.store.workspace import Workspace
-from app.system.paths import typed_path
 from app.text.shell import shell_quote
 from app.tui.commands import bindings
 from app.tui.confirmations import confirm_build
@@ -32,6 +31,7 @@ from benchmarks.errors import SpecError
 from benchmarks.factors.levels import parse_factor
 from benchmarks.k_passages.design import PassageDesign
 from benchmarks.registry import benchmark_names
+from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.varied import FACTOR_NAMES
 
 FACTORS, PASSAGES = "factors", "passages"

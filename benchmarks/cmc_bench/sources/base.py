@@ -12,6 +12,7 @@ from benchmarks.cmc_bench.constants import HUB_IDS
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.rows.files import Loader, SkippedRow, list_folders
 from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.typed_paths import path_exists
 
 Family = Literal["chartqa", "mmmu"]
 
@@ -74,22 +75,21 @@ def requested_hub_id(name: str, place: str) -> str | None:
     ``hub:``. Raises SourceError where what follows ``hub:`` is no id, or is also a folder here.
     """
     if not place.startswith(_ON_THE_HUB):
-        return place if place == HUB_IDS.get(name) and not Path(place).exists() else None
+        return place if place == HUB_IDS.get(name) and not path_exists(place) else None
     requested = place.removeprefix(_ON_THE_HUB)
     if not _HUB_ID.fullmatch(requested):
         raise SourceError(f"{place} names no data set of the Hub; write hub:org/name.")
-    if Path(requested).exists():  # the library would read that folder instead
+    if path_exists(requested):  # the library would read that folder instead
         raise SourceError(f"{requested} is also a folder here; give it without hub:, or build from another folder.")
     return requested
 
 
 def existing_path(name: str, place: str, expected: str) -> Path:
     """Return ``place`` as an existing path. Raises SourceError with the ``expected`` layout otherwise."""
-    path = Path(place).expanduser()
-    if not path.exists():
+    if not path_exists(place):
         or_hub = ", or hub:org/name for a data set of the Hub" if name in HUB_IDS else ""
         raise SourceError(f"there is no folder {place}; {name} is read from {expected}{or_hub}.")
-    return path
+    return Path(place).expanduser()
 
 
 def layout_error(name: str, path: Path, expected: str) -> SourceError:

@@ -50,6 +50,19 @@ def test_a_spec_file_makes_a_run_for_each_model_and_prompt_set(rashomon: Rashomo
     assert len(states(rashomon)) == 4
 
 
+@pytest.mark.parametrize("model", ["imported:x", "person:x", "baseline:agree:x", "published:x", "x" * 300])
+def test_a_model_that_answers_no_requests_is_refused_before_there_is_a_run(rashomon: Rashomon, model: str) -> None:
+    for more in ((), ("--dry-run",)):
+        assert ";" in run_of(rashomon, *more, model=model, code=2), "it says what to do"
+    assert states(rashomon) == {}
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "~nobody-at-all/x", "a\nb", "/dev/stdin"])
+def test_a_text_that_is_no_runs_name_is_refused_in_a_sentence(rashomon: Rashomon, name: str) -> None:
+    for command in (("show", name), ("parity", name, name)):
+        assert rashomon.run(*command, code=2).stderr.count("\n") == 1
+
+
 def test_the_command_line_goes_before_the_spec(rashomon: Rashomon) -> None:
     spec = rashomon.home / "spec.toml"
     spec.write_text('benchmark = "cmc-bench"\nmodel = "policy:random"\nlimit = 8\n[decoding]\nmax_tokens = 99\n')
