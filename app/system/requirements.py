@@ -13,22 +13,27 @@ import sys
 from pathlib import Path
 
 OLDEST_MACOS = 14
+_MACOS_OF_DARWIN = {20: 11, 21: 12, 22: 13, 23: 14, 24: 15, 25: 26, 27: 27}
+"""The versions of macOS by those of its kernel; there is no Darwin 26."""
 _OLDEST_PYTHON = (3, 11)
 _OLDEST_GLIBC = (2, 35)
 
 
 def macos_version(reported: str, kernel: str) -> str:
-    """Return the version of macOS from ``platform.mac_ver`` and ``platform.release``.
+    """Return the version of macOS from ``platform.mac_ver`` and ``platform.release``; "newer than N" if neither tells.
 
-    Programs built for older systems are told 10.16 on macOS 11 and newer, and 16 on macOS 26; the kernel's version is never
-    disguised: 20 to 24 belong to macOS 11 to 15, 25 to macOS 26.
+    Programs built for older systems are told 10.16 on macOS 11 and newer, and 16 on macOS 26, though there is no macOS 16 to 25.
+    The kernel's version is never disguised.
     """
     major, _, rest = reported.partition(".")
-    darwin = int(kernel.partition(".")[0]) if kernel.partition(".")[0].isdigit() else 0
-    actual = darwin + 1 if darwin >= 25 else darwin - 9 if darwin >= 20 else 0
-    if not actual or major == str(actual):
+    if not (reported.startswith("10.16") or (major.isdigit() and 16 <= int(major) <= 25)):
         return reported
-    return f"{actual}.{rest}" if major == "16" and rest else str(actual)
+    darwin = int(kernel.partition(".")[0]) if kernel.partition(".")[0].isdigit() else 0
+    if darwin in _MACOS_OF_DARWIN:
+        actual = str(_MACOS_OF_DARWIN[darwin])
+        return f"{actual}.{rest}" if (major, actual) == ("16", "26") and rest else actual
+    older = [version for number, version in _MACOS_OF_DARWIN.items() if number < darwin]
+    return f"newer than {older[-1]}" if older else reported
 
 
 def machine_problem() -> str:

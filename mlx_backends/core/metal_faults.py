@@ -4,6 +4,10 @@ Since mlx 0.32.0 a failed command buffer raises a RuntimeError, at the next poin
 an array is read or a stream is synchronised. The error is cleared as it is raised, whatever the failed buffer was to compute:
 arrays that MLX marks as evaluated may hold anything. So after a fault nothing may be used that was computed and not confirmed
 before it (:mod:`mlx_backends.mlx.metal.fault_recovery`).
+
+Metal can also refuse to begin a computation: a process may hold a number of buffers, whatever their size (about half a million,
+those of cached and of compiled computations included), and it may lose the services that compile and submit for it. A new process
+starts without any buffer, and with these services.
 """
 
 from __future__ import annotations
@@ -24,33 +28,54 @@ class MetalFault(Enum):
     INTERACTIVITY = "a computation held up the display"
     IGNORED = "the GPU ignores this process"
     INNOCENT_VICTIM = "another fault of the GPU took a computation with it"
+    BUFFERS = "more GPU buffers were needed than a process may hold, whatever their size"
+    UNSERVED = "Metal serves this process no more"
     OTHER = "a computation failed"
+
+    @property
+    def is_excess(self) -> bool:
+        """True if fewer requests at a time avoid it."""
+        return self in (MetalFault.OUT_OF_MEMORY, MetalFault.BUFFERS)
+
+    @property
+    def is_final(self) -> bool:
+        """True if the process computes no more."""
+        return self in (MetalFault.IGNORED, MetalFault.UNSERVED)
 
 
 _FAILED = "Command buffer execution failed"
-_PATTERNS = (
+_FAILURES = (
     (MetalFault.OUT_OF_MEMORY, re.compile(r"ErrorOutOfMemory|insufficient memory", re.IGNORECASE)),
     (MetalFault.IGNORED, re.compile(r"SubmissionsIgnored|ErrorAccessRevoked|ignored \(for", re.IGNORECASE)),
     (MetalFault.INTERACTIVITY, re.compile(r"ImpactingInteractivity|impacting interactivity", re.IGNORECASE)),
     (MetalFault.INNOCENT_VICTIM, re.compile(r"InnocentVictim|victim of gpu error", re.IGNORECASE)),
     (MetalFault.TIMEOUT, re.compile(r"ErrorTimeout|ErrorHang|gpu timeout|gpu hang", re.IGNORECASE)),
 )
+_REFUSALS = (
+    (MetalFault.BUFFERS, re.compile(r"\[metal::malloc\] Resource limit")),
+    (
+        MetalFault.UNSERVED,
+        re.compile(r"MTLCompilerService|Failed to make new command queue|Failed to create Metal shared event"),
+    ),
+)
 
 
 def metal_fault(error: BaseException) -> MetalFault | None:
     """Return the class of the Metal fault that an exception or one of its causes reports; None where none does."""
     source = _source(error)
-    if source is None:
-        return None
-    return next((fault for fault, pattern in _PATTERNS if pattern.search(str(source))), MetalFault.OTHER)
+    return None if source is None else _class(source)
 
 
 def _source(error: BaseException) -> BaseException | None:
     """Return the exception by which MLX reports a fault, of an exception and its causes."""
-    return next(
-        (cause for cause in causes(error) if isinstance(cause, RuntimeError) and _FAILED in str(cause)),
-        None,
-    )
+    return next((cause for cause in causes(error) if _class(cause) is not None), None)
+
+
+def _class(error: BaseException) -> MetalFault | None:
+    message = str(error) if isinstance(error, RuntimeError) else ""
+    if _FAILED in message:
+        return next((fault for fault, pattern in _FAILURES if pattern.search(message)), MetalFault.OTHER)
+    return next((fault for fault, pattern in _REFUSALS if pattern.search(message)), None)
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -20,13 +20,18 @@ MESSAGES = {
     "interactivity": "Impacting Interactivity (0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity)",
     "ignored": "Ignored (for causing prior/excessive GPU errors) (00000004:kIOGPUCommandBufferCallbackErrorSubmissionsIgnored)",
     "victim": "Discarded (victim of GPU error/recovery) (00000005:kIOGPUCommandBufferCallbackErrorInnocentVictim)",
+    "buffers": "[metal::malloc] Resource limit (499000) exceeded.",
+    "unserved": "[metal::Device] Unable to load kernel vn_copyfloat32\nUnable to reach MTLCompilerService. The process is "
+    "unavailable because the compiler is no longer active.\n",
 }
-WEIGHTS = {"memory": 2, "timeout": 5, "interactivity": 5, "ignored": 1, "victim": 5}
+WEIGHTS = {"memory": 2, "timeout": 5, "interactivity": 5, "ignored": 1, "victim": 5, "buffers": 2, "unserved": 1}
+FINAL = ("ignored", "unserved")
 
 
 def failure(kind: str) -> RuntimeError:
     """The error that MLX raises for a fault of this kind."""
-    return RuntimeError(f"[METAL] Command buffer execution failed: {MESSAGES[kind]}.")
+    message = MESSAGES[kind]
+    return RuntimeError(message if message.startswith("[") else f"[METAL] Command buffer execution failed: {message}.")
 
 
 class Injector:
@@ -42,12 +47,12 @@ class Injector:
         self._gap = gap
         self._wait = self._random.randint(*gap)
         self._streams = threading.local()  # a thread has its own, with their own errors
-        self._ignored = False
+        self._lost = ""
 
     def call(self, site: str, compute: Callable[[], Any], spoil: Callable[[Any], Any]) -> Any:
         """Make a call; ``spoil`` makes its result, or what it computed, wrong."""
-        if self._ignored:
-            raise failure("ignored")
+        if self._lost:
+            raise failure(self._lost)
         pending: list[str] = self._streams.__dict__.setdefault("pending", [])
         if pending and (site == "synchronize" or self._random.random() < 0.5):
             raise failure(pending.pop(0))
@@ -59,7 +64,7 @@ class Injector:
         kind = self._random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         with open(self._log, "a") as log:
             log.write(f"{kind} {site}\n")
-        self._ignored = kind == "ignored"
+        self._lost = kind if kind in FINAL else ""
         pending += [kind] * self._random.randint(1, 3)
         result = spoil(compute())
         if site == "synchronize" or self._random.random() < 0.5:

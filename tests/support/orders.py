@@ -21,7 +21,7 @@ from benchmarks.vocabulary import FinishReason, Generation, Record, Request, Ver
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.options import RemoteOptions
-from tests.support.metal_injector import failure
+from tests.support.metal_injector import MESSAGES, failure
 
 SLOW_MIGRATION = """
     CREATE TABLE slow AS WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 4000000)
@@ -113,8 +113,8 @@ def die(how: str) -> None:
         raise MemoryError
     if how == "MLX":
         raise RuntimeError("[metal::malloc] Attempting to allocate 9663676416 bytes which is greater than the maximum")
-    if how == "METAL":
-        raise failure("timeout")
+    if how in MESSAGES:
+        raise failure(how)
     if how == "bug":
         raise ZeroDivisionError("a backend's own fault")
     os._exit(int(how))

@@ -14,7 +14,7 @@ from typing import NoReturn, Self, TextIO
 from app.system.logs import report_exception, write_single_lines
 from benchmarks.errors import RashomonError
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.metal_faults import DeviceLostError, MetalFault, metal_fault
+from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ def outcome_of(error: Exception) -> Outcome:
     if isinstance(error, RashomonError) and not isinstance(error, DeviceLostError):
         return Outcome(error.exit_code, str(error))
     report_exception(error)
+    if metal_fault(error) is not None and not isinstance(error, DeviceLostError):
+        error = DeviceLostError(error)
     if isinstance(error, DeviceLostError):
-        return Outcome(1, death=error.cause, memory=error.fault is MetalFault.OUT_OF_MEMORY)
+        return Outcome(1, death=error.cause, memory=error.fault.is_excess)
     if out_of_memory(error):
         return Outcome(1, death=f"ran out of memory ({one_line(error)})")
-    if metal_fault(error) is not None:
-        return Outcome(1, death=DeviceLostError(error).cause, memory=False)
     return Outcome(1, failure=one_line(error))
 
 

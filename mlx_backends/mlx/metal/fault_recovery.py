@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from mlx_backends.core.metal_faults import DeviceLostError, MetalFault, causes, metal_fault
+from mlx_backends.core.metal_faults import DeviceLostError, causes, metal_fault
 
 _MAX_PENDING = 8
 """Most errors in a row that are taken for the pending ones of a single fault; computations in flight fail with it."""
@@ -105,7 +105,8 @@ class FaultRecovery:
 
         for cause in causes(error):
             traceback.clear_frames(cause.__traceback__)  # which hold arrays
-        if metal_fault(error) is MetalFault.IGNORED:
+        fault = metal_fault(error)
+        if fault is not None and fault.is_final:
             return False
         for module, arrays, attributes in self._modules:
             dict.clear(module)

@@ -25,7 +25,9 @@ PRESSURE = 0.9
 _MIN_RELEASE = 1 / 100  # of the working set: releasing less only makes the next step allocate it again
 
 _OUT_OF_MEMORY = re.compile(
-    r"out of memory|insufficient memory|outofmemory|unable to allocate|attempting to allocate|bad_?alloc", re.IGNORECASE
+    r"out of memory|insufficient memory|outofmemory|unable to allocate|attempting to allocate|bad_?alloc"
+    r"|\[metal::malloc\] resource limit",
+    re.IGNORECASE,
 )
 
 
@@ -98,7 +100,7 @@ class MemoryLimits:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Return whether an exception or one of its causes means that memory ran out: Python's, or one of MLX's."""
+    """Return whether an exception or one of its causes means that memory or GPU buffers ran out."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, MemoryError) or (isinstance(cause, RuntimeError) and _OUT_OF_MEMORY.search(str(cause))):

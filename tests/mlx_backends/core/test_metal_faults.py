@@ -34,21 +34,45 @@ FAILED = "[METAL] Command buffer execution failed: "
         ),
     ],
 )
-def test_a_fault_is_known_by_its_message(message: str, fault: MetalFault) -> None:
-    error = RuntimeError(FAILED + message)
+def test_a_failed_computation_is_known_by_its_message(message: str, fault: MetalFault) -> None:
+    check(FAILED + message, message, fault)
+
+
+@pytest.mark.parametrize(
+    ("message", "fault"),
+    [
+        ("[metal::malloc] Resource limit (499000) exceeded.", MetalFault.BUFFERS),
+        (
+            "[metal::Device] Unable to load kernel carg_block_sort_uint32_uint32_bn128_tn4\nUnable to reach MTLCompilerService. "
+            "The process is unavailable because the compiler is no longer active.\n",
+            MetalFault.UNSERVED,
+        ),
+        ("[metal::CommandEncoder] Failed to make new command queue.", MetalFault.UNSERVED),
+        ("[Event::Event] Failed to create Metal shared event.", MetalFault.UNSERVED),
+    ],
+)
+def test_a_computation_that_cannot_begin_is_known_by_its_message(message: str, fault: MetalFault) -> None:
+    check(message, message.partition("\n")[0], fault)
+
+
+def check(text: str, part: str, fault: MetalFault) -> None:
+    error = RuntimeError(text)
     assert metal_fault(error) is fault
     outer = ValueError("the processor failed")
     outer.__cause__ = error
     assert metal_fault(outer) is fault
     lost = DeviceLostError(outer, "instance#0")
     assert (lost.fault, lost.request_id) == (fault, "instance#0")
-    assert message in lost.cause
+    assert part in lost.cause
+    assert len(str(lost).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     "error",
     [
         RuntimeError("[metal::malloc] Attempting to allocate 9 bytes which is greater than the maximum allowed size"),
+        RuntimeError("[metal::Device] Unable to load kernel winograd_conv_2d_weight_transform_bfloat16_bc32"),
+        RuntimeError("[metal::load_device] No Metal device available."),
         ValueError(FAILED),
         MemoryError(),
     ],

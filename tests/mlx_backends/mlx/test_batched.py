@@ -19,6 +19,7 @@ import pytest
 from benchmarks.vocabulary import Choice, Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.core.batch_invariance import BATCHED
 from mlx_backends.core.reuse import Reuse
+from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
 from mlx_backends.mlx.prefix_cache import MIN_SAVED_TOKENS, trim_limitation
 from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor, count_distinct_tokens
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
@@ -28,6 +29,7 @@ from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, request_of
 from tests.support import tiny_models
 from tests.support.benchmark_requests import RequestFactory, answers, second_stage
+from tests.support.metal_injector import MESSAGES
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
@@ -44,6 +46,7 @@ def loaded(kind: str, folder: Path, media: Any, width: int | None = None) -> VLM
     assert isinstance(backend, VLMBackend)
     backend.width = width or backend.width
     backend._model.set_dtype(mx.float32)
+    backend._recovery = FaultRecovery(backend._model)  # which returns to the model in fp32
     return backend
 
 
@@ -267,8 +270,9 @@ def test_broken_image_fails_only_its_request(qwen: VLMBackend, pictures: Picture
     assert tokens({name: generation for name, generation in generations.items() if not generation.error}) == expected
 
 
+@pytest.mark.parametrize("message", ["[metal::malloc] Attempting to allocate 1 bytes", MESSAGES["buffers"]])
 def test_failed_batch_falls_back_to_sequential(
-    qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+    message: str, qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests = varied(pictures)
     qwen.use_sequential_mode()
@@ -280,7 +284,7 @@ def test_failed_batch_falls_back_to_sequential(
 
     def fails_now_and_then(self: Any, **named: Any) -> Any:
         if next(calls) % 7 == 3:
-            raise RuntimeError("[metal::malloc] Attempting to allocate 1 bytes")
+            raise RuntimeError(message)
         return real(self, **named)
 
     assert qwen.reuse is not None

@@ -35,7 +35,7 @@ from benchmarks.vocabulary import Generation, Media, Request
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.metal_faults import DeviceLostError, MetalFault
+from mlx_backends.core.metal_faults import DeviceLostError
 from mlx_backends.core.probe import Probe
 from mlx_backends.core.reuse import Reuse, Seen
 from mlx_backends.mlx.metal.memory_limits import out_of_memory
@@ -334,7 +334,7 @@ def _sendable_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        lost_for_memory = isinstance(error, DeviceLostError) and error.fault is MetalFault.OUT_OF_MEMORY
+        lost_for_memory = isinstance(error, DeviceLostError) and error.fault.is_excess
         kind = MemoryError if lost_for_memory or out_of_memory(error) else RuntimeError
         raise kind(one_line(error)) from error
 

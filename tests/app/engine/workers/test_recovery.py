@@ -96,11 +96,20 @@ def test_a_request_that_kills_costs_two_deaths_and_one_error(rashomon: Rashomon,
     assert log.count("; restart ") == 2
 
 
-def test_a_worker_that_lost_the_gpu_is_replaced_by_one_as_wide(rashomon: Rashomon) -> None:
+@pytest.mark.parametrize(
+    ("how", "says", "width"),
+    [
+        ("timeout", "lost the GPU: a computation took too long", 8),
+        ("buffers", "lost the GPU: more GPU buffers were needed than a process may hold", 4),
+    ],
+)
+def test_a_worker_that_lost_the_gpu_is_replaced_by_one_as_wide_unless_that_was_too_much(
+    rashomon: Rashomon, how: str, says: str, width: int
+) -> None:
     poison = instance(rashomon, 10)
-    result = batch(rashomon.ordered(capacity=8, dies={"how": "METAL", "of": [poison]}), code=1)
-    assert "lost the GPU: a computation took too long" in result
-    assert "then others 8 at a time" in result
+    result = batch(rashomon.ordered(capacity=8, dies={"how": how, "of": [poison]}), code=1)
+    assert says in result
+    assert f"then others {width} at a time" in result
     assert list(errors(rashomon)) == [poison]
 
 

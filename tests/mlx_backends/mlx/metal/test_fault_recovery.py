@@ -61,9 +61,12 @@ def hello(name: str = "hello", **more: Any) -> Request:
     return replace(request_of(Text("Hello, what do you see?")), instance_id=name, **more)
 
 
-def test_a_request_is_repeated_and_its_first_answer_dropped(backend: Backend, plan: Plan) -> None:
+@pytest.mark.parametrize("kinds", [("timeout", "timeout", "victim"), ("buffers",)])
+def test_a_request_is_repeated_and_its_first_answer_dropped(
+    kinds: tuple[str, ...], backend: Backend, plan: Plan
+) -> None:
     expected = answer(backend, hello())
-    plan("timeout", "timeout", "victim")  # the pending errors of computations in flight come one by one
+    plan(*kinds)  # the pending errors of computations in flight come one by one
     got = answer(backend, hello())
     assert (got.error, got.tokens) == (None, expected.tokens)
 
@@ -90,8 +93,11 @@ def test_a_second_fault_of_one_request_needs_a_new_process(
     assert answer(backend, hello()).tokens == expected.tokens
 
 
-def test_a_gpu_that_ignores_the_process_is_lost_at_once(backend: Backend, plan: Plan) -> None:
-    plan("ignored")
+@pytest.mark.parametrize("kind", ["ignored", "unserved"])
+def test_a_gpu_that_computes_nothing_more_for_the_process_is_lost_at_once(
+    kind: str, backend: Backend, plan: Plan
+) -> None:
+    plan(kind)
     with pytest.raises(DeviceLostError) as lost:
         answer(backend, hello())
     assert lost.value.request_id == hello().id

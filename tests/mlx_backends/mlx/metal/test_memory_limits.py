@@ -147,6 +147,7 @@ def test_memory_usage_is_read() -> None:
         RuntimeError("[METAL] Command buffer execution failed: kIOGPUCommandBufferCallbackErrorOutOfMemory"),
         RuntimeError("[metal::malloc] Attempting to allocate 9 bytes which is greater than the maximum allowed size"),
         RuntimeError("[malloc_or_wait] Unable to allocate 123 bytes."),
+        RuntimeError("[metal::malloc] Resource limit (499000) exceeded."),
         RuntimeError("cudaMallocAsync failed: out of memory"),
     ],
 )

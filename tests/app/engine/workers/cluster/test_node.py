@@ -177,6 +177,7 @@ def test_full_disk_turns_no_request_into_an_error(monkeypatch: pytest.MonkeyPatc
     ("raised", "received"),
     [
         (DeviceLostError(failure("memory")), MemoryError),
+        (DeviceLostError(failure("buffers")), MemoryError),
         (DeviceLostError(failure("timeout")), RuntimeError),
         (type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory"), MemoryError),
     ],
