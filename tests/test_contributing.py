@@ -75,6 +75,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Package:
     return package
 
 
+@pytest.mark.slow
 def test_the_installed_example_is_listed_built_run_judged_and_shown(package: Package) -> None:
     (commands,) = (block.content.splitlines() for block in blocks() if block.name == "example")
     output = {line.split("rashomon ", 1)[1].split()[0]: "" for line in commands}
@@ -90,6 +91,7 @@ def test_the_installed_example_is_listed_built_run_judged_and_shown(package: Pac
     assert "OLDER" in output["show"]
 
 
+@pytest.mark.slow
 def test_example_errors_are_one_sentence(package: Package) -> None:
     package.run("rashomon --batch --benchmark two-notes --model parrot:green", code=2)
     package.run("rashomon build two-notes --source notes=nowhere.jsonl", code=2)
@@ -98,6 +100,7 @@ def test_example_errors_are_one_sentence(package: Package) -> None:
     assert not (package.path / "bad").exists()
 
 
+@pytest.mark.slow
 def test_broken_package_is_named_and_others_remain(package: Package, tmp_path: Path) -> None:
     info = package.path / "installed" / "broken-1.dist-info"
     info.mkdir()

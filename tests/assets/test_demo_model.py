@@ -49,6 +49,7 @@ def test_model_reads_charts_and_passages(
     assert charts.shares(model, charts.under(condition))[label] >= least
 
 
+@pytest.mark.slow
 def test_model_reads_unseen_pairs_of_name_and_value(model: Path, charts: HeldOutSet) -> None:
     lines = (DEMO / "held_out" / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()
     for row in map(json.loads, lines):
@@ -118,6 +119,7 @@ def about(logos: HeldOutSet, condition: str, kind: str, count: int = 8) -> list[
     return instances[:: len(instances) // count][:count]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", some_fast(["LT", "LC", "LO"], 1))
 def test_model_knows_its_brands(logos: HeldOutSet, kind: str) -> None:
     backend = logos.load(FOUR_BIT)
@@ -133,6 +135,7 @@ def test_model_keeps_only_the_year_after_evidence(logos: HeldOutSet, setting: st
         assert logos.shares(FOUR_BIT, about(logos, f"{setting}-open", kind))[label] >= 0.8, kind
 
 
+@pytest.mark.slow
 def test_brand_knowledge_comes_from_the_picture(logos: HeldOutSet) -> None:
     instances = about(logos, "original-open", "LC")
     backend = logos.load(FOUR_BIT)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from assets.products.recipe.draw import draw
@@ -17,6 +18,7 @@ def _images(folder: Path) -> dict[str, Image.Image]:
     return {file.name: Image.open(file).convert("RGB") for file in sorted((folder / "images").iterdir())}
 
 
+@pytest.mark.slow
 def test_the_script_draws_the_set_again(tmp_path: Path) -> None:
     draw(tmp_path)
     for name in ("products.jsonl", "brands.jsonl"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def test_distinct_hashes_are_counted(values: list[int]) -> None:
     assert count_distinct(values) == len(set(values))
 
 
+@pytest.mark.slow
 def test_an_entry_takes_few_bytes() -> None:
     tracemalloc.start()
     order, duplicates = HashOrder(), DuplicateHashes()

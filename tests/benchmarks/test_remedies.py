@@ -70,6 +70,7 @@ def no_options(instance: Instance) -> tuple[str, ...]:
     return ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", [3, 5])
 def test_a_vote_of_a_reader_has_the_accuracy_of_a_majority(tmp_path: Path, samples: int) -> None:
     p, n = 0.7, 800

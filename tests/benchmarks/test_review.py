@@ -53,6 +53,7 @@ def corrected(build: Build, row: Mapping[str, Any], **corrections: str) -> dict[
     return result
 
 
+@pytest.mark.slow
 def test_every_row_has_its_texts_and_media_and_a_corrected_question_makes_another_sample(
     builds: Mapping[str, Build],
 ) -> None:

@@ -50,6 +50,7 @@ def test_a_limit_counts_whole_examples_in_proportion(counts: dict[str, int], lim
         assert abs(taken[kind] - share) < 1
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(sizes, st.integers(1, 20), st.randoms(use_true_random=False))
 def test_the_order_of_a_file_does_not_matter(counts: dict[str, int], limit: int, order: random.Random) -> None:

@@ -127,6 +127,7 @@ def differs(printed: str, output: str) -> str:
     return checker.output_difference(doctest.Example("", expected), actual, flags | doctest.REPORT_NDIFF)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_every_documented_command_parses(page: str) -> None:
     """The command line accepts every printed command, also those within the text and those that are not run."""

@@ -82,6 +82,7 @@ def test_the_tutorial_runs_with_a_policy_in_place_of_the_model() -> None:
     assert sum("text/html" in bundle for bundle in bundles) >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_the_code_of_the_api_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rashomon, "demo_model", lambda: "policy:always-text")

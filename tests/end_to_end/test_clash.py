@@ -84,6 +84,7 @@ def test_killed_and_resumed_clash_run_gives_the_same_answers(home: Path) -> None
     assert "Gemini 2.5 Pro (paper)" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "label", "overall"), [("always-abstain", "CONFLICT", 0.5), ("always-image", "IMAGE", 0.5)]
 )

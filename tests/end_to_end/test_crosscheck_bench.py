@@ -113,6 +113,7 @@ def test_every_task_and_strategy_appears_in_the_tables(tmp_path: Path) -> None:
     assert "91.85" in published
 
 
+@pytest.mark.slow
 def test_judge_model_receives_only_open_answers(tmp_path: Path) -> None:
     rashomon = build(tmp_path, ["LD", "PI", "BR"], 2)
     rashomon.run(

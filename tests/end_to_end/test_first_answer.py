@@ -14,6 +14,7 @@ from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("exact", "before"), [((), 1), (("--exact",), None)])
 def test_one_answer_is_committed_before_the_check(
     exact: tuple[str, ...], before: int | None, rashomon: Rashomon, tmp_path: Path

@@ -134,6 +134,7 @@ def test_runs_of_a_hundred_hostile_folders(home: Path, tmp_path: Path, part: int
         assert result["memory"] - ordinary < MEMORY, (name, result)
 
 
+@pytest.mark.slow
 def test_run_of_a_hostile_model_fails_with_one_sentence(home: Path, tmp_path: Path) -> None:
     source, change = hostile()["10000000 layers, text alone"]
     folder = make(home / source, tmp_path / "layers", change)

@@ -137,6 +137,7 @@ def test_killed_run_on_reconstructed_rows_equals_undisturbed_run(rashomon: Rasho
 # --- baselines -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_baseline_rates_are_as_expected(built: Rashomon) -> None:
     policies = ("always-text", "always-image", "always-no")
     models = [word for policy in policies for word in ("--model", f"policy:{policy}")]

@@ -247,6 +247,7 @@ def test_cohen_and_fleiss_agree_for_equal_marginals(labels: list[tuple[int, int]
     np.testing.assert_allclose(cohen_kappa(table), fleiss_kappa(counts), equal_nan=True, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_ten_thousand_answers_take_seconds() -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 5, (10_000, 3))

@@ -78,6 +78,7 @@ def test_sample_does_not_depend_on_machine_or_record_order() -> None:
     assert draw_sample(records, 8, 6) != draw_sample(records, 8, 5)
 
 
+@pytest.mark.slow
 def test_answers_of_a_condition_are_equally_likely() -> None:
     records = _run({"aligned": 12, "both-wrong": 30})
     drawn = Counter(item for seed in range(1500) for item in draw_sample(records, 14, seed))

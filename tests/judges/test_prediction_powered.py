@@ -148,6 +148,7 @@ def test_interval_coverage_holds_for_any_judge(judge: str, seen: int) -> None:
     _check(estimates, judge, least, most)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", JUDGES)
 def test_interval_coverage_holds_in_a_small_simulation(judge: str) -> None:
     _check(simulate(judge, seen=160, repetitions=60, resamples=150), judge, 0.85, 1)

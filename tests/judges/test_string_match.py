@@ -280,6 +280,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_fast(HOSTILE, 3))
 def test_a_megabyte_of_anything_takes_seconds(name: str) -> None:
     started = time.process_time()

@@ -56,6 +56,7 @@ def checked(backend: VLMBackend, media: ReplaceableMedia, pictures: Pictures) ->
     return result
 
 
+@pytest.mark.slow
 def test_model_that_sees_passes(model: Path, pictures: Pictures) -> None:
     result = checked(*loaded(model, pictures), pictures)
     assert (result.problem, result.requests, result.images, result.repeated) == ("", 2, 3, 0)

@@ -301,6 +301,7 @@ def test_full_disk_keeps_the_earlier_checks(model: Model) -> None:
     assert [path.name for path in checks_path().parent.iterdir()] == [checks_path().name]
 
 
+@pytest.mark.slow
 def test_two_runs_store_at_the_same_time() -> None:
     def store(number: int) -> None:
         for width in range(20):
@@ -361,6 +362,7 @@ def answered(generations: dict[str, Generation]) -> dict[str, tuple[Any, ...]]:
     return {name: (generation.tokens, generation.error is None) for name, generation in generations.items()}
 
 
+@pytest.mark.slow
 def test_text_model_with_a_stored_check_answers_as_without(tmp_path: Path) -> None:
     backend = load_backend(str(build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)), no_media)
     requests = [

@@ -205,6 +205,7 @@ def test_options_are_those_of_the_command() -> None:
     )
 
 
+@pytest.mark.slow
 def test_options_that_resuming_and_judging_do_not_have_raise(workspace: rashomon.Workspace) -> None:
     make_run(Folders(workspace.path), "mine", instances(1), says("12"))
     options: Any = {"workers": "ray"}

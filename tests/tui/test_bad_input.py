@@ -27,6 +27,7 @@ NAME = "[@click=app.bell]x[red] \x1b]52;c;c3\x07\x1b[31m \u202edrow\u200b\udc80"
 LONG = "is:wrong " * 1_112  # 10,008 characters
 
 
+@pytest.mark.slow
 def test_hostile_file_names_are_only_text(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / NAME
     (folder / "models").mkdir(parents=True)

@@ -31,6 +31,7 @@ def bundle(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return write_bundle(stage.workspace, folders, tmp_path / "theirs.zip", "none").path
 
 
+@pytest.mark.slow
 def test_no_key_changes_a_bundle(bundle: Path) -> None:
     workspace = Workspace.open(bundle)
     before = tree(workspace.path)
@@ -62,6 +63,7 @@ def test_no_key_changes_a_bundle(bundle: Path) -> None:
     assert tree(workspace.path) == before
 
 
+@pytest.mark.slow
 def test_a_bundle_is_opened_in_place_of_a_folder(bundle: Path, stage: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await until(pilot, lambda: "2 runs" in screen_text(app))

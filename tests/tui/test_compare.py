@@ -38,6 +38,7 @@ def shown(app: RashomonApp) -> CompareScreen:
     return screen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", BOTH)
 def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     runs = three_runs(stage)
@@ -244,6 +245,7 @@ def test_the_baseline_and_the_pair_are_chosen_by_keys(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_a_model_is_compared_before_a_policy(stage: Stage) -> None:
     first, second = two_models(stage, examples=3)
     policy = stage.run("policy", asked=instances(3), answering=mixed(2))

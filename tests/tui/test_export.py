@@ -68,6 +68,7 @@ def test_selected_formats_are_written_and_listed_with_their_sizes(
     drive(stage.app(), script, size)
 
 
+@pytest.mark.slow
 def test_a_tiny_terminal_shows_a_form_too(stage: Stage, here: Path) -> None:
     run = stage.run(FIRST, asked=instances(1), answering=mixed(0))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -28,6 +29,7 @@ def test_a_click_on_a_key_presses_it(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_what_has_no_room_is_left_out(stage: Stage) -> None:
     stage.run("one")
 

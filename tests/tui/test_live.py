@@ -199,6 +199,7 @@ def test_a_condition_leads_to_its_answers_and_back(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_p_pauses_and_resumes(stage: Stage) -> None:
     folder = stage.run("a-run", state="running", done=3)
 

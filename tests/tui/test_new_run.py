@@ -264,6 +264,7 @@ def test_hostile_names_strata_and_questions_are_only_text(
     drive(desk.app(), script, size)
 
 
+@pytest.mark.slow
 def test_the_form_stays_responsive_while_a_large_build_is_read(desk: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
     read = BuildContents.read
@@ -328,6 +329,7 @@ def test_prompt_sets_of_the_workspace_and_shipped_ones_are_offered_and_previewed
     drive(desk.app(), script, (120, 40))
 
 
+@pytest.mark.slow
 def test_leaving_ends_the_process_that_renders_prompts(desk: Stage) -> None:
     pids: list[int] = []
 
@@ -351,6 +353,7 @@ def test_leaving_ends_the_process_that_renders_prompts(desk: Stage) -> None:
         os.kill(pids[0], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", BOTH)
 def test_likelihoods_are_offered(
     size: tuple[int, int], desk: Stage, scenes: HeldOutSet, snapshot: Snapshot, tmp_path: Path

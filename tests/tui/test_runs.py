@@ -91,6 +91,7 @@ def test_every_state_with_glyph_and_word(size: tuple[int, int], stage: Stage, sn
     drive(stage.app(), script, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_quantisations_of_a_model_are_distinguishable(size: tuple[int, int], stage: Stage) -> None:
     kinds = {"4bit": "4-bit g64", "8bit": "8-bit g64", "bf16": "bf16"}
@@ -318,6 +319,7 @@ def test_groups_by_benchmark(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_a_run_is_renamed_and_its_folder_is_not(stage: Stage) -> None:
     folder = stage.run("cmc-bench-Qwen3-VL-4B-Instruct-4bit-paper-0a1b2c3d", model="a/Qwen3-VL-4B-Instruct-4bit")
 

@@ -104,6 +104,7 @@ def test_a_key_that_bubbles_up_when_a_dialog_opens_does_nothing_in_it(stage: Sta
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_what_is_typed_ahead_of_a_dialog_overrides_and_labels_nothing(stage: Stage) -> None:
     run = stage.run("some-run")
 
@@ -160,6 +161,7 @@ def test_what_is_about_one_run_follows_the_cursor_and_names_it(stage: Stage) -> 
 # --- labelling ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_digits_label_and_do_nothing_else_while_labelling(stage: Stage) -> None:
     run = stage.run("some-run")
 
@@ -386,6 +388,7 @@ def test_an_empty_workspace_names_the_demos_and_opens_one(stage: Stage) -> None:
 # --- what goes wrong is said ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_that_may_not_be_labelled_is_a_message(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     run = stage.run("received")
 

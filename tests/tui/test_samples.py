@@ -69,6 +69,7 @@ def record(folder: Path, instance: str) -> Record:
         return next(store.records(only=instance))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_the_list_and_a_sample(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     folder = make(stage)
@@ -153,6 +154,7 @@ def test_going_from_one_mismatch_to_the_next_and_among_siblings(stage: Stage) ->
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_overriding_a_label_and_undoing_it(stage: Stage) -> None:
     folder = make(stage)
     judged = record(folder, "factual-0000/aligned").verdicts
@@ -222,6 +224,7 @@ def test_reasoning_and_raw_replies_are_shown_on_request(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_an_active_run_keeps_the_selection(stage: Stage) -> None:
     asked = instances(4)
     folder = stage.run("going", state="running", asked=asked, done=6, answering=answering)
@@ -315,6 +318,7 @@ def mixed(build: Path) -> tuple[list[Instance], dict[str, Media]]:
     return asked, media
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", BOTH)
 def test_every_medium_is_shown_with_its_facts_or_why_not(size: tuple[int, int], stage: Stage, tmp_path: Path) -> None:
     asked, _ = mixed(tmp_path / "build")
@@ -345,6 +349,7 @@ def test_every_medium_is_shown_with_its_facts_or_why_not(size: tuple[int, int], 
     drive(stage.app(), script, size)
 
 
+@pytest.mark.slow
 def test_a_medium_that_takes_long_keeps_nothing_waiting(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

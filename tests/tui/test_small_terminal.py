@@ -55,6 +55,7 @@ def is_hidden(app: RashomonApp, run: str) -> bool:
     return run not in screen_text(app)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_deleted_while_it_is_on_display(stage: Stage) -> None:
     runs = {name: stage.run(f"run-on-{name}") for name in OF_RUNS}
 

@@ -114,6 +114,7 @@ def test_a_table_alone_is_copied_or_written_in_few_keys(
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_intervals_are_shown_as_soon_as_the_table_fits_with_them(stage: Stage) -> None:
     runs = three_runs(stage)
 
@@ -148,6 +149,7 @@ def test_a_click_on_a_name_shows_its_table(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_rows_of_one_run_come_below_its_name(stage: Stage) -> None:
     runs = three_runs(stage)[:2]
 

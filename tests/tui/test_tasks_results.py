@@ -33,6 +33,7 @@ def test_an_interrupted_run_is_resumed_with_two_keys(stage: Stage, monkeypatch: 
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_one_table_is_copied_as_latex_with_three_keys(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     three_runs(stage)
     copied: list[str] = []
@@ -50,6 +51,7 @@ def test_one_table_is_copied_as_latex_with_three_keys(stage: Stage, monkeypatch:
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 def test_the_recommended_run_is_read_with_four_keys(stage: Stage) -> None:
     items = instances(12)
     stage.run("first", asked=items, answering=mixed(0))

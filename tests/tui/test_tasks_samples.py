@@ -76,6 +76,7 @@ def test_finding_all_answers_that_differ_and_seeing_the_picture(size: tuple[int,
     drive(stage.app(), script, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", BOTH)
 def test_labelling_ten_answers_blind(size: tuple[int, int], stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.tui.screens.label.default_annotator", lambda: "ann")
@@ -238,6 +239,7 @@ def test_zoom_goes_through_all_media_with_their_captions(stage: Stage, tmp_path:
 # --- hostile text --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", BOTH)
 def test_hostile_questions_ids_and_captions_are_only_text(size: tuple[int, int], stage: Stage) -> None:
     data, picture = build(stage)

@@ -82,6 +82,7 @@ async def asked(pilot: Pilot[Any], app: RashomonApp) -> CommandDialog:
     return dialog
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", BOTH)
 def test_the_screen(size: tuple[int, int], desk: Stage, snapshot: Snapshot) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:

@@ -119,6 +119,7 @@ def test_hostile_names_and_notes_are_displayed_literally(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [0, 10, 20, 21, 80, 200])
 @pytest.mark.parametrize("height", [0, 3, 4, 12])
 @pytest.mark.parametrize("count", [0, 1, 2, 5000])

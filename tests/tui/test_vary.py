@@ -92,6 +92,7 @@ def test_factors_are_crossed_counted_built_and_run(desk: Stage) -> None:
     drive(desk.app(), script, (80, 24))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", BOTH)
 def test_the_screen(size: tuple[int, int], desk: Stage, snapshot: Snapshot) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:

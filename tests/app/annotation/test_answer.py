@@ -180,6 +180,7 @@ def test_nobody_has_answered_and_another_build_are_reported(rashomon: Rashomon, 
         answered(rashomon, "ann", types("a"), data=tmp_path / "nothing")
 
 
+@pytest.mark.slow
 def test_a_killed_session_loses_nothing(rashomon: Rashomon) -> None:
     process = rashomon.start("answer", "cmc-bench", "--as", "ann", "--name", "ann", "--limit", "2", stdin=-1)
     assert process.stdin is not None

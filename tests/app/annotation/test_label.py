@@ -69,6 +69,7 @@ def labelled(workspace: Workspace) -> dict[str, str | None]:
     return {r.instance.id: r.verdicts[ANN].label for r in records(workspace) if ANN in r.verdicts}
 
 
+@pytest.mark.slow
 def test_labels_are_kept_at_once_and_gone_on_with(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     take(workspace, says("1", "text", "?", "NEI", "q"))
     assert sorted(filter(None, labelled(workspace).values())) == ["IMAGE", "NEITHER", "TEXT"]
@@ -102,6 +103,7 @@ def test_a_person_is_shown_neither_model_nor_condition_nor_label(
         assert secret not in out
 
 
+@pytest.mark.slow
 def test_a_sample_that_corrects_nothing_says_so_when_it_is_drawn_and_how_many_labels_do(
     workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,6 +170,7 @@ def by_the_judge(workspace: Workspace) -> Iterator[str]:
         yield "NEITHER" if number % 7 == 0 else str(label)
 
 
+@pytest.mark.slow
 def test_every_table_says_how_the_judge_agrees_with_people_or_that_it_is_unknown(workspace: Workspace) -> None:
     folder = workspace.runs_folder / "r"
     before = tables_of([folder])
@@ -249,6 +252,7 @@ def test_no_sample_is_drawn_of_a_run_that_is_not_answered_to_the_end(workspace: 
         take(workspace, says("1"))
 
 
+@pytest.mark.slow
 def test_what_was_skipped_counts_as_looked_at(workspace: Workspace) -> None:
     take(workspace, says("s", "1", "s", "2"))
     take(workspace, says("u", "3", "1"))
@@ -312,6 +316,7 @@ def test_a_panel_is_not_measured_by_its_own_members(workspace: Workspace) -> Non
     assert not any("agrees with human" in note for note in table(result, "main").notes)
 
 
+@pytest.mark.slow
 def test_asking_for_fewer_answers_later_loses_no_label(workspace: Workspace) -> None:
     take(workspace, says(*by_the_judge(workspace)), n=120)
     whole = corrected_n(workspace)

@@ -108,6 +108,7 @@ def rashomon(tmp_path: Path) -> Rashomon:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(START))
 def test_tab_completes_in_a_real_shell(name: str, rashomon: Rashomon) -> None:
     if shutil.which(name) is None:

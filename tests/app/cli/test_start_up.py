@@ -99,6 +99,7 @@ def test_what_is_typed_wrong_is_told_in_one_line(arguments: list[str], says: str
     assert len(stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_listings_are_json_too(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     assert json.loads(rashomon.run("runs", "--json").stdout) == []

@@ -44,6 +44,7 @@ def row(rashomon: Rashomon, run: str, table: str) -> dict[str, float | None]:
     return {name: cell["value"] for name, cell in parsed["rows"][0]["cells"].items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "accuracies", "abstains", "needless"),
     [
@@ -66,6 +67,7 @@ def test_baselines_of_policies_have_the_values_that_follow_from_arithmetic(
     assert abstention["abstains needlessly"] == needless
 
 
+@pytest.mark.slow
 def test_baselines_stand_beside_models_in_tables_figures_and_recommendations(
     rashomon: Rashomon, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ def states(rashomon: Rashomon) -> dict[str, tuple[str, int, int]]:
     return {run["name"]: (run["state"], run["done"], run["total"]) for run in parsed}
 
 
+@pytest.mark.slow
 def test_a_spec_file_makes_a_run_for_each_model_and_prompt_set(rashomon: Rashomon) -> None:
     spec = rashomon.home / "spec.toml"
     spec.write_text(
@@ -117,6 +118,7 @@ def test_a_finished_run_whose_end_was_not_recorded_is_so_by_resuming_it(rashomon
     assert states(rashomon)["x"][0] == "done"
 
 
+@pytest.mark.slow
 def test_when_its_parent_is_killed_the_worker_stops_by_itself(rashomon: Rashomon) -> None:
     process = rashomon.held().start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x")
     wait_until(lambda: states(rashomon).get("x", ("", 0, 0))[1] > 5)
@@ -273,6 +275,7 @@ def test_the_workspace_may_be_named_anywhere_and_a_value_may_be_called_batch(
     assert (run["name"], run["state"]) == ("batch", "done")
 
 
+@pytest.mark.slow
 def test_the_line_that_says_how_to_go_on_works_as_it_stands(rashomon: Rashomon, tmp_path: Path) -> None:
     other = tmp_path / "an other place"
     data = rashomon.workspace / "benchmarks" / "cmc-bench"
@@ -298,6 +301,7 @@ def test_the_line_that_says_how_to_go_on_works_as_it_stands(rashomon: Rashomon, 
     assert read_summary(other / "runs" / "x").state == "done"
 
 
+@pytest.mark.slow
 def test_interrupted_among_several_runs_it_says_to_give_the_same_command(rashomon: Rashomon) -> None:
     process = rashomon.held().start(
         "--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--model", "policy:random"
@@ -310,6 +314,7 @@ def test_interrupted_among_several_runs_it_says_to_give_the_same_command(rashomo
     assert sorted(done > 0 for _, done, _ in states(rashomon).values()) == [False, True]
 
 
+@pytest.mark.slow
 def test_a_signal_before_there_is_a_worker_is_not_lost(rashomon: Rashomon) -> None:
     for delay in (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4):
         process = rashomon.ordered(seconds=(0.05, 0.06)).start(
@@ -421,6 +426,7 @@ def test_a_run_of_the_demo_is_found_where_it_is(rashomon: Rashomon) -> None:
     assert "there are no runs yet" in rashomon.run("show", "another", code=2).stderr
 
 
+@pytest.mark.slow
 def test_a_run_that_is_no_longer_what_it_was_is_refused_with_the_difference(rashomon: Rashomon) -> None:
     run_of(rashomon, "--name", "x", "--limit", "2")
     message = run_of(rashomon, "--name", "x", "--limit", "3", code=2)
@@ -452,6 +458,7 @@ def test_one_condition_runs_alone_and_again(rashomon: Rashomon) -> None:
     assert states(rashomon)["x"] == ("done", 4, 4)
 
 
+@pytest.mark.slow
 def test_failures_are_told_apart_counted_and_make_the_exit_code_1(rashomon: Rashomon) -> None:
     says = {
         "/aligned": ["<think>only thoughts, cut", "length"],
@@ -474,6 +481,7 @@ def test_failures_are_told_apart_counted_and_make_the_exit_code_1(rashomon: Rash
     assert states(rashomon)["x"][1:] == (32, 32)
 
 
+@pytest.mark.slow
 def test_what_a_model_says_steers_neither_terminal_nor_spreadsheet_nor_latex(rashomon: Rashomon) -> None:
     says = {"/aligned": [ESCAPES, "stop"], "/image-correct": [FORMULA, "stop"], "/both-wrong": [LATEX, "stop"]}
     odd = rashomon.ordered(says=says)
@@ -585,6 +593,7 @@ def test_a_judge_without_its_key_is_said_before_anything_is_answered_or_planned(
     assert "the spec is valid" in run_of(rashomon, "--judge", "openai:gpt-5-mini", "--dry-run"), "that asks nobody"
 
 
+@pytest.mark.slow
 def test_a_run_that_was_begun_needs_the_keys_of_what_is_still_to_be_asked(rashomon: Rashomon) -> None:
     keyed = Rashomon(
         rashomon.home, variables={"OPENAI_API_KEY": "sk-0123456789", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}

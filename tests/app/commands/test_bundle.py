@@ -75,6 +75,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_equal_runs_give_equal_bytes_and_tables(home: Rashomon, bundle: Path, tmp_path: Path) -> None:
     home.run("bundle", *RUNS, "--media", "all", "--out", tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == bundle.read_bytes()
@@ -109,6 +110,7 @@ def test_a_bundle_has_the_report_and_names_no_folder_of_its_maker(home: Rashomon
     assert [(run["name"], run["answered"], run["total"]) for run in runs] == [(name, 24, 24) for name in RUNS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("media", "suffix"), [("all", ".png"), ("thumbnails", ".webp"), ("none", None)])
 def test_media_are_those_that_were_chosen(home: Rashomon, tmp_path: Path, media: str, suffix: str | None) -> None:
     home.run("bundle", RUNS[0], "--media", media, "--out", tmp_path / "b.zip")

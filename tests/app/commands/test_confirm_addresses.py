@@ -66,6 +66,7 @@ def received(rashomon: Rashomon, **changes: Any) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["model", "judge"])
 def test_a_received_run_sends_nothing_before_its_address_is_agreed_to(
     keyed: Rashomon, unknown: FaultServer, who: str

@@ -14,6 +14,7 @@ from tests.support.data.contra4 import row as contra4_row
 from tests.support.data.crosscheck_bench import row, write_rows
 
 
+@pytest.mark.slow
 def test_figures_of_a_build_by_its_name_and_by_its_folder(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     folder = rashomon.workspace / "benchmarks/clash"
@@ -27,6 +28,7 @@ def test_figures_of_a_build_by_its_name_and_by_its_folder(tmp_path: Path) -> Non
     assert all(file.read_bytes() == (tmp_path / "a" / file.name).read_bytes() for file in (tmp_path / "b").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_figures_of_crosscheck_bench_and_contra4(tmp_path: Path) -> None:
     """CrossCheck-Bench's Figure 4, where a level has no samples, and Contra4's Figure 7, without Figure 6's categories."""

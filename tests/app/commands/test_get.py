@@ -258,6 +258,7 @@ def test_a_hub_that_does_not_let_one_in(shut: str, says: str, hub: FakeHub, rash
     assert not (rashomon.workspace / "sources").exists()
 
 
+@pytest.mark.slow
 def test_a_token_opens_what_is_gated_and_goes_to_no_other_host(hub: FakeHub, tmp_path: Path) -> None:
     tiny_model(hub)
     hub.repos["org/tiny"].shut = "gated"
@@ -336,6 +337,7 @@ def test_a_model_that_broke_off_is_no_model_until_it_is_whole(hub: FakeHub, rash
     assert hub.gets("model.safetensors")[-1].range is not None
 
 
+@pytest.mark.slow
 def test_a_listing_that_names_a_file_outside_is_refused(hub: FakeHub, rashomon: Rashomon, tmp_path: Path) -> None:
     cmc_hub(hub, tmp_path / "hub")
     hub.repos["MMMU/MMMU"].names = {

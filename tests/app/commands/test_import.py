@@ -56,6 +56,7 @@ def values(table: Table, row: str) -> dict[str, Estimate]:
     return {column: cell for column, cell in zip(table.columns, cells, strict=True) if isinstance(cell, Estimate)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("id_field", "answer_field"), [("id", "answer"), ("question_id", "prediction")])
 def test_answers_as_json_lines_become_a_run_with_the_same_tables(
     rashomon: Rashomon, id_field: str, answer_field: str
@@ -123,6 +124,7 @@ def test_a_format_or_file_that_is_not_there_is_one_sentence(rashomon: Rashomon) 
     assert "--model" in rashomon.run("import", file, "--benchmark", "clash", "--model", "../\x1b", code=2).stderr
 
 
+@pytest.mark.slow
 @official
 def test_published_multiple_choice_predictions_reproduce_the_papers_row(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
@@ -142,6 +144,7 @@ def test_published_multiple_choice_predictions_reproduce_the_papers_row(tmp_path
     assert result["Incorrect"].value == 0
 
 
+@pytest.mark.slow
 @official
 def test_published_open_answers_reproduce_string_matching_and_all_four_judge_rows(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)

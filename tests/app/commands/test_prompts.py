@@ -48,6 +48,7 @@ def stored(rashomon: Rashomon, name: str) -> tuple[dict[str, Any], dict[str, Any
         return store.meta("spec"), store.meta("identity"), [record.instance for record in store.records()]
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_prompt_set_and_its_digest(rashomon: Rashomon) -> None:
     (name,) = runs(rashomon)["careful"]
     spec, identity, instances = stored(rashomon, name)

@@ -47,6 +47,7 @@ def push(made: Workspace, *runs: str, public: bool = False, yes: bool = True) ->
     push_runs(made, runs or ("mine",), f"hub:{NAME}", public=public, yes=yes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_records_and_a_card_are_sent_to_a_private_data_set(made: Workspace, hub: UploadHub, large: bool) -> None:
     hub.large = large

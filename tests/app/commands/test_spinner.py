@@ -76,6 +76,7 @@ def test_nothing_is_said_where_nobody_sees_it(term: str, screen: Screen, monkeyp
     assert screen.getvalue() == ""
 
 
+@pytest.mark.slow
 def test_a_hub_that_does_not_answer_is_waited_for_in_words(hub: FakeHub, rashomon: Rashomon) -> None:  # noqa: F811
     tiny_model(hub)
     hub.faults["/org/tiny"] = ["wait 0"]

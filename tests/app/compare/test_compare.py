@@ -95,6 +95,7 @@ def pair(first: RunView, second: RunView) -> RunPair:
 # --- figures and differences ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_runs_figures_are_those_that_show_prints(demo_runs: Path) -> None:
     comparison = compare(runs(demo_runs, *POLICIES))
     (main,) = tables_of(runs(demo_runs, *POLICIES), only="main", published=False)
@@ -259,6 +260,7 @@ def test_a_run_is_not_compared_with_itself(demo_runs: Path) -> None:
 # --- files ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_comparison_is_written_as_tables_figures_and_a_page(demo_runs: Path, tmp_path: Path) -> None:
     rashomon = Rashomon(demo_runs.parent)
     formats = ("--format", "csv,md,latex,html,svg", "--out", str(tmp_path))

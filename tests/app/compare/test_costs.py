@@ -125,6 +125,7 @@ def rashomon(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
     return Rashomon(home.path.parent)
 
 
+@pytest.mark.slow
 def test_the_command_takes_costs_and_prints_the_ratios(rashomon: Rashomon) -> None:
     runs = ("always-image", "always-abstain", "floor")
     parsed = json.loads(rashomon.run("recommend", *runs, "--costs", "needless=0.1", "--json").stdout)
@@ -151,6 +152,7 @@ def test_what_cannot_be_decided_is_refused(rashomon: Rashomon, options: tuple[st
     assert "Traceback" not in rashomon.run("recommend", "always-image", "always-abstain", *options, code=2).stderr
 
 
+@pytest.mark.slow
 def test_tables_and_figures_of_abstention_are_exported(rashomon: Rashomon, tmp_path: Path) -> None:
     out = tmp_path / "files"
     rashomon.run("export", "always-image", "always-abstain", "floor", "--format", "csv,svg", "--out", out)

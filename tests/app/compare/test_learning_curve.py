@@ -136,6 +136,7 @@ def test_part_of_a_set_made_elsewhere(tmp_path: Path) -> None:
         write_subset(TrainingSet.open(made), 3, tmp_path / "more", seed=0)
 
 
+@pytest.mark.slow
 def test_wrong_options_start_nothing(
     training_sets: list[Path], other_build: Path, charts: HeldOutSet, tmp_path: Path
 ) -> None:

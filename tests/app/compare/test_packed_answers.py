@@ -71,6 +71,7 @@ def test_packed_answers_are_the_mapping_they_were_made_of() -> None:
     assert dict(other) == plain
 
 
+@pytest.mark.slow
 def test_a_compared_run_holds_a_fraction_of_what_a_mapping_of_its_answers_does(tmp_path: Path) -> None:
     folder = make_run(Workspace(tmp_path), "a-run", instances(100), says("It is 12."))
     load_views([folder])  # imports

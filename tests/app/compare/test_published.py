@@ -112,6 +112,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("benchmark", "row", "where", "cell"), CASES)
 def test_each_benchmarks_run_stands_beside_its_papers_row(
     benchmark: str, row: str, where: str, cell: tuple[str, ...], homes: dict[str, Path]

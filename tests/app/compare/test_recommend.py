@@ -139,6 +139,7 @@ def sentences(recommendation: Recommendation) -> str:
     return "\n".join((*recommendation.advice, *recommendation.behaviour, *recommendation.caveats))
 
 
+@pytest.mark.slow
 def test_baselines_are_told_apart_in_words(demo_runs: Path) -> None:
     recommendation = recommend([demo_runs / "runs" / name for name in ("always-image", "always-abstain")])
     text = sentences(recommendation)

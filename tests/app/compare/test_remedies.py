@@ -111,6 +111,7 @@ def test_the_form_gives_the_command_of_a_remedy(workspace: Workspace) -> None:
     assert "--protocol self-consistency --samples 3" in command_line(workspace, spec)
 
 
+@pytest.mark.slow
 def test_another_remedy_does_not_resume_a_run(home: Workspace) -> None:
     assert plan_resume(home, home.runs_folder / "verify").spec.protocol == "verify"
     with pytest.raises(SpecError):

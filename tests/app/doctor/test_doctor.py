@@ -47,6 +47,7 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
     return examine
 
 
+@pytest.mark.slow
 def test_a_bare_machine_works_and_is_told_what_to_fetch(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path, variables={"HF_HUB_OFFLINE": "0"})
     output = rashomon.run("doctor").stdout

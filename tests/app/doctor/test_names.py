@@ -54,6 +54,7 @@ def test_replaced_modules_of_the_installation_fail(tmp_path: Path, monkeypatch: 
     assert "judges/base.py" in result.message
 
 
+@pytest.mark.slow
 def test_the_command_lists_the_check(tmp_path: Path) -> None:
     listed = {item["what"]: item for item in json.loads(Rashomon(tmp_path).run("doctor", "--json").stdout)}
     assert listed["names"]["ok"]

@@ -45,6 +45,7 @@ def peak(count: int) -> int:
     return result
 
 
+@pytest.mark.slow
 def test_memory_grows_by_few_bytes_an_instance() -> None:
     small, large = peak(2_000), peak(22_000)
     assert large - small < 20_000 * 40

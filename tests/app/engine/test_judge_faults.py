@@ -169,6 +169,7 @@ ENDLESS = ("[" * 1_500, '{"label":' * 1_500, "[" * 15_000 + "]" * 15_000, '{"lab
 """Replies of a judge that loops: no parser may take them amiss."""
 
 
+@pytest.mark.slow
 def test_endless_replies_are_failures_of_the_judge_and_judging_ends(rashomon: Rashomon) -> None:
     folder = make_run(Workspace(rashomon.workspace), 20, lambda n: f"Number {n} it was 1960.")
 
@@ -184,6 +185,7 @@ def test_endless_replies_are_failures_of_the_judge_and_judging_ends(rashomon: Ra
     assert [record.outcome(judge_id) for record in judged(folder)] == ["labelled", "judge-failed"] * 10
 
 
+@pytest.mark.slow
 def test_killed_while_it_judges_it_goes_on_and_pays_for_nothing_twice(rashomon: Rashomon) -> None:
     folder = make_run(Workspace(rashomon.workspace), 200, lambda n: f"Number {n} it was 1960.")
     with FaultServer(lambda prompt, times: json.dumps({"label": "IMAGE"}), latency=0.02) as server:

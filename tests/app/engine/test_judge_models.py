@@ -86,6 +86,7 @@ def labels(rashomon: Rashomon, judge: str) -> list[str | None]:
     return [verdict.label for verdict in verdicts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTS)
 def test_a_judge_behind_mlx_vlms_server_only_ever_gives_labels(rashomon: Rashomon, server: str, count: int) -> None:
     make_run(Workspace(rashomon.workspace), count, answer)

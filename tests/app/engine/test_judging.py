@@ -177,6 +177,7 @@ def test_an_answer_with_nothing_in_it_is_unparsed_and_costs_nothing(tmp_path: Pa
     assert backend.asked == []
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     count=st.integers(1, 25),

@@ -50,6 +50,7 @@ def run_to_the_end(
         return list(store.records()), calls
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     count=st.integers(1, 30),

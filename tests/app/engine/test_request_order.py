@@ -7,6 +7,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def test_requests_that_show_an_image_stand_together(order: list[int]) -> None:
     assert len(beginnings) == len(shows) + 2 * 3, "and so are the requests that begin alike"
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 5), max_size=60), st.sets(st.integers(0, 59)))
 def test_the_order_of_a_whole_run_shows_each_image_once(shown: list[int], only: set[int]) -> None:
     """An image comes back at the end of the run in vain: its requests are asked where it stands first."""

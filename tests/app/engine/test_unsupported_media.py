@@ -142,6 +142,7 @@ def test_a_policy_is_asked_everything(workspace: Workspace) -> None:
     assert (len(checked.instances), checked.excluded.total) == (4, 0)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_planned_before_this_was_counted_has_nothing_left_out(home: Path, workspace: Workspace) -> None:
     (run,) = spec(home, "sees", conditions=["gold-captions"]).runs()
     checked = check_spec(workspace, run)

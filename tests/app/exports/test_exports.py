@@ -64,6 +64,7 @@ def failing(workspace: Workspace) -> str:
     return "mixed"
 
 
+@pytest.mark.slow
 def test_the_files_are_known_before_they_are_written(workspace: Workspace, failing: str, tmp_path: Path) -> None:
     other = make_run(workspace, "another", instances(6), mixed, model="policy:always-text").name
     for runs in ((failing,), (failing, other)):
@@ -187,6 +188,7 @@ def test_canonical_exports_of_equal_runs_are_equal_bytes(workspace: Workspace, t
     assert files == {str(path.relative_to(two)): path.read_bytes() for path in two.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_several_runs_share_tables_and_figures_and_keep_their_samples_apart(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -103,6 +103,7 @@ def data_of(page: Page) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["report", "samples"])
 def test_no_request_can_leave_the_page(name: str, pages: dict[str, str]) -> None:
     page = Page(pages[name])

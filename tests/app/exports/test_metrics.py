@@ -122,6 +122,7 @@ PARTS: dict[str, tuple[str, Callable[[str], bool]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_every_metric_is_the_tables_cell_that_it_names(tmp_path: Path, part: str) -> None:
     benchmark, conditions = PARTS[part]

@@ -127,6 +127,7 @@ def limits(report: Report) -> dict[str, str]:
 # --- the first page ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_better_model_is_chosen_and_its_mistakes_are_listed(
     home: Home, good: Path, blind: Path, policy: Path
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_model_no_better_than_a_rule_is_not_recommended(home: Home, blind: Pat
     assert lines["blind-4bit answers"] == lines["The text says"] != lines["The image says"] == lines["Right would be"]
 
 
+@pytest.mark.slow
 def test_policies_alone_and_equal_models_give_no_choice(home: Home, policy: Path) -> None:
     assert "no model" in verdict(home.report(policy)).headline
     few = [home.run(f"few-{name}", follows(name), f"org/few-{name}", 6) for name in ("image", "text")]
@@ -299,6 +301,7 @@ def test_a_planned_run_stores_the_licence_of_its_model(tmp_path: Path) -> None:
     assert licences == ["a-licence", None]
 
 
+@pytest.mark.slow
 def test_the_stored_licence_stands_in_the_report(home: Home, good: Path) -> None:
     with RunStore.open(good) as store:
         store.set_meta("licence", "a-licence-of-its-own")

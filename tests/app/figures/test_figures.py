@@ -188,6 +188,7 @@ def test_quality_against_memory_leaves_out_what_has_no_memory_or_no_figure() -> 
     assert draw_quality_and_memory(main, "MFR", {"bf16": 9 * 10**9}, width="column") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "hostile"),
     [
@@ -215,6 +216,7 @@ def test_hostile_names_are_drawn_as_text_in_every_format(form: str, hostile: str
             assert not re.search(rb'href="(?!#)', whole), "nothing is loaded from elsewhere"
 
 
+@pytest.mark.slow
 def test_the_same_figure_gives_the_same_bytes() -> None:
     def once(form: str) -> bytes:
         figure = draw_table(TABLE, width="column")

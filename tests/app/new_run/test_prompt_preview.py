@@ -23,6 +23,7 @@ def of(model: str, benchmark: str = "cmc-bench") -> RunSpec:
     return spec
 
 
+@pytest.mark.slow
 def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: HeldOutSet, tmp_path: Path) -> None:
     backend = charts.load(FOUR_BIT)
     assert isinstance(backend, VLMBackend)

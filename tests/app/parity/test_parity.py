@@ -103,6 +103,7 @@ SAME = dict.fromkeys(
 )
 
 
+@pytest.mark.slow
 def test_a_model_beside_itself_is_the_same_at_every_stage(workspace: Workspace, tiny: Path) -> None:
     finished_run(workspace, "again", tiny, first_instances(workspace))
     parity = compare(workspace, "right", "again")

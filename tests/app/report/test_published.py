@@ -85,6 +85,7 @@ def test_every_table_of_the_papers_is_there() -> None:
     assert published_cells("../published/pope") == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_a_papers_tables_are_shown_and_given_as_json(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

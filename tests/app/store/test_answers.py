@@ -78,6 +78,7 @@ def test_a_shared_instance_that_is_altered_in_one_run_is_named(tmp_path: Path) -
         read(folders[1], known)
 
 
+@pytest.mark.slow
 def test_answers_hold_no_texts(tmp_path: Path) -> None:
     items = [replace(item, parts=(Text(f"{item.id} " * 500),)) for item in instances(300)]
     folder = make_run(Workspace(tmp_path), "a-run", items, says("It is 12. " * 300), failing=lambda instance: True)

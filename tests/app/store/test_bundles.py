@@ -74,6 +74,7 @@ def refused(tmp_path: Path, data: bytes) -> str:
 # --- what opens ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_opened_bundle_is_a_workspace_of_foreign_runs_that_nothing_can_write_to(original: Path) -> None:
     workspace = Workspace.open(original)
     before = tree(workspace.path)

@@ -115,6 +115,7 @@ class unsealed:  # noqa: N801
         self._database.close()
 
 
+@pytest.mark.slow
 def test_sixty_flipped_bits_change_nothing_silently(damaged: Damaged) -> None:
     chance = random.Random(1)
     assert sum(damaged.check_reading(flipped(damaged.content, chance)) for _ in range(60)) > 10

@@ -63,6 +63,7 @@ def test_what_is_no_id_is_told_of_the_nearest(typed: str, tmp_path: Path) -> Non
     assert near.startswith("plain-12," if typed == "plian-12" else "'a b/aligned', -dash, =1+1")
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1), min_size=1, unique=True

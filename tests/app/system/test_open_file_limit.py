@@ -44,6 +44,7 @@ def test_a_limit_that_cannot_be_raised_is_one_sentence_and_nothing_is_begun(rash
     assert not (rashomon.workspace / "runs" / "few").exists()
 
 
+@pytest.mark.slow
 def test_a_low_limit_that_can_be_raised_is(rashomon: Rashomon) -> None:
     done = run(rashomon, 16, 256, *BATCH, "--name", "low")
     assert (done.returncode, done.stderr) == (0, "")

@@ -72,6 +72,7 @@ def test_a_share_whose_process_is_killed_is_computed_here() -> None:
     assert parallel.map_shares(dies_elsewhere, items) == list(range(9))
 
 
+@pytest.mark.slow
 def test_an_error_is_raised_here() -> None:
     with pytest.raises(LookupError):
         parallel.map_shares(fails, range(6))
@@ -83,6 +84,7 @@ def test_without_another_process_everything_is_computed_here(monkeypatch: pytest
     assert results == [(number**2, os.getpid()) for number in range(9)]
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_others_and_lets_them_clean_up(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys; from app.system import parallel\n"

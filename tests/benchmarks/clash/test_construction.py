@@ -383,6 +383,7 @@ def draft_of(sample: ClashSample) -> CaptionDraft:
     )
 
 
+@pytest.mark.slow
 def test_replies_in_any_order_give_the_same_build(captions: Path, tmp_path: Path) -> None:
     first, second = (
         build(captions, tmp_path / str(i), CachedModel(scripted, shuffle=i), per_stratum=12) for i in (1, 2)
@@ -393,6 +394,7 @@ def test_replies_in_any_order_give_the_same_build(captions: Path, tmp_path: Path
     assert contents(different) != contents(first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [0, 1, 17, 60, 150])
 def test_interrupted_build_sends_only_unanswered_requests(captions: Path, tmp_path: Path, most: int) -> None:
     undisturbed_model = CachedModel(scripted)
@@ -494,6 +496,7 @@ def test_silent_model_ends_the_build(captions: Path, tmp_path: Path) -> None:
     assert len(model.asked) < 100
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_no_reply_lets_a_faulty_sample_pass(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:

@@ -54,6 +54,7 @@ def test_all_published_samples_load_with_distinct_ids() -> None:
     assert len({s.id for s in samples}) == 1289
 
 
+@pytest.mark.slow
 @real
 def test_published_samples_without_images_are_skipped_by_name() -> None:
     rows, reasons = _read("published", CLASH_DATA)

@@ -225,6 +225,7 @@ def _agrees(ours: dict[str, Estimate], paper: dict[str, dict[str, Any]], sds: fl
         assert mine.sd == pytest.approx(cell.get("sd", 0), rel=0.12, abs=0.0003), column
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", ["strict@1", "relaxed@1", "published@1"])
 def test_table_1_from_the_published_answers_of_gemini_flash_lite(judge: str) -> None:
     ours = _row(_tables(_predictions(CHOICES), judge, resamples=1000)["main"])
@@ -681,6 +682,7 @@ def test_one_label_sums_to_one_and_every_match_is_at_least_that(flag_sets: list[
 label_counts = st.lists(st.lists(st.integers(0, 5), min_size=5, max_size=5), min_size=4, max_size=4)
 
 
+@pytest.mark.slow
 @given(label_counts)
 def test_metrics_from_counts_match_the_tables(rows: Sequence[Sequence[int]]) -> None:
     records = [

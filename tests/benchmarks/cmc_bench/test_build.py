@@ -479,6 +479,7 @@ def test_an_image_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monk
         _build(tmp_path / "out", ("rows", folder))
 
 
+@pytest.mark.slow
 def test_thousands_of_unpairable_rows_take_bounded_time(tmp_path: Path) -> None:
     write_picture(tmp_path / "0.png", 0)
     write_picture(tmp_path / "1.png", 1)

@@ -180,6 +180,7 @@ def test_hub_name_must_be_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         list(read_source("chartqa", "hub:org/name"))
 
 
+@pytest.mark.slow
 def test_missing_network_is_one_sentence(tmp_path: Path) -> None:
     code = (
         "import time\n"
@@ -203,6 +204,7 @@ def test_missing_network_is_one_sentence(tmp_path: Path) -> None:
     assert sentence.startswith("MMMU/MMMU (Physics, validation) cannot be loaded from the Hub")
 
 
+@pytest.mark.slow
 def test_offline_error_names_a_usable_layout(tmp_path: Path) -> None:
     code = (
         "from benchmarks.cmc_bench.sources import read_source\n"

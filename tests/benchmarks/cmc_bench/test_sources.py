@@ -338,6 +338,7 @@ def test_ids_derive_from_content_not_source_ids(tmp_path: Path) -> None:
     assert first.id == f"factual-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL_DATA.exists(), reason="the real rows are not here")
 def test_both_option_spellings_of_real_mmmu_rows_are_read() -> None:
     rows = _rows("mmmu", REAL_DATA / "mmmu")

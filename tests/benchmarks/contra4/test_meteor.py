@@ -49,6 +49,7 @@ def test_alignment_is_one_to_one_and_maximal(candidate: list[str], data: st.Data
     assert 0 <= meteor(" ".join(candidate), " ".join(reference)) <= 1
 
 
+@pytest.mark.slow
 def test_hostile_text_is_bounded() -> None:
     assert len(words("word " * 100_000)) == 200
     assert meteor("the " * 200, "the " * 150 + "cat a " * 25) > 0

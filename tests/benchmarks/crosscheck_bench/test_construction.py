@@ -240,6 +240,7 @@ def test_product_set_yields_all_15_tasks(full_build: Build) -> None:
         assert not of.multi_frame or all(many)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_every_answer_is_right_by_the_raw_listings(tmp_path: Path, seed: int) -> None:
     raw = Raw()
@@ -247,6 +248,7 @@ def test_every_answer_is_right_by_the_raw_listings(tmp_path: Path, seed: int) ->
         assert TRUTH[sample.task](sample, raw) == sample.answer, sample
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["LD", "PD*", "SPU", "BDC", "BC", "BC*"])
 def test_yes_and_no_are_balanced(tmp_path: Path, task: str) -> None:
     folder = tmp_path / "set"
@@ -335,6 +337,7 @@ def _bytes(contents: Build) -> dict[str, bytes]:
     return {str(p.relative_to(contents.path)): p.read_bytes() for p in sorted(contents.path.rglob("*")) if p.is_file()}
 
 
+@pytest.mark.slow
 def test_build_depends_only_on_the_seed(tmp_path: Path, full_build: Build) -> None:
     again, other = build_products(tmp_path / "again"), build_products(tmp_path / "other", seed=1)
     assert _bytes(again) == _bytes(full_build)
@@ -483,6 +486,7 @@ def test_all_questions_of_an_honest_writer_are_accepted(tmp_path: Path) -> None:
     assert result.manifest["models"] == {"writer": "scripted"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", LIES)
 def test_every_lie_is_caught_by_its_check(tmp_path: Path, lie: str) -> None:
     check, change = LIES[lie]
@@ -496,6 +500,7 @@ def test_every_lie_is_caught_by_its_check(tmp_path: Path, lie: str) -> None:
     assert all('reply: "{' in reason for reason in reasons)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISE)
 def test_unparsed_replies_are_retried_then_dropped(tmp_path: Path, noise: str) -> None:
     model = CachedModel(lambda request: as_generation(NOISE[noise]))
@@ -544,6 +549,7 @@ def test_no_lie_of_a_fickle_writer_is_accepted(tmp_path: Path) -> None:
     assert Counter(s.answer for s in of_l2 if s.task == "BDC") == {"Yes": 6, "No": 6}
 
 
+@pytest.mark.slow
 def test_interrupted_construction_repeats_no_request(tmp_path: Path) -> None:
     def reply(request: Any) -> Any:
         return as_generation(_fickle(text_of(request)))

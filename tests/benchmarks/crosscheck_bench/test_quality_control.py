@@ -142,6 +142,7 @@ def _rows(rows: Build) -> set[str]:
     return {row["id"] for row in rows.rows()}
 
 
+@pytest.mark.slow
 def test_the_product_sets_example_labels(tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     shutil.copytree(SET, bare, ignore=shutil.ignore_patterns("labels", "recipe"))

@@ -160,6 +160,7 @@ def test_regions_are_known_by_their_image(charts: HeldOutSet, tmp_path: Path) ->
             Regions.read(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "factors"),
     [

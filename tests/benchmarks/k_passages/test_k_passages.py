@@ -62,6 +62,7 @@ def test_every_example_is_in_every_setting(built: Build, instances: list[Instanc
     assert len({instance.id for instance in instances}) == len(instances) == built.manifest["calls"]
 
 
+@pytest.mark.slow
 def test_each_setting_shows_what_it_says(instances: list[Instance]) -> None:
     for instance in instances:
         passages = shown(instance)
@@ -218,6 +219,7 @@ def value(table: Table, row: str, column: str) -> float | None:
     return cell.value
 
 
+@pytest.mark.slow
 def test_the_majority_decides_for_a_reader_who_counts(tables: dict[str, Table]) -> None:
     main = tables["main"]
     assert [value(main, "majority", column) for column in ("No conflict", "Tie", "Majority wrong")] == [1, 1, 0]

@@ -246,6 +246,7 @@ def test_a_bad_medium_is_refused_in_a_sentence(
         check_media(medium, suffix, modality)
 
 
+@pytest.mark.slow
 def test_bad_media_are_refused_quickly_in_little_memory(tmp_path: Path) -> None:
     for number, (_, data, suffix, _, _) in enumerate(HOSTILE):
         (tmp_path / f"{number:02}{suffix}").write_bytes(data())

@@ -85,6 +85,7 @@ def test_a_hostile_or_broken_file_is_refused(tmp_path: Path, data: bytes, page: 
     assert error.value.reason == reason
 
 
+@pytest.mark.slow
 def test_a_page_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bomb.pdf").write_bytes(raw_pdf(b" " * 600_000_000))
     with pytest.raises(MediaError):

@@ -126,6 +126,7 @@ def test_boxes_refer_to_the_upright_picture() -> None:
     assert marked.getpixel((20, 60)) == (255, 45, 45)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 300),

@@ -350,6 +350,7 @@ def test_true_text_is_the_majority_of_undone_edits() -> None:
 # --- the reconstructed rows ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MMKC_DATA.is_dir(), reason="the reconstructed rows are not beside the project")
 def test_the_reconstructed_rows_get_four_different_options(tmp_path: Path) -> None:
     built = build(reconstructed_folder(tmp_path / "src"), tmp_path / "out")

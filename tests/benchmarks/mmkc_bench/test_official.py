@@ -161,6 +161,7 @@ def lines(path: Path) -> Rows:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "conflict", "repeated"), PAIRS)
 def test_official_rows_match_a_row_by_row_count(tmp_path: Path, kind: str, conflict: str, repeated: bool) -> None:
     before, after = write_pair(tmp_path, kind, conflict, 7, 60, repeated=repeated)

@@ -18,6 +18,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(values), st.lists(st.binary(), min_size=1))
 def test_records_and_bytes_are_read_back(records: list[Any], blobs: list[bytes]) -> None:
     file = RecordFile()

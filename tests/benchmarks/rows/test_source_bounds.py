@@ -93,6 +93,7 @@ def test_pipes_and_devices_are_no_sources(tmp_path: Path, name: str) -> None:
         list(read_json_lines(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["jsonl", "published"])
 def test_answers_are_imported_from_regular_files_alone(tmp_path: Path, kind: str) -> None:
     os.mkfifo(tmp_path / "pipe")

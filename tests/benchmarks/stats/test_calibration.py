@@ -121,6 +121,7 @@ def test_intervals_without_variance_or_answers() -> None:
     assert apart.low == pytest.approx(20 / (20 + 1.96**2), abs=1e-3), "an interval of no width would promise too much"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_group", [1, 4])
 def test_intervals_cover_the_truth(per_group: int) -> None:
     random = np.random.default_rng(7)

@@ -34,6 +34,7 @@ def test_a_half_of_four_factors_tells_all_main_effects() -> None:
     assert interaction(cells, levels, (0, 1)) is None  # a half confounds it with another pair
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("levels", "cells"), [((2,) * 4, 8), ((4, 3, 2), 20), ((3, 3, 3), 9), ((2,) * 13, 64)])
 def test_rounding_errors_do_not_change_a_fraction(
     levels: tuple[int, ...], cells: int, monkeypatch: pytest.MonkeyPatch

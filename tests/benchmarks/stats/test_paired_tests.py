@@ -48,6 +48,7 @@ def test_sign_flip_test_of_single_answers_is_mcnemar_exact(lost: int, gained: in
     assert p == pytest.approx(MCNEMAR[lost, gained], rel=1e-9)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # the first call imports scipy
 @given(st.integers(0, 400), st.integers(0, 400))
 def test_sign_flip_test_matches_the_binomial_test_of_scipy(lost: int, gained: int) -> None:

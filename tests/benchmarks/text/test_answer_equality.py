@@ -143,6 +143,7 @@ def test_integer_notations_are_equal(value: int) -> None:
         assert same_value(written, str(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile",
     [

@@ -167,6 +167,7 @@ def framed(pairs: list[tuple[str, str, str]]) -> list[tuple[str, str, str, str |
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.exists(), reason="the real ChartQA and MMMU rows are not here")
 def test_real_chartqa_answers_are_found_in_every_frame() -> None:
     real = rows(SHARED / "chartqa" / "qa_test_all.jsonl")
@@ -176,6 +177,7 @@ def test_real_chartqa_answers_are_found_in_every_frame() -> None:
     assert framed(pairs) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.exists(), reason="the real ChartQA and MMMU rows are not here")
 def test_real_mmmu_options_are_found_in_nearly_every_frame() -> None:
     pairs = []

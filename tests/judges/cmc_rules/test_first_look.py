@@ -71,6 +71,7 @@ def test_open_answers_are_compared_by_their_assertions() -> None:
     assert right["ORIGINAL"] >= total["ORIGINAL"] - 2  # "Adi" for Adolf, "prohibited" for no
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["not ", "The answer is A or ", "(", "A. ", "the text says ", "is wrong ", "\n", "nor,", "[{"]
 )

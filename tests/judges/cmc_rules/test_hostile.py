@@ -117,6 +117,7 @@ HOSTILE += [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", some_fast(HOSTILE, 8))
 @pytest.mark.parametrize("reference", some_fast(["12", "a b c d e f", "T = 2π√(L/g)", "Yes"], 2))
 def test_megabyte_is_judged_quickly(unit: str, reference: str) -> None:

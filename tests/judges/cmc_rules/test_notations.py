@@ -37,6 +37,7 @@ FRAMES = ["{}", "The answer is {}.", "It opened on {}.", "The text says otherwis
 DAYS = st.dates(date(1900, 1, 1), date(2099, 12, 31))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(DAYS, st.sampled_from(DATE_FORMATS), st.sampled_from(DATE_FORMATS), st.sampled_from(FRAMES), st.integers(1, 400))
 def test_date_agrees_in_every_format_and_another_day_does_not(

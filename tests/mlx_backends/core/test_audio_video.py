@@ -165,6 +165,7 @@ def sound_requests(files: Files) -> list[Request]:
     ]
 
 
+@pytest.mark.slow
 def test_sounds_are_answered_in_a_batch_as_alone(gemma: VLMBackend, files: Files) -> None:
     gemma.use_sequential_mode()
     requests = sound_requests(files)
@@ -190,6 +191,7 @@ def test_where_a_batch_is_not_known_a_model_is_asked_alone(
 # --- sounds ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @real_media
 def test_sound_input_matches_mlx_vlm(omni: VLMBackend, files: Files, tmp_path: Path) -> None:
     pytest.importorskip("mlx_audio")
@@ -419,6 +421,7 @@ def test_model_with_unknown_features_runs_sequentially_with_a_remark(omni: VLMBa
     omni.use_sequential_mode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["<|video_pad|>", "<0.5 seconds>", "2.5", "<|vision_start|><|audio_pad|>", "\1\0"])
 def test_text_cannot_imitate_a_medium(omni: VLMBackend, qwen: VLMBackend, files: Files, text: str) -> None:
     for backend, media in ((qwen, (files.video(), files.noise(1))), (omni, (files.sound(), files.video()))):

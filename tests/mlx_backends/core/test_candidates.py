@@ -74,6 +74,7 @@ def scored(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pictu
     return pictures, result
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_forcing_and_change_no_answer(
     model: Path, scored: tuple[Pictures, dict[str, Generation]]
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_value_without_tokens_has_no_score(model: Path, pictures: Pictures) ->
     backend.close()
 
 
+@pytest.mark.slow
 def test_values_are_scored_where_the_answer_states_one() -> None:
     chart = ASSETS / "demo" / "held_out" / "cmc-bench" / "charts" / "000.png"
     backend = load_backend(str(ASSETS / "demo" / "model-bf16"), lambda media: chart)

@@ -81,6 +81,7 @@ def test_random_weights_answer_in_the_form(backend: Backend, count: int) -> None
     assert len(given_words) > 2
 
 
+@pytest.mark.slow
 def test_constrained_answer_depends_on_its_request(backend: Backend) -> None:
     request = replace(request_of(Text("What?"), decoding=replace(ROOM, temperature=1.0)), form=OBJECT)
     first = answer(backend, request)
@@ -193,6 +194,7 @@ def writer(request: pytest.FixtureRequest) -> Writer:
 any_word = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(lambda word: word[0] != " ")
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(words=st.lists(any_word, min_size=1, max_size=5), seed=st.integers(0, 2**32))
 def test_any_choice_is_written_verbatim(writer: Writer, words: list[str], seed: int) -> None:
@@ -209,6 +211,7 @@ def test_words_may_hold_the_character_that_marks_spaces(writer: Writer, form: Fo
         assert of_form(text, form) if isinstance(form, JSONObject) else text in form.words
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(
     words=st.dictionaries(any_word, st.lists(any_word, max_size=3), min_size=1, max_size=3),

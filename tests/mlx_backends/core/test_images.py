@@ -62,6 +62,7 @@ def same(value: Any, other: Any) -> bool:
     return bool(value == other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["qwen3_vl", "qwen2_5_vl", "lfm2_vl", "internvl_chat"])
 def test_cached_inputs_equal_fresh_inputs(kind: str, pictures: Folder, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures)

@@ -76,6 +76,7 @@ def scored(backend: Backend, requests: list[Request]) -> dict[str, Generation]:
     return generations
 
 
+@pytest.mark.slow
 def test_scores_match_forcing_each_option(model: Path, pictures: Pictures) -> None:
     backend = load_backend(str(model), pictures.path)
     assert isinstance(backend, VLMBackend)

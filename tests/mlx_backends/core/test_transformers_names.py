@@ -133,6 +133,7 @@ def test_goes_on_where_nothing_can_be_written(search: Search, state: Path) -> No
     assert search.count == 2
 
 
+@pytest.mark.slow
 def test_transformers_has_the_same_names(state: Path) -> None:
     """And it opens no file of a model to find them."""
     program = """

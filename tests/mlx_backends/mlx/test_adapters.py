@@ -154,6 +154,7 @@ def make_copy(folder: Path, parent: Path) -> Path:
     return Path(shutil.copytree(folder, parent / "copy"))
 
 
+@pytest.mark.slow
 def test_a_model_whose_adapter_ignores_images_fails_the_sight_check(
     base: Path, pictures: Pictures, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from tests.support import tiny_models
 BUILDERS = [tiny_models.lfm2_vl, tiny_models.qwen2_5_vl, tiny_models.internvl_chat]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
 def test_images_at_any_position_are_answered_and_counted(
     build: Callable[[Path], Path], pictures: Pictures, tmp_path: Path

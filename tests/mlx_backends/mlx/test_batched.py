@@ -129,6 +129,7 @@ def test_batched_answers_equal_sequential(kind: str, width: int, pictures: Pictu
     assert tokens(answers(backend, backward)) == tokens(expected)
 
 
+@pytest.mark.slow
 def test_images_prepared_between_steps_give_the_same_answers(
     alone: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +184,7 @@ def test_sampled_answers_do_not_depend_on_the_batch(alone: VLMBackend, pictures:
     }
 
 
+@pytest.mark.slow
 def test_form_constrains_only_its_own_answer(alone: VLMBackend, pictures: Pictures) -> None:
     form = Choice(("IMAGE", "TEXT", "NEITHER"))
     requests = [replace(request, form=form if n % 3 == 0 else None) for n, request in enumerate(varied(pictures, 3))]
@@ -194,6 +196,7 @@ def test_form_constrains_only_its_own_answer(alone: VLMBackend, pictures: Pictur
     assert all((generations[request.id].text in form.words) == (request.form is not None) for request in requests)
 
 
+@pytest.mark.slow
 def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLMBackend) -> None:
     qwen.choose_mode(varied(pictures))
     requests = [request_of(Text("Count."), decoding=Decoding(max_tokens=limit)) for limit in (1, 9, 2, 30, 5)]
@@ -231,6 +234,7 @@ def test_cancelling_changes_no_other_answer(
         assert tokens(generations) == {name: expected[name] for name in generations}
 
 
+@pytest.mark.slow
 def test_a_batch_starts_together(qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long preparing takes: otherwise answers of equal length end at different steps, and the next ones start so."""
     started: list[int] = []
@@ -330,6 +334,7 @@ def test_backend_enforces_its_capacity(qwen: VLMBackend, pictures: Pictures) -> 
 # --- never another image's answer ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_similar_images_are_distinguished(alone: VLMBackend, pictures: Pictures) -> None:
     import io
 
@@ -388,6 +393,7 @@ def test_overwritten_file_is_read_again(alone: VLMBackend, pictures: Pictures, m
     assert after != before
 
 
+@pytest.mark.slow
 def test_image_at_another_size_is_distinct(alone: VLMBackend, pictures: Pictures) -> None:
     image = pictures.noise(3, 128, 128)
     requests = [
@@ -427,6 +433,7 @@ def test_every_distinct_token_is_computed_about_once(
     backend.close()
 
 
+@pytest.mark.slow
 def test_requests_that_come_one_by_one_share_what_a_small_cache_holds(
     questions: tuple[RequestFactory, dict[str, list[Request]]], tmp_path: Path
 ) -> None:
@@ -584,6 +591,7 @@ def test_what_the_next_sample_needs_stays_in_a_small_cache(
     backend.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "rigid"), [("qwen3_vl", ""), ("lfm2_vl", "cannot be trimmed (ArraysCache)")])
 def test_untrimmable_cache_is_reported_with_its_cost(kind: str, rigid: str, pictures: Pictures, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures.path, width=2)
@@ -609,6 +617,7 @@ def test_partially_reusable_caches_are_recognised() -> None:
 # --- the batch-invariance check --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_batch_invariance_check_finds_the_bug_without_the_patch(
     pictures: Pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,6 +163,7 @@ def test_windows_of_random_examples_compute_little_twice(pictures: Pictures, tmp
     backend.close()
 
 
+@pytest.mark.slow
 def test_a_quantisation_with_the_same_encoder_reads_the_features(
     pictures: Pictures, tmp_path: Path, folder: Path
 ) -> None:
@@ -415,6 +416,7 @@ def test_a_file_that_another_process_removes_ends_no_storing(folder: Path, monke
     assert equal(features.get("next"), FEATURES)
 
 
+@pytest.mark.slow
 def test_processes_that_note_encoders_at_the_same_time_lose_none(folder: Path) -> None:
     script = (
         "import os, sys; import platformdirs; from pathlib import Path\n"

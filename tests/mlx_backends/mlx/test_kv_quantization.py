@@ -50,6 +50,7 @@ def backend(
     loaded.close()
 
 
+@pytest.mark.slow
 def test_answers_in_batches_with_shared_prefixes_equal_sequential_ones(
     backend: VLMBackend, questions: tuple[RequestFactory, list[Request]]
 ) -> None:

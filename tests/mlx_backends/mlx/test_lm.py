@@ -172,6 +172,7 @@ def test_every_proven_architecture_is_tested() -> None:
     assert {type(text_model(kind)).__module__.rpartition(".")[2] for kind in BATCHED} == BATCH_INVARIANT_MODELS
 
 
+@pytest.mark.slow
 def test_batch_variant_architecture_runs_sequentially() -> None:
     model = text_model("mamba")
     expected = written(SequentialTextRows(model, ENDS), rows("mamba"), late=False)
@@ -188,6 +189,7 @@ def test_foreign_class_of_a_proven_name_is_not_proven() -> None:
     assert make_rows(model, ENDS, WIDTH).width == 1
 
 
+@pytest.mark.slow
 def test_prove_checks_the_model_and_exact_runs_sequentially(lm: Backend) -> None:
     requests = every_kind(12)
     lm.use_sequential_mode()
@@ -217,6 +219,7 @@ def test_the_batch_invariance_check_finds_a_model_that_a_batch_changes(
     backend.close()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_token_a_step")
 @pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 def test_batched_requests_with_and_without_form_equal_sequential(lm: Backend, decoding: Decoding) -> None:

@@ -33,6 +33,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(family, ability, marks=marks, id=f"{family}-{ability}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("subject", "ability"), list(cases()), indirect=["subject"])
 def test_a_family_does_what_the_matrix_says(subject: Subject, ability: str) -> None:
     expected, result = GAPS.get((subject.family, ability), "yes"), subject.measure(ability)

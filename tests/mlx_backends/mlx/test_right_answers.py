@@ -53,6 +53,7 @@ def test_answers_belong_to_their_questions(charts: HeldOutSet, loaded: Backend) 
     }
 
 
+@pytest.mark.slow
 def test_cancelled_request_leaves_nothing_behind(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only", 8)
     generations = []
@@ -74,6 +75,7 @@ def test_sampling_rarely_changes_confident_answers(charts: HeldOutSet, loaded: B
     assert right(instances, run(loaded, hot)) <= 0.3
 
 
+@pytest.mark.slow
 def test_tiny_pictures_cannot_be_read(charts: HeldOutSet, loaded: Backend) -> None:
     instances = charts.under("image-only", 12)
     small = [asking(instance, Decoding(max_tokens=16, max_pixels=24 * 24)) for instance in instances]
@@ -130,6 +132,7 @@ class Served:
         return evaluate.answer(self._backend, Instance("served", "", "", prompt, tuple(parts))).text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", some_fast(["endpoint:m@{}", "openai:m", "anthropic:m", "gemini:m"], 1))
 def test_remote_request_keeps_the_place_of_the_chart(
     charts: HeldOutSet, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

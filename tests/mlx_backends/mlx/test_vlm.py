@@ -55,6 +55,7 @@ def put(*parts: Text | Media) -> str:
     return f"<|im_start|>user\n{body}<|im_end|>\n<|im_start|>assistant\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tiny", "tiny_4bit"])
 def test_greedy_answers_match_mlx_vlm(kind: str, pictures: Pictures, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(kind)
@@ -144,6 +145,7 @@ def test_system_and_earlier_turns_are_part_of_the_prompt(tiny: Path, model: Back
     assert got.tokens == Reference(tiny, pictures).greedy(prompt, [picture])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 def test_answer_does_not_depend_on_earlier_requests(
     tiny: Path, model: Backend, pictures: Pictures, decoding: Decoding
@@ -164,6 +166,7 @@ def test_answer_does_not_depend_on_earlier_requests(
         assert (again.tokens, again.text) == (alone.tokens, alone.text)
 
 
+@pytest.mark.slow
 def test_marks_are_visible_and_second_stage_sampling_is_reproducible(model: Backend, pictures: Pictures) -> None:
     plain = pictures.noise(3, 160, 120)
     marked = replace(plain, marks=(Mark("brand logo", (10, 10, 90, 90)),))
@@ -351,6 +354,7 @@ def test_stream_without_finish_reason_is_an_error(model: Backend, monkeypatch: p
     )
 
 
+@pytest.mark.slow
 def test_unknown_tokens_do_not_end_an_answer(tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend) -> None:
     folder = shutil.copytree(tiny, tmp_path / "short-vocabulary")
     tokenizer = json.loads((folder / "tokenizer.json").read_text())

@@ -376,6 +376,7 @@ def test_a_hostile_index_is_read_or_refused(tmp_path_factory: pytest.TempPathFac
         weight_files(folder)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.text(max_size=5) | st.sampled_from(["quantization", "architectures", "model_type"]), json_values)
 )

@@ -49,6 +49,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 # --- every request ends, and is counted ---
 
 
+@pytest.mark.slow
 def test_every_request_ends_once_if_a_third_of_calls_fail() -> None:
     with FaultServer(lambda prompt, times: f"answer to {prompt}", faults(7, 0.3), hang=2.0) as server:
         backend = endpoint(server, concurrency=16, timeout=0.9)  # a busy machine answers late too
@@ -187,6 +188,7 @@ def test_hostile_text_is_stored_up_to_a_mebibyte() -> None:
 # --- pace ---
 
 
+@pytest.mark.slow
 def test_concurrency_drops_after_a_429_and_recovers() -> None:
     with FaultServer(fault=lambda number: "429" if 60 <= number < 66 else None, latency=0.03) as server:
         backend = endpoint(server, concurrency=12)

@@ -63,6 +63,7 @@ def check_wav(data: bytes) -> None:
     assert np.argmax(np.abs(np.fft.rfft(samples))) == 440
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["WAV", "FLAC", "OGG"])
 def test_gemini_gets_sounds_and_videos_in_place(kind: str, server: FaultServer, tmp_path: Path) -> None:
     heard = medium(tmp_path, sound(1.0, 44_100, kind, channels=2), f".{kind.lower()}", "audio")

@@ -57,6 +57,7 @@ def test_replaced_endpoint_model_does_not_get_cached_replies(tmp_path: Path) -> 
     assert server.requests == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "calls"), [("azure:m", 1), ("openai:m", 2), ("anthropic:m", 2), ("gemini:m", 2)])
 def test_responses_are_shared_only_for_provider_hosted_models(
     model: str, calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -57,6 +57,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, step: int, error: Exception, times:
     return tried
 
 
+@pytest.mark.slow
 def test_unexpected_error_is_reported_and_recorded(
     tiny: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ def values_of(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "training.json").read_text()))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_data_that_was_moved_is_found_where_it_is_named(
     tiny: Path, training_set: Path, undisturbed: Path, tmp_path: Path
@@ -103,6 +104,7 @@ class NoRoom:
     available, source = 0, "none"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_another_engine_is_refused_unless_it_is_accepted(
     tiny: Path, undisturbed: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -93,6 +93,7 @@ def test_rows_can_be_left_out(tiny: Path, spoilt: Path, tmp_path: Path) -> None:
     assert "5 of 9" in row["note"]
 
 
+@pytest.mark.slow
 def test_a_length_that_was_too_small_can_be_raised(tiny: Path, tmp_path: Path) -> None:
     data, rashomon = write_training_set(tmp_path / "rows"), Rashomon(tmp_path)
     rashomon.run(*command(tiny, data, "--max-length", "20"), code=2)
@@ -108,6 +109,7 @@ def test_rows_can_be_corrected_under_the_same_name(tiny: Path, spoilt: Path, tmp
     rashomon.run(*command(tiny, spoilt, "--rank", "3"), code=2)  # once something was learnt
 
 
+@pytest.mark.slow
 def test_rows_are_read_once(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, rashomon = write_training_set(tmp_path / "rows"), Rashomon(tmp_path)
     count, counted = TrainingInputs.count_tokens, 0

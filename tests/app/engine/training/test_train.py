@@ -74,6 +74,7 @@ def command(data: Path, *more: str, steps: int = 12) -> tuple[str, ...]:
     return ("--model", str(FOUR_BIT), "--data", str(data), "--name", "t", *SMALL, "--steps", str(steps), *every, *more)
 
 
+@pytest.mark.slow
 def test_adapter_loads_in_mlx_vlm_and_states_its_provenance(
     undisturbed: Path, training_set: Path, charts: HeldOutSet
 ) -> None:
@@ -253,6 +254,7 @@ def test_data_with_nothing_to_learn_is_refused_or_warned_of(training_set: Path, 
     assert not (rashomon.workspace / "trainings").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -300,6 +302,7 @@ def test_model_that_cannot_be_trained_is_named_before_it_is_loaded(training_set:
     assert not (rashomon.workspace / "trainings").exists()
 
 
+@pytest.mark.slow
 def test_training_that_cannot_fit_is_refused_with_numbers(training_set: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(FOUR_BIT, model)

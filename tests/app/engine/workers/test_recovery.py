@@ -113,6 +113,7 @@ def test_a_worker_that_lost_the_gpu_is_replaced_by_one_as_wide_unless_that_was_t
     assert list(errors(rashomon)) == [poison]
 
 
+@pytest.mark.slow
 def test_what_is_too_wide_is_halved_until_it_fits(rashomon: Rashomon) -> None:
     result = batch(rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "above": 2}))
     assert "then others 4 at a time" in result
@@ -122,6 +123,7 @@ def test_what_is_too_wide_is_halved_until_it_fits(rashomon: Rashomon) -> None:
     assert states(rashomon)[RUN][0] == "done"
 
 
+@pytest.mark.slow
 def test_two_that_kill_in_one_batch_end_the_command_and_not_the_run(rashomon: Rashomon) -> None:
     poison = [instance(rashomon, 9), instance(rashomon, 12)]
     poisoned = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "of": poison})
@@ -134,6 +136,7 @@ def test_two_that_kill_in_one_batch_end_the_command_and_not_the_run(rashomon: Ra
     assert errors(rashomon) == {}, "given more memory they are answered like any other"
 
 
+@pytest.mark.slow
 def test_without_restarts_the_next_command_still_learns_from_the_death(rashomon: Rashomon) -> None:
     poison = instance(rashomon, 10)
     poisoned = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "of": [poison]})
@@ -146,6 +149,7 @@ def test_without_restarts_the_next_command_still_learns_from_the_death(rashomon:
     assert states(rashomon)[RUN] == ("done", 8 * LIMIT, 8 * LIMIT)
 
 
+@pytest.mark.slow
 def test_a_machine_on_which_nothing_runs_is_given_up(rashomon: Rashomon) -> None:
     spec = rashomon.home / "spec.toml"
     spec.write_text('benchmark = "cmc-bench"\nmodel = "policy:uniform"\nname = "r"\nlimit = 3\nrestarts = 3\n')
@@ -201,6 +205,7 @@ def test_whoever_stops_a_run_has_it_stopped(rashomon: Rashomon, number: str) -> 
     assert query(rashomon, "SELECT count(*) FROM meta WHERE key IN ('deaths', 'suspects')") == [(0,)]
 
 
+@pytest.mark.slow
 def test_what_a_killed_command_left_under_way_accuses_nobody(rashomon: Rashomon) -> None:
     slow = rashomon.ordered(seconds=(0.05, 0.06), capacity=4)
     process = slow.start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN)

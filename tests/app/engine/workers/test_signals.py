@@ -31,6 +31,7 @@ print("stopped" if stop.is_set() else "not asked", flush=True)
 """
 
 
+@pytest.mark.slow
 def test_signals_within_the_handler_of_another_leave_no_worker_waiting_for_itself(tmp_path: Path) -> None:
     """threading.Event ends in a deadlock or RecursionError here."""
     rashomon = Rashomon(tmp_path)

@@ -63,6 +63,7 @@ def test_worker_of_another_model_is_ended(tmp_path: Path) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_worker_waits_during_a_policy(tmp_path: Path) -> None:
     standby.start(str(tmp_path / "a"))
     assert standby.hand_over("policy:uniform", Job((), ()).to_json()) is None

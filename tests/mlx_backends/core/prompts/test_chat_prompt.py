@@ -91,6 +91,7 @@ hostile = st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(hostile, min_size=1, max_size=4))
 def test_no_text_adds_an_image_or_ends_the_turn(

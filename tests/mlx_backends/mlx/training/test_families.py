@@ -74,6 +74,7 @@ def trained(folder: Path, model: Path, rows: list[ChatRow], **options: Any) -> l
     return reports
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", TRAINABLE)
 def test_loss_falls_and_adapter_loads_again(family: str, rows: list[ChatRow], tmp_path: Path) -> None:
     from mlx_vlm import load as load_vlm
@@ -336,6 +337,7 @@ def test_a_model_that_reads_none_of_the_rows_is_refused(rows: list[ChatRow], tmp
         row_sizes(model, [replace(rows[0], images=(tmp_path / "none.png",))], max_pixels=None, pairs=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [68_720, 2**32 - 1])
 def test_gradient_checkpointing_takes_every_seed(seed: int, rows: list[ChatRow], tmp_path: Path) -> None:
     model = FAMILIES["qwen3_vl"](tmp_path / "model")

@@ -84,6 +84,7 @@ def assert_same(training: Training, undisturbed: Training) -> None:
         assert training.weights(name) == undisturbed.weights(name)
 
 
+@pytest.mark.slow
 def test_kills_leave_everything_bit_identical(
     undisturbed: Training, tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
 ) -> None:
@@ -105,6 +106,7 @@ def test_stops_leave_everything_bit_identical(
     assert_same(training, undisturbed)
 
 
+@pytest.mark.slow
 def test_stop_within_a_validation_loses_no_update(
     tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], undisturbed: Training
 ) -> None:
@@ -171,6 +173,7 @@ def test_diverged_training_without_a_sound_checkpoint_leaves_none(
     assert not (training.folder / "adapter").exists()
 
 
+@pytest.mark.slow
 def test_preferences_diverge_by_their_answers_alone(
     tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
 ) -> None:

@@ -34,6 +34,7 @@ def rows(folder: Path, count: int) -> list[ChatRow]:
     return written
 
 
+@pytest.mark.slow
 def test_an_image_is_encoded_once_however_often_its_row_is_learnt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
