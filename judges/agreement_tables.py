@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.answers import Answers
 from benchmarks.errors import SpecError
-from benchmarks.stats.intervals import cohen_kappa, diagonal, estimate, resample, wilson
+from benchmarks.stats.intervals import cohen_kappa, diagonal, estimate, resample, span, wilson
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import (
     LabelPairs,
@@ -136,7 +136,7 @@ def agreement_sentence(
 def _interval(estimate: Estimate, form: str, scale: float = 1) -> str:
     if estimate.low is None or estimate.high is None:
         return ""
-    return f" ({scale * estimate.low:{form}} to {scale * estimate.high:{form}})"
+    return f" ({span(f'{scale * estimate.low:{form}}', f'{scale * estimate.high:{form}}')})"
 
 
 def _views(answers: Answers, conditions: Sequence[str]) -> dict[str, Selection]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
+from benchmarks.stats.intervals import span
 
 _MOST_BEHAVIOURS = 3
 
@@ -37,7 +38,7 @@ def _behaviour_of(shares: TargetShares, index: int) -> list[str]:
         low, high = answers.difference(index, best, marks).interval(1 - ALPHA / len(cells))
         difference = float(marks[:, index].mean() - marks[:, best].mean())
         line = f"{_behaviour_sentence(answers, (index, best), condition, label)} ({format_points(difference, sign=True)} points; "
-        line += f"{format_points(low, sign=True)} to {format_points(high, sign=True)}{_level(len(cells))})."
+        line += f"{span(format_points(low, sign=True), format_points(high, sign=True))}{_level(len(cells))})."
         lines.append((low <= 0 <= high, -abs(difference), condition, line))
     lines.sort()
     by_condition: dict[int, str] = {}

@@ -16,7 +16,7 @@ from app.report.fine_tuned import ADAPTER, WEIGHTS, base_places
 from benchmarks.answers import number_groups
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
-from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.intervals import estimate, resample, span
 from benchmarks.stats.paired_tests import Difference, holm, share_difference, sign_flip_test
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -79,7 +79,7 @@ class Change:
         if (interval := self.interval()) is None:
             return value
         low, high = (format_points(x, sign=True) for x in interval)
-        return f"{value} ({low} to {high} at 95%)"
+        return f"{value} ({span(low, high)} at 95%)"
 
 
 @dataclass(frozen=True, slots=True)

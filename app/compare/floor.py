@@ -9,6 +9,7 @@ from app.compare.non_inferiority import TargetMetric, TargetShares, format_point
 from app.compare.run_view import RunView, RunViews
 from app.report.competence import join_names
 from benchmarks.errors import SpecError
+from benchmarks.stats.intervals import span
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Floor:
         lead = self.basis.difference(0, 1).value
         if self.basis.metric.lower_is_better:
             lead, low, high = -lead, -high, -low
-        interval = f"{format_points(low, sign=True)} to {format_points(high, sign=True)} at 95%"
+        interval = f"{span(format_points(low, sign=True), format_points(high, sign=True))} at 95%"
         return f"{model:.1%} against {policy:.1%}{against} ({format_points(lead, sign=True)} points; {interval})"
 
 

@@ -7,6 +7,7 @@ from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.pairs import RunPair
 from app.compare.tables import Comparison
 from app.report.competence import join_names
+from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 _NAMED = 4
@@ -59,7 +60,7 @@ def _accuracy_sentence(pair: RunPair, comparison: Comparison) -> str:
     points, low, high = (format_points(x, sign=True) for x in (difference.value, difference.low, difference.high))
     return (
         f"{pair.second.label} is right on {shares[1]:.1%} of the {difference.n} answers labelled in both, "
-        f"{pair.first.label} on {shares[0]:.1%}: {points} points ({low} to {high} at 95%){caveat}. "
+        f"{pair.first.label} on {shares[0]:.1%}: {points} points ({span(low, high)} at 95%){caveat}. "
     )
 
 

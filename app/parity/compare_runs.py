@@ -36,6 +36,7 @@ from app.parity.probing import (
 from app.parity.stages import StageFinding
 from app.report.tables import RESAMPLES
 from benchmarks.errors import ModelError
+from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Estimate
 from mlx_backends.core.probe import Probe
 from mlx_backends.models.discovery import resolve
@@ -63,7 +64,7 @@ class LabelEffect:
             return agreement
         interval = ""
         if self.difference.low is not None and self.difference.high is not None:
-            interval = f"; {self.difference.low:+.3f} to {self.difference.high:+.3f}"
+            interval = f"; {span(f'{self.difference.low:+.3f}', f'{self.difference.high:+.3f}')}"
         difference = f"{self.difference.value:+.3f}{interval}"
         return f"{agreement}; accuracy {accuracy_a:.3f} in A, {accuracy_b:.3f} in B ({difference})"
 

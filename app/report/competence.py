@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.stats.intervals import wilson
+from benchmarks.stats.intervals import span, wilson
 from benchmarks.vocabulary import Estimate
 
 READING_THRESHOLD = 0.5
@@ -32,7 +32,7 @@ class SourceAccuracy:
 
     def __str__(self) -> str:
         share = self.share
-        interval = f", {share.low:.1%} to {share.high:.1%}" if share.low is not None else ""
+        interval = f", {span(f'{share.low:.1%}', f'{share.high:.1%}')}" if share.low is not None else ""
         return f"right on {self.right} of {self.n} ({share.value or 0:.1%}{interval})"
 
 

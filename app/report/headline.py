@@ -11,7 +11,7 @@ from app.report.competence import join_names, source_accuracies
 from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.base import Benchmark
 from benchmarks.factors.tables import reference_cells, reference_note
-from benchmarks.stats.intervals import clustered_wilson
+from benchmarks.stats.intervals import clustered_wilson, span
 from benchmarks.vocabulary import Estimate, Table
 
 
@@ -36,7 +36,7 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
         amount = f"is right on {score:.0f} of {share.n} answers"
         if benchmark.has_partial_scores:
             amount = f"scores {score:.10g} of {share.n} points"
-        interval = f"{share.value:.1%}, {share.low:.1%} to {share.high:.1%}"
+        interval = f"{share.value:.1%}, {span(f'{share.low:.1%}', f'{share.high:.1%}')}"
         sentences.append(f"{label} {amount} ({interval}), under {condition_names}.")
     label_sets = answers.count(conflict_labels)
     behaviours = {name: sum(n for labels, n in label_sets.items() if name in labels) for name in benchmark.behaviours}

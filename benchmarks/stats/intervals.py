@@ -27,6 +27,11 @@ _SHARED = 1024 * 1024
 """The greatest number of bootstrap weights that is kept for the next table, 4 MiB."""
 
 
+def span(low: str, high: str) -> str:
+    """Return the printed ends of an interval as a range, or as one value if they read the same."""
+    return low if low == high else f"{low} to {high}"
+
+
 def wilson(successes: float, n: int, confidence: float = 0.95) -> Estimate:
     """Return the proportion ``successes / n`` with Wilson's score interval (Wilson 1927); n/a if ``n`` is 0."""
     return _score(successes / n, n, n, confidence) if n else Estimate(None, reason="no answers")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from benchmarks.stats.intervals import wilson
+from benchmarks.stats.intervals import span, wilson
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Verdict
 from judges.base import FunctionJudge
@@ -45,7 +45,7 @@ class Match(FunctionJudge):
         for kind in kinds:
             agreed, count = HELD_OUT[kind]
             share = wilson(agreed, count)
-            shares.append(f"{agreed} of {count} on {kind} ({share.low:.0%} to {share.high:.0%})")
+            shares.append(f"{agreed} of {count} on {kind} ({span(f'{share.low:.0%}', f'{share.high:.0%}')})")
         return (
             "On the half of a set of answers in the manner of small models, written and labelled by language models, that was "
             f"not seen while its rules were written, {self.id} gave the same label for {', '.join(shares)}."

@@ -12,8 +12,9 @@ from app.exports.export_input import ExportedRun
 from app.exports.figures import export_figures
 from app.exports.report.document import Block, Bullets, Facts, Paragraph, Plot, Report, Section
 from app.exports.report.evidence import Evidence
-from app.exports.report.first_page import first_page
+from app.exports.report.first_page import few_names, first_page
 from app.exports.report.limitations import limitations
+from app.exports.report.one_page import fitted, short_names, with_short_names
 from app.report.competence import join_names
 from app.report.judge_selection import caveat, measured_agreement
 from app.report.latex import without_commands, without_papers_number
@@ -51,10 +52,13 @@ def report_of(evidence: Evidence, title: str = "") -> Report:
     ]
     sections = _edited(sections)
     names = [run.label for run in evidence.models] or [run.label for run in evidence.views.runs]
+    short = short_names([run.label for run in evidence.views.runs])
+    title = title or f"Evaluation of {few_names([short.get(name, name) for name in names])}"
+    subtitle = _subtitle(evidence)
     return Report(
-        title or f"Evaluation of {join_names(names)}",
-        _subtitle(evidence),
-        first_page(evidence),
+        title,
+        subtitle,
+        fitted(title, subtitle, with_short_names(first_page(evidence), short)),
         [section for section in sections if section.blocks],
         _references(evidence),
     )

@@ -6,7 +6,7 @@ All texts are plain and may be hostile; the writers of HTML and LaTeX escape eve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from benchmarks.vocabulary import Estimate, Table
@@ -45,6 +45,19 @@ class Shares:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, str, tuple[Estimate | None, ...]], ...]
     note: str = ""
+    further: int = 0
+    """The number of rows that only the tables have."""
+
+    @property
+    def remarks(self) -> str:
+        """The note, and how many rows only the tables have."""
+        more = f"The tables have {self.further} more row{'s' * (self.further != 1)}." if self.further else ""
+        return f"{self.note} {more}".strip()
+
+    def first(self, count: int) -> Shares:
+        """Return the shares of the first ``count`` rows."""
+        left_out = max(0, len(self.rows) - count)
+        return replace(self, rows=self.rows[:count], further=self.further + left_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.factors.tables import reference_cells
-from benchmarks.stats.intervals import clustered_wilson
+from benchmarks.stats.intervals import clustered_wilson, span
 from benchmarks.vocabulary import Estimate
 from mlx_backends.policy import policy_description
 
@@ -208,4 +208,6 @@ def percent(share: Estimate | float | None) -> str:
 
 def interval(share: Estimate) -> str:
     """Return the 95% interval of a share in whole percent: "62 to 79%"."""
-    return "" if share.low is None or share.high is None else f"{100 * share.low:.0f} to {share.high:.0%}"
+    if share.low is None or share.high is None:
+        return ""
+    return f"{span(f'{100 * share.low:.0f}', f'{100 * share.high:.0f}')}%"

@@ -6,39 +6,21 @@ from collections.abc import Iterator, Sequence
 
 from app.compare.non_inferiority import TargetShares, format_points
 from app.compare.run_view import RunView
-from app.exports.export_input import media_of
-from app.exports.report.document import Block, Bullets, Example, Paragraph, Shares, Verdict
-from app.exports.report.evidence import Evidence, percent, single_source
+from app.exports.report.document import Block, Bullets, Paragraph, Shares, Verdict
+from app.exports.report.evidence import Evidence, percent
 from app.exports.report.limitations import limitations
+from app.exports.report.mistakes import find_example, frequent_mistakes, others_mistakes
 from app.report.competence import join_names
-from app.report.media import media_path, preview_media
 from app.text.escape import size
-from benchmarks.answers import AnswerKind
-from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Record, Text
+from benchmarks.stats.intervals import span
 
-_PICTURE_PIXELS = 320
-_MOST_MISTAKES = 3
-_MOST_OTHERS = 2
 _MOST_CAUTIONS = 4
 _MOST_POLICIES = 2
-_LONGEST = 160
-"""The most characters of a question, a source or an answer in the example."""
-
-_LONGEST_PROMPT = 400
-"""The most characters of a prompt in the example; of a longer one, it has the question."""
-
-_SOURCES = ("image", "text", "audio", "video")
-"""The names of references that are what a source says."""
+_MOST_MODELS = 6
+_MOST_NAMES = 3
 
 _AS_FAST = 0.05
 """The relative difference below which speeds count as equal."""
-
-_UNLABELLED = {
-    "unparsed": "gives nothing that can be scored",
-    "error": "fails with an error",
-    "judge-failed": "gives an answer that could not be scored",
-}
 
 
 def first_page(evidence: Evidence) -> list[Block | str]:
@@ -47,16 +29,23 @@ def first_page(evidence: Evidence) -> list[Block | str]:
     shares = _shares(evidence)
     if shares.rows and shares.columns:
         blocks += ["How often the answers are right" if evidence.counted else "What the answers do", shares]
-    mistakes = _mistakes(evidence, evidence.subject.label)
+    mistakes = frequent_mistakes(evidence, evidence.subject.label)
     if not mistakes and evidence.counted:
         mistakes = ["Nothing in these answers: all that could be scored are right."]
     if mistakes:
-        lines = [*mistakes, *_others_mistakes(evidence)]
+        lines = [*mistakes, *others_mistakes(evidence)]
         blocks += [f"What {evidence.subject.label} gets wrong", Bullets(tuple(("", line) for line in lines))]
-    if (example := _example(evidence)) is not None:
+    if (example := find_example(evidence)) is not None:
         blocks.append(example)
     cautions = [(item.name, item.short or item.text) for item in limitations(evidence)[:_MOST_CAUTIONS]]
     return [*blocks, "Before you rely on this", Bullets(tuple(cautions))] if cautions else blocks
+
+
+def few_names(names: Sequence[str]) -> str:
+    """Return names as prose; of many, the first ones and the number of the others."""
+    if len(names) <= _MOST_NAMES + 1:
+        return join_names(names)
+    return join_names([*names[:_MOST_NAMES], f"{len(names) - _MOST_NAMES} more"])
 
 
 # --- verdict ---------------------------------------------------------------------------------------
@@ -132,7 +121,7 @@ def _objections(evidence: Evidence) -> Iterator[str]:
         readings = [by_source[source] for by_source in evidence.readings.values() if source in by_source]
         if len(readings) == models and all(reading.fails for reading in readings):
             shares = sorted(reading.share.value or 0.0 for reading in readings)
-            spread = percent(shares[0]) if models == 1 else f"{percent(shares[0])} to {percent(shares[-1])}"
+            spread = span(percent(shares[0]), percent(shares[-1]))
             verb = "does not read" if models == 1 else "reads"
             yield f"{subject} {verb} the {source}s: shown the {source} alone, {spread} of the answers are right."
     if evidence.floors and len(evidence.floors) == models and not any(floor.beats for floor in evidence.floors):
@@ -175,7 +164,7 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
         return headline, [equal, f"{'; '.join(costs)}."]
     if smallest is not None:
         return f"Choose {runs[smallest].label}.", [equal, f"Of these it is the smallest: {_cost(runs[smallest])}."]
-    labels = join_names([runs[index].label for index in decision.holds])
+    labels = few_names([runs[index].label for index in decision.holds])
     return f"Choose any of {labels}.", [equal, "Size and speed were not measured for all of them."]
 
 
@@ -197,6 +186,9 @@ def _listing(evidence: Evidence, shares: TargetShares) -> str:
         return f"each is right in {percentages[0]} of {answers}"
     parts = [f"{labels[index]} in {percentage}" for index, percentage in zip(order, percentages, strict=True)]
     parts[0] = f"{labels[order[0]]} is right in {percentages[0]} of {answers}"
+    if len(parts) > _MOST_NAMES + 1:
+        others = f"{len(parts) - _MOST_NAMES} others in {span(percentages[-1], percentages[_MOST_NAMES])}"
+        parts[_MOST_NAMES:] = [others]
     return ", ".join(parts)
 
 
@@ -228,7 +220,7 @@ def _setting(evidence: Evidence) -> str:
     amount = f"{questions} questions"
     if prompts != questions:
         amount += f", in several combinations of the sources: {prompts} prompts each"
-    who = [f"{models} model{'s' * (models != 1)} ({join_names(runs)})"] if models else []
+    who = [f"{models} model{'s' * (models != 1)} ({few_names(runs)})"] if models else []
     purpose = ""
     if policies:
         who.append("a simple rule" if policies == 1 else f"{policies} simple rules")
@@ -253,8 +245,7 @@ def _both(evidence: Evidence) -> str:
 
 
 def _range(counts: Sequence[int]) -> str:
-    low, high = min(counts), max(counts)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return span(f"{min(counts):,}", f"{max(counts):,}")
 
 
 def _shares(evidence: Evidence) -> Shares:
@@ -274,7 +265,8 @@ def _shares(evidence: Evidence) -> Shares:
     rows = []
     hardest = {floor.policy.label: floor.policy for floor in evidence.floors}
     policies = [*hardest.values(), *(run for run in evidence.policies if run.label not in hardest)][:_MOST_POLICIES]
-    for run in (*evidence.models, *policies):
+    models = _most_right(evidence, evidence.models)
+    for run in (*models, *policies):
         cells = [
             evidence.share_labelled(run.label, label, conditions)
             if label
@@ -286,145 +278,15 @@ def _shares(evidence: Evidence) -> Shares:
         rows.append(("simple rule" if rule else run.label, rule, tuple(cells)))
     titles = (*(title for title, _, _ in columns), *(f"{source} alone" for source in sources))
     note = "Alone: asked with nothing else, which tells whether the model can read it at all. " if sources else ""
-    left_out = len(evidence.policies) - len(policies)
-    note += f"The tables have {left_out} more simple rule{'s' * (left_out != 1)}." if left_out else ""
-    return Shares(titles, tuple(rows), note)
+    return Shares(titles, tuple(rows), note, len(evidence.models) + len(evidence.policies) - len(rows))
 
 
-# --- mistakes --------------------------------------------------------------------------------------
+def _most_right(evidence: Evidence, models: Sequence[RunView]) -> Sequence[RunView]:
+    """Return the models with the most right answers, as many as the page has room for, in their order."""
 
+    def share(run: RunView) -> float:
+        right = evidence.share_right(run.label, evidence.counted)
+        return -1.0 if right is None or right.value is None else right.value
 
-def _mistakes(evidence: Evidence, run: str) -> list[str]:
-    """Return the most frequent mistake of a run under each condition, the most frequent first."""
-    lines = []
-    for condition in evidence.counted:
-        outcomes = evidence.count(run, lambda kind, of=condition: _outcome(evidence, kind, of))  # type: ignore[misc]
-        total = outcomes.total()
-        wrong = [(count, label) for label, count in outcomes.items() if not _is_right(evidence, condition, label)]
-        if not wrong:
-            continue
-        (count, label), *rarer = sorted(wrong, reverse=True)
-        situation = evidence.situation(condition)
-        does = _does(evidence, label)
-        others = sum(number for number, _ in rarer)
-        rest = f", and is wrong in another way in {others}" if others else ""
-        if len(rarer) == 1:
-            rest = f", and {_does(evidence, rarer[0][1])} in {others}"
-        sentence = f"{situation[:1].upper()}{situation[1:]}, it {does} in {count:,} of {total:,} answers"
-        lines.append((-(count + others) / total, f"{sentence} ({percent(count / total)}){rest}."))
-    lines.sort()
-    return [line for _, line in lines[:_MOST_MISTAKES]]
-
-
-def _others_mistakes(evidence: Evidence) -> Iterator[str]:
-    """Yield the most frequent mistake of each other model, of at most two."""
-    others = [run.label for run in evidence.models if run.label != evidence.subject.label]
-    for run in others[:_MOST_OTHERS]:
-        if lines := _mistakes(evidence, run):
-            yield f"{run}: {lines[0][:1].lower()}{lines[0][1:]}"
-
-
-def _does(evidence: Evidence, label: str) -> str:
-    """Return what an answer with this label or outcome does, as a verb phrase."""
-    return _UNLABELLED.get(label) or evidence.behaviour(label)
-
-
-def _outcome(evidence: Evidence, kind: AnswerKind, condition: str) -> str | None:
-    if kind.condition != condition or single_source(kind):
-        return None
-    outcome = kind.outcome(evidence.judge)
-    if outcome == "pending":
-        return None
-    return kind.label(evidence.judge) if outcome == "labelled" else outcome
-
-
-def _is_right(evidence: Evidence, condition: str, label: str) -> bool:
-    return label not in _UNLABELLED and evidence.benchmark.correct(condition, label)
-
-
-def _example(evidence: Evidence) -> Example | None:
-    """Return the shortest of the most frequent wrong answers; None if there is no wrong answer."""
-    run = evidence.subject.label
-    kinds = evidence.count(run, lambda kind: _wrong_kind(evidence, kind))
-    if not kinds:
-        return None
-    most_frequent = max(sorted(kinds), key=lambda kind: (*_clarity(evidence, kind.partition(" ")[0]), kinds[kind]))
-    exported = evidence.exported(run)
-    candidates = (
-        record
-        for record in exported.records
-        if record.outcome(exported.judge) == "labelled"
-        and f"{record.instance.condition} {record.verdicts[exported.judge].label}" == most_frequent
-    )
-    record = min(candidates, key=lambda record: (_length(record), record.instance.id), default=None)
-    if record is None:
-        return None
-    condition, _, label = most_frequent.partition(" ")
-    answer = record.answer
-    prompt = _prompt(record)
-    lines = (
-        [("Question", _clipped(record.instance.question))] if len(prompt) > _LONGEST_PROMPT else [("Prompt", prompt)]
-    )
-    lines += [
-        (f"The {source} says", _clipped(" or ".join(values)))
-        for source, values in record.instance.references.items()
-        if values and source in _SOURCES
-    ]
-    if right := _right_value(evidence, record):
-        lines.append(("Right would be", _clipped(right)))
-    lines.append((f"{run} answers", _clipped(visible_answer(answer.text) if answer is not None else "")))
-    lines.append(("So it", f"{evidence.behaviour(label)}, {evidence.situation(condition)}"))
-    for media in media_of(record):
-        preview = preview_media(media, media_path(exported.build, media), _PICTURE_PIXELS)
-        if preview.picture is not None:
-            return Example(tuple(lines), preview.picture, preview.facts)
-    return Example(tuple(lines))
-
-
-def _wrong_kind(evidence: Evidence, kind: AnswerKind) -> str | None:
-    """Return the condition and the label of a wrong answer."""
-    if kind.condition not in evidence.counted or kind.outcome(evidence.judge) != "labelled" or single_source(kind):
-        return None
-    label = kind.label(evidence.judge)
-    return None if evidence.benchmark.correct(kind.condition, label) else f"{kind.condition} {label}"
-
-
-def _clarity(evidence: Evidence, condition: str) -> tuple[bool, bool]:
-    """Return what makes an example under a condition clear: a conflict, and one source that is right."""
-    return condition in evidence.conflicts, bool(_right_source(evidence, condition))
-
-
-def _right_source(evidence: Evidence, condition: str) -> str:
-    """Return the source whose value is right under a condition; empty if there is no single one."""
-    sources = ("image", "text")
-    right = [source for source in sources if _is_label_right(evidence, condition, source.upper())]
-    return right[0] if len(right) == 1 else ""
-
-
-def _is_label_right(evidence: Evidence, condition: str, label: str) -> bool:
-    return label in evidence.benchmark.labels and evidence.benchmark.correct(condition, label)
-
-
-def _right_value(evidence: Evidence, record: Record) -> str:
-    """Return the value of the source that is right, else the right answer, else what a right answer does."""
-    references, condition = record.instance.references, record.instance.condition
-    if values := references.get(_right_source(evidence, condition)) or references.get("answer"):
-        return " or ".join(values)
-    labels = [label for label in evidence.benchmark.behaviours if _is_label_right(evidence, condition, label)]
-    return f"an answer that {' or '.join(map(evidence.behaviour, labels))}" if labels else ""
-
-
-def _prompt(record: Record) -> str:
-    """Return the prompt in one line, with a word for each medium."""
-    parts = (part.text if isinstance(part, Text) else f"[{part.modality}]" for part in record.instance.parts)
-    return " ".join("".join(parts).split())
-
-
-def _length(record: Record) -> int:
-    answer = record.answer
-    return len(record.instance.question) + (0 if answer is None else len(visible_answer(answer.text)))
-
-
-def _clipped(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    best = sorted(models, key=share, reverse=True)[:_MOST_MODELS]
+    return [run for run in models if run in best]

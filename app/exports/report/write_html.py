@@ -96,7 +96,9 @@ def _(block: Shares) -> str:
         small = f"<small>{escape_text(remark)}</small>" if remark else ""
         rows += f'<tr><th scope="row">{escape_text(label)}{small}</th>{"".join(map(_bar, cells))}</tr>'
     table = f'<table class="shares"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    note = f"The line in a bar is the range in which the true percentage lies with 95% confidence. {block.note}".strip()
+    note = (
+        f"The line in a bar is the range in which the true percentage lies with 95% confidence. {block.remarks}".strip()
+    )
     return f'<div class="wide">{table}</div><p class="note">{escape_text(note)}</p>'
 
 

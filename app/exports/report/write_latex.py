@@ -142,7 +142,7 @@ def _(block: Shares) -> str:
     for label, remark, shares in block.rows:
         name = breakable(latex(label), 16) + (rf" \newline {{\footnotesize {_text(remark)}}}" if remark else "")
         lines.append(" & ".join([cell(name), *(cell(_share(share)) for share in shares)]) + r" \tabularnewline")
-    note = f"In brackets: the range in which the true percentage lies with 95% confidence. {block.note}".strip()
+    note = f"In brackets: the range in which the true percentage lies with 95% confidence. {block.remarks}".strip()
     lines += [
         r"\bottomrule",
         r"\end{tabular}\par",
