@@ -47,7 +47,7 @@ class CrossCheckBench(Benchmark):
     placeholders = ("question", "image", "text", "options")
     sources = (
         DataSource("products", "folders of products, from which samples of all tasks are constructed"),
-        DataSource("rows", "your own samples", own=True),
+        DataSource("rows", "your own samples"),
     )
     stratum = "task"
     judges = ("extracted", "printed")

@@ -37,7 +37,7 @@ NOT_RUN = (
 """Commands of Rashomon that are not run with the others but parsed, with all their options, and why."""
 
 ELSEWHERE = (
-    (r"^make [\w-]+$", "other tests see that the Makefile has it"),
+    (r"^make [\w-]+( [A-Z]+=\S+)*$", "other tests see that the Makefile has it"),
     (r"^(python3? -m )?pip (un)?install ", DOWNLOAD),
     (r"^(hf|git|brew|uvx?|pipx) ", DOWNLOAD),
     (r"^python -m (mlx_vlm|tests|assets\.demo\.recipe)\.", "it is long, or another project's"),
@@ -127,7 +127,6 @@ def differs(printed: str, output: str) -> str:
     return checker.output_difference(doctest.Example("", expected), actual, flags | doctest.REPORT_NDIFF)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_every_documented_command_parses(page: str) -> None:
     """The command line accepts every printed command, also those within the text and those that are not run."""

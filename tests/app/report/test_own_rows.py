@@ -24,7 +24,7 @@ from tests.app.report.test_headline import PLACES, Place, records_of, stored_run
 from tests.support.runs import instances, make_run, says
 
 OF_PAPER = re.compile(r"\(paper\)|The paper's rows|\b(?:Tables?|Figures?|[Ss]ections?|Appendix) [A-H0-9]")
-OWN = {"cmc-bench": "rows", "retrieval": "log", "clash": "rows", "crosscheck-bench": "rows"}
+OWN = {"cmc-bench": "rows", "retrieval": "log", "clash": "rows"}
 
 
 @pytest.fixture(scope="module")
