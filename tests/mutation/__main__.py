@@ -152,7 +152,7 @@ def all_faults() -> list[Fault]:
 def collect(marks: str, commit: str = "") -> set[str]:
     """Return the node ids of the tests with these marks, in this tree or in that of a ``commit``."""
     tree = copied_tree(0, commit) if commit else ROOT
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", marks]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", marks]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True)
     return {line for line in done.stdout.splitlines() if "::" in line}
 
