@@ -69,13 +69,6 @@ def rashomon(built: Path, tmp_path: Path) -> Rashomon:
     return Rashomon(tmp_path)
 
 
-@pytest.fixture
-def papers_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of a table count as the paper's own, beside which its results stand."""
-    for module in ("app.report.tables", "app.compare.run_view"):
-        monkeypatch.setattr(f"{module}.has_only_own_rows", lambda runs, benchmark: False)
-
-
 @pytest.fixture(scope="module")
 def without_figures() -> Iterator[None]:
     """All figures that this module's tests save in this process are empty."""

@@ -85,7 +85,6 @@ def test_the_commands_run(benchmark: str, finished: Callable[[str], Rashomon]) -
         rashomon.run(*words, code=0 if setup is None else 2)  # neither its models nor all builds are here
 
 
-@pytest.mark.usefixtures("papers_rows")
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", NUMBERED)
 def test_a_named_table_is_the_papers_and_has_values_of_the_run(

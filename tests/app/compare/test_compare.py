@@ -491,7 +491,6 @@ def test_costs_leave_out_what_no_engine_told() -> None:
 # --- the paper's rows ----------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("papers_rows")
 def test_a_row_of_the_papers_stands_beside_with_how_comparable_it_is(demo_runs: Path) -> None:
     comparison = compare([*runs(demo_runs, "always-image"), "published:qwen3-vl-4b"])
     assert not comparison.pairs
@@ -516,7 +515,6 @@ def test_a_row_of_the_papers_stands_beside_with_how_comparable_it_is(demo_runs: 
         compare([*runs(demo_runs, "random"), "published:Qwen3-VL-4"])
 
 
-@pytest.mark.usefixtures("papers_rows")
 def test_published_rows_can_be_narrowed_to_a_figure(demo_runs: Path) -> None:
     comparison = compare([*runs(demo_runs, "random"), "published:Qwen3-VL-4B"], metrics=["MFR"])
     assert [label for label, _ in named(comparison, "published").rows] == ["policy:random / main / MFR / Qwen3-VL-4B"]
