@@ -6,12 +6,15 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from app.report.published import published_cells
+from app.report.render import to_json
+from app.report.tables import read_inputs, tables_from
 from app.setups import find_setup
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -92,7 +95,9 @@ def test_a_named_table_is_the_papers_and_has_values_of_the_run(
 ) -> None:
     """The table says which of the paper's it is, has the columns of the paper's cells, and draws the figure."""
     rashomon = finished(benchmark)
-    shown = {table["name"]: table for table in json.loads(rashomon.run("show", RUN, "--all", "--json").stdout)}
+    # Some of these small runs are over own rows, whose tables have no number of a paper.
+    inputs = replace(read_inputs([rashomon.workspace / "runs" / RUN]), own_rows_only=False)
+    shown = {table.name: to_json(table) for table in tables_from(inputs)}
     rashomon.run("export", RUN, "--format", "svg", "--out", str(tmp_path / "figures"))
     drawn = {file.stem for file in (tmp_path / "figures").glob("*.svg")}
     published: dict[tuple[str, str], dict[str, None]] = {}
