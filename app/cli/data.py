@@ -10,7 +10,6 @@ import click
 from app.cli import completion
 from app.cli.options import (
     PATH,
-    Number,
     allow_address,
     api_options,
     as_json,
@@ -19,6 +18,7 @@ from app.cli.options import (
     conditions,
     fetch_options,
     force,
+    number,
     pop_api_options,
     split_commas,
 )
@@ -48,10 +48,10 @@ from benchmarks import number_ranges as ranges
 )
 @click.option("--all", "every", is_flag=True, help="Print all details of the build; with --check, list every row.")
 @click.option("--out", type=PATH, help="The folder to write the build to; default: in the workspace.")
-@click.option("--seed", type=Number(ranges.SEED), default=0, show_default=True, help="Seed of the construction.")
-@click.option(
+@number("--seed", ranges.SEED, default=0, show_default=True, help="Seed of the construction.")
+@number(
     "--per-stratum",
-    type=Number(ranges.PER_STRATUM),
+    ranges.PER_STRATUM,
     default=250,
     show_default=True,
     help="Target number of examples for each conflict type.",
@@ -131,10 +131,8 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
     help="The numbers of images: the example's own, and others of other examples; default: 0.",
 )
 @click.option("--words", metavar="N,N", help="The least lengths of a passage in words; default: 0, as it is.")
-@click.option("--limit", type=Number(ranges.LIMIT), metavar="N", help="Use N examples, drawn at random; default: all.")
-@click.option(
-    "--seed", type=Number(ranges.SEED), default=0, show_default=True, help="Seed of the draw and of the distractors."
-)
+@number("--limit", ranges.LIMIT, metavar="N", help="Use N examples, drawn at random; default: all.")
+@number("--seed", ranges.SEED, default=0, show_default=True, help="Seed of the draw and of the distractors.")
 @click.option("--out", type=PATH, help="The folder to write the build to; default: in the workspace.")
 @click.option("--replace", is_flag=True, help="Replace a different build in the same folder.")
 @click.option("--dry-run", is_flag=True, help="Print the number of calls, and build nothing.")
@@ -178,15 +176,10 @@ def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width
     shell_complete=completion.factors,
     help="A factor with its levels, such as blur=0,2,4; the first level is the reference. Repeatable: factors are crossed.",
 )
-@click.option(
-    "--cells",
-    type=Number(ranges.CELLS),
-    metavar="N",
-    help="Use a fraction of N cells of the crossed levels; default: all cells.",
+@number(
+    "--cells", ranges.CELLS, metavar="N", help="Use a fraction of N cells of the crossed levels; default: all cells."
 )
-@click.option(
-    "--limit", type=Number(ranges.LIMIT), metavar="N", help="Use N examples, drawn like those of a run; default: all."
-)
+@number("--limit", ranges.LIMIT, metavar="N", help="Use N examples, drawn like those of a run; default: all.")
 @conditions
 @click.option("--region", metavar="X0:Y0:X1:Y1", help="The decisive region of every image, in shares from 0 to 1.")
 @click.option(
@@ -196,13 +189,7 @@ def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width
     metavar="FILE",
     help="The decisive region of each image, as JSON lines of image and box.",
 )
-@click.option(
-    "--seed",
-    type=Number(ranges.SEED),
-    default=0,
-    show_default=True,
-    help="Seed of the examples drawn and of a fraction.",
-)
+@number("--seed", ranges.SEED, default=0, show_default=True, help="Seed of the examples drawn and of a fraction.")
 @click.option("--out", type=PATH, help="The folder to write the build to; default: beside BUILD, as BUILD-varied.")
 @click.option("--replace", is_flag=True, help="Replace a different build in the same folder.")
 @click.option("--dry-run", is_flag=True, help="Print the design's size, and build nothing.")
@@ -280,12 +267,7 @@ def models_get(workspace: Any, /, model: str, **options: Any) -> int:
 @click.argument("model", metavar="ID", shell_complete=completion.models)
 @click.option("--adapter", type=PATH, required=True, metavar="FOLDER", help="The adapter's folder.")
 @click.option("--to", "target", type=PATH, required=True, metavar="FOLDER", help="The new model's folder.")
-@click.option(
-    "--bits",
-    type=Number(ranges.WEIGHT_BITS),
-    metavar="N",
-    help="Quantise an unquantised model to 2, 3, 4, 6 or 8 bits.",
-)
+@number("--bits", ranges.WEIGHT_BITS, metavar="N", help="Quantise an unquantised model to 2, 3, 4, 6 or 8 bits.")
 @click.option("--dequantise", is_flag=True, help="Store the weights unquantised.")
 @click.pass_obj
 def models_fuse(workspace: Any, /, model: str, **options: Any) -> int:

@@ -36,6 +36,11 @@ class Number(click.ParamType):  # type: ignore[type-arg]
         return number
 
 
+def number(name: str, number_range: NumberRange, *names: str, **settings: Any) -> Callable[[_Command], _Command]:
+    """Return the decorator :func:`click.option` of an option that is a number of a range."""
+    return click.option(name, *names, type=Number(number_range), **settings)
+
+
 def option_group(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
     """Return a decorator that adds several options, in the order in which the help lists them."""
 
@@ -65,15 +70,15 @@ display = click.option(
 force = click.option(
     "--force", is_flag=True, help="Use the model even if it seems too large for the memory or fails the sight check."
 )
-restarts = click.option(
+restarts = number(
     "--restarts",
-    type=Number(ranges.RESTARTS),
+    ranges.RESTARTS,
     metavar="N",
     help="How often to restart a worker that ran out of memory without answering in between; default 2.",
 )
-until_width = click.option(
+until_width = number(
     "--until-width",
-    type=Number(ranges.UNTIL_WIDTH),
+    ranges.UNTIL_WIDTH,
     metavar="W",
     help="Ask the examples in random order, and stop when the 95% interval of every condition's accuracy is this narrow.",
 )
@@ -137,7 +142,7 @@ _API_OPTIONS: dict[str, tuple[NumberRange, str]] = {
 
 api_options = option_group(
     *(
-        click.option(f"--{name.replace('_', '-')}", type=Number(number_range), help=text)
+        number(f"--{name.replace('_', '-')}", number_range, help=text)
         for name, (number_range, text) in _API_OPTIONS.items()
     )
 )

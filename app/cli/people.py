@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import PATH, Number, as_json, benchmark_name, build_folder, conditions, parse_strata, split_commas
+from app.cli.options import PATH, as_json, benchmark_name, build_folder, conditions, number, parse_strata, split_commas
 from benchmarks import number_ranges as ranges
 
 _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is built in the workspace."
@@ -17,13 +17,13 @@ _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is bui
 @click.argument("build", shell_complete=completion.builds)
 @click.option("--reviewer", metavar="NAME", help="The reviewer's name. Without it, the state of the review is printed.")
 @click.option("--name", metavar="REVIEW", help="The review's name; default: the name of the build's folder.")
-@click.option(
+@number(
     "--share",
-    type=Number(ranges.REVIEW_SHARE),
+    ranges.REVIEW_SHARE,
     metavar="S",
     help="Review a random share of the rows, such as 0.2; default: those that the construction reserved for checks, or all.",
 )
-@click.option("--seed", type=Number(ranges.SEED), help="Seed of the random share; default 0.")
+@number("--seed", ranges.SEED, help="Seed of the random share; default 0.")
 @click.option(
     "--adjudicate", is_flag=True, help="Decide the rows on which the reviewers disagree; shows their decisions."
 )
@@ -35,10 +35,10 @@ _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is bui
     type=click.Choice(["keep", "drop"]),
     help="With --out: keep or drop the rows that are undecided; default: refuse to write.",
 )
-@click.option(
+@number(
     "--require",
+    ranges.REVIEWERS,
     "required",
-    type=Number(ranges.REVIEWERS),
     default=1,
     show_default=True,
     metavar="N",
@@ -66,18 +66,8 @@ def review(workspace: Any, /, build: str, **options: Any) -> int:
 @click.option("--prompt-set", metavar="NAME", help="The prompt set; default: the benchmark's first.")
 @conditions
 @click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances in these strata. Repeatable.")
-@click.option(
-    "--limit",
-    type=Number(ranges.LIMIT),
-    help="Only this many examples, stratified; the same for everybody with one --seed.",
-)
-@click.option(
-    "--seed",
-    type=Number(ranges.SEED),
-    default=0,
-    show_default=True,
-    help="Seed for the choice of examples and their order.",
-)
+@number("--limit", ranges.LIMIT, help="Only this many examples, stratified; the same for everybody with one --seed.")
+@number("--seed", ranges.SEED, default=0, show_default=True, help="Seed for the choice of examples and their order.")
 @click.option(
     "--judge",
     "judges",

@@ -11,13 +11,13 @@ from app.cli import completion
 from app.cli.options import (
     PATH,
     RUN_HELP,
-    Number,
     allow_address,
     as_json,
     conditions,
     display,
     force,
     judge,
+    number,
     run_names,
     split_commas,
     width,
@@ -77,9 +77,9 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
     "--group-by", metavar="WHAT", help="quantization: compare each model's quantisations, with their memory and speed."
 )
 @click.option("--flips", is_flag=True, help="List the instances whose labels differ.")
-@click.option(
+@number(
     "--margin",
-    type=Number(ranges.MARGIN),
+    ranges.MARGIN,
     default=0.03,
     show_default=True,
     help="The loss that is acceptable of a fine-tuned model, without conflict and on other benchmarks.",
@@ -118,10 +118,10 @@ def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **option
     shell_complete=completion.models,
     help="Compare the versions of this model instead. Repeatable, to name each version.",
 )
-@click.option(
+@number(
     "--probe",
+    ranges.PROBES,
     "probes",
-    type=Number(ranges.PROBES),
     default=16,
     show_default=True,
     help="The number of requests to examine.",
@@ -132,12 +132,8 @@ def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **option
 )
 @click.option("--prompt-set", metavar="NAME", help="The prompt set, for models.")
 @conditions
-@click.option("--limit", type=Number(ranges.LIMIT), help="The number of examples, for models; default 24.")
-@click.option(
-    "--max-tokens",
-    type=Number(ranges.MAX_TOKENS),
-    help="The most tokens of an answer, for models; default: the benchmark's.",
-)
+@number("--limit", ranges.LIMIT, help="The number of examples, for models; default 24.")
+@number("--max-tokens", ranges.MAX_TOKENS, help="The most tokens of an answer, for models; default: the benchmark's.")
 @click.option(
     "--format", "formats", metavar="F,F", help="With --model: also write files: png, svg, pdf, csv, md, latex."
 )
@@ -171,12 +167,8 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
 
 @click.command(epilog=RUN_HELP)
 @run_names
-@click.option(
-    "--margin",
-    type=Number(ranges.MARGIN),
-    default=0.03,
-    show_default=True,
-    help="How much worse than the best run is acceptable.",
+@number(
+    "--margin", ranges.MARGIN, default=0.03, show_default=True, help="How much worse than the best run is acceptable."
 )
 @click.option(
     "--metric", metavar="NAME", help="The metric that decides; default: accuracy, the share of correct labels."
@@ -187,32 +179,14 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
     metavar="KIND=COST,...",
     help="Decide by the utility under these costs of mistakes: wrong=1,needless=0.2,missed=3; those left out are 1.",
 )
-@click.option(
-    "--conflict-share",
-    type=Number(ranges.CONFLICT_SHARE),
-    metavar="SHARE",
-    help="The share of your questions that have a conflict.",
+@number(
+    "--conflict-share", ranges.CONFLICT_SHARE, metavar="SHARE", help="The share of your questions that have a conflict."
 )
-@click.option(
-    "--max-memory", type=Number(ranges.COST), metavar="GB", help="Recommend only runs with at most this peak memory."
-)
-@click.option(
-    "--max-seconds",
-    type=Number(ranges.COST),
-    metavar="S",
-    help="Recommend only runs with at most this time per answer.",
-)
-@click.option(
-    "--max-disk", type=Number(ranges.COST), metavar="GB", help="Recommend only models of at most this size on disk."
-)
+@number("--max-memory", ranges.COST, metavar="GB", help="Recommend only runs with at most this peak memory.")
+@number("--max-seconds", ranges.COST, metavar="S", help="Recommend only runs with at most this time per answer.")
+@number("--max-disk", ranges.COST, metavar="GB", help="Recommend only models of at most this size on disk.")
 @click.option("--plan", is_flag=True, help="Show instead how many examples and hours a narrow interval needs.")
-@click.option(
-    "--width",
-    type=Number(ranges.WIDTH),
-    default=0.05,
-    show_default=True,
-    help="With --plan: the width of the interval.",
-)
+@number("--width", ranges.WIDTH, default=0.05, show_default=True, help="With --plan: the width of the interval.")
 @judge
 @as_json
 @click.pass_obj
@@ -261,12 +235,8 @@ def export(workspace: Any, /, run: Sequence[str], formats: str, **options: Any) 
 @click.option("--out", type=PATH, help="The folder to write to; default: ./export/RUN.")
 @judge
 @click.option("--title", default="", metavar="TEXT", help="The title; default: the models' names.")
-@click.option(
-    "--margin",
-    type=Number(ranges.MARGIN),
-    default=0.03,
-    show_default=True,
-    help="How much worse than the best run is acceptable.",
+@number(
+    "--margin", ranges.MARGIN, default=0.03, show_default=True, help="How much worse than the best run is acceptable."
 )
 @click.option(
     "--canonical", is_flag=True, help="Leave out times, memory and paths, so that equal runs give equal files."

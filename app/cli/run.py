@@ -12,13 +12,13 @@ from app.cli import completion
 from app.cli.options import (
     PATH,
     RUN_HELP,
-    Number,
     allow_address,
     api_options,
     build_folder,
     cluster_options,
     conditions,
     display,
+    number,
     parse_strata,
     pop_api_options,
     run_name,
@@ -70,22 +70,14 @@ _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
 )
 @conditions
 @click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances in these strata. Repeatable.")
-@click.option(
-    "--limit", type=Number(ranges.LIMIT), help="Only this many examples, stratified; each keeps all its conditions."
+@number("--limit", ranges.LIMIT, help="Only this many examples, stratified; each keeps all its conditions.")
+@number("--seed", ranges.SEED, help="Seed for the choice of examples and for sampled answers; default 0.")
+@number("--max-tokens", ranges.MAX_TOKENS, help="The most tokens of an answer; default: the benchmark's.")
+@number(
+    "--temperature", ranges.TEMPERATURE, help="Sampling temperature, 0 for greedy decoding; default: the benchmark's."
 )
-@click.option(
-    "--seed", type=Number(ranges.SEED), help="Seed for the choice of examples and for sampled answers; default 0."
-)
-@click.option(
-    "--max-tokens", type=Number(ranges.MAX_TOKENS), help="The most tokens of an answer; default: the benchmark's."
-)
-@click.option(
-    "--temperature",
-    type=Number(ranges.TEMPERATURE),
-    help="Sampling temperature, 0 for greedy decoding; default: the benchmark's.",
-)
-@click.option("--top-p", type=Number(ranges.TOP_P), help="Nucleus sampling threshold; default: the benchmark's.")
-@click.option("--max-pixels", type=Number(ranges.MAX_PIXELS), help="Scale larger images down to this many pixels.")
+@number("--top-p", ranges.TOP_P, help="Nucleus sampling threshold; default: the benchmark's.")
+@number("--max-pixels", ranges.MAX_PIXELS, help="Scale larger images down to this many pixels.")
 @click.option("--name", help="The run's name; default: a name derived from the spec, the same each time.")
 @click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
 @click.option(
@@ -98,12 +90,10 @@ _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
     type=click.Choice(["direct", "read-then-compare", "self-consistency", "verify"]),
     help="Spend more calls on each answer: read the sources first, let samples vote, or check the answer; default: direct.",
 )
-@click.option(
-    "--samples", type=Number(ranges.SAMPLES), metavar="N", help="How many answers vote in self-consistency; default 5."
-)
-@click.option(
+@number("--samples", ranges.SAMPLES, metavar="N", help="How many answers vote in self-consistency; default 5.")
+@number(
     "--kv-bits",
-    type=Number(ranges.KV_BITS),
+    ranges.KV_BITS,
     metavar="N",
     help="Quantise the key-value cache of a model that MLX runs to 8 or 4 bits; default: not quantised.",
 )
@@ -189,12 +179,10 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **options: 
 @click.command(epilog=RUN_HELP)
 @run_name
 @click.option("--as", "annotator", required=True, metavar="NAME", help="The annotator's name.")
-@click.option(
-    "--n",
-    type=Number(ranges.ROWS),
-    help="How many answers to label; default 100, or as before. A larger number extends the sample.",
+@number(
+    "--n", ranges.ROWS, help="How many answers to label; default 100, or as before. A larger number extends the sample."
 )
-@click.option("--seed", type=Number(ranges.SEED), help="Seed of the random sample; default 0, or as before.")
+@number("--seed", ranges.SEED, help="Seed of the random sample; default 0, or as before.")
 @click.option("--import", "import_file", type=PATH, metavar="FILE", help="Import labels from a CSV file: id, label.")
 @click.option("--export", "export_file", type=PATH, metavar="FILE", help="Write the sample as a CSV file to fill in.")
 @click.option(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import Number, as_json, display
+from app.cli.options import as_json, display, number
 from benchmarks import number_ranges as ranges
 
 
@@ -78,7 +78,7 @@ def completion_script(context: click.Context, shell: str) -> None:
     show_default=True,
     help="The address to listen on. Another than the default can be reached from other machines, unencrypted.",
 )
-@click.option("--port", type=Number(ranges.PORT), default=8123, show_default=True, help="The port.")
+@number("--port", ranges.PORT, default=8123, show_default=True, help="The port.")
 @click.option("--images", type=click.Choice(["half", "off"]), help="How to draw images; default: half.")
 @click.pass_obj
 def serve(workspace: Any, /, **options: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import PATH, Number, as_json, benchmark_name, display, force, judge, split_commas
+from app.cli.options import PATH, as_json, benchmark_name, display, force, judge, number, split_commas
 from benchmarks import number_ranges as ranges
 
 _accept_engine = click.option(
@@ -27,16 +27,10 @@ _accept_engine = click.option(
     type=PATH,
     help="The built benchmark's folder; default: the build in the workspace. Repeatable.",
 )
-@click.option(
-    "--seed",
-    type=Number(ranges.SEED),
-    default=0,
-    show_default=True,
-    help="Seed of the choice of rows and of the split.",
-)
-@click.option(
+@number("--seed", ranges.SEED, default=0, show_default=True, help="Seed of the choice of rows and of the split.")
+@number(
     "--validation-share",
-    type=Number(ranges.VALIDATION_SHARE),
+    ranges.VALIDATION_SHARE,
     default=0.1,
     show_default=True,
     help="Share of the rows for validation.",
@@ -55,7 +49,7 @@ _accept_engine = click.option(
     metavar="NAME",
     help="Filter of the examples: filtered or unfiltered (clash); PUF, MF, UF or PMF (contra4). Default: the first.",
 )
-@click.option("--limit", type=Number(ranges.LIMIT), help="The most rows; default: all, and 500 for crosscheck-bench.")
+@number("--limit", ranges.LIMIT, help="The most rows; default: all, and 500 for crosscheck-bench.")
 @click.option(
     "--test",
     "tests",
@@ -92,57 +86,43 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
     shell_complete=completion.recipes,
     help="Values of a paper: clash-llava or clash-mplug-owl. Other options override them.",
 )
-@click.option("--rank", type=Number(ranges.RANK), help="Rank of the adapter; default 16.")
-@click.option("--alpha", type=Number(ranges.ALPHA), help="Scale of the adapter, divided by its rank; default 32.")
-@click.option("--dropout", type=Number(ranges.DROPOUT), help="Dropout of the adapter's inputs; default 0.")
-@click.option(
-    "--batch-size", type=Number(ranges.BATCH_SIZE), help="Rows of an update; default 4. Memory is that of one row."
-)
+@number("--rank", ranges.RANK, help="Rank of the adapter; default 16.")
+@number("--alpha", ranges.ALPHA, help="Scale of the adapter, divided by its rank; default 32.")
+@number("--dropout", ranges.DROPOUT, help="Dropout of the adapter's inputs; default 0.")
+@number("--batch-size", ranges.BATCH_SIZE, help="Rows of an update; default 4. Memory is that of one row.")
 @click.option(
     "--objective",
     metavar="NAME",
     help="Objective: answer (default), or orpo, which also prefers the answer to the row's rejected one.",
 )
-@click.option("--beta", type=Number(ranges.BETA), help="With orpo: the weight of the preference; default 0.1.")
-@click.option("--learning-rate", type=Number(ranges.LEARNING_RATE), help="Learning rate of AdamW; default 1e-4.")
+@number("--beta", ranges.BETA, help="With orpo: the weight of the preference; default 0.1.")
+@number("--learning-rate", ranges.LEARNING_RATE, help="Learning rate of AdamW; default 1e-4.")
 @click.option("--schedule", metavar="NAME", help="Schedule of the learning rate: cosine (default), linear or constant.")
-@click.option(
-    "--warmup", type=Number(ranges.WARMUP), help="Updates of warm-up, or their share if below 1; default 0.03."
-)
-@click.option("--epochs", type=Number(ranges.EPOCHS), help="Passes over the rows; default 1.")
-@click.option("--steps", type=Number(ranges.STEPS), help="Updates, instead of --epochs.")
-@click.option(
-    "--max-length", type=Number(ranges.MAX_LENGTH), help="The most tokens of a row, images included; default 2048."
-)
+@number("--warmup", ranges.WARMUP, help="Updates of warm-up, or their share if below 1; default 0.03.")
+@number("--epochs", ranges.EPOCHS, help="Passes over the rows; default 1.")
+@number("--steps", ranges.STEPS, help="Updates, instead of --epochs.")
+@number("--max-length", ranges.MAX_LENGTH, help="The most tokens of a row, images included; default 2048.")
 @click.option(
     "--skip-unusable",
     is_flag=True,
     default=None,
     help="Leave out rows that are longer than --max-length or cannot be read, instead of refusing them all.",
 )
-@click.option("--max-pixels", type=Number(ranges.MAX_PIXELS), help="Scale larger images down to this many pixels.")
+@number("--max-pixels", ranges.MAX_PIXELS, help="Scale larger images down to this many pixels.")
 @click.option(
     "--gradient-checkpointing/--no-gradient-checkpointing",
     default=None,
     help="Compute activations again instead of keeping them; on by default: slower, with less memory.",
 )
-@click.option(
+@number(
     "--validation-share",
-    type=Number(ranges.VALIDATION_SHARE),
+    ranges.VALIDATION_SHARE,
     help="Share of the rows for validation, if the set has none; default 0.1.",
 )
-@click.option(
-    "--validation-rows", type=Number(ranges.ROWS), help="The most rows of a validation, drawn by the seed; default 200."
-)
-@click.option(
-    "--validate-every", type=Number(ranges.INTERVAL), help="Updates between validations; default: a twentieth of them."
-)
-@click.option(
-    "--save-every", type=Number(ranges.INTERVAL), help="Updates between checkpoints; default: a twentieth of them."
-)
-@click.option(
-    "--seed", type=Number(ranges.SEED), help="Seed of the adapter, the order of the rows and dropout; default 0."
-)
+@number("--validation-rows", ranges.ROWS, help="The most rows of a validation, drawn by the seed; default 200.")
+@number("--validate-every", ranges.INTERVAL, help="Updates between validations; default: a twentieth of them.")
+@number("--save-every", ranges.INTERVAL, help="Updates between checkpoints; default: a twentieth of them.")
+@number("--seed", ranges.SEED, help="Seed of the adapter, the order of the rows and dropout; default 0.")
 @click.option("--name", help="The training's name; default: a name derived from model, data and options.")
 @click.option(
     "--resume",
@@ -206,7 +186,7 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
 )
 @click.option("--benchmark", metavar="NAME", shell_complete=completion.benchmarks, help="Default: that of the data.")
 @click.option("--test", type=PATH, metavar="BUILD", help="The build that measures; default: the one in the workspace.")
-@click.option("--limit", type=Number(ranges.LIMIT), help="Measure on only this many examples, stratified.")
+@number("--limit", ranges.LIMIT, help="Measure on only this many examples, stratified.")
 @judge
 @click.option(
     "--metric", metavar="NAME", help="Metric that training is to raise; default: the accuracy under conflict."
