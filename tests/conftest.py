@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # before MLX is imported: compiling costs seconds and changes nothing
@@ -96,8 +97,14 @@ LONGEST_FIRST = ("end_to_end", "assets", "mlx_backends", "tui", "app")
 """Folders whose files take longest: `make test` begins with them, so that no process ends long after the others."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    tests = Path(__file__).parent
+    """Begin with the longest, and leave tests of PyTorch to the rest, which is run where it is installed."""
+    tests, has_torch = Path(__file__).parent, find_spec("torch") is not None
+    for item in items:
+        if item.get_closest_marker("torch"):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.skipif(not has_torch, reason="PyTorch is not installed (rashomon[torch])"))
 
     def place(item: pytest.Item) -> int:
         folder = item.path.relative_to(tests).parts[0]

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from mlx_backends.base import EngineInfo, MediaPath
 from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.probe import Probe
 
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed (rashomon[torch])")
+needs_torch = pytest.mark.torch
+"""For tests that `make test-rest` runs where PyTorch is installed; tests/conftest.py says what the mark does."""
 
 
 @dataclass

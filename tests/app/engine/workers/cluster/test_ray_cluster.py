@@ -66,6 +66,8 @@ def test_ray_that_does_not_tell_whether_it_requires_a_token_is_named(
 ) -> None:
     ray = ModuleType("ray")
     setattr(ray, "__version__", "9.1")  # noqa: B010
+    for name in [name for name in sys.modules if name.startswith("ray.")]:  # another test's, where Ray is installed
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "ray", ray)
     report = str(RayWorker(allowed).load(job_of("policy:random")))
     assert ("Ray 9.1" in report) is not allowed
