@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _Outcome:
-    """What the tests of all processes came to."""
+    """Outcome of the tests of all processes."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

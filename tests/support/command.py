@@ -24,7 +24,7 @@ READ_ONCE = ("HF_", "OMP_", "PYTHON")
 """Beginnings of variables that Python or a library reads once, when it starts."""
 
 COVERAGE = ("COVERAGE_PROCESS_START", "PYTEST_CURRENT_TEST")
-"""What lets a process record the lines that it runs, and the test that started it: :mod:`tests.mutation`."""
+"""Variables that let a process record the lines that it runs, and the test that started it: :mod:`tests.mutation`."""
 
 ORDERS_OF_WORKERS = {"abort", "calls", "capacity", "dies", "pace", "says", "seconds"}
 """Orders that only a worker follows."""

@@ -131,17 +131,17 @@ def test_two_models_are_asked_looked_at_and_told_within_80_columns(rashomon: Ras
     rashomon.run("build", "cmc-bench", "--source", f"rows={source}")
     narrow = Rashomon(rashomon.home, variables={"COLUMNS": "80"})
     command = (str(models / "tiny-bf16"), str(models / "tiny-4bit"), "--benchmark", "cmc-bench", "--limit", "2")
-    shown = narrow.run("parity", *command, "--max-tokens", "6", "--probe", "4", "--display", "none")
+    shown = narrow.process("parity", *command, "--max-tokens", "6", "--probe", "4", "--display", "none")
     assert "A and B first differ at the logits for the same inputs: the quantisation (bf16 in A, 4-bit g64 in B)." in (
         " ".join(shown.stdout.split())
     )
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert shown.stderr.count("probing tiny") == 2
-    again = narrow.run("parity", *command, "--max-tokens", "6", "--probe", "4", "--json")
+    again = narrow.process("parity", *command, "--max-tokens", "6", "--probe", "4", "--json")
     assert "probing tiny" not in again.stderr
     parsed = json.loads(again.stdout)
     assert [stage["stage"] for stage in parsed["stages"] if stage["found"] == "differs"] == ["numerics"]
-    ladder = narrow.run(
+    ladder = narrow.process(
         "parity",
         *("--model", str(models / "tiny-4bit"), "--benchmark", "cmc-bench", "--limit", "2", "--max-tokens", "6"),
         *("--probe", "4", "--display", "none", "--format", "png,md,latex,csv", "--out", str(rashomon.home / "out")),
