@@ -1,10 +1,10 @@
 """`python -m tests.mutation`: the share of random faults that the tests find, for `make test` and for all tests.
 
-    record            run tests with coverage; the arguments after -- are pytest's
-    run               draw faults in covered lines, and run each against the tests that reach its line
+    record            draw faults, and run tests in a copy where the places of faults report which test reaches them
+    run               run each fault that is reached against the tests that reach it
     report            the shares, paired with those of an earlier selection of tests
 
-Everything is kept in build/mutation, and `run` goes on where it was stopped.
+Everything is kept in build/mutation, of the commit that the faults were drawn from; `run` goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -25,58 +25,56 @@ from queue import SimpleQueue
 from typing import Any
 
 from benchmarks.stats.intervals import wilson
-from tests.mutation.contexts import CPU_SECONDS
 from tests.mutation.faults import Fault, faults_of
-from tests.mutation.reach import Reach
+from tests.mutation.reach import FOLDER, Reach, add_reports
 from tests.support.command import ROOT
 
 HOME = ROOT / "build" / "mutation"
+DRAWN, RESULTS = HOME / "drawn.json", HOME / "results.jsonl"
 PACKAGES = ("app", "benchmarks", "judges", "mlx_backends", "rashomon")
-MOST_SECONDS = 240.0
+MOST_SECONDS = 120.0
 """CPU seconds, as recorded, of the tests that a fault is run against in each suite; the nearest and quickest come first."""
 SUITES = ("make test", "left out of it since", "the rest")
 
 
-def record(arguments: list[str]) -> int:
-    """Run pytest with coverage of each test; return its exit code."""
+def record(arguments: list[str], count: int, seed: int) -> int:
+    """Run a module of Python's, pytest or one that calls it, in a copy with reports; return its exit code."""
     HOME.mkdir(parents=True, exist_ok=True)
-    (HOME / "cpu").mkdir(exist_ok=True)
-    settings = HOME / "coveragerc"
-    sources = ",".join(str(ROOT / package) for package in PACKAGES)
-    settings.write_text(
-        f"[run]\nparallel = true\nsource = {sources}\ndata_file = {HOME / 'coverage'}\n"
-        # A process that a test starts records that test.
-        "context = ${PYTEST_CURRENT_TEST-}\npatch = _exit\nsigterm = true\ndisable_warnings = no-data-collected\n",
-        "utf-8",
-    )
-    environment = {**os.environ, "COVERAGE_PROCESS_START": str(settings), CPU_SECONDS: str(HOME / "cpu")}
-    command = [sys.executable, "-m", "pytest", "-p", "tests.mutation.contexts", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    if not DRAWN.exists():
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+        every = all_faults(copied_tree("drawn", head.stdout.strip()))
+        chosen = random.Random(seed).sample(every, count * 3 // 2)  # some places are not reached
+        DRAWN.write_text(json.dumps({"commit": head.stdout.strip(), "faults": list(map(asdict, chosen))}), "utf-8")
+    commit, faults = drawn()
+    tree = copied_tree("recorded", commit)
+    add_reports(tree, faults, HOME)
+    environment = {**os.environ, FOLDER: str(HOME), "PYTEST_ADDOPTS": "-p tests.mutation.reach"}
+    return subprocess.run([sys.executable, "-m", *arguments], cwd=tree, env=environment, check=False).returncode
 
 
-def run(count: int, seed: int, earlier: str, processes: int) -> None:
-    """Run ``count`` random faults against the tests that reach them; what is known already is not run again."""
-    reach = Reach.read(HOME, ROOT)
-    fast, slow = collect("not slow"), collect("slow")
+def run(count: int, earlier: str, processes: int) -> None:
+    """Run ``count`` of the reached faults against the tests that reach them; what is known already is not run again."""
+    commit, faults = drawn()
+    reach = Reach(HOME)
+    fast, slow = collect("not slow", commit), collect("slow", commit)
     moved = slow & collect("not slow", earlier)
     suites = dict(zip(SUITES, (fast, moved, slow - moved), strict=True))
-    faults = [fault for fault in all_faults() if reach.tests(fault.file, fault.line) & (fast | slow)]
-    drawn = random.Random(seed).sample(faults, count)
-    results = HOME / "results.jsonl"
-    done = {json.dumps(line["fault"]) for line in read_lines(results)}
-    waiting: SimpleQueue[Fault] = SimpleQueue()
-    for fault in drawn:
-        if json.dumps(asdict(fault)) not in done:
-            waiting.put(fault)
-    print(f"{len(faults):,} faults in covered lines; {waiting.qsize()} of {count} to run")
+    reached = [number for number in range(len(faults)) if reach.tests(number)]
+    done = {line["number"] for line in read_lines(RESULTS)}
+    waiting: SimpleQueue[int] = SimpleQueue()
+    for number in reached[:count]:
+        if number not in done:
+            waiting.put(number)
+    print(f"{len(reached)} of {len(faults)} faults are reached; {waiting.qsize()} of {count} to run")
 
-    def work(number: int) -> None:
-        tree = copied_tree(number)
+    def work(place: int) -> None:
+        tree = copied_tree(str(place), commit)
         while not waiting.empty():
-            fault = waiting.get()
-            suite, test = found_by(fault, tree, suites, reach)
-            line = {"fault": asdict(fault), "suite": suite, "test": test}
-            with results.open("a", encoding="utf-8") as stream:
+            number = waiting.get()
+            fault = faults[number]
+            suite, test = found_by(number, fault, tree, suites, reach)
+            line = {"number": number, "fault": asdict(fault), "suite": suite, "test": test}
+            with RESULTS.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(line) + "\n")
             print(f"{fault.file}:{fault.line} {fault.kind}: {suite} {test}", flush=True)
 
@@ -84,7 +82,13 @@ def run(count: int, seed: int, earlier: str, processes: int) -> None:
         list(pool.map(work, range(processes)))
 
 
-def found_by(fault: Fault, tree: Path, suites: dict[str, set[str]], reach: Reach) -> tuple[str, str]:
+def drawn() -> tuple[str, list[Fault]]:
+    """Return the commit and the faults that were drawn from it, in their order."""
+    read = json.loads(DRAWN.read_text("utf-8"))
+    return read["commit"], [Fault(**fault) for fault in read["faults"]]
+
+
+def found_by(number: int, fault: Fault, tree: Path, suites: dict[str, set[str]], reach: Reach) -> tuple[str, str]:
     """Return the first suite that finds the fault and the test that failed; "" and "" if none does."""
     file = tree / fault.file
     source = file.read_bytes()
@@ -93,7 +97,7 @@ def found_by(fault: Fault, tree: Path, suites: dict[str, set[str]], reach: Reach
     file.write_bytes(fault.apply(source))
     try:
         for suite, tests in suites.items():
-            selected = reach.nearest(fault.file, fault.line, tests, MOST_SECONDS)
+            selected = reach.nearest(number, fault.file, tests, MOST_SECONDS)
             if selected and (failed := first_failure(tree, selected, reach)):
                 return suite, failed
         return "", ""
@@ -123,7 +127,7 @@ def first_failure(tree: Path, tests: list[str], reach: Reach) -> str:
 
 def report() -> None:
     """Print the share of faults that each suite finds, before and after, and the faults that it does not find."""
-    lines = list(read_lines(HOME / "results.jsonl"))
+    lines = list(read_lines(RESULTS))
     suites = Counter(line["suite"] for line in lines)
     fast, moved, n = suites[SUITES[0]], suites[SUITES[1]], len(lines)
     for name, count in (
@@ -140,26 +144,26 @@ def report() -> None:
             print(f"{line['suite'] or 'not found'}: {fault['file']}:{fault['line']} {fault['kind']} {fault['text']!r}")
 
 
-def all_faults() -> list[Fault]:
+def all_faults(tree: Path) -> list[Fault]:
     """Return every fault in the functions of the product's modules."""
     faults = []
     for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            faults += faults_of(str(path.relative_to(ROOT)), path.read_bytes())
+        for path in sorted((tree / package).rglob("*.py")):
+            faults += faults_of(str(path.relative_to(tree)), path.read_bytes())
     return faults
 
 
-def collect(marks: str, commit: str = "") -> set[str]:
-    """Return the node ids of the tests with these marks, in this tree or in that of a ``commit``."""
-    tree = copied_tree(0, commit) if commit else ROOT
+def collect(marks: str, commit: str) -> set[str]:
+    """Return the node ids of the tests of a commit with these marks."""
+    tree = copied_tree("collected", commit)
     command = [sys.executable, "-m", "pytest", "--collect-only", "-m", marks]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True)
     return {line for line in done.stdout.splitlines() if "::" in line}
 
 
-def copied_tree(number: int, commit: str = "HEAD") -> Path:
+def copied_tree(name: str, commit: str) -> Path:
     """Return a folder with the files of ``commit``, beside which the shared data are where they are beside this tree."""
-    folder = HOME / "trees" / f"{number}-{commit[:12]}"
+    folder = HOME / "trees" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
@@ -181,19 +185,20 @@ def main() -> int:
     """Run the command; return the exit code."""
     parser = argparse.ArgumentParser("python -m tests.mutation", description=__doc__, formatter_class=_Lines)
     commands = parser.add_subparsers(dest="command", required=True)
-    recording = commands.add_parser("record", help="run tests with coverage")
-    recording.add_argument("arguments", nargs="*", help="pytest's, after --")
-    running = commands.add_parser("run", help="run random faults against the tests that reach them")
+    recording = commands.add_parser("record", help="draw faults, and record which tests reach them")
+    recording.add_argument("arguments", nargs="+", help='after --: "pytest ..." or "tests.rest --record"')
+    recording.add_argument("--faults", type=int, default=200)
+    recording.add_argument("--seed", type=int, default=1)
+    running = commands.add_parser("run", help="run the faults against the tests that reach them")
     running.add_argument("--earlier", required=True, metavar="COMMIT", help="the commit of the suite to compare with")
     running.add_argument("--faults", type=int, default=200)
-    running.add_argument("--seed", type=int, default=1)
     running.add_argument("--processes", type=int, default=2)
     commands.add_parser("report", help="print the shares")
     options = parser.parse_args()
     if options.command == "record":
-        return record(options.arguments)
+        return record(options.arguments, options.faults, options.seed)
     if options.command == "run":
-        run(options.faults, options.seed, options.earlier, options.processes)
+        run(options.faults, options.earlier, options.processes)
     else:
         report()
     return 0

@@ -69,7 +69,7 @@ def faults_of(file: str, source: bytes) -> list[Fault]:
 
 
 def _nodes_in_functions(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield the nodes in the bodies of functions, without annotations, docstrings and parts of f-strings."""
+    """Yield the nodes in the bodies of functions, without annotations, patterns, docstrings and parts of f-strings."""
     waiting: list[ast.AST] = [
         statement
         for function in ast.walk(tree)
@@ -84,7 +84,7 @@ def _nodes_in_functions(tree: ast.Module) -> Iterator[ast.AST]:
         seen.add(id(node))
         yield node
         for name, value in ast.iter_fields(node):
-            if name not in ("annotation", "returns"):
+            if name not in ("annotation", "returns", "pattern"):
                 waiting += [
                     child for child in (value if isinstance(value, list) else [value]) if isinstance(child, ast.AST)
                 ]

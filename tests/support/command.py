@@ -23,9 +23,6 @@ INJECTED = Path(__file__).resolve().parent / "injected"
 READ_ONCE = ("HF_", "OMP_", "PYTHON")
 """Beginnings of variables that Python or a library reads once, when it starts."""
 
-COVERAGE = ("COVERAGE_PROCESS_START", "PYTEST_CURRENT_TEST")
-"""Variables that let a process record the lines that it runs, and the test that started it: :mod:`tests.mutation`."""
-
 ORDERS_OF_WORKERS = {"abort", "calls", "capacity", "dies", "pace", "says", "seconds"}
 """Orders that only a worker follows."""
 
@@ -47,7 +44,8 @@ class Rashomon:
     def environment(self) -> dict[str, str]:
         inherited = {
             key: os.environ[key]
-            for key in ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV", "XDG_STATE_HOME", *COVERAGE)
+            # The last names the test to a child process: tests.mutation.
+            for key in ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV", "XDG_STATE_HOME", "PYTEST_CURRENT_TEST")
             if key in os.environ
         }
         return {
