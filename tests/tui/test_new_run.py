@@ -76,6 +76,7 @@ def test_each_part_of_the_form(size: tuple[int, int], desk: Stage, snapshot: Sna
         await until(pilot, lambda: screen._estimate is not None and "checking" not in screen_text(app))
         await snapshot(app, "new-benchmark")
         await pilot.press("ctrl+n", "j", "j", "space")
+        await until(pilot, lambda: screen._table("model-table").chosen)
         await known(pilot, screen)
         await snapshot(app, "new-models")
         await pilot.press("ctrl+n", *"12")
