@@ -16,8 +16,8 @@ import random
 import shutil
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -52,18 +52,19 @@ def record(arguments: list[str], count: int, seed: int) -> int:
     return subprocess.run([sys.executable, "-m", *arguments], cwd=tree, env=environment, check=False).returncode
 
 
-def run(count: int, earlier: str, processes: int) -> None:
+def run(count: int, earlier: str, processes: int, only: str) -> None:
     """Run ``count`` of the reached faults against the tests that reach them; what is known already is not run again."""
     commit, faults = drawn()
     reach = Reach(HOME)
     fast, slow = collect("not slow", commit), collect("slow", commit)
     moved = slow & collect("not slow", earlier)
     suites = dict(zip(SUITES, (fast, moved, slow - moved), strict=True))
+    suites = {only: suites[only]} if only else suites
     reached = [number for number in range(len(faults)) if reach.tests(number)]
-    done = {line["number"] for line in read_lines(RESULTS)}
+    results = read_results()
     waiting: SimpleQueue[int] = SimpleQueue()
     for number in reached[:count]:
-        if number not in done:
+        if not results[number].keys() >= suites.keys() and not any(results[number].values()):
             waiting.put(number)
     print(f"{len(reached)} of {len(faults)} faults are reached; {waiting.qsize()} of {count} to run")
 
@@ -71,12 +72,13 @@ def run(count: int, earlier: str, processes: int) -> None:
         tree = copied_tree(str(place), commit)
         while not waiting.empty():
             number = waiting.get()
-            fault = faults[number]
-            suite, test = found_by(number, fault, tree, suites, reach)
-            line = {"number": number, "fault": asdict(fault), "suite": suite, "test": test}
-            with RESULTS.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(line) + "\n")
-            print(f"{fault.file}:{fault.line} {fault.kind}: {suite} {test}", flush=True)
+            left = {suite: tests for suite, tests in suites.items() if suite not in results[number]}
+            for suite, test in outcomes(number, faults[number], tree, left, reach):
+                with RESULTS.open("a", encoding="utf-8") as stream:
+                    stream.write(json.dumps({"number": number, "suite": suite, "test": test}) + "\n")
+                print(
+                    f"{number} {faults[number].file}:{faults[number].line} {suite}: {test or 'not found'}", flush=True
+                )
 
     with ThreadPoolExecutor(processes) as pool:
         list(pool.map(work, range(processes)))
@@ -88,8 +90,10 @@ def drawn() -> tuple[str, list[Fault]]:
     return read["commit"], [Fault(**fault) for fault in read["faults"]]
 
 
-def found_by(number: int, fault: Fault, tree: Path, suites: dict[str, set[str]], reach: Reach) -> tuple[str, str]:
-    """Return the first suite that finds the fault and the test that failed; "" and "" if none does."""
+def outcomes(
+    number: int, fault: Fault, tree: Path, suites: Mapping[str, set[str]], reach: Reach
+) -> Iterator[tuple[str, str]]:
+    """Yield each suite with the test that finds the fault, "" if none does, up to the first suite that finds it."""
     file = tree / fault.file
     source = file.read_bytes()
     for cached in file.parent.glob(f"__pycache__/{file.stem}.*"):
@@ -98,11 +102,20 @@ def found_by(number: int, fault: Fault, tree: Path, suites: dict[str, set[str]],
     try:
         for suite, tests in suites.items():
             selected = reach.nearest(number, fault.file, tests, MOST_SECONDS)
-            if selected and (failed := first_failure(tree, selected, reach)):
-                return suite, failed
-        return "", ""
+            failed = first_failure(tree, selected, reach) if selected else ""
+            yield suite, failed
+            if failed:
+                return
     finally:
         file.write_bytes(source)
+
+
+def read_results() -> dict[int, dict[str, str]]:
+    """Return for each fault that was run the suites that it was run against, and the test that found it in each."""
+    results: dict[int, dict[str, str]] = defaultdict(dict)
+    for line in read_lines(RESULTS):
+        results[line["number"]][line["suite"]] = line["test"]
+    return results
 
 
 def first_failure(tree: Path, tests: list[str], reach: Reach) -> str:
@@ -127,9 +140,14 @@ def first_failure(tree: Path, tests: list[str], reach: Reach) -> str:
 
 def report() -> None:
     """Print the share of faults that each suite finds, before and after, and the faults that it does not find."""
-    lines = list(read_lines(RESULTS))
-    suites = Counter(line["suite"] for line in lines)
-    fast, moved, n = suites[SUITES[0]], suites[SUITES[1]], len(lines)
+    _, faults = drawn()
+    finders = {
+        number: next((suite for suite in SUITES if by_suite.get(suite)), "")
+        for number, by_suite in sorted(read_results().items())
+        if any(by_suite.values()) or len(by_suite) == len(SUITES)
+    }
+    suites, n = Counter(finders.values()), len(finders)
+    fast, moved = suites[SUITES[0]], suites[SUITES[1]]
     for name, count in (
         ("make test", fast),
         ("make test as it was", fast + moved),
@@ -138,10 +156,10 @@ def report() -> None:
     ):
         share = wilson(count, n)
         print(f"{name:32} {count:3} of {n}: {share.value:.1%} ({share.low:.1%} to {share.high:.1%})")
-    for line in lines:
-        if line["suite"] != SUITES[0]:
-            fault = line["fault"]
-            print(f"{line['suite'] or 'not found'}: {fault['file']}:{fault['line']} {fault['kind']} {fault['text']!r}")
+    for number, suite in finders.items():
+        if suite != SUITES[0]:
+            fault = faults[number]
+            print(f"{suite or 'not found'}: {fault.file}:{fault.line} {fault.kind} {fault.text!r}")
 
 
 def all_faults(tree: Path) -> list[Fault]:
@@ -193,12 +211,13 @@ def main() -> int:
     running.add_argument("--earlier", required=True, metavar="COMMIT", help="the commit of the suite to compare with")
     running.add_argument("--faults", type=int, default=200)
     running.add_argument("--processes", type=int, default=2)
+    running.add_argument("--only", choices=SUITES, default="", help="one of the suites")
     commands.add_parser("report", help="print the shares")
     options = parser.parse_args()
     if options.command == "record":
         return record(options.arguments, options.faults, options.seed)
     if options.command == "run":
-        run(options.faults, options.earlier, options.processes)
+        run(options.faults, options.earlier, options.processes, options.only)
     else:
         report()
     return 0
