@@ -81,7 +81,7 @@ docs: .venv/installed-test
 PART ?=
 RECORD ?=
 test-rest: .venv/installed-test
-	$(if $(TORCH)$(RAY),$(BIN)/python $(PIP) -c constraints.txt $(TORCH:%=torch==%) $(RAY:%=ray[client]==%))
+	$(if $(TORCH)$(RAY),$(BIN)/python $(PIP) -c constraints.txt $(TORCH:%=torch==% num2words) $(RAY:%=ray[client]==%))
 	$(BIN)/python -m tests.rest $(PART) $(RECORD)
 
 # Everything we ask of a Mac: doctor, demo, fast tests, a pilot of a model where one is cached, and a report to pass on.

@@ -13,6 +13,7 @@ from pathlib import Path
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # before MLX is imported: compiling costs seconds and changes nothing
 # What this machine has made and agreed to, for all processes of a session; the user's own is neither read nor written.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="rashomon-tests-")
+os.environ["XDG_CACHE_HOME"] = f"{os.environ['XDG_STATE_HOME']}/cache"
 os.environ["RASHOMON_VISION_CACHE"] = "0"  # tests break encoders of the same weights; those of the cache set it
 os.environ["TEXTUAL_ANIMATIONS"] = "none"  # before Textual is: a screen that moves has no one text
 

@@ -151,12 +151,12 @@ def probe_clip(file: IO[bytes]) -> Clip:
                 end = max(end, float((packet.pts + (packet.duration or 0)) * packet.time_base))
             if frames * size > MOST_DECODED or frames > MOST_FRAMES:
                 raise MediaError(NAME, TOO_LARGE)
+        if frames < _MIN_FRAMES * stream.frames:
+            raise MediaError(NAME, DAMAGED)
         if not frames:
             raise MediaError(NAME, NO_FRAMES)
         if end > LONGEST_VIDEO:
             raise MediaError(NAME, TOO_LONG)
-        if frames < _MIN_FRAMES * stream.frames:
-            raise MediaError(NAME, DAMAGED)
         return Clip(stream.width, stream.height, frames, end or declared)
 
 
@@ -174,7 +174,7 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Any]]:
         lenient: dict[str, Any] = {} if int(av.__version__.partition(".")[0]) >= 19 else {"metadata_errors": "replace"}
         with av.open(file, format=video_format[0], **lenient) as container:
             if not container.streams.video:
-                raise MediaError(NAME, NO_FRAMES)
+                raise MediaError(NAME, NO_FRAMES if len(container.streams) else DAMAGED)
             stream = container.streams.video[0]
             stream.codec_context.thread_count = (
                 1  # limits count processor time, and each thread would hold its own pictures

@@ -24,9 +24,13 @@ SNAPSHOT_PATIENCE = 20.0
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """Yield an empty workspace with a cache folder of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    empty_stage = Stage(tmp_path / "workspace")
-    yield empty_stage
-    empty_stage.close()
+    with pytest.MonkeyPatch.context() as zone:
+        zone.setenv("TZ", "UTC")  # snapshots hold times of day
+        time.tzset()
+        empty_stage = Stage(tmp_path / "workspace")
+        yield empty_stage
+        empty_stage.close()
+    time.tzset()
 
 
 class Snapshot:
