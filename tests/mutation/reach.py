@@ -1,4 +1,4 @@
-"""Which tests reach a fault: each fault's place reports to a file which test was running.
+"""Record of the tests that reach each fault: its place reports to a file which test was running.
 
 The same file is the pytest plugin that names shared fixtures as such and keeps each test's CPU seconds and outcome.
 """
