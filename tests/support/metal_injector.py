@@ -26,6 +26,8 @@ MESSAGES = {
 }
 WEIGHTS = {"memory": 2, "timeout": 5, "interactivity": 5, "ignored": 1, "victim": 5, "buffers": 2, "unserved": 1}
 FINAL = ("ignored", "unserved")
+APART = 4
+"""The faults from one that ends a process to the next: meanwhile its suspects are asked alone, and chance hits none of them twice."""
 
 
 def failure(kind: str) -> RuntimeError:
@@ -42,7 +44,9 @@ class Injector:
 
     def __init__(self, log: Path, count: int, gap: tuple[int, int], seed: int) -> None:
         self._log = log
-        self._left = count - len(log.read_text().splitlines() if log.exists() else ())
+        before = [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
+        self._left = count - len(before)
+        self._final_after = next((APART - age for age, kind in enumerate(reversed(before), 1) if kind in FINAL), 0)
         self._random = random.Random(f"{seed} {self._left}")
         self._gap = gap
         self._wait = self._random.randint(*gap)
@@ -61,7 +65,9 @@ class Injector:
             return compute()
         self._left -= 1
         self._wait = self._random.randint(*self._gap)
-        kind = self._random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        kinds = {kind: weight for kind, weight in WEIGHTS.items() if self._final_after <= 0 or kind not in FINAL}
+        self._final_after -= 1
+        kind = self._random.choices(list(kinds), list(kinds.values()))[0]
         with open(self._log, "a") as log:
             log.write(f"{kind} {site}\n")
         self._lost = kind if kind in FINAL else ""
