@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-_LEFT_OUT = {"judge-failed": "not labelled by the judge", "error": "in error", "pending": "pending"}
+_LEFT_OUT = {
+    "undecided": "undecided by the judge",
+    "judge-failed": "not labelled by the judge",
+    "error": "in error",
+    "pending": "pending",
+}
 
 
 class TableRun:

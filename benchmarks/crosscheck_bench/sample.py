@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 from benchmarks.crosscheck_bench.constants import LETTERS, TASKS
 from benchmarks.rows.base import RowProblem
-from benchmarks.text.answer_equality import normalise
+from benchmarks.text.normal_form import normalise
+from benchmarks.values import compare
 from benchmarks.vocabulary import Mark, Media, digest, part_from_json, part_to_json
 
 IMAGE_PLACEHOLDER = "<image>"
@@ -194,7 +196,7 @@ def _options(value: Any) -> tuple[str, ...]:
         raise RowProblem(f"the row has 1 option, or more than {len(LETTERS)}")
     if any(len(option.splitlines()) > 1 for option in value):
         raise RowProblem("an option has more than one line")
-    if len({normalise(option) for option in value}) < len(value):
+    if any(compare(option, other).verdict == "same" for option, other in combinations(value, 2)):
         raise RowProblem("two of the options are the same")
     return tuple(_check_length(option, "option", MAX_SHORT_TEXT_LENGTH) for option in value)
 

@@ -36,7 +36,12 @@ Tallies = Mapping[str, CrossCheckCounts]
 _Row = tuple[str, tuple[Cell, ...]]
 
 _VANILLA = CONDITIONS.index("vanilla")
-_EXCLUDED = {"judge-failed": "not labelled by the judge", "error": "in error", "pending": "pending"}
+_EXCLUDED = {
+    "undecided": "undecided by the judge",
+    "judge-failed": "not labelled by the judge",
+    "error": "in error",
+    "pending": "pending",
+}
 _INTERVALS = (
     "Intervals: 95%, Wilson's score interval; for a mean over tasks, with the effective number of answers, so that a task "
     "with few answers widens it."

@@ -21,6 +21,7 @@ from benchmarks.factors.regions import Regions
 from benchmarks.hashed import hash64
 from benchmarks.media.image import load_image, read_media
 from benchmarks.sampling import select
+from benchmarks.values import compare
 from benchmarks.varied import MANIFEST_KEY
 from benchmarks.vocabulary import Instance, Media, digest, part_to_json
 
@@ -189,8 +190,12 @@ class Variation:
         contradiction = self.benchmark.contradiction(instances)
         if contradiction is None:
             return "it has no value that contradicts the right one"
-        if any(texts.value_at_distance(contradiction, level) is None for level in needed):
-            return "its right and its contradicting value are no numbers"
+        for level in needed:
+            value = texts.value_at_distance(contradiction, level)
+            if value is None:
+                return "its right and its contradicting value are no numbers"
+            if compare(value, contradiction.truth, instances[0].question).verdict != "different":
+                return "a value at one of the distances may be the right one, such as 3.3 for 3"
         return ""
 
 

@@ -9,7 +9,7 @@ from itertools import cycle, islice
 from benchmarks.base import Benchmark, Contradiction
 from benchmarks.cmc_bench.construction.passages import answer_spans
 from benchmarks.factors.levels import BUILT, IMAGE_FIRST, NONE, TEXT_FIRST
-from benchmarks.text.answer_equality import coarse_type, number
+from benchmarks.text.normal_form import coarse_type, number
 from benchmarks.vocabulary import Media, Part, Text
 
 _FILLER = (

@@ -16,7 +16,7 @@ from benchmarks.k_passages.texts import is_template, statement, wording_order
 from benchmarks.media.image import read_media
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.rows.sources import resolve_sources
-from benchmarks.text.answer_equality import same_value
+from benchmarks.values import compare
 from benchmarks.vocabulary import Media
 
 SOURCE = "cmc-bench"
@@ -210,8 +210,10 @@ def _others(examples: Examples, number: int, design: PassageDesign, seed: int) -
             break
         place = (start + step) % len(examples)
         other = examples[place]
-        answers = (example.right, example.wrong)
-        if place == number or other.question == example.question or any(same_value(other.right, a) for a in answers):
+        if place == number or other.question == example.question:
+            continue
+        # It answers another question, so that this one settles nothing about it.
+        if any(compare(other.right, answer).verdict != "different" for answer in (example.right, example.wrong)):
             continue
         others.append(other)
         if other.image != example.image:

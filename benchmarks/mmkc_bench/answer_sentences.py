@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from benchmarks.text.answer_equality import normalise
+from benchmarks.text.normal_form import normalise
 from benchmarks.text.stemming import stem
 
 _LONGEST = 20_000

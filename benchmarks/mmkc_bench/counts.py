@@ -36,6 +36,7 @@ EXCLUSION_REASONS = (
     OWN_ANSWER_ERROR,
     OWN_ANSWER_UNPARSED,
     "unparsed",
+    "undecided",
     "judge-failed",
     "error",
     "pending",

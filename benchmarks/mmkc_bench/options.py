@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.mmkc_bench.constants import LETTERS
-from benchmarks.text.answer_equality import normalise, same_value
+from benchmarks.text.normal_form import normalise
+from benchmarks.values import compare
 from benchmarks.vocabulary import digest
 
 _MARKS = (
@@ -43,22 +44,29 @@ def option_order(example: str, seed: int) -> tuple[int, ...]:
     return tuple(sorted(range(len(LETTERS)), key=lambda place: digest([seed, "options", example, place])))
 
 
-def choose_distractor(example: str, taken: Sequence[str], candidates: Iterable[str], seed: int) -> str:
-    """Return a seeded choice of ``candidates`` that overlaps with none of ``taken``; "" if there is none."""
+def choose_distractor(
+    example: str, taken: Sequence[str], candidates: Iterable[str], seed: int, question: str = ""
+) -> str:
+    """Return a seeded choice of ``candidates`` that differs from all of ``taken`` without doubt; "" if there is none."""
     shuffled = sorted(set(candidates), key=lambda text: digest([seed, "distractor", example, text]))
     return next(
         (
             candidate
             for candidate in shuffled
-            if candidate.strip() and not any(overlaps(candidate, other) for other in taken)
+            if candidate.strip()
+            and all(
+                compare(candidate, other, question).verdict == "different" and not overlaps(candidate, other)
+                for other in taken
+            )
         ),
         "",
     )
 
 
-def overlaps(answer: str, other: str) -> bool:
-    """Return whether two answers are the same after normalisation, or one contains the other's words."""
-    return same_value(answer, other) or occurs_in(answer, other) or occurs_in(other, answer)
+def overlaps(answer: str, other: str, question: str = "") -> bool:
+    """Return whether two answers are the same value, or one contains the other's words."""
+    is_same = compare(answer, other, question).verdict == "same"
+    return is_same or occurs_in(answer, other) or occurs_in(other, answer)
 
 
 def occurs_in(words: str, text: str) -> bool:

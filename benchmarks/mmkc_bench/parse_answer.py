@@ -15,9 +15,9 @@ from benchmarks.mmkc_bench.answer_sentences import (
 )
 from benchmarks.mmkc_bench.constants import LETTERS, TEXT, form_of, letter_key
 from benchmarks.mmkc_bench.options import overlaps
-from benchmarks.text.answer_equality import same_value
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import marked_letter, structured_answer
+from benchmarks.values import compare
 from benchmarks.vocabulary import Record
 
 ParsedAnswer = tuple[str | None, str]
@@ -126,15 +126,15 @@ def label_answer(answer: str, own: str, condition: str, references: References, 
 
 
 def _open_label(answer: str, own: str, counters: Sequence[str], question: str) -> ParsedAnswer:
-    if same_value(answer, own):
+    if compare(answer, own, question).verdict == "same":
         return "ORIGINAL", "the same as the model's own answer"
     for counter in counters:
-        if same_value(answer, counter):
+        if compare(answer, counter, question).verdict == "same":
             return "COUNTER", f"the same as {counter[:40]!r}"
     own = _own_assertion(own, question)
     is_own, taken_values = False, []
     for text in (remove_rejected(answer), remove_reported(remove_rejected(answer))):
-        is_own = overlaps(text, own) or same_content(text, own, question)
+        is_own = overlaps(text, own, question) or same_content(text, own, question)
         taken_values = [counter for counter in counters if _gives_value(text, counter, question)]
         if is_own != bool(taken_values):
             break
@@ -160,7 +160,7 @@ def _own_assertion(own: str, question: str) -> str:
 
 def _gives_value(text: str, counter: str, question: str) -> bool:
     """Return whether ``text`` gives the short value ``counter``, literally or in other words."""
-    return overlaps(text, counter) or contains_value(text, counter, question)
+    return overlaps(text, counter, question) or contains_value(text, counter, question)
 
 
 def label_of_letters(after: str | None, before: str | None, counters: Sequence[str]) -> str | None:

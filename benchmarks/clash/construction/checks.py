@@ -25,8 +25,8 @@ from benchmarks.clash.construction.word_checks import (
     word_set,
     words,
 )
-from benchmarks.text.answer_equality import same_value
 from benchmarks.text.json_replies import UnreadableReply, line_field, read_object
+from benchmarks.values import compare
 from benchmarks.vocabulary import JSONObject
 
 YesNo = Literal["Yes", "No"]
@@ -136,8 +136,11 @@ def distractor(draft: CaptionDraft) -> str | None:
 
 def distinct(draft: CaptionDraft) -> str | None:
     """Require three mutually exclusive answers (Appendix B.1)."""
-    answers = (draft.image_only, draft.text_only, draft.distractor)
-    return "two answers are the same" if any(same_value(a, b) for a, b in combinations(answers, 2)) else None
+    for answer, other in combinations((draft.image_only, draft.text_only, draft.distractor), 2):
+        result = compare(answer, other, draft.question)
+        if result.verdict != "different":
+            return f"{answer!r} and {other!r}: {result.reason}"
+    return None
 
 
 CAPTION_CHECKS: Mapping[str, Check] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from benchmarks.text.answer_equality import same_value
+from benchmarks.values import compare
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -96,11 +96,10 @@ def singular(word: str) -> str:
 def matches(answer: str, phrase: str) -> bool:
     """Return whether an answer fits a phrase: `A ball` and `ball`, `Wood` and `wooden`, `Red and white` and `red`.
 
-    They match if they are the same value (:func:`benchmarks.text.answer_equality.same_value`), or if all stems of the
-    one are among the
+    They match if they are the same value (:func:`benchmarks.values.compare`), or if all stems of the one are among the
     other's, articles and possessives aside; ``a`` and ``another`` are the number one.
     """
-    if same_value(answer, phrase):
+    if compare(answer, phrase).verdict == "same":
         return True
     answer_stems, phrase_stems = _stems(answer), _stems(phrase)
     if not answer_stems or not phrase_stems:

@@ -12,7 +12,7 @@ from benchmarks.clash.constants import CHANGE_TYPES, RELATIONS
 from benchmarks.clash.sample import ClashSample
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import Loader, SkippedRow, list_folders
-from benchmarks.text.answer_equality import normalise
+from benchmarks.text.normal_form import normalise
 
 CONSTRUCTED = ("coco", "spatial")
 SOURCE_NAMES = ("published", "sugar-crepe", "coco", "spatial", "rows")

@@ -14,8 +14,8 @@ from benchmarks.clash.sources.base import LONGEST_SENTENCE, ClashSourceRow, imag
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import RawRow, SkippedRow, image_loader
 from benchmarks.rows.sources import existing_path, layout_error
-from benchmarks.text.answer_equality import normalise
 from benchmarks.untrusted.safe_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
+from benchmarks.values import compare
 from benchmarks.vocabulary import digest
 
 FILES = {"replace_obj.json": "object", "replace_att.json": "attribute"}
@@ -160,14 +160,17 @@ def _distractor(draft: _Draft, pool: Sequence[str], seed: int) -> str:
     """
     image, text = draft.change.original, draft.change.conflicting
     captions = _padded(draft.caption) + _padded(draft.change.caption)
-    answers = {normalise(image), normalise(text)}
+    question = QUESTION.format(caption=draft.change.gapped)
+
+    def differs(word: str) -> bool:
+        return all(compare(word, answer, question).verdict == "different" for answer in (image, text))
 
     def rank(word: str) -> tuple[bool, bool, str]:
         unlike = len(word.split()) != len(image.split()), word.endswith("s") != image.endswith("s")
         return (*unlike, digest([seed, "distractor", draft.caption, text, word]))
 
     for word in sorted(pool, key=rank):
-        if _padded(word) not in captions and normalise(word) not in answers:
+        if _padded(word) not in captions and differs(word):
             return word
     raise RowProblem("no other row has a word that could be the distractor")
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
-from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value, same_attribute_value
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, balance_strata, image_placeholders
 from benchmarks.crosscheck_bench.construction.perception_templates import (
     MAX_KEY_FRAMES,
@@ -17,6 +17,7 @@ from benchmarks.crosscheck_bench.construction.perception_templates import (
 )
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData, key_frames, shuffle
 from benchmarks.crosscheck_bench.sources.products import Price, Product
+from benchmarks.values import compare
 
 TITLE_EXAMPLE = "Appendix C, example 1"
 TITLE = "Does the image match the product title?"
@@ -70,7 +71,7 @@ def _mismatched_brand(
     others = [
         name
         for name in data.brand_names
-        if not any(same_attribute_value("brand", name, value) or occurs_in(name, value) for value in visible)
+        if all(compare(name, value).verdict == "different" and not occurs_in(name, value) for value in visible)
     ]
     if not seen_brand or bare is None or not others or any(occurs_in(name, bare) for name in data.brand_names):
         return []

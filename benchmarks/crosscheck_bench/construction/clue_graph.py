@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from benchmarks.crosscheck_bench.sources.products import Box, Catalogue, Product
-from benchmarks.text.answer_equality import same_value
+from benchmarks.values import compare
 
 Modality = Literal["image", "text", "listing"]
 
@@ -80,14 +80,14 @@ class ClueGraph:
 
     @cached_property
     def discrepancies(self) -> Mapping[str, tuple[Clue, ...]]:
-        """The comparisons whose values differ: contradictions within the listing itself.
+        """The comparisons whose values are not certainly the same: contradictions within the listing itself.
 
         The templates do not use such an attribute, since its true value is unknown.
         """
         return {
             name: facts
             for name, facts in self.comparisons.items()
-            if any(not same_attribute_value(name, facts[0].value, fact.value) for fact in facts)
+            if any(compare(facts[0].value, fact.value).verdict != "same" for fact in facts)
         }
 
     def facts_of(self, attribute: str, *places: str) -> tuple[Clue, ...]:
@@ -107,13 +107,6 @@ def build_graphs(catalogue: Catalogue) -> dict[str, ClueGraph]:
     """Return the graph of every product, by product id."""
     values = _vocabulary(catalogue)
     return {product.id: ClueGraph(product, tuple(_facts(product, values))) for product in catalogue.products}
-
-
-def same_attribute_value(attribute: str, value: str, other: str) -> bool:
-    """Return whether two values of an attribute are the same; prices must also have the same currency."""
-    if attribute == "price" and _currency_of(value) != _currency_of(other):
-        return False
-    return same_value(value, other)
 
 
 def occurs_in(value: str, text: str) -> bool:
@@ -136,10 +129,6 @@ def _search_value(value: str, text: str) -> re.Match[str] | None:
     if value.casefold() not in text.casefold():
         return None
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE)
-
-
-def _currency_of(price: str) -> str:
-    return "".join(c for c in price.upper() if not c.isdigit() and c not in " .,'")
 
 
 def _comparison_key(attribute: str) -> str:

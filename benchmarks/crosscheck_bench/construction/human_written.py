@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.crosscheck_bench.constants import LETTERS, TASKS
-from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value, same_attribute_value
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value
 from benchmarks.crosscheck_bench.construction.drafts import (
     FIGURE_8,
     REGION_LABELS,
@@ -26,6 +26,7 @@ from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, MAX_FRAMES, MA
 from benchmarks.crosscheck_bench.sources.products import SOURCE, Product
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import SkippedRow, read_json_lines, text_field
+from benchmarks.values import compare
 from benchmarks.vocabulary import Mark
 
 FILE = "authored.jsonl"
@@ -128,9 +129,10 @@ def _brand_intent(row: AuthoredQuestion) -> str | None:
     """Return the answer of BI and BI*, whose options B and C are swapped."""
     if row.located is None or row.located not in row.facts:
         return None
-    if not same_attribute_value("brand", row.located.value, row.detected_brand):
+    # A brand that may be a misspelling of another is a look-alike.
+    if compare(row.located.value, row.detected_brand).verdict != "same":
         return "D"
-    own = same_attribute_value("brand", row.detected_brand, row.product.brand)
+    own = compare(row.detected_brand, row.product.brand).verdict == "same"
     meant = {"brand": "own" if own else "", "minor brand": "minor", "other brand": "other"}.get(
         row.located.attribute, ""
     )

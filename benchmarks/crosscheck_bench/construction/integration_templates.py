@@ -10,7 +10,7 @@ from dataclasses import replace
 from random import Random
 
 from benchmarks.crosscheck_bench.constants import LETTERS
-from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value, same_attribute_value
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value
 from benchmarks.crosscheck_bench.construction.drafts import (
     QuestionDraft,
     Shot,
@@ -31,6 +31,7 @@ from benchmarks.crosscheck_bench.construction.template_data import (
 )
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
 from benchmarks.crosscheck_bench.sources.products import Product
+from benchmarks.values import compare
 
 MAX_KEY_FRAMES = 4
 """The number of key frames in Figure 8's BR*."""
@@ -204,7 +205,10 @@ def _sku_drafts(data: TemplateData, left: Shot, right: Shot) -> Iterator[Questio
             (_attribute_clue(data, left, left.product.title, name), _attribute_clue(data, right, title, name))
             for name in deciding
         ]
-        conflict, answer = _conflict_and_answer(deciding, clue_pairs)
+        outcome = _conflict_and_answer(clue_pairs)
+        if outcome is None:
+            continue
+        conflict, answer = outcome
         clues = tuple(fact for pair in clue_pairs for fact in pair if fact is not None)
         titles = (left.product.title, title)
         first, second = (f'SKU: Title "{wording}" with product image {IMAGE_PLACEHOLDER}' for wording in titles)
@@ -226,14 +230,17 @@ def _sku_drafts(data: TemplateData, left: Shot, right: Shot) -> Iterator[Questio
         )
 
 
-def _conflict_and_answer(
-    deciding: Sequence[str], clue_pairs: Sequence[tuple[Clue | None, Clue | None]]
-) -> tuple[str, str]:
-    """Return the conflict and the answer: B if one attribute visibly differs, A if all visibly agree, otherwise C."""
-    complete = [(name, clue, other) for name, (clue, other) in zip(deciding, clue_pairs, strict=True) if clue and other]
-    if any(not same_attribute_value(name, clue.value, other.value) for name, clue, other in complete):
+def _conflict_and_answer(clue_pairs: Sequence[tuple[Clue | None, Clue | None]]) -> tuple[str, str] | None:
+    """Return the conflict and the answer: B if one attribute visibly differs, A if all visibly agree, otherwise C.
+
+    None if it is unclear whether an attribute differs.
+    """
+    verdicts = [compare(clue.value, other.value).verdict for clue, other in clue_pairs if clue and other]
+    if "different" in verdicts:
         return "another SKU of the style", "B"
-    return ("", "A") if len(complete) == len(deciding) else ("deciding attribute withheld", "C")
+    if "unclear" in verdicts:
+        return None
+    return ("", "A") if len(verdicts) == len(clue_pairs) else ("deciding attribute withheld", "C")
 
 
 def _strip_attributes(title: str, product: Product, deciding: Sequence[str]) -> str | None:

@@ -17,9 +17,10 @@ from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
-from benchmarks.text.answer_equality import normalise
 from benchmarks.text.json_replies import UnreadableReply, line_field, read_object
+from benchmarks.text.normal_form import normalise
 from benchmarks.text_model import TextModel, generate_all
+from benchmarks.values import compare
 from benchmarks.vocabulary import Decoding, Generation, JSONObject, Message, Request, Text, canonical_json, digest
 
 ATTEMPTS = 3
@@ -239,7 +240,7 @@ def _right_answer(
 ) -> str | None:
     # The instruction lists possible answers as "A (Confirmed ...)".
     answer = question.answer.split(" ", 1)[0].rstrip(".):") if draft.options else question.answer
-    if normalise(answer) == normalise(draft.answer):
+    if compare(answer, draft.answer, question.question).verdict == "same":
         return None
     return f"the graph says {draft.answer!r}, the writer {question.answer[:80]!r}"
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import cache
+from itertools import combinations
 from random import Random
 
 from benchmarks.crosscheck_bench.constants import LETTERS
-from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value, same_attribute_value
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value
 from benchmarks.crosscheck_bench.construction.drafts import (
     REGION_LABELS,
     QuestionDraft,
@@ -33,7 +34,7 @@ from benchmarks.crosscheck_bench.construction.template_data import (
 )
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
 from benchmarks.crosscheck_bench.sources.products import Price, Product, ProductPicture
-from benchmarks.text.answer_equality import normalise
+from benchmarks.values import compare
 from benchmarks.vocabulary import Mark
 
 YES_NO = "Answer Yes or No."
@@ -234,12 +235,9 @@ def _misreadings(texts: Sequence[str], candidates: Sequence[str], random: Random
     shorter = " ".join(words[:drop] + words[drop + 1 :])
     others = [other for other in random_subset(candidates, MAX_PAIRED, random) if other not in texts]
     wrong_readings = [letter, shorter, *random.sample(others, min(1, len(others)))]
-    distinct_readings = {normalise(reading) for reading in (*wrong_readings, *texts)}
-    return (
-        wrong_readings
-        if len(wrong_readings) == OPTIONS - 1 and len(distinct_readings) == len(wrong_readings) + len(set(texts))
-        else []
-    )
+    pairs = combinations([*wrong_readings, *dict.fromkeys(texts)], 2)
+    are_distinct = all(compare(reading, other).verdict != "same" for reading, other in pairs)
+    return wrong_readings if len(wrong_readings) == OPTIONS - 1 and are_distinct else []
 
 
 def _ocr_draft(data: TemplateData, shot: Shot, wrong: Sequence[str]) -> QuestionDraft:
@@ -306,7 +304,7 @@ def _difference(data: TemplateData, slice_: Sequence[Shot], candidate: Shot) -> 
     for attribute in ("product", *product.attributes):
         left = data.facts(product, attribute, *views)
         other_facts = data.facts(other, attribute, candidate.picture.view)
-        if left and other_facts and not same_attribute_value(attribute, left[0].value, other_facts[0].value):
+        if left and other_facts and compare(left[0].value, other_facts[0].value).verdict == "different":
             return kind, (left[0], other_facts[0])
     return None
 

@@ -17,9 +17,9 @@ from benchmarks.mmkc_bench.sources.released import MMKCSourceRow, add_options, r
 from benchmarks.rows.base import Fields, RowProblem
 from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 from benchmarks.rubric import one_line
-from benchmarks.text.answer_equality import same_value
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text_model import TextModel, generate_all
+from benchmarks.values import compare
 from benchmarks.vocabulary import Choice, Decoding, Generation, Message, Request, Text, canonical_json
 
 LAYOUT = (
@@ -105,22 +105,26 @@ def construct(
     return add_options([*skipped, *_source_rows(items, edited)], options.seed, KNOWLEDGE)
 
 
-def read_edits(reply: str, kind: str, text: str, own: str) -> _Edits:
+def read_edits(reply: str, kind: str, text: str, own: str, question: str = "") -> _Edits:
     """Return the two edits in a reply.
 
-    Raises RejectedEdit unless each alters only the answer ``own`` of ``text``, and the two new answers differ.
+    Raises RejectedEdit unless each alters only the answer ``own`` of ``text``, and the three answers to ``question`` differ.
     """
     numbered = _NUMBERED.findall(visible_answer(reply))
     if [number for number, _ in numbered] != ["1", "2"]:
         raise RejectedEdit("unparsed", "the reply is not two numbered texts", reply)
     first, second = (edit for _, edit in numbered)
-    answers = counter_answer(first, kind, text, own, reply), counter_answer(second, kind, text, own, reply)
-    if same_value(*answers):
-        raise RejectedEdit("same-answers", f"both edits say {answers[0]!r}", reply)
+    answers = (
+        counter_answer(first, kind, text, own, reply, question),
+        counter_answer(second, kind, text, own, reply, question),
+    )
+    result = compare(answers[0], answers[1], question)
+    if result.verdict != "different":
+        raise RejectedEdit("same-answers", f"{answers[0]!r} and {answers[1]!r}: {result.reason}", reply)
     return _Edits((first, second), answers)
 
 
-def counter_answer(edit: str, kind: str, text: str, own: str, reply: str = "") -> str:
+def counter_answer(edit: str, kind: str, text: str, own: str, reply: str = "", question: str = "") -> str:
     """Return the answer that ``edit`` gives in place of ``own``. Raises RejectedEdit if anything else in ``text`` is altered.
 
     A fact about a person or a logo is altered in one sentence only, a name or a meaning wherever it occurs. The article
@@ -141,8 +145,9 @@ def counter_answer(edit: str, kind: str, text: str, own: str, reply: str = "") -
     if match is None:
         raise RejectedEdit("something-else", "the edit alters more than the answer", reply)
     counter = match["counter"].strip()
-    if not counter or same_value(counter, own):
-        raise RejectedEdit("same-as-true", "the edit says what is true", reply)
+    result = compare(counter, own, question)
+    if not counter or result.verdict != "different":
+        raise RejectedEdit("same-as-true", f"the edit says {counter!r}, the true text {own!r}: {result.reason}", reply)
     if kind in ("PT", "LT") and _YEAR.search(own) and not _YEAR.search(counter):
         raise RejectedEdit("no-year", f"{counter!r} is no year", reply)
     return counter
@@ -163,7 +168,7 @@ def _write_edits(items: Sequence[_Item], writer: TextModel, seed: int) -> dict[i
             try:
                 if reply.finish_reason == "error":
                     raise RejectedEdit("error", f"the writer gave no reply ({reply.error})")
-                outcomes[place] = read_edits(reply.text, item.kind, item.text, item.own)
+                outcomes[place] = read_edits(reply.text, item.kind, item.text, item.own, item.question)
             except RejectedEdit as rejected:
                 outcomes[place] = rejected
     return outcomes

@@ -72,7 +72,7 @@ def add_options(
 
 def _with_options(example: Example, candidates: list[str], seed: int) -> Example | None:
     taken_answers = (example.own_answer, *example.counter_answers)
-    unrelated = options.choose_distractor(example.id, taken_answers, candidates, seed)
+    unrelated = options.choose_distractor(example.id, taken_answers, candidates, seed, example.open_query)
     if not unrelated:
         return None
     places = options.option_order(example.id, seed)

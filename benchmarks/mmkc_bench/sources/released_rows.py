@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 from benchmarks.mmkc_bench.constants import FACT_TYPES, LETTERS, LOGO_FACTS
@@ -10,7 +11,7 @@ from benchmarks.mmkc_bench.example import Example, Pair
 from benchmarks.mmkc_bench.options import occurs_in, read_options
 from benchmarks.mmkc_bench.sources.altered_text import altered_sentence, recover_true_text
 from benchmarks.rows.base import Fields, RowProblem
-from benchmarks.text.answer_equality import same_value
+from benchmarks.values import compare
 
 MAX_TEXT_LENGTH = 4_000
 """The most characters of a text or a question."""
@@ -57,9 +58,8 @@ def _example(fields: Fields, kind: str) -> Example:
     own_letter, own_text = _true_answer(fields, ending, options, letters, right_text)
     if not mcq_query and not (own_text and all(counters)):
         raise RowProblem(NO_OPTIONS)
-    if all(counters) and (
-        same_value(*counters) or (own_text and any(same_value(own_text, counter) for counter in counters))
-    ):
+    answers = (*counters, own_text) if own_text else counters
+    if all(counters) and any(_same(a, b, open_query or mcq_query) for a, b in combinations(answers, 2)):
         raise RowProblem(SAME_ANSWERS)
     right_text = right_text or _true_text(fields, kind)
     others = [letter for letter in LETTERS if letter not in (*letters, own_letter)]
@@ -83,6 +83,10 @@ def _example(fields: Fields, kind: str) -> Example:
         constructed_options=not mcq_query,
         control=kind in _CONTROL,
     )
+
+
+def _same(answer: str, other: str, question: str = "") -> bool:
+    return compare(answer, other, question).verdict == "same"
 
 
 def _texts(fields: Fields, kind: str) -> tuple[Mapping[str, Any], Pair]:
@@ -131,7 +135,7 @@ def _true_answer(
         fits = [
             option
             for option, words in remaining.items()
-            if (same_value(words, own_text) if own_text else occurs_in(words, right))
+            if (_same(words, own_text) if own_text else occurs_in(words, right))
         ]
         letter = fits[0] if len(fits) == 1 else ""
     return letter, own_text or remaining.get(letter, "")

@@ -439,6 +439,7 @@ def test_empty_answers_are_incorrect_and_other_failures_excluded() -> None:
             _record("e", condition, "IMAGE", finish="error"),
             _record("f", condition, None, status=None),
             _record("g", condition, None, status=None, finish=None),
+            _record("h", condition, None, status="undecided"),
         ]
         results = _tables(records)
         row = _row(results[name])
@@ -446,12 +447,14 @@ def test_empty_answers_are_incorrect_and_other_failures_excluded() -> None:
         assert [row[column].value for column in ("Conflict", "Image", "Incorrect")] == [third, third, third]
         assert row["Conflict"].n == 3
         assert "Counted as Incorrect, as in the paper: empty answers (1)." in results[name].notes
-        assert "Left out: not labelled by the judge (1), in error (1), pending (2)." in results[name].notes
+        left_out = "undecided by the judge (1), not labelled by the judge (1), in error (1), pending (2)"
+        assert f"Left out: {left_out}." in results[name].notes
         failures = results["failures"]
         assert dict(zip(failures.columns, dict(failures.rows)[f"run / {condition}"], strict=True)) == {
-            "answered": 5,
+            "answered": 6,
             "labelled": 2,
             "unparsed": 1,
+            "undecided": 1,
             "judge-failed": 1,
             "error": 1,
             "pending": 2,

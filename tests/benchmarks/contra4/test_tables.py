@@ -98,7 +98,7 @@ def test_table_2_matches_manual_computation() -> None:
     assert total.high is not None
     assert 0 <= total.low < 2 / 6 < total.high <= 1
     (failures,) = results["failures"].rows
-    assert failures == ("m / media", (6, 3, 3, 0, 1, 0, 0))
+    assert failures == ("m / media", (6, 3, 3, 0, 0, 1, 0, 0))
 
 
 def test_an_official_judge_has_one_row_a_run() -> None:

@@ -27,7 +27,7 @@ from benchmarks.crosscheck_bench.construction import (
 from benchmarks.crosscheck_bench.construction.templates import CATALOGUE
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.errors import ModelError, SpecError
-from benchmarks.text.answer_equality import normalise
+from benchmarks.text.normal_form import normalise
 from benchmarks.vocabulary import Media, Text
 from tests.support.crosscheck_writer import LIES, NOISE, as_generation, honest, text_of
 from tests.support.text_models import CachedModel, Interrupted

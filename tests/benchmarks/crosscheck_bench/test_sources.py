@@ -127,6 +127,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "answer text": (changed(answer="Main item for sale"), "the answer is not the letter of one of the options"),
     "one option": (changed(options=["x"], answer="A"), "the row has 1 option, or more than 10"),
     "same options": (changed(options=["x", "X "], answer="A"), "two of the options are the same"),
+    "same prices": (changed(options=["12 500 SEK", "12,500 SEK"], answer="A"), "two of the options are the same"),
     "two lines": (changed(options=["x", "y\nC: z"], answer="A"), "an option has more than one line"),
     "options text": (changed(options="AB", answer="A"), "the options are not a list of texts"),
     "boxes": (changed(boxes=[]), "the boxes are not one list for each frame"),

@@ -55,6 +55,11 @@ def image_of(instance: Instance) -> Media:
     return next(part for part in instance.parts if isinstance(part, Media))
 
 
+def test_a_value_that_may_be_the_right_one_rounded_is_no_level(charts: HeldOutSet, tmp_path: Path) -> None:
+    with pytest.raises(NothingUsableError, match=r"may be the right one"):
+        varied(charts, tmp_path / "out", "distance=built,0.001")
+
+
 def test_a_prompt_file_fixes_the_order_of_image_and_text(charts: HeldOutSet, tmp_path: Path) -> None:
     benchmark, template = get_benchmark(charts.benchmark), find_template("read-then-compare", {})
     ordered, _ = varied(charts, tmp_path / "ordered", "order=image-first,text-first")

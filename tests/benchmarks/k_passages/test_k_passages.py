@@ -22,10 +22,12 @@ from benchmarks.factors.levels import parse_factors
 from benchmarks.k_passages.build import Examples, build_design
 from benchmarks.k_passages.design import PassageDesign
 from benchmarks.registry import get_benchmark
+from benchmarks.values import compare
 from benchmarks.varied import example_of
 from benchmarks.vocabulary import Estimate, Generation, Instance, Media, Record, Table, Text, Verdict
 from judges.registry import get_judge
 from tests.support.command import ROOT, Rashomon
+from tests.support.data.small import own_rows
 
 BENCHMARK = get_benchmark("k-passages")
 FULL = PassageDesign((1, 2, 5, 10), (0, 1, 3), ("first", "middle", "last"), (0, 1, 3), (0, 60))
@@ -116,6 +118,16 @@ def test_the_same_seed_makes_the_same_build(base: Build, built: Build, tmp_path:
     assert build_design(base, Examples(base), FULL, tmp_path / "other", limit=20, seed=1).digest != built.digest
 
 
+def test_a_distractor_is_neither_value_in_another_notation(tmp_path: Path) -> None:
+    answers = ["12 500", "12,500", "43", "43%", "43 km", "$43", "7", "90 minutes", "1 h 30 min", "USA", "United States"]
+    rows = own_rows(tmp_path / "rows", answers)
+    plain = get_benchmark("cmc-bench").build([("rows", str(rows))], tmp_path / "base", BuildOptions())
+    design = PassageDesign((1, 4), (0, 1), ("first",), (0,))
+    for row in build_design(plain, Examples(plain), design, tmp_path / "k").rows():
+        for answer in row["distractor_answers"]:
+            assert compare(answer, row["right"]).verdict == compare(answer, row["wrong"]).verdict == "different"
+
+
 @pytest.mark.parametrize(
     "levels",
     [
@@ -177,14 +189,16 @@ def test_a_build_of_another_benchmark_is_refused(built: Build) -> None:
         ("The passages disagree, so it cannot be determined.", "ABSTAIN"),
         ("77", "DISTRACTOR"),
         ("1,001", "NEITHER"),
-        ("One source says 43, another says 12.", "BOTH"),
+        ("43 and 12", "BOTH"),
+        ("One source says 43, another says 12.", None),
     ],
 )
-def test_whose_value_an_answer_gives(answer: str, label: str) -> None:
+def test_whose_value_an_answer_gives(answer: str, label: str | None) -> None:
     references = {"right": ("43",), "wrong": ("12",), "distractor": ("77", "78"), "text": ("12",)}
     instance = Instance("e/1", "e", "tie", "What is the value of kale?", (Text("x"),), references)
     record = Record(instance, (Generation("e/1#0", answer, "stop"),))
-    assert get_judge("which-passage").judge(record).label == label
+    verdict = get_judge("which-passage").judge(record)
+    assert (verdict.label, verdict.status) == (label, "labelled" if label else "undecided")
 
 
 def majority(instance: Instance) -> str:

@@ -160,6 +160,8 @@ def test_each_fact_of_a_person_is_edited_alone(tmp_path: Path) -> None:
         ("1. " + MUSK.replace("1971", "1971.0") + "\n2. " + MUSK.replace("1971", "1973"), "same-as-true"),
         ("1. " + MUSK.replace("1971", "Ohio") + "\n2. " + MUSK.replace("1971", "1973"), "no-year"),
         ("1. " + MUSK.replace("1971", "1972") + "\n2. " + MUSK.replace("1971", "1972"), "same-answers"),
+        ("1. " + MUSK.replace("1971", "May 1972") + "\n2. " + MUSK.replace("1971", "1972"), "same-answers"),
+        ("1. " + MUSK.replace("1971", "June 1971") + "\n2. " + MUSK.replace("1971", "1972"), "same-as-true"),
     ],
 )
 def test_wrong_edits_are_rejected_by_name(reply: str, check: str) -> None:

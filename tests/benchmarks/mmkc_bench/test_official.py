@@ -122,7 +122,7 @@ def displayed(place: Path, kind: str, conflict: str) -> tuple[int, tuple[str, ..
     assert not reports
     tables = {
         table.name: table
-        for table in MMKC.tables({"m": Answers.of(records, MMKC)}, "own-answer@2", resamples=2, seed=0)
+        for table in MMKC.tables({"m": Answers.of(records, MMKC)}, "own-answer@3", resamples=2, seed=0)
     }
     table, column = (tables["main"], kind) if kind in ("ER", "VS") else (tables["subtypes-mc"], kind)
     cells = []

@@ -138,6 +138,7 @@ def test_excluded_answers_are_counted_by_reason() -> None:
         "own answer in error": 1,
         "own answer unparsed": 1,
         "unparsed": 1,
+        "undecided": 0,
         "judge-failed": 0,
         "error": 1,
         "pending": 1,
