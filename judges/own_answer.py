@@ -20,11 +20,12 @@ class OwnAnswer(FunctionJudge):
     reason, are an empty answer, a multiple choice without exactly one letter, and an answer for which the model's own
     answer is missing.
 
-    Version 2 compares sentences by their assertions, and reads more forms of a chosen letter.
+    Version 2 compares sentences by their assertions, and reads more forms of a chosen letter. Version 3 compares values, such
+    as ``12 500`` and ``12,500``, or ``4 July 1776`` and ``July 4, 1776``.
     """
 
     name = "own-answer"
-    version = "2"
+    version = "3"
     benchmarks = ("mmkc-bench",)
     description = "ORIGINAL, COUNTER or IRRELEVANT by letter or words; yes or no for detection"
 

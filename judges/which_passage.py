@@ -11,10 +11,10 @@ _LABELS = {"IMAGE": "RIGHT", "TEXT": "WRONG", "BOTH": "BOTH", "NEITHER": "NEITHE
 
 
 class WhichPassage(FunctionJudge):
-    """The right passage's value, the wrong ones', a distractor's, another or none."""
+    """The right passage's value, the wrong ones', a distractor's, another or none; undecided where ``match`` is."""
 
     name = "which-passage"
-    version = "1"
+    version = "2"
     benchmarks = ("k-passages",)
     caveat = "an approximation by rule"
     description = (
@@ -25,21 +25,22 @@ class WhichPassage(FunctionJudge):
         import judges.cmc_rules.decision  # noqa: F401
 
     def judge(self, record: Record) -> Verdict:
-        from judges.cmc_rules.decision import label_answer
+        from judges.cmc_rules.behaviour import UNDECIDED
+        from judges.cmc_rules.decision import decide
 
         text = record.answer.text if record.answer else ""
         answer = visible_answer(text)
-        if not answer:
+        if not record.answer or not answer:
             return self.empty(text)
         question, references = record.instance.question, record.instance.references
+        cut_off = record.answer.finish_reason == "length"
         values = {"image": references.get(RIGHT, ()), "text": references.get(WRONG, ())}
-        label, reason = label_answer(answer, question, values)
-        if label == "NEITHER" and references.get(DISTRACTOR):
-            other, other_reason = label_answer(answer, question, {"image": references[DISTRACTOR]})
-            if other == "IMAGE":
-                return Verdict(self.id, "labelled", "DISTRACTOR", other_reason.replace("image", "distractor"))
-        return Verdict(self.id, "labelled", _LABELS[label], _renamed(reason))
-
-
-def _renamed(reason: str) -> str:
-    return reason.replace("the image's value", "the right value").replace("the text's value", "the wrong value")
+        decision = decide(answer, question, values, cut_off=cut_off)
+        if decision.label == "NEITHER" and references.get(DISTRACTOR):
+            other = decide(answer, question, {"image": references[DISTRACTOR]}, cut_off=cut_off)
+            if other.label == "IMAGE":
+                return Verdict(self.id, "labelled", "DISTRACTOR", other.reason)
+            decision = other if other.behaviour == UNDECIDED else decision
+        if decision.behaviour == UNDECIDED:
+            return Verdict(self.id, "undecided", reason=decision.reason)
+        return Verdict(self.id, "labelled", _LABELS[decision.label], decision.reason)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rashomon.runs import Records, Run, Runs
     from rashomon.starting import RunFailedError, Started
     from rashomon.tables import Plot, ResultTable, Tables
+    from rashomon.values import label, same_value
     from rashomon.workspaces import Workspace
 
 _alias.install()
@@ -47,9 +48,11 @@ __all__ = [
     "Workspace",
     "demo_model",
     "demo_source",
+    "label",
     "open",
     "register_benchmark",
     "register_judge",
+    "same_value",
 ]
 
 __version__: str
@@ -71,8 +74,10 @@ _PLACES = {
     "Tables": "rashomon.tables",
     "Verdict": "benchmarks.vocabulary",
     "Workspace": "rashomon.workspaces",
+    "label": "rashomon.values",
     "register_benchmark": "rashomon.extending",
     "register_judge": "rashomon.extending",
+    "same_value": "rashomon.values",
 }
 """The modules of the names, imported when a name is first used: the command line needs none of them."""
 

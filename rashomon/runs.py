@@ -110,7 +110,7 @@ class Run:
                 store.retract(function.id, status="judge-failed")
                 count = judge_pending(store, function, benchmark)
                 judged = [p.judged[function.id] for p in store.progress() if function.id in p.judged]
-                if count and not any(counts.labelled or counts.unparsed for counts in judged):
+                if count and all(counts.total == counts.failed for counts in judged):
                     verdicts = (record.verdicts.get(function.id) for record in store.records())
                     reason = next((verdict.reason for verdict in verdicts if verdict is not None), "")
                     raise SpecError(

@@ -1,5 +1,3 @@
-"""``match``: an offline approximation of CMC-Bench's five-label judge, by rules that a reader can follow."""
+"""The ``match`` judge: CMC-Bench's five labels by rule, offline, where the rules can show them."""
 
-from judges.cmc_rules.judge import Match
-
-__all__ = ["Match"]
+from judges.cmc_rules.judge import Match as Match

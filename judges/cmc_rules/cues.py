@@ -1,311 +1,214 @@
-"""The cue words of the match judge, one regular expression a line.
+"""The cue words of the match judge, in folded text ("isn't" written "is not").
 
-Entries match as whole words in folded text: lower case, straight quotes, "isn't" written "is not". ``<source>`` stands
-for the names of the two sources; ``<cannot>``, ``<seems>``, ``<holds>`` and ``<handled>`` for the lists of that name.
-To teach the judge a wording, add a line.
+A table holds regular expressions, separated by ``|`` or by lines; an indented line continues the one before it. To teach the
+judge a wording, add it. Leave out a wording that may mean something else: what the rules do not recognise is undecided.
 """
 
 from __future__ import annotations
 
 import re
 
-from judges.cmc_rules.lazy_pattern import lazy
+from benchmarks.values.words import word_set
 
-# --- the two sources -----------------------------------------------------------------------------
+_CONTINUED = re.compile(r"\n +")
 
-IMAGE = """
-images?|image's|charts?|chart's|figures?|graphs?|graph's|pictures?|diagrams?|plots?|maps?|photo(?:s|graphs?)?
-visuals?|drawings?|illustrations?|cartoons?|screenshots?|x-?ray|dashboards?|flow ?charts?|screens?
-receipts?|posters?|infographics?|floor ?plans?|scoreboards?|whiteboards?|billboards?|图表|图片
-"""
-TEXT = """
-texts?|text's|textual|passages?|passage's|statements?|paragraphs?|descriptions?|snippets?|documents?
-(?<=the )(?:report|note|e-?mail|memo|manual|summary)|articles?|written|captions?|文字|文本
-"""
-REPORTING = """
+
+def _table(entries: str) -> re.Pattern[str]:
+    """Return the pattern that finds entries as whole words; in Chinese and Japanese, which have no spaces, anywhere."""
+    flat = "|".join(filter(None, _CONTINUED.sub("", entries).split("\n")))
+    return re.compile(rf"(?<![^\W_\u3040-\u9fff])(?:{flat})(?:(?<=[\u3040-\u9fff])|(?![^\W_\u3040-\u9fff])|(?<=[:=]))")
+
+
+# The names of an image, a text, and of what they do.
+IMAGE = _table("""
+images?|charts?|figures?|graphs?|pictures?|diagrams?|plots?|maps?|photo(?:s|graphs?)?|visuals?|drawings?|illustrations?
+screenshots?|x-?rays?|dashboards?|flow ?charts?|receipts?|posters?|infographics?|floor ?plans?|scans?|图表|图片|图像|图|bild
+grafik|diagramm|graphique|imagen|gráfico|graphik|画像|グラフ
+""")
+TEXT = _table("""
+texts?|textual|passages?|paragraphs?|descriptions?|snippets?|documents?|articles?|captions?|context|文字|文本|文章|段落
+passage|texto|texte|(?<=the )(?:report|note|e-?mail|memo|manual|statement)|テキスト|本文
+""")
+REPORTING = _table(r"""
 say|says|said|stat(?:e|es|ed|ing)|mention(?:s|ed|ing)?|claim(?:s|ed|ing)?|report(?:s|ed|ing)?|suggest(?:s|ed|ing)?
-indicat(?:e|es|ed|ing)|giv(?:e|es|en|ing)|gave|show(?:s|ed|n|ing)?|list(?:s|ed|ing)?|depict(?:s|ed|ing)?|displays?
-displayed|provid(?:e|es|ed|ing)|assert(?:s|ed)?|specif(?:y|ies|ied)|cit(?:e|es|ed)|quot(?:e|es|ed)|not(?:es|ed)
-point(?:s|ed)? to|has|have|reads?|puts?|impl(?:y|ies|ied)|support(?:s|ed|ing)?|contains?|includes?|describ(?:e|es|ed)
-names?|evidence|value|identif(?:y|ies|ied)|refer(?:s|red)? to|argues?|reveals?|records?|according|显示|说
-"""
-# What follows "according to the text" is the text's statement, not yet the answer ...
-ATTRIBUTED = """
-according to|as per|per|by|laut|selon|según
-as (?:stated|shown|given|reported|mentioned|claimed) (?:in|by)
-"""
-# ... and so is an answer that the text is said to state.
-STATED = r"(?:says?|said|stat(?:es?|ed)|claim(?:s|ed)?|report(?:s|ed)?|asserts?)(?: that)? (?:the|its) (?:\w+ )?answer"
-# ... while what follows "based on the text, " is the answer.
-BASIS = "based on|from|given|looking at|going by|judging by|using|considering|in|on|with|examining"
-# These verbs affirm what they report, as "says" does not.
-FACTIVE = "shows?|showed|clearly|actually|in fact|really|reveals?|confirms?|is|has|depicts?|displays?"
-CONCEDING = ("while", "whereas", "although", "though", "even though", "despite", "contrary to")
-
-# --- what makes a commitment ---------------------------------------------------------------------
-
-EXPLICIT = r"""
-answer(?: to (?:the|this|your) (?:query|question))?(?: here)? is(?! (?:not|unclear|unknown|in)\b)
-answer(?: to (?:the|this|your) (?:query|question))?(?: here)?(?: was| would be| must be| remains|\s*[:=-])
-answer(?: to (?:the|this|your) (?:query|question))?(?: here)? should be(?! <handled>)
-(?:correct|right|true|final) (?:option|choice|value|result|one)(?: is| would be|\s*[:=])
-(?:result|conclusion|choice|verdict)(?: is| would be|\s*[:=])
-la (?:respuesta|réponse|risposta) (?:es|est|è)|die antwort (?:ist|lautet)|antwort\s*:|respuesta\s*:|réponse\s*:
-答案(?:是|为|:)
-"""
-CONCLUDING = r"""
-therefore|thus|hence|consequently|accordingly|as a result|so|in conclusion|conclusion|to conclude|conclude[sd]?
-in summary|in short|to sum up|overall|this means|which means|this gives|we get|based on this|ultimately
-taking (?:this|all this|that|everything) into account|my (?:best )?(?:guess|estimate|choice|pick)
-(?:best|final) (?:guess|estimate|choice)|most (?:likely|probably)|(?:i am|i'm) going (?:with|for)
-(?:i|we)(?:'d|'ll| would| will| shall| can| must| should| have to)? (?:say|choose|pick|answer|select|trust)
-(?:i|we)(?:'d|'ll| would| will| shall| can| must| should| have to)? (?:keep|take|use)
-(?:i|we)(?:'d|'ll| would| will| shall| can| must| should| have to)? (?:go|opt|settle|lean) (?:with|for|by|on|to)
-going with|stand by|final(?:ly)?|settle[sd]? on|in fact
-donc|daher|por (?:lo )?tanto|因此|所以
-"""
-TRAILING = r"""
-(?:is|as|being|was|would be) (?:\w+ ){0,2}?(?:the )?(?:final |correct |right |best |true )*(?:answer|choice|option)
-(?:is|being|was|would be) (?:thus |therefore |hence |indeed |clearly |still )?(?:correct|right|the winner)
-after all
-"""
-# A source chosen by name commits to the value that source gives.
-CHOOSING = """
-go(?:ing)? (?:with|by)|trust|rely on|relying on|follow(?:ing)?|prefer|prioriti[sz]e|side with|stick (?:with|to)|take
-favou?r|use|(?:precedence|priority|preference) to|choose|believe|keep to
-"""
-TRUSTED = r"""
-(?:is|are|seems?|appears?|has|have|takes?)(?: \w+){0,3}? (?:correct|right|primary|authoritative|decisive|the better)
-(?:is|are|seems?|appears?|has|have)(?: \w+){0,3}? (?:explicit|unambiguous|current|up to date|more recent|newer)
-(?:is|are|seems?|appears?|has|have)(?: \w+){0,3}? more (?:reliable|precise|trustworthy|direct|authoritative|accurate)
-(?:takes?|has|have)(?: \w+){0,2}? (?:precedence|priority)
-(?:should|must|can|is to|has to|will) be (?:trusted|preferred|followed|used|considered|relied on|taken|believed)
-"""
-DISTRUSTED = r"""
-<seems> (?:incorrect|wrong|false|inaccurate|mistaken)
-<seems> (?:erroneous|unreliable|irrelevant|unrelated|in error|outdated|obsolete|out of date)
-<seems> an? (?:error|mistake|typo)
-(?:is|are)(?: \w+){0,2}? not (?:reliable|relevant|correct|related|right|accurate)
-(?:cannot|should not|must not) be (?:trusted|relied on|believed|used)
-"""
-
-# --- what takes a statement back -----------------------------------------------------------------
-
-# Each opens a clause. Later statements replace those made before it ...
-REVISIONS = r"""
-actually|(?:(?:i am|i'm|so) )?(?:very )?sorry(?: again)?(?=[^\w ]|$)|(?:my )?apologies|i apologi[sz]e
-pardon(?: me)?|excuse me|or actually|i (?:mean(?! it)|meant)|make (?:that|it)|better(?=\s*[:,])
-(?:no )?wait(?=[^\w ]|$| (?:no|i|that|actually|a (?:second|minute|moment))\b)|(?:hold|hang) on|hmm*(?=\W|$)|oops|whoops
-(?:oh|ah)(?=[^\w ]| (?:no|wait|i|sorry|yes)\b)|my (?:mistake|bad|error|fault)|(?:self-)?correction(?= to|[^\w ]|$)
-correct(?:ed|ing)(?: (?:answer|value|myself))?(?=\s*[:,-])|(?:edit(?:ed)?|update[d]?|revision)(?=\s*[:,-])
-revised(?: \w+)?(?=\s*[:,-])|or rather|rather(?! (?:than|an?|few|many|low|high|small|large|little|more|less|\w+ly)\b)
-on (?:second|further|closer|more careful) (?:thoughts?|look|inspection|reflection|consideration|examination|reading)
-on reflection|(?:after|upon|on) re-?(?:check|read|consider|view|examin|evaluat|think|count|assess|verify|visit)ing
-(?:re-?|double-?)(?:check|read|count)ing
-(?:look|check|think|read|count)ing(?: \w+){0,3}? (?:again|closer|more closely|more carefully|once more)
-let me (?:re-?|double-?)?(?:check|verify|look|think|read|count|phrase|consider|correct|fix|rephrase|revise|try)
-(?:i|we)(?:'ve|'ll| have| will| need to| must| should| (?:want|would like) to|'d like to)? (?:changed?|revise) (?:my|that|it)
-(?:i|we)(?:'ve|'ll| have| will| need to| must| should| (?:want|would like) to|'d like to)? correct (?:my\w*|that|it)
-(?:(?:that|this|it|which) )?should (?:be(?! \w+ed\b)|have been|say|read|have said)|(?:i )?stand corrected
-i (?:mis(?!take)\w+|mixed|confused|overlooked|looked at the wrong)
+indicat(?:e|es|ed|ing)|giv(?:e|es|en|ing)|gave|show(?:s|ed|n|ing)?|list(?:s|ed|ing)?|depict(?:s|ed|ing)?|displays?|displayed
+provid(?:e|es|ed)|specif(?:y|ies|ied)|assert(?:s|ed)?|cit(?:e|es|ed)|not(?:es|ed)|has|have|reads?|puts?|impl(?:y|ies|ied)
+support(?:s|ed)?|contains?|describ(?:e|es|ed)|value|names?|identif\w+|refers?(?: to)?|makes? clear|confirms?|reveals?
+seems? to say|evidence|according to|as per|per|laut|selon|según|zeigt|sagt|nennt|gibt|montre|indique|dit|muestra|dice|indica
+显示|说|は|によると
+""")
+_CONCEDED = "although|though|even though|even if|despite|contrary to|in spite of|obwohl|bien que|aunque|虽然|尽管"
+CONCEDED, CONCEDING = _table(_CONCEDED), _table(f"{_CONCEDED}|while|whereas|während")
+_CONTRASTS = (
+    "but|however|yet|nevertheless|nonetheless|whereas|while|although|though|even though|aber|jedoch|mais|pero|但|而"
+)
+CONTRASTS = _table(_CONTRASTS)
+ANSWER = _table(r"""
+(?:final |correct |right |short |direct |my )*answer(?: to (?:the|this|your) (?:query|
+    question))?(?: here)?(?: is| was| would be| should be| must be| remains|\s*[:=])(?! (?:not|unclear|unknown|in|treated|
+    taken|verified|checked|confirmed|viewed|regarded)\b)
+(?:correct|right|true|final|actual) (?:option|choice|value|result|one|figure|number|year|date|amount)(?: is| would be|\s*[:=])
+(?:final |short )?(?:result|conclusion|choice|verdict|final)(?: is| would be|\s*[:=])
+la (?:bonne )?(?:respuesta|réponse|risposta)(?: correcta| correcte| final)? (?:es|est|è)
+die (?:richtige )?antwort (?:ist|lautet)|(?:antwort|respuesta|réponse)\s*[:：]|答案\s*(?:是|为|:|：)|答え(?:は|:)|正解は
+""")
+CONCLUDING = _table("""
+therefore|thus|hence|consequently|accordingly|so|in conclusion|to conclude|in summary|in short|overall|ultimately
+i(?:'d| would|'ll| will)? (?:go|went) with|i(?:'d| would)? (?:choose|pick|trust|select|answer|say)|i(?:'m| am) going with
+going with|(?:my (?:best )?(?:guess|estimate|choice|pick)) is|donc|daher|also|folglich|por (?:lo )?tanto|因此|所以|したがって
+""")
+# A clause that begins so takes something back.
+REVISIONS = _table(r"""
+actually|(?:very |i'm |i am )?sorry(?! (?:that|but|for|about|i|to))|apologies|my apologies|i apologi[sz]e|pardon(?: me)?
+(?:scratch|strike|ignore|forget|disregard) (?:that|this|it|my|the (?:above|previous|last|first))|(?:no,? |oh,? |but )?wait
+excuse me|i (?:mean(?! it)|meant)
+(?:hold|hang) on|hmm*|oops|whoops|my (?:mistake|bad|error)|(?:self-)?correction|corrected|correcting|revision|revised
+edit(?:ed)?(?=\W|$)|updated?(?=\W|$)|rather(?! than)|or (?:rather|no|actually|is it)
+(?:on|after|upon|at) (?:a )?(?:(?:second|further|closer|careful|more careful) (?:thoughts?|look|inspection|reflection|
+    consideration|examination|reading|glance)|reflection|re-?\w+ing)
+(?:re-?|double-?)\w*(?:check|read|count|examin|consider)ing
+(?:look|check|think|read|count)ing(?: \w+){0,4}? (?:again|closer|closely|carefully|more)
+let me (?:re-?\w+|double\S*|check(?: \w+)? again|correct|fix|look again|verify|try again)|never ?mind|(?:oh|ah)(?=\W|$)
+no(?=\W*$|, )|nope|not (?:quite|right)
+i (?:mis\w+|mixed|confused|overlooked|stand corrected|retract|withdraw|take (?:that|it) back)
+i(?:'ve|'d| have| would)?(?: \w+){0,3} (?:chang\w+ my|revise|withdraw|correct (?:my|that|it)|take (?:that|it) back|retract)
+i (?:\w+ ){0,2}(?:said|wrote|thought|answered|assumed|guessed|looked at the wrong|was going to|wanted to|was wrong)
 i (?:made|see|notice) (?:a|an|my) (?:\w+ )?(?:mistake|error|slip|typo)
-"""
-# ... and these withdraw the last statement even if no other follows ...
-WITHDRAWALS = r"""
-(?:scratch|strike|ignore|forget|disregard) (?:that|this|it|my|the (?:above|previous|last|first))|never ?mind
-(?:i(?: \w+){0,3} |i'd like to |i'll )(?:take (?:that|this|it) back|withdraw|retract)(?: (?:that|this|it))?
-"""
-# ... as do references back to it as wrong, unless the question is a yes-or-no question.
-POINTED = r"""
-(?:that|this|it)(?:'s| \w+){0,2} (?:was|is|'s|seems|looks|must be|cannot be|does not (?:seem|look))(?: \w+){0,3}? <faulty>
-(?:that|this|it)'s (?:\w+ )?<faulty>|(?:i was|both (?:are|were)) (?:wrong|mistaken)
-"""
-_FAULTY = (
-    r"(?:wrong|incorrect|false|inaccurate|mistaken|outdated|out of date|obsolete|right(?<=not right)|right(?<=look right)"
-    r"|right(?<=cannot be right)|right(?<=seem right)|correct(?<=not correct)|correct(?<=cannot be correct)"
-    r"|an? (?:error|mistake|typo|misprint|slip|misreading)|from (?:an?|the) (?:earlier|older|previous|different|other)\b)"
+(?:at first|initially|originally|first)(?=\W+(?:i|it|we)\b)
+(?:my|the) (?:first|initial|original|previous|earlier|last) (?:\w+ )?(?:answer|guess|reading|response|thought|impression|
+    value)
+(?:that|this|it|which)(?:'s| is| was| seems| must be| cannot be| looks)(?: \w+){0,3}? (?:wrong|incorrect|mistake|error|
+    mistaken|not right|misreading|slip|typo|from the (?:wrong|other))
+should (?:be|read|have been|say)|please replace|(?:that|this|it) should (?:be|read|have been|say)|answer [2-9]|second answer
+(?:user|assistant)\s*:|i should go by|not so fast|to correct
+""")
+# ... and so does a clause that holds one of these.
+TAKEN_BACK = _table(r"""
+misreading|misread|i take (?:that|it) back|(?:is|was) (?:an? )?(?:mistake|error|slip|typo) (?:of mine|on my part)|revised
+corrected|counting again|changed my mind|on second thoughts?|do not trust|see below|or (?:actually|rather)|better(?=\s*:)
+should (?:read|be)(?= \S+\)?\W*$)|i mean(?=\W)|sorry(?! (?:that|but|for|about|i|to))|->|→|=>|scratch that
+""")
+RESTORED = _table(r"""
+(?:first|original|initial|earlier|previous) (?:\w+ )?(?:was|is|answer|reading|value|one)(?: \w+){0,2} (?:right|correct|stands)
+after all
+""")
+EARLIER = _table(r"""
+i (?:\w+ ){0,2}(?:said|wrote|thought|answered|assumed|guessed|misread|read)
+(?:first|initial|original|previous|earlier) (?:\w+ )?(?:answer|guess|reading|response|thought|impression)|going to say
+""")
+NEGATIONS = _table(r"""
+not(?! only| just| more| less| (?:a )?doubt)|never|neither|nor|no longer|rather than|instead of|in place of|other than
+except(?: for)?|unlike|excluding|opposed to|as against|rul(?:e[sd]?|ing) out|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?
+disregard(?:s|ed|ing)?|ignor(?:e|es|ed|ing)|nicht|kein\w*|pas|non pas|no es|不是|而不是|と違い|without|misread as|mistaken for
+confused with|wrong|nobody
+""")
+# Directly before a value, these make it the lesser side of a comparison, or an operand.
+COMPARISONS = _table(r"""
+than|compared (?:to|with)|versus|vs\.?|followed by|ahead of|behind|from|after|(?<!best )before|since|until|beats?|defeated|defeats
+against|over|out of|(?:average|mean|sum|difference|midpoint|ratio|half|double|twice|third|quarter) (?:of|between)|exceeds?
+exceeded|leads|tops|outnumbers?|unlike|adding|plus|minus|times
+""")
+REJECTIONS = _table(r"""
+(?:is|are|was|were|seems?|appears?|looks?|must be)(?: to be)?(?: \w+){0,2}? (?:incorrect|wrong|false|inaccurate|mistaken|
+    outdated|obsolete|out of date|erroneous|unreliable|irrelevant|misleading|impossible|not correct|not right|not supported|
+    contradicted|an error|a mistake|a typo|a distractor)
+(?:is|are|was|were) not (?:\w+ )?(?:indicated|shown|visible|present|mentioned|depicted|there|supported|in)
+(?:does|do|did|can|could|must|may|should) not|contradicts?|conflicts? with|cannot be
+""")
+WRONGLY = _table("""
+incorrect(?:ly)?|wrong(?:ly)?|mistaken(?:ly)?|erroneous(?:ly)?|false(?:ly)?|inaccurate(?:ly)?|misread(?:s|ing)?|outdated
+not (?:correct|right|reliable|accurate)
+""")
+BOTH = _table("both|beide|les deux|ambos|as well as")
+_CANNOT = r"""(?:cannot|could not|can not|unable to|not able to|not possible to|impossible to|(?:hard|difficult) to|
+    rather not|not going to|not any way (?:\w+ )*to|do not think (?:\w+ )?can|no way (?:to|of)|will not|refuses? to|
+    declines? to|(?:is|are) not (?:possible|able) to)"""
+REFUSALS = _table(rf"""
+{_CANNOT}(?: (?:be|been|\w+ly|give|make|provide|offer|an?|any|the|this|that|your|both|either|which|
+    definitive))*? (?:answer\w*|determin\w*|conclu\w*|respon\w*|decid\w*|settl\w*|tell|resolv\w*|establish\w*|infer\w*|say|said|
+    know\w*|pick\w*|choos\w*|chosen|select\w*|identif\w*|commit|judg\w*|reconcil\w*|guess\w*|confirm\w*|verif\w*|read|see|
+    assist|help|share|disclose|find|provide|give|specif\w*|extract|access|view|make out|work|interpret|favour|assess|calculat\w*)
+(?:no|not enough|insufficient|not sufficient) (?:\w+ )?(?:information|data|evidence|context|details?|answer|conclusion|basis)
+insufficient|no way of (?:knowing|telling)|unanswerable|undeterminable|indeterminate|undetermined|inconclusive|unknown|n/a
+neither(?: [\w.,]+){{1,8}} can be|idk|no idea|not confident|will not name|keine (?:\w+ )?antwort|no final answer
+leave (?:it|this|the (?:answer|question|choice)) open|no basis|it is unclear(?! whether)
+not answerable|not determinable|not applicable|i do not know|i have no idea|keine (?:angabe|information\w*)
+(?:kann|lässt sich|können)(?: [\w,]+){{0,8}}? nicht|nicht (?:erkennbar|lesbar|angegeben|möglich|ersichtlich)|no (?:se )?puede
+no es posible|no puedo|ne (?:peut|peux|permet)(?: \w+)* pas|impossible de|il n'est pas possible|non (?:disponible|indiqué)
+无法|不能确定|不确定|看不清|不清楚|わかりません|判断できません|不明|読み取れません|確認できません|できません
+(?:must|have to) decline|nothing (?:tells|settles|decides|helps)|not in a position|ne suis pas en mesure|nicht in der lage
+""")
+# Words that choose a source, whose value is then the answer's.
+CHOOSING = _table("""
+(?:go(?:ing)?|went) (?:with|by)|trust(?:ing)?|rely(?:ing)? on|follow(?:ing)?|prefer|prioriti[sz]e|side with
+stick(?:ing)? (?:with|to)|choose|pick|believe|defer to|use
+""")
+# Doubt, which is no answer where nothing else is said, and no refusal beside one.
+UNSURE = _table(
+    "dunno|unsure|undecided|i am not sure|i'm not sure|not sure|not certain|uncertain|maybe|perhaps|hard to say"
 )
-# A value the answer gave or thought earlier no longer counts ...
-EARLIER = r"""
-i (?:\w+ ){0,2}?(?:said|wrote|thought|answered|stated|claimed|assumed|guessed)|i (?:was going|wanted|meant) to (?:say|answer)
-i (?:\w+ )?(?:initially|first|originally|mistakenly|wrongly|erroneously) (?:\w+)
-(?:initially|originally|at first(?: glance| sight)?|first),? (?:i|it|we)\b|at first(?: glance| sight)?
-my (?:first|initial|original|previous|earlier) (?:\w+ )?(?:answer|guess|reading|response|thought|impression|value)(?: \w+)?
-my answer of|it (?:first )?looked like|i (?:retract|withdraw|take back)
-"""
-EARLIER_AFTER = r"""
-at first|initially|as i (?:\w+ )?(?:said|wrote|stated|claimed|thought)|is what i (?:\w+ )?(?:took|said|wrote|read|thought)
-"""
-# ... unless it is restored.
-RESTORED = r"""
-(?:my|the) (?:first|original|initial|earlier|previous) (?:\w+ )?(?:was|is)(?: \w+)? (?:right|correct)(?: after all)?
-i was right (?:the first time|at first|before)|(?:my|the) (?:first|original|initial) (?:answer|value|reading) stands
-"""
-
-# --- what takes a mention back -------------------------------------------------------------------
-
-NEGATIONS = r"""
-nobody|no one|not(?! only| just| sorry| (?:more|less|later|earlier|fewer) than| (?:a )?doubt)|never|neither|nor|cannot
-no(?! doubt| later| earlier| more| less| fewer| other| matter| question| mistake| exception| [0-9])
-rather than|instead of|in place of|other than|except(?: for)?
-in contrast to|unlike|excluding|(?:as )?opposed to|as against|(?:rule[sd]?|ruling) out|reject(?:s|ed|ing)?|exclude[sd]?
-discard(?:s|ed|ing)?|disregard(?:s|ed|ing)?|ignor(?:e|es|ed|ing)|dismiss(?:es|ed|ing)?|nicht|kein\w*
-"""
-REJECTIONS = r"""
-<seems> (?:not(?! only)|incorrect|wrong|false|inaccurate)
-<seems> (?:outside|mistaken|unsupported|contradicted|outdated|obsolete|out of date)
-<seems> (?:erroneous|irrelevant|unreliable|unrelated)
-<seems> (?:misleading|impossible|too \w+)
-<seems> an? (?:error|mistake|typo|misprint|misreading)
-(?:does|do|did|can|could|must|may|should) ?not|contradicts?|conflicts? with|(?:has|have) no\w*|outside|appears nowhere
-belongs to (?:another|a different)|(?:can|should|must) be (?:ruled out|excluded|ignored|disregarded)
-"""
-COMPARISONS = r"""
-than|compared (?:to|with)|prefer(?:red|able) (?:to|over)|followed by|ahead of|unlike|beats|exceeds|(?:down|up) from
-(?:before|after) \w+ing
-"""
-BEATEN = """
-leads|beats|outnumbers?|exceeds|tops|outperforms?|surpasses|overtakes|outweighs?
-(?:second|third|last)(?: place| rank)? comes?
-"""
-LESSER = "(?:is |are |was |comes |came |in )?(?:second|third|last|behind|trailing|next|runner-up)"
-RISING = r"rose|ris\w+|increas\w+|gr[eo]w\w*|fell|fall\w*|drop\w*|declin\w+|decreas\w+|went|climb\w+|jump\w+|chang\w+"
-OPERANDS = (
-    r"(?:(?:average|mean|sum|difference|midpoint|ratio) (?:of|between)|(?:half|double|twice|a (?:third|quarter)) of"
-    r"|(?:add|subtract|divid|multipl)\w*)"
-)
-UNDECIDED = r"""
-either|whether|(?:could|might|may) be \S+(?: \S+){0,4} (?:could|might|may) be|(?:could|might|may|can)(?: \w+){0,4} or
-"""
-
-# --- what is no answer ---------------------------------------------------------------------------
-
-_CANNOT = r"""
-cannot|could not|am not able to|are not able to|is not able to|not able to|unable to|not possible to|impossible to
-(?:hard|difficult) to|no way (?:to|of)|not feasible to|won't|will not|refuse to|decline to|hesitate to|would not
-(?:(?:i|we)'d|would) (?:rather|prefer) not(?: to)?|prevents? me from|not in a position to
-(?:does|do|did) not (?:allow|permit|let|enable)(?: \w+){0,3}?(?: to)?
-"""
-_HANDLED = r"(?:(?:treated|taken|regarded|viewed|read) with|verified|checked|confirmed)\b"
-_SEEMS = r"(?:is|are|was|were|seems?|appears?|looks?|must be|would be)(?: to be)?(?: \w+){0,2}?"
-_HOLDS = "(?:there (?:is|are)|there's|has|with|contains?|provides?|shows?|offers?|gives?)"
-_ADVERBS = (
-    r"(?: (?:be|been|\w+ly|possibly|give|make|provide|offer|reach|draw|an?|any|the|this|that|your|both|either|one|you))"
-    r"{0,4}"
-)
-REFUSALS = r"""
-<cannot> (?:answer\w*|determin\w*|defini\w*|conclu\w*|respon\w*|decid\w*|tell\w*|resolv\w*|establish\w*)(?! of)
-<cannot> (?:deduc\w*|infer\w*|ascertain\w*|say|said|know\w*|pick\w*|choos\w*|chosen|select\w*|identif\w*)(?! of)
-<cannot> (?:commit\w*|judg\w*|settl\w*|reconcil\w*|guess\w*|reliable|single|final|specif\w*|given)(?! of)
-<cannot> (?:calculat\w*|comput\w*|compar\w*|assess\w*|derived|found|stated)(?! of)
-cannot be (?:\w+ ){0,2}(?:read|confirmed|verified|trusted|extracted|seen|estimated)(?: \w+){0,4} (?:it|from|based)
-cannot be (?:\w+ ){0,2}(?:read|confirmed|verified|extracted|seen|obtained)(?: \w+){0,4} (?:without|image|chart|further)
-neither(?: \w+){0,6} (?:can|could) be \w+
-neither(?: \w+){0,4} (?:<source>|source|sources|evidence)(?: \w+){0,3} (?:provid|giv|contain|show|sa[yi]|stat)\w*
-neither(?: \w+){0,4} (?:<source>|source|sources|evidence)(?: \w+){0,3} (?:answer|allow|support|mention|specif)\w*
-no (?:conclusion|decision|choice|determination) (?:can|could|may|is)|no answer|not answerable
-no (?:(?:clear|definitive|definite|single|reliable|certain|final|conclusive) )+(?:answer|conclusion|value|choice)
-without (?:a )?(?:definitive|clear|final) answer
-answer (?:is|remains) (?:unknown|unclear|undetermined|uncertain|unavailable)
-answer (?:is|remains) not (?:available|given|provided|clear|known)
-(?:unclear|uncertain|unknown|not (?:clear|certain|known|sure)) (?:whether|if|which|what|how|who)
-(?:trust|believe|accept|choose|pick|select|favou?r|prefer)s? neither
-unanswerable|undeterminable|indeterminate|undetermined|inconclusive|undecided|unknown|n/a
-do not know|not (?:determinable|known|applicable)|(?:remains?|is left) (?:open|unclear|unresolved)
-keine angabe|(?:kann|können|lässt sich)(?: \w+){0,6} nicht|no se puede|ne peut|ne peux|impossible de|on ne
-无法|不能确定|不确定
-"""
-DOUBTS = r"""
-<cannot> (?:see|view|read|access|verif\w*|confirm\w*|find|locate|process|analy[sz]e|open|load|display|help|assist)
-<cannot> (?:check\w*|trust\w*|provide|interpret|make out|reading|use|used|extract)
-(?:not|no)(?: have| contain| provide| give| offer| include| see| find)*(?: any| \w+ly)* (?:enough|sufficient|adequate)
-too (?:blurr(?:y|ed)|small|dark|faint|dim|low|grainy|unclear)(?: \w+){0,3}? to (?:be )?(?:read|seen?|make out|tell)
-insufficient\w*|unclear|ambiguous|unavailable|unreadable|illegible|sorry|none of the (?:sources|evidence)
-(?:does|do|did) not (?:\w+ly |itself )?(?:contain|provide|specify|include|mention|state|show|give|indicate|answer|say)
-(?:does|do|did) not (?:\w+ly |itself )?(?:list|depict|have|display|support|address|tell)
-<holds> no (?:\w+ ){0,2}(?:information|data|evidence)
-<holds> no (?:\w+ ){0,2}(?:answer|value|mention)
-<holds> no (?:\w+ ){0,2}(?:way|basis|details?|context)
-there (?:is|are) no (?:\w+ ){0,2}(?:image|chart|text|figure)
-(?:<source>) (?:\w+ )?(?:has|contains|shows|includes|gives|lists) no
-no (?:\w+ )?(?:information|data|evidence) (?:\w+ )?(?:available|provided|given|found|shown|about|on|for|regarding)
-(?:is|are|was|were|been) not (?:\w+ )?(?:available|provided|given|specified|mentioned|stated|shown|visible|clear)
-(?:is|are|was|were|been) not (?:\w+ )?(?:legible|readable|included|attached|enough|sufficient|supplied|present)
-not (?:provided|specified|available|given|stated|visible|shown)
-(?:<source>|evidence)(?: evidence)? is (?:missing|absent|blank|empty|unreadable|illegible|too \w+)
-please (?:provide|upload|attach|share|supply|check|verify|clarify|send|specify)
-could you (?:please )?(?:\w+ )?(?:describe|provide|share|upload|clarify)
-(?:more|further|additional) (?:information|evidence|context|data|details?)(?: \w+){0,4} (?:needed|required|necessary)
-(?:need|needs|require|requires) (?:more|further|additional|to (?:see|know))
-(?:needs?|has|have|ought|should)(?: to)? be (?:checked|verified|clarified|resolved)
-recommend (?:\w+ )?(?:checking|verifying|consulting)
-"""
-# Next to a refusal, these make it a hedge of an answer given elsewhere.
-HEDGES = r"""
-exact(?:ly)?|precise(?:ly)?|(?:completely|entirely|absolutely|fully|totally|100\s?%) (?:sure|certain)|confidence
-"""
-CONFLICTS = r"""
+_EACH = r"(?:both|each|the (?:two|pair)|two \w+|them both)"
+AFFIRMS_BOTH = _table(rf"""
+{_EACH}(?: \w+){{0,3}} (?:is|are|(?:could|can|may|might) be|seems?(?: to be)?|appears?)(?: \w+)? (?:correct|right|valid|true|
+    acceptable|possible|given|plausible|okay|ok|counted|returned|reported|included|kept|my answers?|the answers?|part of)
+{_EACH}(?: \w+){{0,3}} (?:apply|applies|holds?|counts?|stands?|belongs?|returned|included|go into|went into|as my answer)
+(?:report|list|give|name|state|include|put|return|accept|keep|record|note|write|answer with|quote|mention)(?:s|d|ed|ing)?(?: you)?
+    (?: down)? {_EACH}|answer (?:is|would be|includes|consists of|contains) both|so both
+(?:toutes|tous|les)(?: les)? deux(?: \w+){{0,2}} (?:valables|correct\w*|justes?)|beide(?: \w+){{0,2}} (?:richtig|korrekt|gültig)
+amb[oa]s(?: \w+){{0,2}} (?:correct\w*|válid\w*)|両方とも正|都(?:正确|对)
+""")
+# Verbs of a refusal that ends an answer, whatever it reported before.
+DECIDING = _table(rf"""
+{_CANNOT}(?: (?:be|been|\w+ly|give|make|provide|offer|an?|any|the|this|that|which|definitive))*? (?:answer\w*|determin\w*|
+    conclu\w*|decid\w*|tell|resolv\w*|say|said|know\w*|pick\w*|choos\w*|chosen|select\w*|identif\w*|commit|reconcil\w*)
+unclear which|no way of (?:knowing|telling)|do not know|unanswerable|无法|不能确定
+""")
+# What a source lacks: no refusal where the question asks whether it is there.
+LACKS = _table(r"""
+(?:do|does|did) not (?:\w+ly |itself )?(?:contain|provide|specify|include|mention|state|show|give|indicate|relate|say|answer|
+    list|have (?:any|enough|the|access))
+not (?:provided|specified|available|given|stated|visible|shown|legible|readable|mentioned|listed|known|enough|clear|certain|
+    possible)
+unclear|ambiguous|unreadable|illegible|too (?:blurr\w+|small|dark|faint)
+(?:more|further|additional) (?:information|evidence|context|data) (?:is|would be|are)? ?(?:needed|required|necessary)
+please (?:upload|share|clarify|attach)|没有(?:提供|足够|提到)
+""")
+CONFLICTS = _table(r"""
 conflict\w*|contradict\w*|inconsisten\w*|discrepan\w*|mismatch\w*|disagree\w*|incompatible|irreconcilable|at odds
-(?:not|nor)(?: \w+){0,2} (?:match\w*|agree\w*|align\w*|correspond\w*|consistent|fit|coincide|in line|compatible)
-(?:not|nor) the same|mutually exclusive|cannot both(?: \w+)? (?:be|hold)|not both be
-(?:two|both|sources?|values?|evidence|numbers|answers|they|<source>)(?: \w+){0,3} (?:differ|diverge)s?
-(?:two )?different (?:values?|answers?|numbers?|years?|figures?|information|things|names?|results?|claims?|percentages?)
-opposing|opposite (?:values|answers|claims)
-outside(?: of)? (?:the|its|this|that)|out of (?:the )?range|beyond the (?:range|scope|chart)
-(?:depend(?:s|ing) on|unclear|uncertain|not (?:clear|know|say|tell)) (?:which|what|whether|who)
-not (?:\w+ )?(?:appear|exist|shown|present|listed|included|visible|in|on|part|found|covered|among)(?: \w+){0,4} <source>
-not (?:\w+ )?(?:appear|shown|present|listed|included|in|part|found|covered|among)(?: \w+){0,3} (?:range|axis|options)
-not(?: \w+)? (?:supported|confirmed|backed|corroborated|reflected) (?:by|in)
-there is no(?: [^\s,.]+){1,6} (?:in|on|among) (?:the|this) (?:<source>|options)
-widersprechen|widerspruch|se contredisent|contradicen|矛盾|冲突|不一致
-"""
-AGREEMENTS = r"""
-both(?: \w+){0,6} (?:agree|valid|correct|true|support|confirm|right|consistent|point|accurate|plausible|same)\w*
-also (?:support|confirm)\w*|(?:support|confirm)s (?:this|that|it|the (?:<source>))|(?:supported|confirmed) by
-(?<!not )(?<!in)consistent with|in (?:agreement|accordance|line) with|in agreement|agrees? with|agree that|as well as
-match(?:es|ing) (?:the|this)|corroborat\w*|same (?:value|answer|result)
-"""
+(?:do|does) not (?:\w+ )?(?:match|agree|align)|not consistent
+(?:two|both|the) (?:sources?|values?|numbers|evidence|answers)(?: \w+){0,2} differ
+differ(?:s|ent)? (?:from|values?|answers?|numbers?|figures?|information)|cannot both be|not the same|opposing
+there (?:is|are) no (?:\w+ )+(?:in|on) the|no such|widerspr\w+|stimmen nicht überein|se contred\w+|contrad\w+|desacuerdo
+no coinciden|ne concordent|矛盾|冲突|不一致|食い違|一致しません|异なる|異な
+""")
+UNDECIDED = _table("""
+either|or|could be|might be|may be|possibly|perhaps|depending on|depends on|entweder|oder|ou bien|quizás|可能|或
+""")
+HEDGES = _table(r"""
+exact(?:ly)?|precise(?:ly)?|(?:completely|entirely|absolutely|fully|totally|100\s?%) (?:sure|certain)|more (?:exact|precise)
+""")
+_CONDITIONS = "if|assuming|provided that|in case|unless|suppose|wenn|falls|si|如果"
+CONDITIONS = _table(_CONDITIONS)
+# After it, what stands before in the clause is taken back.
+NO = _table(r"no(?=[,.!])")
 
-# --- values --------------------------------------------------------------------------------------
-
-# Without one of these or a value, talk of conflict or agreement concerns the subject, not the sources.
-COMPARED = "evidence|sources?|information|data|both|they|them|these|this|it|each|two|values?|contents?"
-APPROXIMATE = """
-about|around|approximately|approx|roughly|nearly|almost|close to|some|circa|ca|just (?:over|under)|estimated|rounded
-(?:slightly|a little|little) (?:over|under|above|below|more|less)(?: than)?|or so|nearest|more or less|over
-ungefähr|etwa|environ|约|大约
-"""
-HARDLY = "not (?:always|really|at all|entirely|necessarily|quite)"
-YES = "yes|yeah|yep|true|correct|indeed|affirmative|ja|oui|sí"
-NO = HARDLY + "|no|nope|false|incorrect|not true|not the case|not correct|untrue|negative|nein|non"
-# Changes in two words, each read as the word before its colon.
-CHANGES = """
-increases: (?:gets?|got|becomes?|became|grows?|grew) (?:larger|bigger|greater|higher)|(?:goes|go|went) up
-decreases: (?:gets?|got|becomes?|became|grows?|grew) (?:smaller|lower|less)|(?:goes|go|went) down
-"""
-EQUALITY = "equal(?:ly)?|the same|identical|tied|equals"
-# A number after one of these is a name, not a value.
-LABELLING = """
-step|fig|figure|group|week|grade|level|line|option|trial|phase|row|column|table|no|question|page|type|stage|part|section
-chapter|room|route|item|bar|number|class|model|test|age|ages|aged|top|day|month|quarter
-"""
+LEADS = (
+    rf"who|whose|which|{_CONTRASTS}|{_CONCEDED}|während|{_CONDITIONS}|and (?:the|it|in|on|for) |so(?! that| far)"
+    "|therefore|thus|hence|because|since"
+)
+"""The words that begin a clause, as a regular expression."""
+STOP_WORDS = word_set("""
+the a an of in on at to for from by with and or is are was were be do does did has have had what which who whom when where why how
+many much it its this that there as than not no yes
+""")
+SOURCES = {"image": IMAGE, "text": TEXT}
 
 
-_PLACEHOLDER = re.compile(r"<[a-z]+>")
+def source_named(word: str) -> str:
+    """Return the source that a folded word names, "image" or "text"; "" if it names none."""
+    return next((name for name, table in SOURCES.items() if table.fullmatch(word)), "")
 
 
-def either(table: str) -> str:
-    """Return the entries of a table as one alternation, with the placeholders filled in."""
-    lines = "|".join(line for line in table.split("\n") if line)
-    lines = lines.replace("<faulty>", _FAULTY)
-    if _PLACEHOLDER.search(lines):
-        sources = f"{either(IMAGE)}|{either(TEXT)}"
-        lines = lines.replace("<cannot>", f"(?:{either(_CANNOT)}){_ADVERBS}").replace("(?:<source>", f"(?:{sources}")
-        lines = lines.replace("<seems>", _SEEMS).replace("<holds>", _HOLDS).replace("<handled>", _HANDLED)
-        lines = lines.replace("<source>", f"(?:{sources})")
-    return lines
-
-
-def compiled(table: str) -> re.Pattern[str]:
-    """Return one pattern that finds any entry as whole words; Chinese has no spaces, so its entries match anywhere."""
-    return lazy(rf"(?<![^\W_\u2e80-\u9fff])(?:{either(table)})(?:(?<=[\u2e80-\u9fff])|(?![^\W_\u2e80-\u9fff]))")
+def is_content(word: str) -> bool:
+    """Return whether a folded word is neither a function word nor one that names or quotes a source."""
+    return word not in STOP_WORDS and not source_named(word) and not REPORTING.fullmatch(word)

@@ -32,7 +32,7 @@ def judged(condition: str, answer: str, own: Generation | None = None) -> tuple[
 
 
 def test_own_answer_is_a_judge_of_mmkc_bench() -> None:
-    assert find_judge("own-answer", MMKC).id == "own-answer@2"
+    assert find_judge("own-answer", MMKC).id == "own-answer@3"
     assert MMKC.judges == ("own-answer",)
 
 
@@ -45,6 +45,7 @@ def test_own_answer_is_a_judge_of_mmkc_bench() -> None:
         ("context-memory-mc", "B. 1988", "A", "COUNTER"),
         ("inter-context-mc", "D", "A", "IRRELEVANT"),
         ("context-memory-open", "in 1989", "1989", "ORIGINAL"),
+        ("context-memory-open", "nineteen eighty-eight", "1989", "COUNTER"),
         ("context-memory-open", "<think>1989?</think>1988", "<think>1988?</think>1989", "COUNTER"),
         ("inter-context-open", "2000", "1989", "IRRELEVANT"),
         ("coarse-conflict", "No, it does not agree.", None, "CORRECT"),

@@ -301,7 +301,7 @@ class Wrong(FunctionJudge):
 WRONG: tuple[Callable[[], Any], ...] = (
     lambda: None,
     lambda: "TEXT",
-    lambda: rashomon.Verdict("match@3", "labelled", "TEXT"),
+    lambda: rashomon.Verdict("match@4", "labelled", "TEXT"),
     lambda: rashomon.Verdict("wrong@3", "labelled", None),
     lambda: rashomon.Verdict("wrong@4", cast(Any, "sure"), "TEXT"),
     lambda: rashomon.Verdict("wrong@5", "unparsed", "TEXT"),
@@ -325,3 +325,5 @@ def test_what_is_no_verdict_is_a_failure_of_the_judge_and_damages_nothing(tmp_pa
     right = len(WRONG)
     run.judge(Wrong(right, lambda: rashomon.Verdict(f"wrong@{right}", "labelled", Kind.TEXT)))
     assert set(run.records(f"wrong@{right}").arrow()["label"].to_pylist()) == {"TEXT"}
+    run.judge(Wrong(right + 1, lambda: rashomon.Verdict(f"wrong@{right + 1}", "undecided")))
+    assert set(run.records(f"wrong@{right + 1}").arrow()["status"].to_pylist()) == {"undecided"}

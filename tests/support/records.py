@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from benchmarks.vocabulary import Generation, Instance, Record, Text, Verdict
+from judges.base import Judge
 from judges.cmc_rules.judge import Match
 
 QUESTION = "How many trams run on line 4?"
+
+
+def judge_called(judge_id: str) -> Judge:
+    """A judge with this id, which judges nothing."""
+    judge = Judge()
+    judge.name, _, judge.version = judge_id.rpartition("@")
+    return judge
 
 
 def record(answer: str, image: str | None, text: str | None, question: str = QUESTION) -> Record:

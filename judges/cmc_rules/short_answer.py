@@ -1,0 +1,83 @@
+"""Decision on an answer that is a value, or an option's letter, and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+from benchmarks.values.clean_text import clean, fold
+from benchmarks.values.comparison import compare
+from benchmarks.values.parse import Listing, parse
+from judges.cmc_rules import cues
+from judges.cmc_rules.answer import clause_of
+from judges.cmc_rules.behaviour import Decision, stating, undecided
+from judges.cmc_rules.mentions import find_mentions
+from judges.cmc_rules.references import OTHER, UNCLEAR, References
+from judges.cmc_rules.statements import refuses
+
+_LONGEST = 25
+"""Words of a short answer."""
+_ANSWER_COLON = re.compile(r"^\W*(?:final |short )?answer\s*[:=]\s*", re.IGNORECASE)
+_LETTER = re.compile(
+    r"(?:the )?(?:(?:correct )?(?:answer|option|choice)(?: is)?:? )?(?:option |choice )?[(\[]?([A-Ja-j])[)\].:]*(?:\s+(.+?))?[.]?"
+    r"|(?:option|choice|选项)\s?([A-J])",
+    re.IGNORECASE | re.DOTALL,
+)
+_ITEM = re.compile(r"^\W*(?:[0-9]{1,2}[.)]\s+)?[*_]*|(?: ?\[[0-9]{1,2}\])?[*_.]*$")
+_COMBINED = re.compile(r"\b(?:both|all|none|neither|either)\b", re.IGNORECASE)
+_SLASH = re.compile(r"\s+/\s+")
+_AFTER_LETTER = re.compile(r"(?:because|since|as)\b|[,-]")
+
+
+def decide_short(text: str, references: References) -> Decision | None:
+    """Decide an answer that is a value and nothing else; None if it is more, or not clearly one."""
+    bare = _joined_items(_ANSWER_COLON.sub("", clean(text).strip()), references)
+    if len(bare.split()) > _LONGEST or "\n" in bare.strip():
+        return None
+    folded, refused = fold(bare), refuses(clause_of(bare), references)
+    sides = [references.classify(side) for side in _SLASH.split(bare)]
+    if len(sides) == 2 and set(sides) == {("image", True), ("text", True)}:
+        return Decision("both", "lists both values and nothing else")
+    bare = bare.strip(" *_`\"'")
+    if (letter := _option(bare, references)) and cues.REFUSALS.search(fold(letter)):
+        return Decision("abstain", f"gives the letter of an option, {letter!r}")
+    if letter and _COMBINED.search(letter):
+        return undecided("gives the letter of an option that combines others")
+    if letter:
+        name, _ = references.classify(letter)
+        return stating(name, f"gives the letter of an option, {letter!r}") if name else None
+    name, _ = references.classify(bare)
+    if name and name != OTHER:
+        return stating(name, "the answer is the value and nothing else")
+    if refused or cues.CONFLICTS.search(folded):
+        return None
+    value = parse(bare)
+    parts = value.texts if isinstance(value, Listing) else ()
+    if len(parts) == 2 and {references.classify(part) for part in parts} == {("image", True), ("text", True)}:
+        return None if cues.UNDECIDED.search(folded) else Decision("both", "lists both values and nothing else")
+    if name == OTHER and references.is_rival(value):
+        if any(m.name == UNCLEAR for m in find_mentions(bare, references)):
+            return undecided("is a value that may be a reference's, rounded or in another unit")
+        return Decision("invents", "the answer is another value and nothing else")
+    return None
+
+
+def _joined_items(text: str, references: References) -> str:
+    """Return the short items of a list, one on a line, as one line, where a reference is a list."""
+    lines = [_ITEM.sub("", line).strip() for line in text.splitlines() if line.strip()]
+    lines = lines[1:] if lines and lines[0].endswith(":") else lines
+    is_list = 1 < len(lines) <= 12 and all(0 < len(line.split()) <= 4 for line in lines)
+    return ", ".join(lines) if is_list and Listing in references.kinds else text
+
+
+def _option(text: str, references: References) -> str:
+    """Return the option whose letter an answer gives, alone or with the option's words; "" if it gives none."""
+    options = references.question.options
+    match = _LETTER.fullmatch(text) if options else None
+    letter = (match[1] or match[3]).upper() if match else ""
+    if not match or letter not in options:
+        return ""
+    is_capital, rest = not match[1] or match[1].isupper(), match[2]
+    if rest:
+        explained = is_capital and _AFTER_LETTER.match(rest)
+        return options[letter] if explained or compare(rest, options[letter]).verdict == "same" else ""
+    return options[letter] if is_capital or len(text.strip(" ().")) == 1 else ""
