@@ -307,7 +307,7 @@ def _key_and_kind(record: Record, benchmark: TableReader) -> tuple[Hashable, Cal
     finish_reason = None if answer is None else answer.finish_reason
     is_empty = answer is None or not visible_answer(answer.text)
     verdicts = {
-        judge: Verdict(verdict.judge, verdict.status, verdict.label, flags=verdict.flags)
+        judge: replace(verdict, reason="", raw=None, calls=0, prompt_tokens=0, completion_tokens=0)
         for judge, verdict in record.verdicts.items()
     }
     key = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.vocabulary import Outcome, Table
 
-OUTCOMES: tuple[Outcome, ...] = ("labelled", "unparsed", "judge-failed", "error", "pending")
+OUTCOMES: tuple[Outcome, ...] = ("labelled", "unparsed", "undecided", "judge-failed", "error", "pending")
 
 OutcomeReader = Callable[[AnswerKind], tuple[Outcome, bool]]
 """A function from a kind of answer to its outcome and whether it is correct."""

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 Modality = Literal["image", "audio", "video", "point_cloud"]
 FinishReason = Literal["stop", "length", "error"]
-VerdictStatus = Literal["labelled", "unparsed", "judge-failed"]
-Outcome = Literal["pending", "error", "unparsed", "judge-failed", "labelled"]
+VerdictStatus = Literal["labelled", "unparsed", "undecided", "judge-failed"]
+Outcome = Literal["pending", "error", "unparsed", "undecided", "judge-failed", "labelled"]
 Chart = Literal[
     "stacked",
     "turned",
@@ -73,6 +73,11 @@ Part = Text | Media
 SHOWN_TEXT = "shown text"
 """A key of ``Instance.references``: the answers that the displayed text supports, if they are not the reference "text". Only
 policies read it; no judge and no person does. In a multiple choice, "shown text letter" has the letter of its option."""
+
+
+RIGHT_VALUE = "right"
+"""A key of ``Instance.references``: the right answer where no source has it. The judge ``match`` tells it from inventions; no
+model that judges and no person sees it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,14 +267,29 @@ class Generation:
     scores: tuple[float | None, ...] = ()
 
 
+BEHAVIOURS: Mapping[str, str] = {
+    "image": "follows the image",
+    "text": "follows the text",
+    "both": "gives both",
+    "conflict": "flags the conflict",
+    "abstain": "abstains without naming a conflict",
+    "right": "gives the right value that no source has",
+    "invents": "invents a value",
+    "off-topic": "is off topic",
+}
+"""What an answer to disagreeing sources does, with its description."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """One judge's verdict on one answer.
 
     ``labelled`` carries a label. ``unparsed`` means there was no answer to label (empty, or nothing but
-    reasoning). ``judge-failed`` means the judge gave no usable reply. ``raw`` is the judge's own reply. ``flags`` are all
-    labels that fit, where a benchmark's labels do not exclude each other; ``label`` is then the exclusive reading.
+    reasoning). ``undecided`` means the judge does not know the label. ``judge-failed`` means the judge gave no usable reply.
+    ``raw`` is the judge's own reply. ``flags`` are all labels that fit, where a benchmark's labels do not exclude each other;
+    ``label`` is then the exclusive reading.
     ``calls`` and the tokens are those that a model used as judge took for this verdict.
+    ``behaviour`` is what the answer does, where the judge tells that apart more finely than by label (:data:`BEHAVIOURS`).
     """
 
     judge: str
@@ -281,6 +301,7 @@ class Verdict:
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    behaviour: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +323,7 @@ class Record:
         return self.generations[-1] if self.generations else None
 
     def outcome(self, judge: str) -> Outcome:
-        """Return the record's outcome for ``judge``; the five outcomes are never merged."""
+        """Return the record's outcome for ``judge``; the six outcomes are never merged."""
         answer = self.answer
         return outcome_of(None if answer is None else answer.finish_reason, self.verdicts.get(judge))
 

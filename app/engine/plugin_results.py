@@ -6,7 +6,7 @@ from array import array
 from typing import get_args
 
 from benchmarks.base import Benchmark
-from benchmarks.vocabulary import FinishReason, Generation, Verdict, VerdictStatus
+from benchmarks.vocabulary import BEHAVIOURS, FinishReason, Generation, Verdict, VerdictStatus
 from judges.base import Judge
 
 _FINISH_REASONS, _STATUSES = get_args(FinishReason), get_args(VerdictStatus)
@@ -61,6 +61,8 @@ def verdict_problem(verdict: object, judge: Judge, benchmark: Benchmark) -> str:
     texts = (verdict.reason, "" if verdict.raw is None else verdict.raw, *verdict.flags)
     if not all(type(text) is str for text in texts):
         return "its reason, its reply or a flag is no text"
+    if verdict.behaviour not in (None, *BEHAVIOURS):
+        return f"unknown behaviour {verdict.behaviour!r}"
     counts = (verdict.calls, verdict.prompt_tokens, verdict.completion_tokens)
     return "" if all(map(_is_count, counts)) else "calls or tokens are no counts"
 

@@ -14,7 +14,7 @@ from typing import Any
 from app.compare.tables import Comparison
 from app.exports.thumbnails import Thumbnail, make_thumbnails
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
-from app.report.judge_selection import caveat, panel_verdicts, resolve_judge
+from app.report.judge_selection import caveat, judged_records, resolve_judge
 from app.report.portable import portable_identity, portable_spec
 from app.report.tables import TableInputs, read_inputs, run_labels, unique_labels
 from app.store.parsed_texts import ParsedTexts
@@ -49,7 +49,7 @@ class RunRecords:
         parsed: Instances that were parsed for other runs; None to hold none.
     """
 
-    def __init__(self, folder: Path, judge: str | None, count: int, parsed: ParsedTexts[Instance] | None) -> None:
+    def __init__(self, folder: Path, judge: str, count: int, parsed: ParsedTexts[Instance] | None) -> None:
         self._folder, self._judge, self._count, self._parsed = folder, judge, count, parsed
 
     def __len__(self) -> int:
@@ -58,8 +58,7 @@ class RunRecords:
     def __iter__(self) -> Iterator[Record]:
         with RunStore.read(self._folder) as store:
             store.parsed_instances = self._parsed
-            add_verdict = panel_verdicts(store, self._judge)
-            yield from store.records() if add_verdict is None else map(add_verdict, store.records())
+            yield from judged_records(store, self._judge)
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ def load_runs(
                 store.engines(),
                 store.meta("created"),
                 judge_id,
-                RunRecords(folder, judge, len(inputs.runs[label]), parsed),
+                RunRecords(folder, judge_id, len(inputs.runs[label]), parsed),
                 inputs.runs[label].count(lambda kind: kind.outcome(judge_id)),
                 workspace.build_of(store),
                 ExcludedInstances.load(store),

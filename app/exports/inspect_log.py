@@ -1,7 +1,7 @@
 """Export to Inspect's log format, version 2: a zip of JSON files with the suffix ``.eval``, for ``inspect view``.
 
 A label that is right under its condition scores "C", any other label "I", and an answer with nothing to label "N". An answer
-that the judge failed on has no score. Images are previews; the media themselves are named by sha256.
+that the judge failed on, or leaves undecided, has no score. Images are previews; the media themselves are named by sha256.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _sample(export: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
     scores = {
         judge: _score(verdict, score_of(export.benchmark, judge, record))
         for judge, verdict in record.verdicts.items()
-        if verdict.status != "judge-failed"
+        if verdict.status not in ("undecided", "judge-failed")
     }
     log_sample: dict[str, Any] = {
         "id": instance.id,

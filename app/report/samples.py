@@ -54,7 +54,13 @@ def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence
         "answer": visible_answer(record.answer.text) if record.answer else None,
         "steps": steps,
         "verdicts": {
-            judge: {"status": v.status, "label": v.label, "reason": v.reason, "raw": v.raw}
+            judge: {
+                "status": v.status,
+                "label": v.label,
+                "reason": v.reason,
+                "raw": v.raw,
+                **({} if v.behaviour is None else {"behaviour": v.behaviour}),
+            }
             for judge, v in record.verdicts.items()
         },
         **({"remarks": list(remarks)} if remarks else {}),

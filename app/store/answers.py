@@ -97,8 +97,8 @@ def read_answers(
                 _check_steps(store, steps)
                 finish_reason, is_empty = steps[-1][6], _is_empty(steps[-1][5])
                 confidence = _confidence(store, steps[-1], about.instance, benchmark)
-            # Judge, status, label and flags.
-            labels = tuple([(verdict[2], verdict[3], verdict[4], verdict[5], verdict[8]) for verdict in verdicts])
+            # Judge, whether it counts, status, label, flags and behaviour.
+            labels = tuple([(*verdict[2:6], verdict[8], verdict[13]) for verdict in verdicts])
             columns.add(
                 about.instance.group,
                 (about.kind_key, finish_reason, is_empty, labels, reading),
@@ -150,7 +150,7 @@ def _is_empty(text: str) -> bool:
 
 def _verdicts(store: RunStore, rows: Sequence[Values]) -> dict[str, Verdict]:
     return {
-        judge: Verdict(judge, verdict.status, verdict.label, flags=verdict.flags)
+        judge: Verdict(judge, verdict.status, verdict.label, flags=verdict.flags, behaviour=verdict.behaviour)
         for judge, verdict in store.parse_verdicts(rows).items()
     }
 

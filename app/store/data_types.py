@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from benchmarks.vocabulary import Generation, Instance, Verdict
@@ -38,7 +38,7 @@ class NewAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCounts:
-    """Counts of a judge's verdicts on one condition: labelled, unparsed, and failed.
+    """Counts of a judge's verdicts on one condition or more: labelled, unparsed, failed, and undecided.
 
     ``correct`` is the sum of the labelled answers' scores, which are 1 for right and 0 for wrong in most benchmarks.
     """
@@ -47,11 +47,17 @@ class JudgedCounts:
     correct: float = 0
     unparsed: int = 0
     failed: int = 0
+    undecided: int = 0
 
     @property
     def total(self) -> int:
         """The number of verdicts."""
-        return self.labelled + self.unparsed + self.failed
+        return self.labelled + self.unparsed + self.failed + self.undecided
+
+    @classmethod
+    def sum(cls, counts: Iterable[JudgedCounts]) -> JudgedCounts:
+        """Return the sum of the counts."""
+        return cls(*map(sum, zip(*map(astuple, counts), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,16 +128,14 @@ class JudgeProgress:
     """
 
     judge: str
-    labelled: int
-    unparsed: int
-    failed: int
+    counts: JudgedCounts
     now: int
     total: int
 
     @property
     def judged(self) -> int:
         """The number of its verdicts."""
-        return self.labelled + self.unparsed + self.failed
+        return self.counts.total
 
 
 def judge_progress(spec: Mapping[str, Any], progress: Sequence[ConditionProgress]) -> list[JudgeProgress]:
@@ -165,17 +163,23 @@ def _progress_of(
     judge: str, spec: Mapping[str, Any], progress: Sequence[ConditionProgress], ids: Collection[str]
 ) -> JudgeProgress:
     rubric = (
-        judge.rpartition("@")[2].rpartition("-")[0] if judge in ids else "" if ":" in judge or "/" in judge else None
+        judge.rpartition("@")[2].rpartition("-")[0] or None
+        if judge in ids
+        else ""
+        if ":" in judge or "/" in judge
+        else None
     )
     conditions = () if rubric is None else _rubric_conditions(str(spec.get("benchmark", "")), rubric)
     of_judge = [p for p in progress if not conditions or p.condition in conditions]
-    counts = [p.judged.get(judge, JudgedCounts()) for p in of_judge]
+    counts = JudgedCounts.sum(p.judged[judge] for p in of_judge if judge in p.judged)
+    if (by := spec.get("undecided_by")) and rubric is not None and judge in _own_judges(spec, ids):
+        rule = newest(by, ids) or ""
+        undecided = sum(p.judged[rule].undecided for p in of_judge if rule in p.judged)
+        return JudgeProgress(judge, counts, undecided, undecided)
     errors = sum(p.errors for p in of_judge)
     return JudgeProgress(
         judge,
-        sum(count.labelled for count in counts),
-        sum(count.unparsed for count in counts),
-        sum(count.failed for count in counts),
+        counts,
         sum(p.done for p in of_judge) - errors,
         sum(p.total for p in of_judge) - errors,
     )

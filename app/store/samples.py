@@ -15,7 +15,7 @@ from app.store.verdicts import Verdicts
 from benchmarks.text.answer_text import visible_answer
 from judges.base import OVERRIDE
 
-SampleOutcome = Literal["right", "wrong", "unparsed", "judge-failed", "error", "pending"]
+SampleOutcome = Literal["right", "wrong", "unparsed", "undecided", "judge-failed", "error", "pending"]
 """The outcome of an instance by one judge: ``Record.outcome``, with right or wrong under the condition for a label."""
 
 Order = Literal["run", "shortest", "longest", "slowest"]

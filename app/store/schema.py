@@ -11,6 +11,9 @@ from benchmarks.errors import StoreError
 NO_DIGESTS = 6
 """The last version whose rows carry no digests. It is read without a migration."""
 
+NO_UNDECIDED = 7
+"""The last version without undecided answers and behaviours. It is read without a migration."""
+
 UNDIGESTED = "digests since"
 """The meta key, in a run of an earlier version, of the number of answers it had when digests were computed."""
 
@@ -135,9 +138,13 @@ MIGRATIONS: tuple[str, ...] = (
             "CREATE TABLE tally (name TEXT PRIMARY KEY, rows INTEGER NOT NULL, total INTEGER NOT NULL) WITHOUT ROWID",
             f"INSERT INTO meta (key, value) SELECT '{UNDIGESTED}', (SELECT count(*) FROM generation)"
             " WHERE EXISTS (SELECT 1 FROM meta)",
-            WRITE_DIGESTS,
+            WRITE_DIGESTS.replace(", undecided)", ", 0)").replace(", behaviour)", ", NULL)"),  # which the next one adds
         ]
     ),
+    """
+    ALTER TABLE judged ADD COLUMN undecided INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE verdict ADD COLUMN behaviour TEXT
+    """,
 )
 
 

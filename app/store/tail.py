@@ -27,7 +27,7 @@ class RunUpdate:
     """The newest contents of a run.
 
     ``judge`` is the id of the run's first judge, None before it has judged anything. ``labels`` counts its labels by condition,
-    with "unparsed" and "judge-failed" in place of a missing label.
+    with "unparsed", "undecided" and "judge-failed" in place of a missing label.
     """
 
     judge: str | None = None
@@ -106,7 +106,7 @@ class Tail:
         if judge is None:
             return
         counts = [p.judged[judge] for p in progress if judge in p.judged]
-        total = sum(count.labelled + count.unparsed + count.failed for count in counts)
+        total = sum(count.total for count in counts)
         self._add(store, judge)
         if sum(sum(label_counts.values()) for label_counts in self._labels.values()) != total:
             # Some verdicts were set aside meanwhile, so count all again.

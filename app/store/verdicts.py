@@ -18,8 +18,9 @@ from app.store.integrity.digests import Tally
 from app.store.sqlite_errors import DamagedError
 from benchmarks.stats.intervals import ClusterSums
 from benchmarks.vocabulary import Generation, Record, Verdict, canonical_json
+from judges.base import Judge
 
-_COUNTS = ("labelled", "correct", "unparsed", "failed")
+_COUNTS = ("labelled", "correct", "unparsed", "failed", "undecided")
 
 
 @dataclass
@@ -46,6 +47,7 @@ class Counters:
         row["correct"] = int(total) if total == int(total) else total
         row["unparsed"] += by * (status == "unparsed")
         row["failed"] += by * (status == "judge-failed")
+        row["undecided"] += by * (status == "undecided")
 
 
 class Verdicts(Database):
@@ -72,13 +74,13 @@ class Verdicts(Database):
         scores = self._scores.get(condition, {})
         return max(0 if name is None else scores.get(name, 0) for name in labels)
 
-    def unjudged(self, judge: str, conditions: Sequence[str] = (), *, after: int = -1) -> Iterator[tuple[int, Record]]:
-        """Yield the answers of ``conditions`` (all if empty) without a verdict of ``judge``, as (generation id, record).
+    def unjudged(self, judge: Judge, *, after: int = -1) -> Iterator[tuple[int, Record]]:
+        """Yield the answers that ``judge`` is asked for and has no verdict on, as (generation id, record).
 
         They come in order of generation id, from the first one greater than ``after``, and are read a page at a time. Errors are
         not judged, and an answer that is judged by a sibling's answer is skipped until that one is done.
         """
-        waiting, values = _unjudged_sql(judge, conditions)
+        waiting, values = _unjudged_sql(judge)
         while True:
             with self._snapshot():
                 pairs = self._rows(
@@ -97,9 +99,9 @@ class Verdicts(Database):
                 answers = tuple(generations[ordinal])
                 yield generation, Record(self.instance(row), answers, basis=bases.get(row[5]))
 
-    def unjudged_count(self, judge: str, conditions: Sequence[str] = ()) -> int:
+    def unjudged_count(self, judge: Judge) -> int:
         """Return the number of answers that :meth:`unjudged` yields."""
-        waiting, values = _unjudged_sql(judge, conditions)
+        waiting, values = _unjudged_sql(judge)
         return self._ids(f"SELECT count(*) {waiting}", values)[0]
 
     def basis_of(self, ordinal: int) -> tuple[bool, Generation | None]:
@@ -280,6 +282,7 @@ class Verdicts(Database):
             "prompt_tokens": verdict.prompt_tokens,
             "completion_tokens": verdict.completion_tokens,
             "judged_at": now,
+            "behaviour": verdict.behaviour,
         }
 
     # --- counters --------------------------------------------------------------------------------
@@ -310,9 +313,17 @@ class Verdicts(Database):
                 self._remove("judged", previous)
 
 
-def _unjudged_sql(judge: str, conditions: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the rest of a query for the answers g of instances i without a verdict of ``judge``, with its values."""
-    restriction = f" AND i.condition IN ({', '.join('?' * len(conditions))})" if conditions else ""
+def _unjudged_sql(judge: Judge) -> tuple[str, tuple[str, ...]]:
+    """Return the rest of a query for the answers g of instances i that ``judge`` has still to label, with its values."""
+    restriction, values = "", (judge.id, *judge.conditions)
+    if judge.conditions:
+        restriction = f" AND i.condition IN ({', '.join('?' * len(judge.conditions))})"
+    if judge.undecided_by:
+        values = (*values, judge.undecided_by)
+        restriction += (
+            " AND EXISTS (SELECT 1 FROM verdict u WHERE u.generation = g.id AND u.judge = ? AND u.accepted"
+            " AND u.status = 'undecided')"
+        )
     return (
         "FROM generation g JOIN instance i ON i.ordinal = g.instance"
         " WHERE g.accepted AND i.done AND g.finish_reason != 'error'"
@@ -320,5 +331,5 @@ def _unjudged_sql(judge: str, conditions: Sequence[str]) -> tuple[str, tuple[str
         " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
         " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ? AND v.accepted)"
         f"{restriction}",
-        (judge, *conditions),
+        values,
     )

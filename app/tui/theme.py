@@ -164,6 +164,7 @@ OUTCOMES = {
     "right": Appearance("✓", "right", RIGHT),
     "wrong": Appearance("✗", "wrong", WRONG),
     "unparsed": Appearance("∅", "unparsed", INVALID),
+    "undecided": Appearance("?", "undecided", ABSTAINED),
     "judge-failed": Appearance("‽", "judge failed", ABSTAINED),
     "error": Appearance("!", "error", PARTIAL),
     "pending": Appearance("·", "pending", UNJUDGED),
@@ -188,6 +189,8 @@ def outcome_appearance(benchmark: Benchmark, condition: str, outcome: str, label
 
 
 def label_appearance(labels: Sequence[str], label: str) -> Appearance:
-    """Return a label's segment of a bar: fill and colour by the label's position among the benchmark's ``labels``."""
+    """Return a segment of a bar: fill and colour by the label's position among the benchmark's ``labels``, or its outcome's."""
+    if label in OUTCOMES:
+        return OUTCOMES[label]
     position = labels.index(label) if label in labels else len(_LABEL_COLOURS) - 1
     return Appearance(_FILLS[position % len(_FILLS)], label, _LABEL_COLOURS[position % len(_LABEL_COLOURS)])

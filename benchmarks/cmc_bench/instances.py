@@ -11,7 +11,7 @@ from benchmarks.cmc_bench.construction.passages import passage_stating
 from benchmarks.cmc_bench.construction.pipeline import ConstructedExample
 from benchmarks.cmc_bench.prompts import parts
 from benchmarks.prompt_template import Prompts
-from benchmarks.vocabulary import Instance, Media
+from benchmarks.vocabulary import RIGHT_VALUE, Instance, Media
 
 CORRECT_SOURCES: Mapping[str, Correct] = {
     "aligned": "both",
@@ -25,7 +25,7 @@ CORRECT_SOURCES: Mapping[str, Correct] = {
 class InstanceDraft:
     """An instance before its prompt, as a build stores it.
 
-    ``correct`` says which of the shown sources supports the gold; ``references`` what each shown source supports.
+    ``correct`` says which of the shown sources supports the ``gold``; ``references`` what each shown source supports.
     """
 
     id: str
@@ -37,6 +37,7 @@ class InstanceDraft:
     references: Mapping[str, str]
     correct: Correct
     strata: Mapping[str, str] = field(default_factory=dict)
+    gold: str = ""
 
     def to_row(self) -> dict[str, Any]:
         """Return the draft as a row of ``instances.jsonl``."""
@@ -47,7 +48,10 @@ class InstanceDraft:
             "question": self.question,
             "image": None if self.image is None else {"sha256": self.image.sha256, "suffix": self.image.suffix},
             "passage": self.passage,
-            "references": dict(self.references),
+            "references": {
+                **self.references,
+                **({RIGHT_VALUE: self.gold} if self.correct == "none" and self.gold else {}),
+            },
             "strata": {**self.strata, "correct": self.correct},
         }
 
@@ -98,6 +102,7 @@ def draft_instances(example: ConstructedExample, right: Media, wrong: Media) -> 
                 references,
                 correct,
                 strata,
+                row.answer,
             )
         )
     return [*paper_drafts, *single_source_drafts(paper_drafts)]

@@ -146,6 +146,7 @@ def _draft(read: _Read, owners: Mapping[Media, str]) -> InstanceDraft:
         references=references,
         correct=correct,
         strata={"type": read.type, "source": _NAME},
+        gold=read.gold,
     )
 
 

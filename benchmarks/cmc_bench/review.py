@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.review import ReviewField, ReviewGuide, ReviewMedium, Row
-from benchmarks.vocabulary import Media, digest
+from benchmarks.vocabulary import RIGHT_VALUE, Media, digest
 
 _SOURCES = {
     "both": "the image and the passage",
@@ -37,7 +37,7 @@ class CMCGuide(ReviewGuide):
         if row["passage"] is not None:
             stated = row["references"].get("text", "")
             fields.append(ReviewField("passage", "Passage", row["passage"], emphasis=stated))
-        names = {"image": "Answer of the image", "text": "Answer of the passage"}
+        names = {"image": "Answer of the image", "text": "Answer of the passage", RIGHT_VALUE: "Right answer"}
         fields += [
             ReviewField(f"references.{source}", names.get(source, f"Answer of {source}"), answer)
             for source, answer in row["references"].items()

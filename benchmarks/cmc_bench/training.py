@@ -42,8 +42,8 @@ def training_rows(instances: Iterable[Instance], options: TrainingOptions) -> It
         yield TrainingRow(conflict, target, "conflict", rejected)
         if singles := [condition for condition in _SINGLE if condition in example]:
             single = example[draw(options, "single", aligned.group).choice(singles)]
-            (references,) = single.references.values()
-            yield TrainingRow(single, references[0], "no conflict", ABSTENTION)
+            (answer,) = (single.references[source][0] for source in ("image", "text") if source in single.references)
+            yield TrainingRow(single, answer, "no conflict", ABSTENTION)
 
 
 def _agreed(instance: Instance, target: Target) -> str:

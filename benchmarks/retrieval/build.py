@@ -112,7 +112,7 @@ def _write_instances(writer: BuildWriter, rows: StoredRows, readings: Readings) 
     for number, row in enumerate(rows):
         image, text = (readings.reading(number, row, source) for source in SOURCES)
         problem = image.problem or text.problem
-        decision = problem or decide(row.answer, image.answer, text.answer)
+        decision = problem or decide(row.answer, image.answer, text.answer, row.question)
         if isinstance(decision, str):
             writer.add_skipped(row.source, row.row, decision)
             continue

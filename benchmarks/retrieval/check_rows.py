@@ -55,7 +55,7 @@ def _problem(row: LogRow) -> SkippedRow | None:
     try:
         stored = checked_row(row)
         if all(map(stored.read_before, SOURCES)):
-            decision = decide(row.answer, row.image_answer, row.text_answer)
+            decision = decide(row.answer, row.image_answer, row.text_answer, row.question)
             if isinstance(decision, str):
                 raise RowProblem(decision)
     except RowProblem as problem:
@@ -68,7 +68,7 @@ def _summary(row: LogRow) -> str:
     retrieved = f"{images} image{'s'[: images > 1]}, {passages} passage{'s'[: passages > 1]}"
     if not row.image_answer or not row.text_answer:
         return f"{retrieved}: {_TO_READ}"
-    decision = decide(row.answer, row.image_answer, row.text_answer)
+    decision = decide(row.answer, row.image_answer, row.text_answer, row.question)
     assert not isinstance(decision, str)
     return " ".join(
         f"{retrieved}; images say {row.image_answer}, passages say {row.text_answer}: {decision.condition}".split()
@@ -91,7 +91,7 @@ def _preview(file: Path, number: int) -> RowPreview:
     if not isinstance(row, LogRow):
         return RowPreview()
     stored = checked_row(row)
-    decision = decide(row.answer, row.image_answer, row.text_answer)
+    decision = decide(row.answer, row.image_answer, row.text_answer, row.question)
     if isinstance(decision, str):
         return RowPreview()
     instances = tuple(instance_from_row(fields, "paper") for fields in instance_rows(stored, decision))

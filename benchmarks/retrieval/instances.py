@@ -11,11 +11,14 @@ from benchmarks.cmc_bench.construction.candidates import conflict_type
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.constants import UNDECIDED
 from benchmarks.retrieval.prompts import parts
-from benchmarks.retrieval.readings import agree
 from benchmarks.retrieval.stored_rows import StoredRow
-from benchmarks.vocabulary import Instance, Media
+from benchmarks.values import compare
+from benchmarks.vocabulary import RIGHT_VALUE, Instance, Media
 
 AGREE_ON_WRONG = "both sources give the same wrong answer"
+UNCLEAR = "unclear whether its answers are the same"
+
+_QUOTED = 60
 
 _CONDITIONS: Mapping[tuple[bool, bool], tuple[str, Correct]] = {
     (True, True): ("aligned", "both"),
@@ -34,20 +37,25 @@ class Decision:
     references: Mapping[str, str]
 
 
-def decide(answer: str, image: str, text: str) -> Decision | str:
+def decide(answer: str, image: str, text: str, question: str = "") -> Decision | str:
     """Return the condition that the readings of a row amount to, or why it is neither a conflict nor agreement.
 
-    Without a right ``answer``, sources that agree are taken to be right, and a conflict is undecided.
+    Without a right ``answer``, sources that agree are taken to be right, and a conflict is undecided. Where it is unclear
+    whether two of the answers are the same, nothing is decided.
     """
+    pairs = [(answer, image), (answer, text), (image, text)]
+    results = [compare(first, second, question) for first, second in pairs]
+    is_image, is_text, is_each_other = [result.verdict == "same" for result in results]
+    deciding = slice(2, 3) if not answer else slice(2 if is_image or is_text else 3)
+    for (first, second), result in zip(pairs[deciding], results[deciding], strict=True):
+        if result.verdict == "unclear":
+            return f"{UNCLEAR}: {first[:_QUOTED]!r} and {second[:_QUOTED]!r}, {result.reason}; write them alike"
     if not answer:
-        if agree(image, text):
-            return Decision("aligned", "both", {"image": image, "text": text})
-        return Decision(UNDECIDED, "both", {"image": image, "text": text})
-    right = agree(answer, image), agree(answer, text)
-    if right == (False, False) and agree(image, text):
+        return Decision("aligned" if is_each_other else UNDECIDED, "both", {"image": image, "text": text})
+    if is_each_other and not (is_image or is_text):
         return AGREE_ON_WRONG
-    condition, correct = _CONDITIONS[right]
-    return Decision(condition, correct, {"image": answer if right[0] else image, "text": answer if right[1] else text})
+    condition, correct = _CONDITIONS[is_image, is_text]
+    return Decision(condition, correct, {"image": answer if is_image else image, "text": answer if is_text else text})
 
 
 def instance_rows(row: StoredRow, decision: Decision) -> Iterator[dict[str, Any]]:
@@ -60,6 +68,7 @@ def instance_rows(row: StoredRow, decision: Decision) -> Iterator[dict[str, Any]
     }
     if row.group:
         strata["subject"] = row.group
+    right = {RIGHT_VALUE: row.answer} if row.answer else {}
     common = {"group": row.id, "question": row.question}
     images = [{"sha256": media.sha256, "suffix": media.suffix} for media in row.images]
     passages = list(row.passages)
@@ -69,7 +78,7 @@ def instance_rows(row: StoredRow, decision: Decision) -> Iterator[dict[str, Any]
         "condition": decision.condition,
         "images": images,
         "passages": passages,
-        "references": dict(decision.references),
+        "references": {**decision.references, **(right if decision.correct == "none" else {})},
         "strata": {**strata, "correct": decision.correct},
     }
     for source in ("image", "text"):
@@ -80,7 +89,7 @@ def instance_rows(row: StoredRow, decision: Decision) -> Iterator[dict[str, Any]
             "condition": f"{source}-only",
             "images": images if source == "image" else [],
             "passages": passages if source == "text" else [],
-            "references": {source: decision.references[source]},
+            "references": {source: decision.references[source], **({} if is_right else right)},
             "strata": {**strata, "correct": source if is_right else "none"},
         }
 

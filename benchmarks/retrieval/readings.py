@@ -12,9 +12,10 @@ from benchmarks.errors import ModelError
 from benchmarks.retrieval.prompts import parts
 from benchmarks.retrieval.stored_rows import StoredRow, StoredRows
 from benchmarks.rows.record_file import RecordFile
-from benchmarks.text.answer_equality import normalise, same_value
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.text.normal_form import normalise
 from benchmarks.text_model import TextModel, common_failure
+from benchmarks.values import compare
 from benchmarks.vocabulary import Decoding, Message, Request
 
 SOURCES = ("image", "text")
@@ -36,11 +37,6 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _FIGURE = re.compile(r"(?<![\w.,])[-−+]?(?:[$€£¥] ?)?\d[\d,]*(?:\.\d+)?(?: ?%)?(?![\w]|[.,]\d)")
-
-
-def agree(first: str, second: str) -> bool:
-    """Return whether two readings give the same answer: equal values, or one states the other."""
-    return same_value(first, second) or states(first, second) or states(second, first)
 
 
 def answer_of(reply: str, question: str) -> str:
@@ -137,6 +133,11 @@ class Readings:
             answers.append(answer_of(text, row.question))
         if not all(answers):
             return Reading(problem=f"the {noun} alone give no short answer")
-        if not all(agree(answers[0], answer) for answer in answers):
+        results = {result.verdict: result for other in answers if (result := compare(answers[0], other, row.question))}
+        if "different" in results:
             return Reading(problem=f"the readers differ on what the {noun} say")
+        if "unclear" in results:
+            return Reading(
+                problem=f"unclear whether the readers agree on what the {noun} say: {results['unclear'].reason}"
+            )
         return Reading(answers[0])

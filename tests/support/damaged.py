@@ -18,6 +18,7 @@ from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Generation, Instance, Verdict
 from tests.support.command import Rashomon
 from tests.support.inside import run_inside
+from tests.support.records import judge_called
 from tests.support.runs import instances, make_run, says
 
 RUN, OTHER = "damaged", "whole"
@@ -138,7 +139,7 @@ def _run(workspace: Workspace, name: str) -> Path:
         store.set_meta("state", {"state": "done", "note": "", "pid": 1})
         store.set_meta("remarks", ["it was asked in a hurry"])
         for judge, label in (("other@1", "TEXT"), ("override:ann@1", "IMAGE")):
-            unjudged = [(row, record) for row, record in store.unjudged(judge)]
+            unjudged = [(row, record) for row, record in store.unjudged(judge_called(judge))]
             store.add_verdicts(
                 [
                     (row, record.instance.condition, Verdict(judge, "labelled", label, "a reason"))

@@ -62,10 +62,13 @@ def make_run(
     *,
     model: str = "policy:always-image",
     failing: Callable[[Instance], bool] = lambda _: False,
+    undecided: Callable[[Instance], bool] = lambda _: False,
     data: Path | None = None,
     benchmark: Benchmark | None = None,
 ) -> Path:
-    """A finished run: ``answering`` gives the answers, the first judge labels them; it fails on those that are ``failing``."""
+    """A finished run: ``answering`` gives the answers, the first judge labels them; it fails on those that are
+    ``failing`` and does not know the label of those that are ``undecided``.
+    """
     benchmark = benchmark or get_benchmark("cmc-bench")
     judge = get_judge(benchmark.judges[0])
     assert isinstance(judge, FunctionJudge)
@@ -79,6 +82,8 @@ def make_run(
             verdicts: tuple[Verdict, ...] = ()
             if failing(instance):
                 verdicts = (Verdict(judge.id, "judge-failed", reason="no label in its reply"),)
+            elif undecided(instance):
+                verdicts = (Verdict(judge.id, "undecided", reason="it names both values"),)
             elif generation.finish_reason != "error":
                 verdicts = (judge.judge(Record(instance, (generation,))),)
             answers.append(NewAnswer(ordinal, instance.condition, 0, "digest", generation, True, verdicts))

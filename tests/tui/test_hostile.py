@@ -17,7 +17,7 @@ from app.tui.hostile_text import sanitize
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from benchmarks.build import BuildOptions
 from benchmarks.clash import Clash
-from benchmarks.vocabulary import Verdict
+from benchmarks.vocabulary import Generation, Instance, Verdict
 from tests.support.data.clash import published_folder, published_row
 from tests.support.runs import instances, says
 from tests.support.sampled import some_fast
@@ -136,7 +136,8 @@ async def _typed(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
 async def _rows(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     table = folder.parent / "hostile.csv"
     named = STORED.replace('"', "")
-    rows = [f'"{n}.png","{STORED}","{n} {STORED}","","{STORED}{n}","{n}"' for n in range(3)]
+    words = (("red", "gold"), ("green", "pink"), ("blue", "black"))
+    rows = [f'"{n}.png","{STORED}","{one}","{STORED} {one}","{two}","{n}"' for n, (one, two) in enumerate(words)]
     table.write_text("\n".join([f'image,question,answer,passage,conflict,"{named}"', *rows]), "utf-8")
     for n in range(3):
         Image.new("RGB", (8, 8), (80 * n, 0, 0)).save(table.parent / f"{n}.png")
@@ -194,7 +195,7 @@ CASES = [
     Case("compare-flips", _of("compare", "t", "t"), "[red]r"),
     Case("compare-texts", _of("compare", "f", "c", "j", "b"), "[red]r"),
     Case("compare-take", _of("compare", "T"), "[red]r"),
-    Case("compare-answers", _of("compare", "t", "t", "up", "left", "enter", "enter"), "[@click"),
+    Case("compare-answers", _of("compare", "t", "t", "left", "enter", "enter"), "[@click"),
     Case("export", _of("export", "w"), "files"),
     Case("rows", _rows, "[@click"),
     Case("vary", _vary, "[@click"),
@@ -221,16 +222,20 @@ def test_hostile_text_is_only_text(
 
 def hostile_run(stage: Stage) -> Path:
     """Return a run with the payload in its question, answers, model and note."""
-    folder = stage.run(
-        "hostile", asked=instances(3, question=PAYLOAD), answering=says(PAYLOAD), model=f"policy:uniform{STORED}"
-    )
+    asked = instances(3, question=PAYLOAD)
+    folder = stage.run("hostile", asked=asked, answering=_partly("15"), model=f"policy:uniform{STORED}")
     stage.note(folder, "failed", PAYLOAD)
-    stage.run("hostile-2", asked=instances(3, question=PAYLOAD), answering=says(f"12 {PAYLOAD}"), model="policy:random")
+    stage.run("hostile-2", asked=asked, answering=_partly("12"), model="policy:random")
     with RunStore.open(folder) as store:
         stored = store.answer_of("factual-0000/aligned")
         assert stored is not None
         store.add_verdicts([(*stored, Verdict(f"human:{STORED}", "labelled", STORED, STORED))])
     return folder
+
+
+def _partly(text: str) -> Callable[[Instance], Generation]:
+    """Answer the payload, which no rule labels, or ``text``."""
+    return lambda instance: says(PAYLOAD if instance.group.endswith("0") else text)(instance)
 
 
 def assert_harmless(app: RashomonApp) -> None:

@@ -69,6 +69,7 @@ def _unlabelled(evidence: Evidence) -> Iterator[Limitation]:
     counted = evidence.benchmark.unparsed_label is not None
     for outcome, name, what in (
         ("unparsed", "Answers without a score", "hold nothing that can be scored"),
+        ("undecided", "Undecided answers", "were left undecided by the judge"),
         ("judge-failed", "Judge failed", "got no usable reply from the judge"),
         ("error", "Errors", "ended in an error"),
     ):

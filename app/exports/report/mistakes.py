@@ -72,7 +72,7 @@ def _outcome(evidence: Evidence, kind: AnswerKind, condition: str) -> str | None
     if kind.condition != condition or single_source(kind):
         return None
     outcome = kind.outcome(evidence.judge)
-    if outcome == "pending":
+    if outcome in ("pending", "undecided"):
         return None
     if evidence.benchmark.counted_score(kind, evidence.judge) == 1:
         return _RIGHT

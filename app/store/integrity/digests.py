@@ -25,10 +25,10 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "verdict": (
         *("id", "generation", "judge", "accepted", "status", "label", "reason", "raw", "flags", "calls"),
-        *("prompt_tokens", "completion_tokens", "judged_at"),
+        *("prompt_tokens", "completion_tokens", "judged_at", "behaviour"),
     ),
     "progress": ("condition", "total", "done", "errors", "truncated", "tokens", "seconds", "peak_memory"),
-    "judged": ("condition", "judge", "labelled", "correct", "unparsed", "failed"),
+    "judged": ("condition", "judge", "labelled", "correct", "unparsed", "failed", "undecided"),
 }
 """The columns that a row's digest covers, in order."""
 
@@ -68,18 +68,26 @@ Tally = tuple[int, int]
 
 EMPTY: Tally = (0, 0)
 
+_LATER = ("judged", "verdict")
+"""The tables whose last column came with a later version."""
+
 
 def row_digest(table: str, values: tuple[Any, ...]) -> bytes:
     """Return the digest of a row's values as SQLite returns them; see :func:`as_stored`.
 
     Version 2 of marshal writes each value as a type code, a length if that varies, and the bytes. A test verifies that this is
-    the same in every version of Python; it is ten times as fast as a JSON object by column.
+    the same in every version of Python; it is ten times as fast as a JSON object by column. The last column of counters
+    and of verdicts is covered only if it is not 0 or NULL, as in versions of the schema without that column.
     """
+    if table in _LATER and not values[-1]:
+        values = values[:-1]
     return sha256(marshal.dumps((table, values), 2)).digest()[:8]
 
 
 def row_digests(table: str, rows: Sequence[tuple[Any, ...]]) -> list[bytes]:
     """Return :func:`row_digest` of each row without its last value, which is its stored digest."""
+    if table in _LATER:
+        return [row_digest(table, row[:-1]) for row in rows]
     return [sha256(marshal.dumps((table, row[:-1]), 2)).digest()[:8] for row in rows]
 
 

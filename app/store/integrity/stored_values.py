@@ -17,6 +17,7 @@ from typing import Any, TypedDict, cast, get_args, get_origin, get_type_hints, i
 from app.store.integrity.digests import COLUMNS
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import (
+    BEHAVIOURS,
     FinishReason,
     Generation,
     Instance,
@@ -435,13 +436,31 @@ def scores(text: str) -> tuple[float | None, ...]:
 
 def verdict(row: Sequence[Any]) -> Verdict:
     """Return the verdict of a row of ``verdict``."""
-    _, _, judge, accepted, status, label, reason, raw, flags, calls, prompt_tokens, completion_tokens, *_ = row
+    (
+        _,
+        _,
+        judge,
+        accepted,
+        status,
+        label,
+        reason,
+        raw,
+        flags,
+        calls,
+        prompt_tokens,
+        completion_tokens,
+        _,
+        behaviour,
+        *_,
+    ) = row
     if accepted > 1:
         raise ValueError("accepted: it is no count")
     if status not in _STATUSES:
         raise ValueError("status: it is none there is")
     if (status == "labelled") != (label is not None):
         raise ValueError(f"label: it does not fit the status {status}")
+    if behaviour is not None and behaviour not in BEHAVIOURS:
+        raise ValueError("behaviour: it is none there is")
     return Verdict(
         judge,
         status,
@@ -452,6 +471,7 @@ def verdict(row: Sequence[Any]) -> Verdict:
         calls,
         prompt_tokens,
         completion_tokens,
+        behaviour,
     )
 
 
@@ -488,10 +508,10 @@ _TYPES: Mapping[str, tuple[frozenset[type], ...]] = {
     ),
     "verdict": (
         *(_WHOLE, _WHOLE, _TEXT, _WHOLE, _TEXT, _ANY_TEXT, _TEXT, _ANY_TEXT, _TEXT, _WHOLE),
-        *(_WHOLE, _WHOLE, _REAL, _DIGEST),
+        *(_WHOLE, _WHOLE, _REAL, _ANY_TEXT, _DIGEST),
     ),
     "progress": (_TEXT, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _REAL, _WHOLE, _DIGEST),
-    "judged": (_TEXT, _TEXT, _WHOLE, _WHOLE | _REAL, _WHOLE, _WHOLE, _DIGEST),
+    "judged": (_TEXT, _TEXT, _WHOLE, _WHOLE | _REAL, _WHOLE, _WHOLE, _WHOLE, _DIGEST),
 }
 """The types of the columns of :data:`app.store.integrity.digests.COLUMNS`, and of the digest after them."""
 

@@ -16,7 +16,9 @@ from benchmarks.cmc_bench.sources.mmmu import UNKNOWN_ANSWER
 from benchmarks.errors import MediaError
 from benchmarks.media import image_suffix, load_image, pixel_digest
 from benchmarks.rows.files import SkippedRow
-from benchmarks.text.answer_equality import CoarseType, coarse_type, normalise, same_value
+from benchmarks.rows.record_file import RecordFile
+from benchmarks.text.normal_form import CoarseType, coarse_type, normalise
+from benchmarks.values import compare
 from benchmarks.vocabulary import digest
 
 LONGEST_QUESTION = 20_000
@@ -26,10 +28,14 @@ _SHORT_TEXT = 80
 _PICTURES = 16_384
 """The number of images whose facts are kept, so that rows with the same image decode it once."""
 
+_COMPARED = 64
+"""The number of last answers to a question about a picture that another one is compared with."""
+
 INVALID_UNICODE = "the text is not valid Unicode"
 ANSWER_NOT_STATED = "the passage does not state the answer"
 CONFLICT_IS_ANSWER = "the conflicting value is the answer"
-CONFLICT_STATED = "the passage states the conflicting value as well"
+CONFLICT_UNCLEAR = "it is unclear whether the conflicting value is the answer"
+CONFLICT_STATED = "the passage states the conflicting value as well, or may do so"
 REPEATED = "repeated: another row has this picture, question and answer"
 
 _IMAGE_MARK = re.compile(r"<image ?[0-9]{1,3}>", re.IGNORECASE)
@@ -83,12 +89,12 @@ def conflict_type(family: Family, answer: str) -> ConflictType:
 
 
 def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | SkippedRow]:
-    """Yield the usable rows, and the others with the reason; of rows with equal content the first is used.
+    """Yield the usable rows, and the others with the reason; of rows with the same content the first is used.
 
-    Memory holds 128 bits of each row's content.
+    Memory holds 192 bits of each row's content, and its number.
     """
     pictures: OrderedDict[str, CandidateImage] = OrderedDict()
-    known: set[int] = set()
+    known = _KnownRows()
     for row in rows:
         if isinstance(row, SkippedRow):
             yield row
@@ -110,12 +116,30 @@ def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | S
             yield SkippedRow(row.source, row.row, f"the image {error.reason}")
             continue
         image = pictures[sha256]
-        content = int(digest([image.pixels, *row.content])[:32], 16)
-        if content in known:
+        if not known.add(image.pixels, row):
             yield SkippedRow(row.source, row.row, REPEATED)
             continue
-        known.add(content)
         yield Candidate(row, conflict_type(row.family, row.answer), sha256, image.suffix, image.pixels)
+
+
+class _KnownRows:
+    """The content of the rows so far, and their answers by picture, question and own texts in a temporary file."""
+
+    def __init__(self) -> None:
+        self._contents: set[int] = set()
+        self._numbers: dict[int, int] = {}
+        self._answers = RecordFile()
+
+    def add(self, pixels: str, row: SourceRow) -> bool:
+        """Add a row; return False if one with the same value as its answer is known."""
+        content = int(digest([pixels, *row.content])[:32], 16)
+        asked = int(digest([pixels, row.question, row.passage, row.conflict])[:16], 16)
+        answers = self._answers[self._numbers[asked]] if asked in self._numbers else []
+        if content in self._contents or any(compare(a, row.answer, row.question).verdict == "same" for a in answers):
+            return False
+        self._contents.add(content)
+        self._numbers[asked] = self._answers.append([*answers, row.answer][-_COMPARED:])
+        return True
 
 
 def inspect_image(data: bytes) -> CandidateImage:
@@ -143,15 +167,19 @@ def passage_problem(row: SourceRow) -> str | None:
         return f"the passage is longer than {LONGEST_PASSAGE} characters"
     if not _is_unicode(row.passage):
         return INVALID_UNICODE
-    if row.passage and not states(row.passage, row.answer):
+    if row.passage and not states(row.passage, row.answer, row.question):
         return ANSWER_NOT_STATED
     if not row.conflict:
         return None
     if problem := answer_problem(row.conflict):
         return f"of the conflicting value: {problem}"
-    if same_value(row.conflict, row.answer):
+    result = compare(row.conflict, row.answer, row.question)
+    if result.verdict == "same":
         return CONFLICT_IS_ANSWER
-    return CONFLICT_STATED if row.passage and states(row.passage, row.conflict) else None
+    if result.verdict == "unclear":
+        return f"{CONFLICT_UNCLEAR}: {result.reason}; write both alike, or leave its conflict column empty"
+    is_stated = row.passage and states(row.passage, row.conflict, row.question, ("same", "unclear"))
+    return CONFLICT_STATED if is_stated else None
 
 
 def text_problem(question: str, beside: str) -> str | None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 
 from benchmarks.cmc_bench.sources.base import Family, SourceRow
-from benchmarks.text.answer_equality import number, same_value
+from benchmarks.values import compare
+from benchmarks.values.parse import Amount, parse
 
 _NOUNS: Mapping[Family, str] = {"chartqa": "value", "mmmu": "answer"}
-_FIGURE = re.compile(r"(?<![\w.,])[-−+]?(?:[$€£¥] ?)?\d[\d,]*(?:\.\d+)?(?: ?%)?(?![\w]|[.,]\d)")
+_FIGURE = re.compile(
+    r"(?<![\w.,])(?P<sign>[-−+])?(?:[$€£¥] ?)?(?P<numeral>\d[\d,]*(?:\.\d+)?)(?: ?(?:%|[^\W\d_]+(?:/[^\W\d_]+)?))?(?!\w|[.,]\d)"
+)
 
 
 def template_passage(family: Family, value: str) -> str:
@@ -26,28 +30,42 @@ def passage_stating(row: SourceRow, value: str) -> str:
     if not row.passage:
         return template_passage(row.family, value)
     stated, text = " ".join(value.split()), row.passage
-    if same_value(value, row.answer):
+    if compare(value, row.answer, row.question).verdict == "same":
         return text
-    for start, end in reversed(list(answer_spans(text, row.answer))):
+    for start, end in reversed(list(answer_spans(text, row.answer, row.question))):
         text = text[:start] + stated + text[end:]
     return text
 
 
-def answer_spans(text: str, answer: str) -> Iterator[tuple[int, int]]:
+def answer_spans(
+    text: str, answer: str, question: str = "", verdicts: Collection[str] = ("same",)
+) -> Iterator[tuple[int, int]]:
     """Yield the spans in which ``text`` states ``answer``, in order.
 
-    They match its spelling, whatever the case and spacing; for a number that does not occur in this spelling, the
-    numerals of its value (``1204`` for ``1,204``).
+    They match its spelling, whatever the case and spacing; for a number that does not occur in this spelling, the numerals of
+    its value, with or without the unit (``1204`` for ``1,204``): those that compare to it with one of ``verdicts``.
     """
     spelled = r"\s+".join(map(re.escape, answer.split()))
     # 12 is not stated by 12.5, 1,204 by 204, nor 5 by -5; a range such as 2005-2008 states 2008.
     pattern = re.compile(rf"(?<!\w)(?<!\d[.,])(?<!\s[-−])(?<!^[-−]){spelled}(?!\w)(?![.,]\d)", re.IGNORECASE)
     spans = [match.span() for match in pattern.finditer(text)]
-    if not spans and number(answer) is not None:
-        spans = [match.span() for match in _FIGURE.finditer(text) if same_value(match[0], answer)]
+    if not spans and isinstance(parse(answer), Amount):
+        for figure in _FIGURE.finditer(text):
+            stated = (s for s in _readings(figure) if compare(text[slice(*s)], answer, question).verdict in verdicts)
+            spans += islice(stated, 1)
     yield from spans
 
 
-def states(text: str, answer: str) -> bool:
-    """Return whether ``text`` states ``answer``."""
-    return next(answer_spans(text, answer), None) is not None
+def _readings(figure: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans that a figure is: with its sign and the unit or word behind it, then without the word, then bare."""
+    start, end = figure.span("numeral")
+    yield figure.span()
+    if not figure.string[end : end + 1].isalnum():
+        yield figure.start(), end
+        if not figure["sign"]:
+            yield start, end
+
+
+def states(text: str, answer: str, question: str = "", verdicts: Collection[str] = ("same",)) -> bool:
+    """Return whether ``text`` states ``answer``; see :func:`answer_spans`."""
+    return next(answer_spans(text, answer, question, verdicts), None) is not None

@@ -23,8 +23,8 @@ from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.hashed import HashOrder, count_distinct, hash64
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.record_file import RecordFile
-from benchmarks.text.answer_equality import number as parse_number
-from benchmarks.text.answer_equality import same_value
+from benchmarks.text.normal_form import normalise
+from benchmarks.values import compare
 
 NO_VALUE = "no contradicting value: no other answer of its type"
 NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gold and the contradicting value"
@@ -295,7 +295,8 @@ class _Pairing:
         candidate = self._candidates[number]
         reason = NO_VALUE
         for value, origin in self._values(number, candidate):
-            if candidate.row.passage and states(candidate.row.passage, value):
+            row = candidate.row
+            if row.passage and states(row.passage, value, row.question, ("same", "unclear")):
                 continue  # which value it then states could not be told
             reason = NO_WRONG_IMAGE
             donor = self._donor(number, candidate, value)
@@ -311,7 +312,7 @@ class _Pairing:
         for option in sorted(
             set(candidate.row.options), key=lambda o: rank_key(self._seed, f"option|{candidate.id}", o)
         ):
-            if answer_problem(option) is None and not same_value(option, gold):
+            if answer_problem(option) is None and _differ(option, gold, candidate):
                 yield option, "own option"
         pools = [self._pool(key) for key in _value_pools(candidate)]
         if candidate.type == "temporal":
@@ -331,7 +332,7 @@ class _Pairing:
             if answers[other] not in seen:
                 seen.add(answers[other])
                 answer = self._candidates[other].row.answer
-                if not same_value(answer, candidate.row.answer) and not _within_tolerance(answer, candidate):
+                if _differ(answer, candidate.row.answer, candidate, _tolerance(candidate)):
                     yield answer
 
     def _donor(self, number: int, candidate: Candidate, value: str) -> int | None:
@@ -345,7 +346,9 @@ class _Pairing:
             for other in pool.walk(self._seed, "image", candidate.id):
                 if answers[other] in refused:
                     continue
-                if any(same_value(self._candidates[other].row.answer, answer) for answer in taken_values):
+                answer = self._candidates[other].row.answer
+                # It answers another question, so that this one settles nothing about it.
+                if not all(compare(answer, value).verdict == "different" for value in taken_values):
                     refused.add(answers[other])
                     if len(refused) == distinct_answers:
                         break
@@ -379,18 +382,20 @@ def _pools(kind: tuple[str, ...], row: SourceRow) -> list[tuple[str, ...]]:
     return keys if row.family == "mmmu" else [*keys, corpus]
 
 
-def _within_tolerance(value: str, candidate: Candidate) -> bool:
-    """Return whether the task that the row comes from counts ``value`` as its gold answer.
+def _differ(value: str, other: str, candidate: Candidate, tolerance: float = 0.0) -> bool:
+    """Return whether two values are different answers to the candidate's question: neither the same, nor unclear."""
+    return compare(value, other, candidate.row.question, tolerance).verdict == "different"
+
+
+def _tolerance(candidate: Candidate) -> float:
+    """Return the share within which the task that the row comes from counts a number as its gold answer.
 
     ChartQA's relaxed accuracy accepts numbers within 5% of the gold (Masry et al. 2022, section 5). Years are held to be
     exact: within 5% every year near a gold one would be it. A user's own rows come with no tolerance.
     """
-    row, gold = candidate.row, parse_number(candidate.row.answer)
-    if row.family != "chartqa" or row.source == "rows" or candidate.coarse == "year" or gold is None:
-        return False
-    other = parse_number(value)
-    return other is not None and abs(other - gold) <= _TOLERANCE * abs(gold)
+    is_exact = candidate.row.family != "chartqa" or candidate.row.source == "rows" or candidate.coarse == "year"
+    return 0.0 if is_exact else _TOLERANCE
 
 
 def _near(year: str, gold: str) -> bool:
-    return abs((parse_number(year) or 0) - (parse_number(gold) or 0)) <= _NEAR_YEARS
+    return abs(int(normalise(year)) - int(normalise(gold))) <= _NEAR_YEARS

@@ -23,7 +23,7 @@ from benchmarks.rows.files import (
     read_rows,
     text_field,
 )
-from benchmarks.text.answer_equality import same_value
+from benchmarks.values import compare
 
 LAYOUT = (
     "a folder per subject with validation-*.parquet and test-*.parquet, such parquet files themselves, or rows in "
@@ -73,7 +73,7 @@ def resolve_gold(answer: str, options: tuple[str, ...]) -> str:
         if place < len(options):
             return options[place]
         raise RowProblem(NO_OPTION)
-    spelled = next((option for option in options if answer and same_value(option, answer)), None)
+    spelled = next((option for option in options if answer and compare(option, answer).verdict == "same"), None)
     if answer and spelled is None:
         raise RowProblem(NO_OPTION)
     return spelled or ""

@@ -86,13 +86,13 @@ def test_each_export_says_what_was_run_and_how_much_of_it_failed(
     with (out / "runs.csv").open(newline="") as lines:
         facts = {row["row"]: row["value"] for row in csv.DictReader(lines)}
     assert facts["asked"] == "36"
-    assert [facts[key] for key in ("error", "unparsed", "judge-failed", "labelled", "pending")] == [
-        "6 (16.67%)", "6 (16.67%)", "6 (16.67%)", "18 (50.00%)", "0 (0.00%)",
+    assert [facts[key] for key in ("error", "unparsed", "undecided", "judge-failed", "labelled", "pending")] == [
+        "6 (16.67%)", "6 (16.67%)", "6 (16.67%)", "6 (16.67%)", "12 (33.33%)", "0 (0.00%)",
     ]  # fmt: skip
     assert facts["judge"].startswith("match@")
     assert (facts["data digest"], facts["weights digest"], facts["quantisation"]) == ("d" * 64, "e" * 64, "4-bit")
     (run,) = json.loads((out / "results.json").read_text())["runs"]
-    assert run["outcomes"] == {"error": 6, "judge-failed": 6, "labelled": 18, "unparsed": 6}
+    assert run["outcomes"] == {"error": 6, "judge-failed": 6, "labelled": 12, "undecided": 6, "unparsed": 6}
     assert run["versions"]["mlx-vlm"] == "0.7.10"
     assert run["spec"]["model"] == MODEL
     (log,) = [read_zip(path) for path in out.glob("*.eval")]
@@ -104,6 +104,28 @@ def test_each_export_says_what_was_run_and_how_much_of_it_failed(
     for name in ("tables.md", "tables.tex", "report.html"):
         replace = (out / name).read_text().replace("\\hspace{0pt}", "")
         assert all(fact in replace for fact in ("d" * 64, "e" * 64, "4-bit", "16.67", "match"))
+
+
+def test_an_undecided_answer_is_counted_apart_and_has_no_score(workspace: Workspace, tmp_path: Path) -> None:
+    make_run(workspace, "r", instances(6), mixed, undecided=lambda instance: instance.group.endswith("5"))
+    out = write(workspace, tmp_path / "out", "r", form="csv,json,parquet,html,lm-eval,inspect")
+    with (out / "runs.csv").open(newline="") as lines:
+        facts = {row["row"]: row["value"] for row in csv.DictReader(lines)}
+    assert facts["undecided"] == "12 (33.33%)"
+    with (out / "failures.csv").open(newline="") as lines:
+        assert {row["undecided"] for row in csv.DictReader(lines)} == {"2"}
+    with (out / "main.csv").open(newline="") as lines:
+        assert next(csv.DictReader(lines))["Aligned n"] == "2"
+    assert json.loads((out / "results.json").read_text())["runs"][0]["outcomes"]["undecided"] == 12
+    rows = [row for row in parquet.read_table(out / "samples.parquet").to_pylist() if row["status"] == "undecided"]
+    assert [row["label"] for row in rows] == [None] * 12
+    (log,) = [read_zip(path) for path in out.glob("*.eval")]
+    (sample,) = (log[name] for name in log if name.startswith("samples/factual-0005/image-correct"))
+    assert (sample["scores"], sample["metadata"]["outcome"]) == ({}, "undecided")
+    lines_of = (path.read_text().splitlines() for path in out.glob("lm-eval/*/samples_*.jsonl"))
+    samples = [json.loads(line) for lines in lines_of for line in lines]
+    assert [row["acc"] for row in samples if row["outcome"] == "undecided"] == [None] * 12
+    assert '"label":"undecided"' in (out / "samples.html").read_text().replace(" ", "")
 
 
 def read_zip(path: Path) -> dict[str, Any]:
@@ -126,7 +148,7 @@ def test_parquet_holds_every_cell_and_every_answer(workspace: Workspace, failing
     hostile = next(row for row in rows if row["id"] == "factual-0002/aligned")
     assert hostile["answer"] == HOSTILE
     assert hostile["references"] == [{"name": "image", "value": ["12"]}, {"name": "text", "value": ["12"]}]
-    assert {row["status"] for row in rows} == {None, "unparsed", "labelled", "judge-failed"}
+    assert {row["status"] for row in rows} == {None, "unparsed", "undecided", "labelled", "judge-failed"}
     assert {row["label"] for row in rows if row["status"] != "labelled"} == {None}
 
 
@@ -141,10 +163,10 @@ def test_lm_eval_has_a_task_for_each_condition_and_counts_only_what_is_labelled(
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}", stamp)
     for task, counts in results["n-samples"].items():
         rows = [json.loads(line) for line in (folder / f"samples_{task}_{stamp}.jsonl").read_text().splitlines()]
-        assert counts == {"original": 6, "effective": 3}
-        assert [row["outcome"] for row in rows].count("labelled") == 3
+        assert counts == {"original": 6, "effective": 2}
+        assert [row["outcome"] for row in rows].count("labelled") == 2
         items = [row["acc"] for row in rows if row["acc"] is not None]
-        assert results["results"][task]["acc,none"] == pytest.approx(sum(items) / 3)
+        assert results["results"][task]["acc,none"] == pytest.approx(sum(items) / 2)
         assert {row["acc"] for row in rows if row["outcome"] != "labelled"} == {None}, "neither wrong nor right"
         assert results["configs"][task]["metric_list"][0]["metric"] == "acc"
         assert len({row["doc_id"] for row in rows}) == 6
@@ -162,10 +184,12 @@ def test_an_inspect_log_scores_what_is_labelled_and_keeps_errors_apart(
     assert (header["version"], header["status"], header["eval"]["dataset"]["samples"]) == (2, "success", 36)
     assert (header["results"]["total_samples"], header["results"]["completed_samples"]) == (36, 30)
     (score,) = header["results"]["scores"]
-    assert (score["scored_samples"], score["unscored_samples"]) == (18, 18)
+    assert (score["scored_samples"], score["unscored_samples"]) == (12, 24)
     values = {number: log[f"samples/factual-{number:04d}/aligned_epoch_1.json"]["scores"] for number in range(6)}
-    assert values[0] == values[4] == {}, "an error and a judge's failure have no score"
-    assert [next(iter(values[number].values()))["value"] for number in (1, 2, 5)] == ["N", "I", "C"]
+    assert values[0] == values[2] == values[4] == {}, (
+        "an error, an undecided answer and a judge's failure have no score"
+    )
+    assert [next(iter(values[number].values()))["value"] for number in (1, 5)] == ["N", "C"]
     hostile = log["samples/factual-0002/aligned_epoch_1.json"]
     assert hostile["messages"][-1]["content"] == HOSTILE
     assert log["samples/factual-0000/aligned_epoch_1.json"]["error"]["message"] == HOSTILE

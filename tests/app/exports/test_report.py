@@ -216,6 +216,22 @@ def test_limitations_follow_from_the_run(home: Home, good: Path, blind: Path, po
     assert next(iter(of_failing)) == "Very few questions", "the gravest comes first"
 
 
+def test_an_undecided_answer_is_a_limitation_and_no_mistake(home: Home) -> None:
+    folder = make_run(
+        home.workspace,
+        "hesitant",
+        instances(EXAMPLES),
+        knows,
+        model="org/hesitant",
+        undecided=lambda instance: instance.group.endswith("5"),
+    )
+    report = home.report(folder)
+    text = limits(report)["Undecided answers"]
+    assert text == "Some answers were left undecided by the judge (hesitant 10%); they count in no percentage."
+    mistakes = next(block for block in report.first_page if isinstance(block, Bullets))
+    assert mistakes.items == (("", "Nothing in these answers: all that could be scored are right."),)
+
+
 def test_without_conflicts_the_report_says_so_and_advises_nothing(tmp_path: Path) -> None:
     home = Home(tmp_path)
     alone = [instance for instance in instances(EXAMPLES) if instance.condition in ("image-only", "text-only")]

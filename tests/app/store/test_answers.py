@@ -60,8 +60,8 @@ def test_answers_from_a_store_are_those_of_its_records(tmp_path: Path) -> None:
         assert answers.kind.tolist() == expected.kind.tolist()
         assert answers.group.tolist() == expected.group.tolist()
         assert answers.count(lambda kind: kind.text_outcome) == {"labelled": 120, "error": 60, "unparsed": 60}
-        assert benchmark.tables({"run": answers}, "match@3", resamples=50, seed=0) == benchmark.tables(
-            {"run": expected}, "match@3", resamples=50, seed=0
+        assert benchmark.tables({"run": answers}, "match@4", resamples=50, seed=0) == benchmark.tables(
+            {"run": expected}, "match@4", resamples=50, seed=0
         )
         assert list(answers.read([3, 17])) == [records(folder)[position] for position in (3, 17)]
         assert list(answers.read([])) == []

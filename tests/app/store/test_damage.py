@@ -279,7 +279,8 @@ def test_the_canonical_export_of_an_older_run_is_the_same(damaged: Damaged, vers
     before = (damaged.folder / DATABASE).read_bytes()
     out = damaged.rashomon.home / f"older-{version}"
     damaged.rashomon.run("export", RUN, "--canonical", "--format", "csv", "--out", out)
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == damaged.expected.export[1]
+    expected = {name: content for name, content in damaged.expected.export[1].items() if name != "behaviours.csv"}
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == expected, "which older runs do not tell apart"
     assert [path.read_bytes() for path in damaged.folder.glob(f"{DATABASE}*")] == [before]
     assert "written without digests" in damaged.rashomon.run("show", RUN, "--spec").stdout
 

@@ -12,19 +12,20 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from app.engine.loop import AnswerLoop, judge_pending
-from app.store.data_types import ConditionProgress, NewAnswer
+from app.store.data_types import ConditionProgress, JudgedCounts, NewAnswer
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.salvage import Salvage
-from app.store.samples import SampleFilter
-from app.store.schema import MIGRATIONS
+from app.store.samples import SAMPLE_OUTCOMES, SampleFilter
+from app.store.schema import MIGRATIONS, NO_DIGESTS, NO_UNDECIDED
 from benchmarks.errors import StoreError, StoreFullError
-from benchmarks.vocabulary import Generation, Instance, Text, Verdict, instance_to_json
+from benchmarks.vocabulary import Generation, Instance, Text, Verdict, VerdictStatus, instance_to_json
 from tests.support.old_runs import as_version
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
 from tests.support.trust import seal
@@ -353,7 +354,7 @@ def test_reading_a_run_of_an_older_version_changes_nothing_in_its_folder(tmp_pat
         with RunStore.read(tmp_path) as store:
             assert list(store.records()) == expected
             assert sum(p.done for p in store.progress()) == 20
-            assert store.undigested == 40
+            assert store.undigested == (40 if version <= NO_DIGESTS else None)
             assert len(store.sample_ordinals(SampleFilter())) == 20
     finally:
         tmp_path.chmod(stat.S_IRWXU)
@@ -368,9 +369,47 @@ def test_reading_a_run_of_an_older_version_changes_nothing_in_its_folder(tmp_pat
         saved = list(store.saved(problems.append))
         store.find_missing(problems.append)
         store.find_wrong_counters(problems.append)
-        assert (store.undigested, problems) == (40, [])
+        assert (store.undigested, problems) == (40 if version <= NO_DIGESTS else None, [])
         assert [item.instance for item in saved] == [record.instance for record in expected]
         assert all(len(item.answers) == 2 and item.done for item in saved)
+
+
+@pytest.mark.parametrize("version", [NO_DIGESTS, NO_UNDECIDED, len(MIGRATIONS)])
+def test_a_verdict_of_each_status_is_kept_and_counted_apart(tmp_path: Path, version: int) -> None:
+    statuses: tuple[VerdictStatus, ...] = get_args(VerdictStatus)
+    verdicts = [Verdict("even@1", status, "YES" if status == "labelled" else None, "why") for status in statuses]
+    names = [f"example-{number}/plain" for number in range(len(statuses))]
+    with make(tmp_path, 2 * len(names)) as store:
+        for number, name in enumerate(names):
+            generation = Generation(f"{name}#0", "4", "stop")
+            store.commit([NewAnswer(2 * number, "plain", 0, "digest", generation, True)])
+    as_version(tmp_path, version)
+    with RunStore.read(tmp_path) as store:
+        assert not store.progress()[0].judged
+    with RunStore.open(tmp_path) as store:
+        for name, verdict in zip(names, verdicts, strict=True):
+            generation_id, condition = store.answer_of(name) or (0, "")
+            store.add_verdicts([(generation_id, condition, verdict)])
+        kept = [record.verdicts["even@1"] for record in store.records() if record.verdicts]
+        assert kept == verdicts
+        assert store.progress()[0].judged["even@1"] == JudgedCounts(1, 1, 1, 1, 1)
+        assert store.counted()[1] == {
+            (row["condition"], row["judge"]): row for row in store._counters().judged.values()
+        }
+        for outcome in SAMPLE_OUTCOMES[:1] + SAMPLE_OUTCOMES[2:5]:
+            assert len(store.sample_ordinals(SampleFilter(judges=("even@1",), outcomes=(outcome,)))) == 1, outcome
+        assert store.retract("even@1", status="undecided") == 1
+        assert store.progress()[0].judged["even@1"].total == 3
+
+
+def test_counters_of_before_are_read_without_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with make(tmp_path, 20) as store:
+        answer(store)
+        expected = exact(store)
+    as_version(tmp_path, NO_UNDECIDED)
+    monkeypatch.setattr("app.store.connection.open_copy", None)
+    with RunStore.read(tmp_path) as store:
+        assert exact(store) == expected
 
 
 def judged_rows(folder: Path) -> list[tuple[object, ...]]:

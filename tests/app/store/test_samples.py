@@ -59,7 +59,7 @@ def runs(draw: st.DrawFn) -> list[tuple[Instance, list[Generation], dict[str, Ve
         if steps and steps[-1].finish_reason != "error":
             for judge in draw(st.sets(st.sampled_from(JUDGES))):
                 label = draw(st.none() | st.sampled_from(LABELS))
-                status = "labelled" if label else draw(st.sampled_from(["unparsed", "judge-failed"]))
+                status = "labelled" if label else draw(st.sampled_from(["unparsed", "undecided", "judge-failed"]))
                 values[judge] = Verdict(judge, status, label)  # type: ignore[arg-type]
         items.append((instance, steps, values, bool(steps)))
     return items
@@ -199,28 +199,28 @@ KNOWN = QueryVocabulary(
     ("aligned", "both-wrong"),
     ("IMAGE", "TEXT"),
     {"type": ("factual", "maths, hard")},
-    ("match@3", "openai:gpt-5@cmc-1", "human:ann@1"),
-    ("match@3",),
+    ("match@4", "openai:gpt-5@cmc-1", "human:ann@1"),
+    ("match@4",),
 )
 
 
 @pytest.mark.parametrize(
     ("typed", "wanted"),
     [
-        ("", SampleFilter(("match@3",))),
-        ("is:wrong,error", SampleFilter(("match@3",), outcomes=("wrong", "error"))),
+        ("", SampleFilter(("match@4",))),
+        ("is:wrong,error", SampleFilter(("match@4",), outcomes=("wrong", "error"))),
         (
             'label:text type:"maths, hard"',
-            SampleFilter(("match@3",), labels=("TEXT",), strata=(("type", "maths, hard"),)),
+            SampleFilter(("match@4",), labels=("TEXT",), strata=(("type", "maths, hard"),)),
         ),
-        ("two words", SampleFilter(("match@3",), words=("two", "words"))),
-        ('"two words" "http://x', SampleFilter(("match@3",), words=("two words", "http://x"))),
+        ("two words", SampleFilter(("match@4",), words=("two", "words"))),
+        ('"two words" "http://x', SampleFilter(("match@4",), words=("two words", "http://x"))),
         ("judge:openai:gpt-5", SampleFilter(("openai:gpt-5@cmc-1",))),
         (
             "disagree:match,human:ann order:longest",
-            SampleFilter(("match@3",), disputing=("match@3", "human:ann@1"), disagree=True, order="longest"),
+            SampleFilter(("match@4",), disputing=("match@4", "human:ann@1"), disagree=True, order="longest"),
         ),
-        ("is:mismatch,cut,overridden", SampleFilter(("match@3",), mismatch=True, truncated=True, overridden=True)),
+        ("is:mismatch,cut,overridden", SampleFilter(("match@4",), mismatch=True, truncated=True, overridden=True)),
     ],
 )
 def test_what_is_typed(typed: str, wanted: SampleFilter) -> None:
@@ -269,7 +269,7 @@ def test_an_override_is_used_where_it_is_asked_for_and_measures_no_judge(folder:
     assert not any("not used here" in note for note in used[0].notes)
     with RunStore.read(folder) as store:
         (record,) = store.records(only=instance)
-    assert record.verdicts["match@3"].label == "IMAGE"
+    assert record.verdicts["match@4"].label == "IMAGE"
     assert record.verdicts["override:ann@1"].label == "NEITHER"
 
 

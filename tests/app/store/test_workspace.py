@@ -14,6 +14,7 @@ from app.store.workspace import Workspace, read_summary
 from benchmarks.clash.constants import CONDITIONS, OPEN_ENDED
 from benchmarks.vocabulary import Verdict
 from judges.cmc_rules import Match
+from tests.support.records import judge_called
 from tests.support.runs import instances, make_run, says
 
 OWN = Match().id
@@ -46,7 +47,7 @@ def test_an_answered_run_is_not_done_before_its_own_judge_is(run: Path, recorded
 @pytest.mark.parametrize("recorded", ["running", "judging", "interrupted", "failed"])
 def test_another_judge_that_breaks_off_leaves_a_run_done(run: Path, recorded: str) -> None:
     with RunStore.open(run) as store:
-        generation, record = next(store.unjudged("openai:other@1"))
+        generation, record = next(store.unjudged(judge_called("openai:other@1")))
         store.add_verdicts([(generation, record.instance.condition, Verdict("openai:other@1", "unparsed"))])
         store.set_meta("state", {"state": recorded, "note": "why"})
     summary = read_summary(run)

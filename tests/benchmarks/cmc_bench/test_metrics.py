@@ -236,7 +236,7 @@ def test_undefined_metrics_are_na_with_reasons() -> None:
 def test_run_without_answers_has_na_tables() -> None:
     tables = _tables(_record("g", "aligned", None, status=None, finish=None))
     assert all(cell.value is None for cell in _row(tables["main"], "run").values())
-    assert dict(tables["failures"].rows)["run / aligned"] == (0, 0, 0, 0, 0, 1, 0)
+    assert dict(tables["failures"].rows)["run / aligned"] == (0, 0, 0, 0, 0, 0, 1, 0)
 
 
 def test_only_labelled_answers_count_and_failures_are_listed_by_kind() -> None:
@@ -248,6 +248,7 @@ def test_only_labelled_answers_count_and_failures_are_listed_by_kind() -> None:
         _record("e", "image-correct", "IMAGE", finish="error"),
         _record("f", "image-correct", None, status=None),
         _record("g", "image-correct", None, status=None, finish=None),
+        *(_record(f"h{number}", "image-correct", None, status="undecided") for number in range(3)),
     ]
     tables = _tables(*records)
     accuracy_cell = _row(tables["main"], "run")["Img-Cor"]
@@ -257,12 +258,13 @@ def test_only_labelled_answers_count_and_failures_are_listed_by_kind() -> None:
         "answered",
         "labelled",
         "unparsed",
+        "undecided",
         "judge-failed",
         "error",
         "pending",
         "cut at token limit",
     )
-    assert failures.rows == (("run / image-correct", (5, 2, 1, 1, 1, 2, 1)),)
+    assert failures.rows == (("run / image-correct", (8, 2, 1, 3, 1, 1, 2, 1)),)
     other_judge = CMCBench().tables({"run": Answers.of(records, CMCBench())}, "nobody@1", resamples=5, seed=0)
     assert _row(other_judge[0], "run")["Img-Cor"].value is None
 

@@ -15,10 +15,12 @@ from benchmarks.errors import ModelError, NothingUsableError, SourceError, SpecE
 from benchmarks.registry import get_benchmark
 from benchmarks.text_model import TextModel
 from benchmarks.vocabulary import Generation, Media, Request, Text
+from tests.support.command import ROOT
 from tests.support.pdf_files import encrypted_pdf, picture_pdf
 from tests.support.retrieval_logs import MISLEADING, write_log
 
 RETRIEVAL = get_benchmark("retrieval")
+CASES = ROOT.parent / "shared" / "cases"
 LONG = "Rye and oats were counted again. " * 1667  # 10,000 words
 
 
@@ -188,6 +190,68 @@ def test_check_remarks_on_a_log_without_any_conflict(folder: Path) -> None:
     for lines in ([agreeing], [agreeing, line()], [agreeing, line(image_answer="43", text_answer="12")]):
         check = RETRIEVAL.check_rows(write_log(folder / "log.jsonl", lines), BuildOptions())
         assert any("nothing can be built" in remark for remark in check.remarks) == (lines == [agreeing])
+
+
+NOTATIONS = [
+    ("Number of inhabitants?", "9 400", "9,400"),
+    ("When did it open?", "3 May 1889", "May 3, 1889"),
+    ("Which country exports most?", "UK", "United Kingdom"),
+    ("How long is it?", "150 minutes", "2 h 30 min"),
+    ("Which share?", "75%", "3/4"),
+    ("When does it close?", "6:15 pm", "18:15"),
+    ("How many?", "eleven", "11"),
+]
+SUBSTANCE = [("Price?", "$7", "€7"), ("Distance?", "90 km", "90 miles"), ("Height?", "210 m", "180 m")]
+NEEDS_CONTEXT = [("Rise?", "5", "5%"), ("Length?", "8", "8 m"), ("Sales?", "3", "3 million")]
+
+
+def notation_log(rows: list[tuple[str, str, str]], *, answered: bool) -> list[dict[str, Any]]:
+    return [
+        line(question=question, image_answer=image, text_answer=text, **({"answer": text} if answered else {}))
+        for question, image, text in rows
+    ]
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_answers_in_two_notations_agree_and_answers_that_need_context_are_listed(folder: Path, answered: bool) -> None:
+    lines = notation_log([*NOTATIONS, *SUBSTANCE, *NEEDS_CONTEXT], answered=answered)
+    built = build(folder, lines)
+    conditions = {name: count for name, count in built.manifest["conditions"].items() if "only" not in name and count}
+    assert conditions == {"aligned": len(NOTATIONS), "text-correct" if answered else "undecided": len(SUBSTANCE)}
+    reasons = skipped(built)
+    assert len(reasons) == len(NEEDS_CONTEXT)
+    assert all(reason.startswith("unclear whether its answers are the same") for reason in reasons)
+    assert "only one of them names a unit" in reasons[1]
+    check = RETRIEVAL.check_rows(folder / "log.jsonl", BuildOptions())
+    assert [row.usable for row in check.rows] == [True] * 10 + [False] * 3
+    assert all(row.fix for row in check.rows if not row.usable)
+
+
+@pytest.mark.skipif(not CASES.exists(), reason="the logs are not here")
+@pytest.mark.parametrize(("name", "conflict"), [("notation_log", "undecided"), ("notation_log_answer", "text-correct")])
+def test_logs_that_differ_in_notation_agree(tmp_path: Path, name: str, conflict: str) -> None:
+    text = (CASES / f"{name}.jsonl").read_text("utf-8")
+    for number, image in enumerate(
+        dict.fromkeys(image for row in text.splitlines() for image in json.loads(row)["images"])
+    ):
+        (tmp_path / image).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (20, 20), (number, 90, 200)).save(tmp_path / image)
+    (tmp_path / "log.jsonl").write_text(text, "utf-8")
+    built = RETRIEVAL.build([("log", str(tmp_path / "log.jsonl"))], tmp_path / "build", BuildOptions())
+    assert built.manifest["conditions"]["aligned"] == 7
+    assert {row["question"] for row in built.rows() if row["condition"] == conflict} == {
+        "Price?",
+        "Distance?",
+        "Height?",
+    }
+    assert not skipped(built)
+
+
+def test_readers_that_may_agree_are_named(folder: Path) -> None:
+    readers = [ScriptedReader(stated), ScriptedReader(lambda images, text: "43 km" if images else stated(images, text))]
+    lines = [line(answer="43 km"), line(image_answer="43 km", text_answer="12 km", answer="43 km", images=["1.png"])]
+    reasons = skipped(build(folder, lines, *readers))
+    assert reasons == ["unclear whether the readers agree on what the images say: only one of them names a unit"]
 
 
 @pytest.mark.slow

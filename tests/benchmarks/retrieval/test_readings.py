@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.retrieval.instances import AGREE_ON_WRONG, Decision, decide
+from benchmarks.retrieval.instances import AGREE_ON_WRONG, UNCLEAR, Decision, decide
 from benchmarks.retrieval.readings import answer_of
 
 QUESTION = "What was the value of kale in 2015?"
@@ -42,7 +42,10 @@ def test_the_short_answer_of_a_reply(reply: str, answer: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "image", "text", "condition", "correct"),
     [
-        ("43", "43", "43%", "aligned", "both"),
+        ("43", "43", "43.0", "aligned", "both"),
+        ("12,500", "12 500", "12,500", "aligned", "both"),
+        ("", "$43", "€43", "undecided", "both"),
+        ("43 miles", "43 km", "43 miles", "text-correct", "text"),
         ("43", "43", "12", "image-correct", "image"),
         ("43", "12", "43", "text-correct", "text"),
         ("43", "12", "13", "both-wrong", "none"),
@@ -54,6 +57,28 @@ def test_the_condition_of_two_readings(answer: str, image: str, text: str, condi
     decision = decide(answer, image, text)
     assert isinstance(decision, Decision)
     assert (decision.condition, decision.correct) == (condition, correct)
+
+
+@pytest.mark.parametrize(
+    ("answer", "image", "text"),
+    [
+        ("43", "43", "43%"),
+        ("", "43", "43%"),
+        ("12", "43", "43 km"),
+        ("12", "12 million", "43"),
+        ("blue", "navy blue", "blue"),
+    ],
+)
+def test_nothing_is_decided_if_more_context_is_needed(answer: str, image: str, text: str) -> None:
+    problem = decide(answer, image, text)
+    assert isinstance(problem, str)
+    assert problem.startswith(UNCLEAR)
+
+
+def test_what_the_question_settles_is_decided() -> None:
+    decision = decide("", "43", "43%", "What percentage of sales is kale?")
+    assert isinstance(decision, Decision)
+    assert decision.condition == "aligned"
 
 
 def test_sources_that_agree_on_a_wrong_answer_are_no_conflict() -> None:
