@@ -54,7 +54,7 @@ class Evidence:
 
     def is_worse(self, run: int) -> bool:
         """Return True if a run is shown to be worse than the best by more than the margin."""
-        high = self.decision.basis.difference(run, self.decision.basis.best).interval(1 - 2 * ALPHA)[1]
+        high = self.decision.basis.interval(run, self.decision.basis.best, 1 - 2 * ALPHA)[1]
         return high < -self.decision.margin
 
 

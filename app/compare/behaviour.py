@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
+from app.compare.non_inferiority import ALPHA, Decision, TargetMetric, TargetShares, UndecidedAnswers, format_points
 from benchmarks.stats.intervals import span
 
 _MOST_BEHAVIOURS = 3
@@ -34,9 +34,12 @@ def _behaviour_of(shares: TargetShares, index: int) -> list[str]:
     ]
     lines = []
     for condition, label, answers in cells:
-        marks = answers.label == label
-        low, high = answers.difference(index, best, marks).interval(1 - ALPHA / len(cells))
-        difference = float(marks[:, index].mean() - marks[:, best].mean())
+        marked = np.zeros_like(answers.metric.hits, dtype=bool)
+        marked[condition, label] = True
+        metric = TargetMetric(metrics.labels[label], marked)
+        marks = replace(answers, metric=metric, every=answers.every and replace(answers.every, metric=metric))
+        low, high = marks.interval(index, best, 1 - ALPHA / len(cells))
+        difference = marks.difference(index, best).value
         line = f"{_behaviour_sentence(answers, (index, best), condition, label)} ({format_points(difference, sign=True)} points; "
         line += f"{span(format_points(low, sign=True), format_points(high, sign=True))}{_level(len(cells))})."
         lines.append((low <= 0 <= high, -abs(difference), condition, line))
@@ -81,5 +84,8 @@ def _under_condition(shares: TargetShares, condition: int) -> TargetShares | Non
     if not selected.any():
         return None
     group = np.unique(shares.group[selected], return_inverse=True)[1]
-    metric = replace(shares.metric, mix=None)
-    return TargetShares(shares.views, metric, group, shares.condition[selected], shares.label[selected])
+    metric, every = replace(shares.metric, mix=None), shares.every
+    if every is not None and (mask := every.condition == condition).any():
+        of_all = np.unique(every.group[mask], return_inverse=True)[1]
+        every = UndecidedAnswers(metric, of_all, every.condition[mask], every.label[mask], every.text[mask])
+    return TargetShares(shares.views, metric, group, shares.condition[selected], shares.label[selected], every)

@@ -32,6 +32,12 @@ def caveats(evidence: Evidence, views: RunViews) -> list[str]:
         lines.append(
             f"No policy shares labelled answers with {join_names(without_floor)}, so there is no floor to compare with."
         )
+    if shares.every is not None:
+        counts = zip(shares.views.runs, shares.every.counts, strict=True)
+        undecided = join_names([f"{count} of {run.label}" for run, count in counts if count])
+        lines.append(
+            f"Answers are undecided by {views.judge}: {undecided}. A run holds only if it does so whatever they turn out to be."
+        )
     lines += coverage_warnings(views)
     lines += difference_warnings(shares.views.runs)
     lines.append(
@@ -50,7 +56,7 @@ def _not_holding(evidence: Evidence) -> list[str]:
         if index in decision.holds or index == shares.best or not evidence.models:
             continue
         difference = shares.difference(index, shares.best)
-        low, _ = difference.interval(1 - 2 * ALPHA)
+        low, _ = shares.interval(index, shares.best, 1 - 2 * ALPHA)
         points_behind = format_points(-difference.value)
         if evidence.is_worse(index):
             lines.append(f"{run.label} is worse than {best} by more than the margin: {points_behind} points.")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from app.compare.bounds import difference_bounds
 from app.compare.non_inferiority import format_points
 from app.compare.pairs import RunPair, run_metrics
 from app.compare.published import comparable_rows, normalised_name
@@ -39,7 +40,8 @@ class Change:
         difference: The difference with its paired 95% interval.
         lost, gained: The numbers of answers whose score fell and rose.
         p: The two-sided p of the exact sign-flip test over examples.
-        bounds: The difference of shares that bounds are computed from; None where it is no difference of shares.
+        bounds: The difference of shares at its least and its greatest, whatever the undecided answers turn out to be; None
+            where it is no difference of shares.
     """
 
     part: str
@@ -49,11 +51,11 @@ class Change:
     lost: int
     gained: int
     p: float | None
-    bounds: Difference | None
+    bounds: tuple[Difference, Difference] | None
 
     def exceeds(self, limit: float) -> bool:
         """Return whether the difference is shown to be above ``limit``, by its one-sided 95% bound."""
-        low = self.difference.low if self.bounds is None else self.bounds.lower()
+        low = self.difference.low if self.bounds is None else self.bounds[0].lower()
         return low is not None and low > limit
 
     def is_loss(self) -> bool:
@@ -67,7 +69,7 @@ class Change:
     def interval(self) -> tuple[float, float] | None:
         """Return the interval that decides; None if there is none."""
         if self.bounds is not None:
-            return self.bounds.interval()
+            return self.bounds[0].interval()[0], self.bounds[1].interval()[1]
         low, high = self.difference.low, self.difference.high
         return None if low is None or high is None else (low, high)
 
@@ -200,22 +202,22 @@ class _Measure:
 
     def change(self, part: str, conditions: Sequence[str]) -> Change:
         """Return the change under ``conditions``."""
-        wanted = frozenset(conditions)
+        labels, score = self.benchmark.labels, self.benchmark.score
+        of_labels = {condition: {label: score(condition, label) for label in labels} for condition in conditions}
         rows = [
             (answer.group, *scores)
             for instance, answer in self.base.answers.items()
-            if answer.condition in wanted
-            and (scores := self._scores(answer.condition, answer.outcome, self.tuned.answers.get(instance)))
+            if answer.condition in of_labels
+            and (other := self.tuned.answers.get(instance))
+            and (scores := _score_bounds(of_labels[answer.condition], (answer.outcome, other.outcome)))
         ]
-        names = {group: number for number, group in enumerate(dict.fromkeys(row[0] for row in rows))}
-        count, group = number_groups(np.array([names[row[0]] for row in rows], dtype=np.int64))
-        before, after = (np.array([row[i] for row in rows], dtype=float) for i in (1, 2))
-        sums, sizes = (
-            np.bincount(group, x, minlength=count).astype(np.float64) for x in (after - before, np.ones(len(rows)))
-        )
+        every = _bounds(rows)
+        rows = [row for row in rows if row[1] == row[2] and row[3] == row[4]]
+        before, after = (np.array([row[i] for row in rows], dtype=float) for i in (1, 3))
+        sums, sizes = _sums([str(row[0]) for row in rows], after - before)
         draws = resample(np.stack([sums, sizes], 1), self.resamples, self.seed)
         n = len(rows)
-        bounds = share_difference(sums, sizes) if n else None
+        bounds = every if n else None
         reason = "nothing was answered in both runs"
         first, second = (
             Estimate(float(x.mean()), n=n) if n else Estimate(None, reason=reason) for x in (before, after)
@@ -247,22 +249,39 @@ class _Measure:
     def metric_change(self, views: RunViews, metric: str) -> Change:
         """Return the change of a metric of the benchmark, over the answers labelled in both runs."""
         metrics = views.label_metrics
-        paired = RunPair(self.base, self.tuned, metrics, self.resamples, self.seed).compare(metrics.of[metric])
+        pair = RunPair(self.base, self.tuned, metrics, self.resamples, self.seed)
+        paired = pair.compare(metrics.of[metric])
         before, after = (Estimate(x.value, n=x.n, reason=x.reason) for x in (paired.first, paired.second))
-        part = f"in {metric}"
-        return Change(
-            part, before, after, paired.difference, paired.lost or 0, paired.gained or 0, paired.p, paired.share
-        )
+        ends = difference_bounds(pair, metrics.of[metric]) or (paired, paired)
+        shares = [end.share for end in ends if end.share is not None]
+        bounds = (shares[0], shares[1]) if len(shares) == 2 else None
+        lost, gained = paired.lost or 0, paired.gained or 0
+        return Change(f"in {metric}", before, after, paired.difference, lost, gained, paired.p, bounds)
 
-    def _scores(self, condition: str, before: str, answer: Any) -> tuple[float, float] | None:
-        """Return the scores of both outcomes; None where one of them is missing."""
-        outcomes = (before, answer.outcome if answer else "")
-        if not all(outcome in self.benchmark.labels or outcome in _COUNTED for outcome in outcomes):
-            return None
-        first, second = (
-            0.0 if outcome in _COUNTED else self.benchmark.score(condition, outcome) for outcome in outcomes
-        )
-        return first, second
+
+def _score_bounds(of_labels: Mapping[str, float], outcomes: Sequence[str]) -> tuple[float, ...] | None:
+    """Return the least and the greatest score of each outcome; None where one of them is missing."""
+    if not all(outcome in of_labels or outcome in (*_COUNTED, "undecided") for outcome in outcomes):
+        return None
+    least, greatest = min(of_labels.values()), max(of_labels.values())
+    ends = ((least, greatest) if x == "undecided" else (of_labels.get(x, 0.0),) * 2 for x in outcomes)
+    return tuple(end for pair in ends for end in pair)
+
+
+def _bounds(rows: Sequence[tuple[Any, ...]]) -> tuple[Difference, Difference] | None:
+    """Return the difference of the scores in ``rows`` at its least and at its greatest; None where there are none."""
+    groups = [row[0] for row in rows]
+    ends = [np.array([row[3] - row[2] for row in rows]), np.array([row[4] - row[1] for row in rows])]
+    least, greatest = (share_difference(*_sums(groups, end)) if rows else None for end in ends)
+    return None if least is None or greatest is None else (least, greatest)
+
+
+def _sums(names: Sequence[str], values: Any) -> tuple[Any, Any]:
+    """Return the sum of the values, and their number, of each group."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    count, group = number_groups(np.array([numbers[name] for name in names], dtype=np.int64))
+    sums, sizes = (np.bincount(group, x, minlength=count).astype(np.float64) for x in (values, np.ones(len(names))))
+    return sums, sizes
 
 
 def _ratio(draws: Any) -> Any:

@@ -28,8 +28,8 @@ class Floor:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95% interval of the model's lead over the policy."""
-        return self.basis.difference(0, 1).interval()
+        """The 95% interval of the model's lead over the policy, whatever the undecided answers turn out to be."""
+        return self.basis.interval(0, 1)
 
     @property
     def beats(self) -> bool:

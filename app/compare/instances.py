@@ -131,12 +131,8 @@ def _one_line(text: str) -> str:
     return " ".join(text[:_EXCERPT].split())
 
 
-def compare_instance(
-    workspace: Workspace, folders: Sequence[Path], instance: str, judge: str | None, judge_id: str
-) -> InstanceComparison:
-    """Return one instance with the answers of the runs in ``folders``, labelled by ``judge``.
-
-    ``judge_id`` is the id of ``judge`` (:attr:`RunViews.judge`).
+def compare_instance(workspace: Workspace, folders: Sequence[Path], instance: str, judge_id: str) -> InstanceComparison:
+    """Return one instance with the answers of the runs in ``folders``, labelled by ``judge_id`` (:attr:`RunViews.judge`).
 
     Raises:
         SpecError: No run has the instance.
@@ -146,7 +142,7 @@ def compare_instance(
     answers: list[AnswerSummary | None] = []
     for folder in folders:
         with RunStore.read(folder) as store:
-            records = list(judged_records(store, judge, only=instance))
+            records = list(judged_records(store, judge_id, only=instance))
             if records and shared is None:
                 shared, prompt = records[0].instance, _prompt(records[0].instance)
                 build = workspace.build_of(store)

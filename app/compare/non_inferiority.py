@@ -101,6 +101,8 @@ class TargetShares:
     group: NDArray[np.int64]
     condition: NDArray[np.int64]
     label: NDArray[np.int64]
+    every: UndecidedAnswers | None = None
+    """These answers with those that the judge has not decided in some of the runs; None where it has decided all."""
 
     @cached_property
     def hit(self) -> Array:
@@ -139,26 +141,75 @@ class TargetShares:
         """The index of the best run; of equals, the first."""
         return int(np.argmax(self._means))
 
-    def difference(self, run: int, other: int, mask: NDArray[np.bool_] | None = None) -> Difference:
-        """Return the lead of ``run`` over ``other``, or the difference in what ``mask``, of the shape of ``hit``, marks."""
-        marks = (self.hit if mask is None else mask).astype(float)
-        lead = self.weight * (marks[:, run] - marks[:, other])
+    def difference(self, run: int, other: int) -> Difference:
+        """Return the lead of ``run`` over ``other`` in the answers that are decided for all runs."""
+        lead = self.weight * (self.hit[:, run] - self.hit[:, other])
         sums = np.bincount(self.group, lead, minlength=self.groups).astype(np.float64)
         difference = share_difference(sums, self.sizes)
         assert difference is not None
         return difference
 
+    def least(self, run: int, other: int) -> Difference:
+        """Return the lead of ``run`` over ``other`` where the undecided answers of both turn out against ``run``."""
+        return self.difference(run, other) if self.every is None else self.every.least_difference(run, other)
+
+    def interval(self, run: int, other: int, level: float = 0.95) -> tuple[float, float]:
+        """Return the interval of the lead of ``run`` over ``other``, whatever the undecided answers turn out to be."""
+        return self.least(run, other).interval(level)[0], -self.least(other, run).interval(level)[0]
+
     def p_values(self, margin: float) -> list[float]:
         """Return for each run the p against being worse than the best by ``margin``: the largest over all other runs.
 
         A run within the margin of every other run is within the margin of the best, whichever that is: an intersection-union
-        test, which needs no correction. Testing several runs needs one: Holm's.
+        test, which needs no correction. Testing several runs needs one: Holm's. While answers are undecided, the p holds
+        whatever they turn out to be.
         """
         runs = range(len(self.views.runs))
         if len(runs) == 1:
             return [0.0]
-        largest = [max(self.difference(i, j).non_inferiority_p(margin) for j in runs if j != i) for i in runs]
+        largest = [max(self.least(i, j).non_inferiority_p(margin) for j in runs if j != i) for i in runs]
         return [1.0 if p is None else p for p in holm(largest)]
+
+
+@dataclass(frozen=True)
+class UndecidedAnswers:
+    """The answers of :class:`TargetShares`, and those that the judge has not decided in some of the runs.
+
+    ``label`` is -1 for an undecided answer; ``text``, of its shape, has equal numbers for equal answers to an instance.
+    """
+
+    metric: TargetMetric
+    group: NDArray[np.int64]
+    condition: NDArray[np.int64]
+    label: NDArray[np.int64]
+    text: NDArray[np.int64]
+
+    @property
+    def counts(self) -> list[int]:
+        """The number of undecided answers of each run."""
+        counts: list[int] = (self.label < 0).sum(0).tolist()
+        return counts
+
+    def least_difference(self, run: int, other: int) -> Difference:
+        """Return the lead of ``run`` over ``other`` where the undecided answers of both turn out against ``run``.
+
+        Equal answers to an instance have equal labels, so they make no difference.
+        """
+        credit = 1 - self.metric.hits if self.metric.lower_is_better else self.metric.hits.astype(float)
+        least, greatest = credit.min(1)[self.condition], credit.max(1)[self.condition]
+        own, others = (
+            np.where(self.label[:, place] < 0, bound, credit[self.condition, self.label[:, place]])
+            for place, bound in ((run, least), (other, greatest))
+        )
+        lead = np.where(self.text[:, run] == self.text[:, other], 0.0, own - others)
+        weight = np.ones(len(lead)) if self.metric.mix is None else self.metric.mix.weights(self.condition)
+        groups = int(self.group.max()) + 1
+        difference = share_difference(
+            np.bincount(self.group, weight * lead, minlength=groups).astype(np.float64),
+            np.bincount(self.group, weight, minlength=groups).astype(np.float64),
+        )
+        assert difference is not None
+        return difference
 
 
 def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
@@ -173,16 +224,38 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
     condition = first.condition_codes(places)
     is_used = np.append(metric.hits.any(1), False)[condition]  # False for -1, a condition that does not count
     labels = np.full((len(first), len(views.runs)), -1)
-    for number, run in enumerate(views.runs):
-        there = run.coded.ids.places(first.ids)
-        labels[there >= 0, number] = run.coded.outcome_codes(codes)[there[there >= 0]]
-    rows = np.flatnonzero(is_used & (labels >= 0).all(1))
+    there = [run.coded.ids.places(first.ids) for run in views.runs]
+    undecided = len(metrics.labels)
+    for number, (run, places_there) in enumerate(zip(views.runs, there, strict=True)):
+        known = places_there >= 0
+        labels[known, number] = run.coded.outcome_codes({**codes, "undecided": undecided})[places_there[known]]
+    present = is_used & (labels >= 0).all(1)
+    rows = np.flatnonzero(present & (labels < undecided).all(1))
     if not len(rows):
         raise SpecError(
             f"no instance that counts for {metric.name} is labelled by {views.judge} in all of these runs; "
             "`rashomon compare` says what each run lacks."
         )
-    return TargetShares(views, metric, number_groups(first.group[rows])[1], condition[rows], labels[rows])
+    every = np.flatnonzero(present)
+    open_answers = None
+    if len(every) > len(rows):
+        label = labels[every]
+        text = _texts(views, label == undecided, [place[every] for place in there])
+        group = number_groups(first.group[every])[1]
+        label[label == undecided] = -1
+        open_answers = UndecidedAnswers(metric, group, condition[every], label, text)
+    return TargetShares(views, metric, number_groups(first.group[rows])[1], condition[rows], labels[rows], open_answers)
+
+
+def _texts(views: RunViews, undecided: NDArray[np.bool_], there: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return numbers of the undecided answers' texts, of their shape; other answers have numbers that equal no other."""
+    numbers = -1 - np.arange(undecided.size).reshape(undecided.shape)
+    known: dict[str, int] = {}
+    for run, view in enumerate(views.runs):
+        rows = np.flatnonzero(undecided[:, run])
+        for row, text in zip(rows.tolist(), view.answer_texts(there[run][rows]), strict=True):
+            numbers[row, run] = known.setdefault(text, len(known))
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)

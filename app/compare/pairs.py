@@ -61,6 +61,8 @@ class RunPair:
     label_metrics: LabelMetrics
     resamples: int
     seed: int
+    given: NDArray[np.int64] | None = None
+    """Codes to count in place of those that were stored, as :attr:`coded`: the undecided answers' at a bound."""
 
     @cached_property
     def places(self) -> tuple[Places, Places]:
@@ -88,6 +90,8 @@ class RunPair:
     @cached_property
     def coded(self) -> NDArray[np.int64]:
         """Group, condition, first and second label of each instance labelled in both; shape (instances, 4)."""
+        if self.given is not None:
+            return self.given
         codes = self.shared_codes(self.label_metrics.conditions, label_codes(self.label_metrics))
         codes = codes[(codes >= 0).all(1)]
         codes[:, 0] = number_groups(codes[:, 0])[1]

@@ -196,7 +196,8 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
         difference: Estimate | None = None
         if index != shares.best:
             lead = shares.difference(index, shares.best)
-            bound, difference = Estimate(lead.lower(1 - ALPHA), n=n), Estimate(lead.value, n=n)
+            bound = Estimate(shares.least(index, shares.best).lower(1 - ALPHA), n=n)
+            difference = Estimate(lead.value, n=n)
         holds = "floor" if run.is_policy else "yes" if index in decision.holds else "no"
         status = f"{holds}, the best value" if index == shares.best else holds
         status = "the only model" if len(runs) == 1 else status
@@ -214,7 +215,8 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
         for floor in hardest_floors([best], [other], views, target):
             n, lead = len(floor.basis.group), floor.basis.difference(1, 0)
             share, value, bound = (
-                Estimate(x, n=n) for x in (float(floor.basis.shares[1]), lead.value, lead.lower(1 - ALPHA))
+                Estimate(x, n=n)
+                for x in (float(floor.basis.shares[1]), lead.value, floor.basis.least(1, 0).lower(1 - ALPHA))
             )
             status = "ceiling" if other.is_oracle else "floor"
             rows.append((other.label, (share, value, bound, status, None, *cost_cells(other))))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.compare.packed_answers import LabelledAnswer, PackedAnswers, PackedTexts, numbered
 from app.report.imported import known_identity, known_spec
@@ -103,6 +104,13 @@ class RunView:
         positions = sorted(self.coded.ids.places([*instances]).tolist())
         return {record.instance.id: _excerpt(record) for record in self.read(positions)}
 
+    def answer_texts(self, places: NDArray[np.int64]) -> list[str]:
+        """Return the answers at these places as a judge sees them, read from the run, in the order of ``places``."""
+        wanted = np.unique(places).tolist()
+        records = zip(wanted, self.read(wanted), strict=True)
+        texts = {place: visible_answer(record.answer.text) if record.answer else "" for place, record in records}
+        return [texts[place] for place in places.tolist()]
+
     @property
     def is_policy(self) -> bool:
         """True for a policy, which reads no input, and for a baseline made of its answers."""
@@ -156,10 +164,10 @@ def load_views(folders: Sequence[Path], *, judge: str | None = None) -> RunViews
     try:
         benchmark = shared_benchmark(stores, "compare runs of one")
         judge_id = resolve_judge(stores, judge)
-        panel = resolve_panel(judge, ids := present_judges(stores))
+        panel = resolve_panel(judge_id, ids := present_judges(stores))
         if panel is not None and panel.counts_flags:
             raise SpecError(
-                f"{judge} gives several labels to an answer, and a comparison needs one; use majority or all."
+                f"{judge_id} gives several labels to an answer, and a comparison needs one; use majority or all."
             )
         read = partial(_read_views, benchmark.name, judge_id, panel, ids)
         labelled = [(store.folder, label) for store, label in zip(stores, run_labels(stores), strict=True)]

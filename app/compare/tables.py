@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from app.compare.bounds import bounds_table
 from app.compare.cost import cost_table, remedies_table, tradeoff_table
 from app.compare.differences import differences_table
 from app.compare.fine_tuning import FineTuning, check_pairs, fine_tuning_table, fine_tunings, regressions_table
@@ -134,7 +135,10 @@ def compare_views(
     if group_by:
         tables.append(tradeoff_table(groups, pairs, views, resamples))
     if pairs:
-        tables += [differences_table(pairs, names), changes_table(pairs, views), flips_table(pairs, views)]
+        tables.append(differences_table(pairs, names))
+        if (bounds := bounds_table(pairs, names)) is not None:
+            tables.append(bounds)
+        tables += [changes_table(pairs, views), flips_table(pairs, views)]
         if instances or cells:
             tables.append(flipped_table(pairs, [_parse_cell(cell, views) for cell in cells]))
         if not metrics and (abstention := abstention_metrics(views.benchmark)) is not None:

@@ -112,7 +112,7 @@ def _row(
     lead: Cell = Estimate(None, reason="there is one model")
     if order:
         difference = shares.difference(best, order[0])
-        lead = Estimate(difference.value, *difference.interval(1 - 0.05 / len(order)), n)
+        lead = Estimate(difference.value, *shares.interval(best, order[0], 1 - 0.05 / len(order)), n)
     policy, policy_utility = _best_policy(models[best], policies, views, target)
     best_utility = Estimate(float(shares.shares[best]), n=n)
     return (models[best].label, best_utility, models[order[0]].label if order else "", lead, policy, policy_utility)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from app.store.run import RunStore
 from benchmarks.errors import SpecError, did_you_mean
@@ -24,7 +24,7 @@ def present_judges(stores: Sequence[RunStore]) -> list[str]:
             for store in stores
             for p in store.progress()
             for judge, judge_counts in p.judged.items()
-            if judge_counts.labelled or judge_counts.unparsed or judge_counts.failed
+            if judge_counts.total
         }
     )
 
@@ -32,11 +32,16 @@ def present_judges(stores: Sequence[RunStore]) -> list[str]:
 def resolve_judge(stores: Sequence[RunStore], judge: str | None) -> str:
     """Return the id of ``judge``'s verdicts in these runs; None stands for the first run's first judge.
 
-    The id of a panel such as ``majority(a, b, c)`` is made of its members' ids. Raises SpecError for an unknown judge.
+    The id of a panel such as ``majority(a, b, c)`` is made of its members' ids. A run's first judge is ``first(match, MODEL)``
+    if a model has judged what that left undecided. Raises SpecError for an unknown judge.
     """
     spec = stores[0].meta("spec")
     name: str = judge or spec["judge"][0]
     ids = present_judges(stores)
+    if judge is None and name == spec.get("undecided_by"):
+        members = [newest(member, ids) for member in spec["judge"] if member == name or member not in judge_names()]
+        if len(named := [member for member in members if member is not None]) > 1:
+            return panel_id(Panel("first", (named[0], named[1])), ids)
     if name in ids:
         return name
     if (latest := newest(name, ids)) is not None:
@@ -50,23 +55,18 @@ def resolve_judge(stores: Sequence[RunStore], judge: str | None) -> str:
     raise SpecError(f"no judge {name!r} has labelled here; {did_you_mean(name, ids or judge_names())}")
 
 
-def resolve_panel(judge: str | None, ids: Sequence[str]) -> Panel | None:
-    """Return the panel that ``judge`` names; None if it names none, or is itself one of ``ids``."""
-    return parse_panel(judge) if judge and judge not in ids else None
+def resolve_panel(judge_id: str, ids: Sequence[str]) -> Panel | None:
+    """Return the panel with this id; None if it is the id of a single judge, such as one of ``ids``."""
+    return parse_panel(judge_id) if judge_id not in ids else None
 
 
-def judged_records(store: RunStore, judge: str | None, *, only: str | None = None) -> Iterator[Record]:
-    """Yield a run's records, or that of the instance ``only``, with the panel's verdicts if ``judge`` names a panel."""
-    add_verdict = panel_verdicts(store, judge)
-    return store.records(only=only) if add_verdict is None else map(add_verdict, store.records(only=only))
-
-
-def panel_verdicts(store: RunStore, judge: str | None) -> Callable[[Record], Record] | None:
-    """Return the function that adds a panel's verdict to a run's records; None if ``judge`` names no panel."""
-    ids = present_judges([store])
-    panel = resolve_panel(judge, ids)
+def judged_records(store: RunStore, judge_id: str, *, only: str | None = None) -> Iterator[Record]:
+    """Yield a run's records, or that of the instance ``only``, with the panel's verdicts if it is the id of a panel."""
+    panel = resolve_panel(judge_id, present_judges([store]))
+    if panel is None:
+        return store.records(only=only)
     labels = get_benchmark(store.meta("spec")["benchmark"]).labels
-    return None if panel is None else panel_judge(panel, ids, labels)
+    return map(panel_judge(panel, panel.members, labels), store.records(only=only))
 
 
 def reference_judges(stores: Sequence[RunStore]) -> list[str]:
@@ -93,7 +93,17 @@ def count_overrides(stores: Sequence[RunStore]) -> dict[str, int]:
 
 def effective_judges(store: RunStore) -> tuple[str, ...]:
     """Return the judges whose labels apply when samples are browsed: people's overrides, then the run's first judge."""
-    return (*sorted(count_overrides([store])), resolve_judge([store], None))
+    judge_id = resolve_judge([store], None)
+    panel = resolve_panel(judge_id, present_judges([store]))
+    # The model's labels come first: it has labelled only what the judge by rule left undecided.
+    return (*sorted(count_overrides([store])), *((judge_id,) if panel is None else reversed(panel.members)))
+
+
+def undecided_instances(store: RunStore) -> frozenset[str]:
+    """Return the instances whose answers the run's first judge left undecided."""
+    judge_id = resolve_judge([store], None)
+    records = judged_records(store, judge_id)
+    return frozenset(record.instance.id for record in records if record.outcome(judge_id) == "undecided")
 
 
 def measured_agreement(judge_id: str, sources: Collection[str]) -> str:

@@ -27,10 +27,12 @@ from app.store.run_facts import ExcludedInstances, stop_reason
 from benchmarks.abstention import abstention_tables
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
+from benchmarks.behaviour_table import behaviour_table
 from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.factors.tables import factor_tables, reference_cells, reference_note
 from benchmarks.registry import get_benchmark
+from benchmarks.undecided_table import undecided_table
 from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
@@ -131,12 +133,12 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
         overrides = count_overrides(stores)
         quantisations = quantisation_pairs({label: store.meta("identity", {}) for label, store in by_label.items()})
     remarks += [f"{label}: {counts.sentence}." for label, counts in excluded.items() if counts.total]
-    panel = resolve_panel(judge, judges)
+    panel = resolve_panel(judge_id, judges)
     members: tuple[str, ...] = ()
     if panel is not None:
         if panel.counts_flags and not benchmark.counts_flags:
             raise SpecError(
-                f"{judge} gives an answer several labels, but {benchmark.name} counts only one; use majority or all."
+                f"{judge_id} gives an answer several labels, but {benchmark.name} counts only one; use majority or all."
             )
         add_verdict = panel_judge(panel, judges, benchmark.labels)
         runs = {run: answers.derive(add_verdict) for run, answers in runs.items()}
@@ -170,6 +172,13 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     """Return the benchmark's tables, those of abstention and of judges, or the one named ``only``; without notes on labels."""
     runs = reference_cells(inputs.runs)
     tables = inputs.benchmark.tables(runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+    metrics = inputs.benchmark.label_metrics()
+    if metrics is not None and (
+        bounds := undecided_table(runs, inputs.judge, metrics, resamples=RESAMPLES, seed=inputs.seed)
+    ):
+        tables = [*tables[:1], bounds, *tables[1:]]
+    if (behaviours := behaviour_table(runs, inputs.judge)) is not None:
+        tables = [*tables, behaviours]
     if note := reference_note(inputs.runs):
         tables = _all_failures(inputs, [replace(table, notes=(*table.notes, note)) for table in tables])
     if any(counts.total for counts in inputs.excluded.values()):

@@ -13,7 +13,7 @@ from benchmarks.cmc_bench import CMCBench
 from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.vocabulary import SHOWN_TEXT, Estimate, Generation, Instance, Record, Table, Text, Verdict
 
-JUDGE = "match@3"
+JUDGE = "match@4"
 CMC = CMCBench()
 VALUES = {"image": ("43",), "text": ("59",)}
 

@@ -177,8 +177,8 @@ def test_answer_without_yes_or_no_is_wrong_but_officially_yes(
     official = cells("official", judged)["run / random"]
     assert (official["Accuracy"].value, official["Yes ratio"].value) == (0.5, 1.0)
     failures = dict(table("failures", {"run": judged}).rows)
-    assert failures["run / random"] == (24, 24, 0, 0, 0, 0, 0)
-    assert failures["run / popular"] == (24, 24, 0, 0, 0, 0, 0)
+    assert failures["run / random"] == (24, 24, 0, 0, 0, 0, 0, 0)
+    assert failures["run / popular"] == (24, 24, 0, 0, 0, 0, 0, 0)
 
 
 def test_empty_answers_and_human_labels_are_counted(
@@ -222,7 +222,7 @@ def test_unanswered_questions_are_excluded_and_counted(instances: list[Instance]
     assert main["Adversarial"].reason == "no labelled answer"
     assert main["Random"].n == 23
     assert main["Random"].value == pytest.approx(11 / 23)
-    assert dict(table("failures", {"run": judged}).rows)["run / random"] == (23, 23, 0, 0, 1, 0, 0)
+    assert dict(table("failures", {"run": judged}).rows)["run / random"] == (23, 23, 0, 0, 0, 1, 0, 0)
 
 
 def test_bootstrap_resamples_images_not_questions(instances: list[Instance]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from math import comb
@@ -165,6 +165,13 @@ IMAGE = Instance(
 )
 def test_votes_go_by_value_and_ties_to_the_first(answers: Sequence[str], winner: str) -> None:
     assert vote(IMAGE, answers, ()).text == winner
+
+
+def test_votes_that_need_context_are_not_one_unless_the_question_settles_it() -> None:
+    answers = ["7", "43", "43%", "7"]
+    assert vote(IMAGE, answers, ()).text == "7"
+    assert vote(replace(IMAGE, question="What percentage is it?"), ["7", "43", "43%"], ()).text == "43"
+    assert vote(IMAGE, ["$43", "€43", "€43"], ()).text == "€43"
 
 
 def test_the_shares_of_values_and_options_are_the_scores() -> None:

@@ -42,7 +42,8 @@ def test_show_says_what_a_run_comes_to_before_its_main_table(own: Rashomon) -> N
     assert "Right with the image alone 0 of 12, with the text alone 12 of 12. It does not read the images" in result[1]
     assert result[3].rstrip() == "Main results"
     assert result[-1].startswith(
-        "More tables: by-type, labels, gap, arbitration, failures, both-audit, abstention, risk-coverage, utility (--table "
+        "More tables: by-type, labels, gap, arbitration, failures, both-audit, behaviours, abstention, risk-coverage, "
+        "utility (--table "
     )
     assert len(result) < 25
     every = "\n".join(lines(own, "show", "always-text", "--all"))
@@ -100,6 +101,7 @@ def test_json_and_exports_are_complete_without_a_paper(own: Rashomon) -> None:
         "arbitration",
         "failures",
         "both-audit",
+        "behaviours",
         "abstention",
         "risk-coverage",
         "utility",

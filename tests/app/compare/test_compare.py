@@ -342,7 +342,7 @@ def test_a_run_that_the_judge_has_not_labelled_is_named_with_what_to_type(worksp
         database.execute("DELETE FROM judged")
     comparison = compare(runs(workspace, "always-image", "random"))
     assert any(
-        "match@3 has not labelled policy:random" in warning and "judge random --judge match" in warning
+        "match@4 has not labelled policy:random" in warning and "judge random --judge match" in warning
         for warning in comparison.warnings
     )
     cells = row(named(comparison, "differences"), "policy:random / Img-Cor")
@@ -518,7 +518,7 @@ def test_a_row_of_the_papers_stands_beside_with_how_comparable_it_is(tmp_path: P
         "942 examples",
         "Prompt: ours paper",
         "gpt-5-mini",
-        "match@3",
+        "match@4",
     ):
         assert word in notes
     with pytest.raises(SpecError, match="did you mean 'Qwen3-VL-4B'"):

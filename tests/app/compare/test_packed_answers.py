@@ -82,7 +82,7 @@ def test_a_compared_run_holds_a_fraction_of_what_a_mapping_of_its_answers_does(t
     tracemalloc.stop()
     with RunStore.read(folder) as store:
         expected = {
-            item.instance.id: (item.instance.condition, item.verdicts["match@3"].label) for item in store.records()
+            item.instance.id: (item.instance.condition, item.verdicts["match@4"].label) for item in store.records()
         }
     assert {name: (answer.condition, answer.outcome) for name, answer in run.answers.items()} == expected
     assert size < 150 * len(expected)

@@ -118,7 +118,7 @@ def test_the_bound_is_on_pairs_that_all_runs_have_labelled() -> None:
     shares = target_shares(of, target_metric(of, None))
     assert (shares.groups, len(shares.group)) == (18, 72)
     of = sides(side("a", every), side("b", dict.fromkeys(every, "error")))
-    with pytest.raises(SpecError, match="no instance that counts for accuracy is labelled by match@3 in all"):
+    with pytest.raises(SpecError, match="no instance that counts for accuracy is labelled by match@4 in all"):
         target_shares(of, target_metric(of, None))
 
 
@@ -153,7 +153,7 @@ def test_baselines_are_told_apart_in_words(demo_runs: Path) -> None:
     assert "abstains in 100% of 40 answers, always-image in 0% (+100 points; " in text
     assert "at 95%, simultaneous over 6 intervals)" in text
     assert "always-abstain is worse than always-image by more than the margin: 25 points." in text
-    assert "labelled by match@3, an approximation by rule" in text
+    assert "labelled by match@4, an approximation by rule" in text
     assert "They do not carry over to other data, prompts or decoding." in text
     first = cells(recommendation.table, "always-image")
     assert (value(first["accuracy"]), first["better by"], first["holds"]) == (0.5, None, "yes, the best value")

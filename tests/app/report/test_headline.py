@@ -86,7 +86,8 @@ def records_of(place: Place, benchmark: Benchmark) -> list[Record]:
     if benchmark.counts_flags:
         labelled += [Verdict(judge, "labelled", "CONFLICT", flags=("CONFLICT", "IMAGE"))] * 3
         labelled += [Verdict(judge, "labelled", "IMAGE", flags=("IMAGE", "TEXT"))]
-    verdicts = [*labelled, *[Verdict(judge, "unparsed")] * 4, Verdict(judge, "judge-failed"), None, None, None]
+    unlabelled = [*[Verdict(judge, "unparsed")] * 4, *[Verdict(judge, "undecided")] * 2, Verdict(judge, "judge-failed")]
+    verdicts = [*labelled, *unlabelled, None, None, None]
     records = []
     for number, verdict in enumerate(verdicts):
         strata = {**place.strata, "instance": f"e{number}"}
@@ -234,7 +235,7 @@ def test_an_answer_that_cannot_be_compared_with_the_models_own_is_in_no_number(t
         for condition, reply in zip(("original-mc", "context-memory-mc"), pair, strict=True)
     )
     answers = Answers.of(records, benchmark)
-    main = benchmark.tables({"m": answers}, "own-answer@2", resamples=20, seed=0)[0]
+    main = benchmark.tables({"m": answers}, "own-answer@3", resamples=20, seed=0)[0]
     cell = dict(main.rows)["m / Context-Memory / OAR"][0]
     assert isinstance(cell, Estimate)
     assert cell.n == 3
@@ -242,7 +243,7 @@ def test_an_answer_that_cannot_be_compared_with_the_models_own_is_in_no_number(t
     outcomes = [item.outcome for item in views.runs[0].answers.values() if item.condition == "context-memory-mc"]
     assert sorted(outcomes) == ["COUNTER", "ORIGINAL", "ORIGINAL", "already the counter answer", "own answer unparsed"]
     assert "keeps to its own answer in 2 of 3 answers (67%)" in " ".join(
-        headline("m", answers, "own-answer@2", benchmark)
+        headline("m", answers, "own-answer@3", benchmark)
     )
 
 

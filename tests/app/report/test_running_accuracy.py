@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from app.report.running_accuracy import judging_progress
+from app.report.running_accuracy import judging_progress, overall_accuracy
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.workspace import RunSummary
 from app.tui.screens.live import _judges
@@ -41,10 +41,19 @@ def test_a_judge_is_counted_against_every_answer_of_the_run(judged: Mapping[str,
 
 def test_a_judge_that_has_not_begun_is_behind_and_one_of_another_run_is_not_named() -> None:
     run = run_of(
-        {"match@3": dict.fromkeys(("aligned", "image-correct", "text-correct", "image-only"), 4)}, "match", "m"
+        {"match@4": dict.fromkeys(("aligned", "image-correct", "text-correct", "image-only"), 4)}, "match", "m"
     )
     assert judging_progress(run) == ["0/16 judged by m"]
-    assert _judges(run) == ["match@3: 16 labelled", "m: 0 labelled, 16 waiting"]
+    assert _judges(run) == ["match@4: 16 labelled", "m: 0 labelled, 16 waiting"]
+
+
+def test_an_undecided_answer_is_judged_and_counted_apart() -> None:
+    counts = {"match@4": JudgedCounts(labelled=1, unparsed=1, failed=1, undecided=2)}
+    progress = (ConditionProgress("aligned", 5, 5, 0, 0, 10, 1.0, 0, counts),)
+    run = RunSummary("r", "done", {"benchmark": "cmc-bench", "judge": ["match"]}, progress)
+    assert judging_progress(run) == []
+    assert _judges(run) == ["match@4: 1 labelled, 1 unparsed, 2 undecided, 1 failed"]
+    assert overall_accuracy(run).n == 1
 
 
 def test_the_total_stays_while_answers_come() -> None:
@@ -57,12 +66,12 @@ def test_an_error_is_not_to_be_judged() -> None:
 
 def test_a_judge_that_keeps_up_with_the_answers_is_not_behind() -> None:
     judged = dict.fromkeys(("aligned", "image-correct", "text-correct", "image-only"), 2)
-    assert judging_progress(run_of({"match@3": judged}, "match", done=2)) == []
+    assert judging_progress(run_of({"match@4": judged}, "match", done=2)) == []
 
 
 def test_an_earlier_version_of_a_judge_is_not_behind() -> None:
     complete = dict.fromkeys(("aligned", "image-correct", "text-correct", "image-only"), 4)
-    assert judging_progress(run_of({"match@2": {"aligned": 1}, "match@3": complete}, "match")) == []
+    assert judging_progress(run_of({"match@2": {"aligned": 1}, "match@4": complete}, "match")) == []
 
 
 def test_a_rubric_of_some_conditions_is_counted_against_those() -> None:

@@ -1,0 +1,86 @@
+"""Table of the bounds of a benchmark's metrics while a judge has not decided some answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.base import LabelMetrics
+from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.undecided import extremes
+from benchmarks.vocabulary import Cell, Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NAME = "bounds"
+
+
+def undecided_table(
+    runs: Mapping[str, Answers], judge: str, metrics: LabelMetrics, *, resamples: int, seed: int
+) -> Table | None:
+    """Return each metric at its least and at its greatest, whatever the undecided answers turn out to be.
+
+    None where the judge has decided every answer that counts. Each interval is that of the bootstrap with the undecided
+    answers labelled as at that bound.
+    """
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for run, answers in runs.items():
+        counts = label_counts(answers, judge, metrics)
+        undecided = counts[..., -1]
+        total = int(undecided.sum())
+        if total:
+            bounds = [_bounds(counts, metric, resamples, seed) for metric in metrics.of.values()]
+            rows.append((f"{run} / least", (total, *(least for least, _ in bounds))))
+            rows.append((f"{run} / greatest", (total, *(greatest for _, greatest in bounds))))
+    if not rows:
+        return None
+    notes = (
+        "The tables count the answers that the judge has decided. Here every undecided answer counts too, with the labels that "
+        "make the metric least, and with those that make it greatest. A model or a person can decide them: --judge "
+        "first(match, MODEL), or `rashomon label`.",
+        "Intervals: 95%, percentile bootstrap over examples, with these labels.",
+    )
+    return Table(NAME, "Bounds while answers are undecided", ("undecided", *metrics.of), tuple(rows), notes)
+
+
+def label_counts(answers: Answers, judge: str, metrics: LabelMetrics) -> NDArray[np.int64]:
+    """Return the number of answers of each example by condition and label; shape (examples, conditions, labels + 1).
+
+    The last are the undecided ones.
+    """
+    conditions = {condition: place for place, condition in enumerate(metrics.conditions)}
+    labels = {label: place for place, label in enumerate(metrics.labels)}
+
+    def cell(kind: AnswerKind) -> Sequence[int] | None:
+        outcome = kind.outcome(judge)
+        label = kind.label(judge) if outcome == "labelled" else metrics.unparsed if outcome == "unparsed" else None
+        place = len(labels) if outcome == "undecided" else labels.get(label or "")
+        return None if place is None or kind.condition not in conditions else (conditions[kind.condition], place)
+
+    return answers.cells((len(conditions), len(labels) + 1), cell)
+
+
+def _bounds(counts: NDArray[np.int64], metric: object, resamples: int, seed: int) -> tuple[Cell, Cell]:
+    assert callable(metric)
+    known, undecided = counts[..., :-1], counts[..., -1]
+    totals = known.sum(0).astype(float)
+    blocks = [(float(count), 0, condition) for condition, count in enumerate(undecided.sum(0).tolist()) if count]
+    ends = []
+    for labels in extremes(metric, totals, blocks):
+        filled = known.astype(float)
+        for (_, _, condition), label in zip(blocks, labels.tolist(), strict=True):
+            filled[:, condition, label] += undecided[:, condition]
+        whole = filled.sum(0)
+        value = float(metric(whole))
+        ends.append(
+            estimate(
+                value,
+                metric(resample(filled, resamples, seed)),
+                int(whole.sum()),
+                reason="it rests on labels that the run lacks",
+            )
+        )
+    return ends[0], ends[1]
