@@ -33,7 +33,7 @@ from benchmarks.untrusted.safe_files import read_regular
 from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Decoding, digest
-from judges.registry import find_judge
+from judges.registry import find_judges, judging_members
 from mlx_backends.models.adapters import adapter_name, join_adapter, split_adapter
 from mlx_backends.options import RemoteOptions
 from mlx_backends.pytorch.spec import split_name
@@ -135,6 +135,8 @@ class BatchSpec(BaseModel):
     prompt: PromptTemplate | None = Field(default=None, exclude_if=_is_none)
     """The content of the prompt set of its name, as a run has it that was made from a file."""
     judge: Names = ()
+    undecided_by: str | None = Field(default=None, exclude_if=_is_none)
+    """The judge by rule for whose undecided answers alone the models among the judges are asked; None: for every answer."""
     conditions: Names = ()
     strata: dict[str, Names] = {}
     limit: Annotated[int, ranges.LIMIT] | None = None
@@ -161,8 +163,7 @@ class BatchSpec(BaseModel):
             raise SpecError(sentence)
         benchmark = get_benchmark(self.benchmark)
         judges = self.judge or benchmark.judges[:1]
-        for name in judges:
-            find_judge(name, benchmark)
+        find_judges(judges, benchmark, self.undecided_by)
         models = [_with_adapter(model, self.adapter) for model in self.model]
         pairs = product(models, self.prompt_set or (next(iter(benchmark.prompt_sets)),))
         shared = self.model_dump(exclude={"model", "adapter", "prompt_set", "prompt", "judge", "workers"})
@@ -242,6 +243,7 @@ class RunSpec(BaseModel):
     """The content of a prompt set that is not the benchmark's own, so that neither a file nor a release changes it."""
     data: FolderPath | None = None
     judge: Names = ("match",)
+    undecided_by: str | None = Field(default=None, exclude_if=_is_none)
     conditions: Names = ()
     strata: dict[str, Names] = {}
     limit: Annotated[int, ranges.LIMIT] | None = None
@@ -267,7 +269,7 @@ class RunSpec(BaseModel):
         """Return the run folder's name: ``name``, or a name derived from the spec and the data."""
         if self.name:
             return self.name
-        excluded = {"judge", "data", "name", "restarts", "api"}
+        excluded = {"judge", "undecided_by", "data", "name", "restarts", "api"}
         if not self.exact:
             excluded.add("exact")  # keeps the names of runs from before this key existed
         if self.score == "generate":
@@ -348,6 +350,7 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
             values["data"] = str(typed_path(values["data"], path.parent))
         if isinstance(values.get("adapter"), str):
             values["adapter"] = str(typed_path(values["adapter"], path.parent))
+        values = _with_members(values)
         for key in ("model", "judge"):
             if key in values:
                 values[key] = _models(values[key], path.parent)
@@ -366,7 +369,9 @@ def with_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> d
 
     Models and judges that are folders below the current one become absolute.
     """
-    merged_values = dict(values)
+    merged_values, overrides = dict(values), _with_members(overrides)
+    if overrides.get("judge") is not None:
+        merged_values.pop("undecided_by", None)
     models = {key: _models(overrides.get(key), Path()) for key in ("model", "judge")}
     prompts = {"prompt_set": _prompt_files(overrides.get("prompt_set"), Path())}
     for key, value in {**overrides, **models, **prompts}.items():
@@ -387,6 +392,15 @@ def _models(value: Any, base: Path) -> Any:
     if not isinstance(value, list):
         return value
     return [_absolute(model, base) if isinstance(model, str) and model else model for model in value]
+
+
+def _with_members(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec's ``values`` with the members of a panel that judges in its place. Raises SpecError."""
+    names = [values["judge"]] if isinstance(values.get("judge"), str) else values.get("judge")
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        return dict(values)
+    members, undecided_by = judging_members(names)
+    return {**values, "judge": members, **({"undecided_by": undecided_by} if undecided_by else {})}
 
 
 def _prompt_files(value: Any, base: Path) -> Any:
@@ -473,6 +487,15 @@ def _advice(error: ErrorDetails) -> str:
     return error["msg"][:1].lower() + error["msg"][1:]
 
 
-def resolve_judges(names: Sequence[str]) -> list[str]:
+def resolve_models(names: Sequence[str]) -> list[str]:
     """Return judges or models as typed, without duplicates, with folders below the current one made absolute."""
     return list(dict.fromkeys(_models(list(names), Path())))
+
+
+def resolve_judges(names: Sequence[str]) -> tuple[list[str], str | None]:
+    """Return judges as :func:`resolve_models`, and the one for whose undecided answers alone models are asked, if any.
+
+    Raises SpecError as :func:`judges.registry.judging_members` does.
+    """
+    members, undecided_by = judging_members(names)
+    return resolve_models(members), undecided_by

@@ -24,6 +24,8 @@ class Judge(ABC):
     description: str
     conditions: tuple[str, ...] = ()
     """The conditions whose answers it labels; empty: all."""
+    undecided_by: str = ""
+    """The id of the judge for whose undecided answers alone it is asked; empty: for every answer."""
     caveat: str = ""
     """A warning for whoever reads metrics by this judge; it stands under every table."""
 

@@ -17,7 +17,7 @@ from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.rows.base import open_source
 from benchmarks.rows.spreadsheet_formulas import unguard_formulas
 from benchmarks.text.answer_text import answer_outcome, visible_answer
-from benchmarks.vocabulary import SHOWN_TEXT, Record
+from benchmarks.vocabulary import RIGHT_VALUE, SHOWN_TEXT, Record
 from judges.base import HUMAN, OVERRIDE
 
 _VERSION = "1"
@@ -119,7 +119,7 @@ def blind_answer(record: Record, labels: Sequence[str], seed: int) -> BlindAnswe
     A judge that is a model sees the same. Anything the answer itself gives away stays in it.
     """
     instance = record.instance
-    visible = (name for name in instance.references if not name.startswith(SHOWN_TEXT))
+    visible = (name for name in instance.references if not name.startswith(SHOWN_TEXT) and name != RIGHT_VALUE)
     names = sorted(visible, key=lambda name: _rank(seed, "reference", f"{instance.id}|{name}"))
     own_answer = [(OWN_ANSWER_HEADING, (visible_answer(record.basis.text),))] if record.basis else []
     return BlindAnswer(

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar, get_args
 from benchmarks.answers import AnswerKind
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.vocabulary import Record, Verdict
-from judges.base import newest
+from judges.base import HUMAN, OVERRIDE, newest
 
 Rule = Literal["any", "all", "majority", "first"]
 
@@ -26,7 +26,8 @@ class Panel:
 
     "all" labels an answer if every member gives the same label, and "majority" if more than half of them do. "any"
     gives an answer every label that at least one member gives. "first" takes the verdict of the first member that has
-    judged the answer, as in ``first(override:ann, match)``, where Ann has corrected part of ``match``.
+    judged the answer, as in ``first(override:ann, match)``, where Ann has corrected part of ``match``. A member that leaves an
+    answer undecided abstains: it does not count as a member, and ``first(match, openai:gpt-5)`` takes the next one's verdict.
     """
 
     rule: Rule
@@ -91,9 +92,10 @@ def panel_judge(panel: Panel, ids: Iterable[str], labels: Sequence[str]) -> Call
 
     ``ids`` are the ids that have verdicts, ``labels`` the benchmark's labels in order. An answer that a member has not
     judged yet, or that is an error, gets no verdict: a panel that differs from answer to answer is not one judge.
-    "first" needs only its last member's verdict, which the others correct. A member without a label (unparsed,
-    judge-failed) counts as giving none; if all members say unparsed, so does the panel. Raises SpecError as
-    :func:`member_ids` does.
+    "first" needs its last member's verdict only where no other judge has decided: a person corrects it, and a model is asked for
+    what a rule leaves undecided. A member without a label (unparsed,
+    judge-failed) counts as giving none; if all members that do not abstain say unparsed, so does the panel. If all abstain, it
+    is undecided. Raises SpecError as :func:`member_ids` does.
     """
     known_ids = tuple(ids)
     members, judge = member_ids(panel, known_ids), panel_id(panel, known_ids)
@@ -114,14 +116,17 @@ def _verdict(
     if "pending" in outcomes or "error" in outcomes:
         return None
     verdicts = {member: record.verdicts[member] for member in members}
-    if all(outcome == "unparsed" for outcome in outcomes):
-        return Verdict(judge, "unparsed", reason=next(iter(verdicts.values())).reason)
     summary = ", ".join(f"{member} {_describe(verdict)}" for member, verdict in verdicts.items())
+    voting = [verdict for verdict in verdicts.values() if verdict.status != "undecided"]
+    if not voting:
+        return Verdict(judge, "undecided", reason=summary)
+    if all(verdict.status == "unparsed" for verdict in voting):
+        return Verdict(judge, "unparsed", reason=voting[0].reason)
     if rule == "any":
         return _any(judge, verdicts, summary, labels)
-    votes_by_label = Counter(str(verdict.label) for verdict in verdicts.values() if verdict.status == "labelled")
+    votes_by_label = Counter(str(verdict.label) for verdict in voting if verdict.status == "labelled")
     label, votes = votes_by_label.most_common(1)[0] if votes_by_label else ("", 0)
-    needed = len(members) if rule == "all" else len(members) // 2 + 1
+    needed = len(voting) if rule == "all" else len(voting) // 2 + 1
     if votes >= needed:
         return Verdict(judge, "labelled", label, reason=summary)
     why = "the judges disagree" if rule == "all" else "no majority"
@@ -129,9 +134,12 @@ def _verdict(
 
 
 def _first(judge: str, members: Sequence[str], record: Record | AnswerKind, outcomes: Sequence[str]) -> Verdict | None:
-    if outcomes[-1] in ("pending", "error"):
+    verdicts = [record.verdicts[member] for member in members if member in record.verdicts]
+    decided = next((verdict for verdict in verdicts if verdict.status != "undecided"), None)
+    unasked = decided is not None and not decided.judge.startswith((HUMAN, OVERRIDE))
+    if outcomes[-1] == "error" or (outcomes[-1] == "pending" and not unasked):
         return None
-    verdict = next(record.verdicts[member] for member in members if member in record.verdicts)
+    verdict = decided or verdicts[0]
     return replace(verdict, judge=judge, reason=f"{verdict.judge}: {verdict.reason}")
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from benchmarks import plugins
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
 from judges.base import HUMAN, OVERRIDE, FunctionJudge, Judge, OwnJudge, as_function_judge
+from judges.panel import parse_panel
 from judges.rubric import RubricJudge
 
 GROUP = "rashomon.judges"
@@ -51,6 +53,54 @@ def check_own_name(judge: FunctionJudge | OwnJudge) -> None:
     kind = plugins.load(judge.name, GROUP, BUILT_IN)
     if kind is not None and (kind.__module__, kind.__qualname__) != (own.__module__, own.__qualname__):
         raise SpecError(f"the name {judge.name!r} is that of another judge; give {own.__name__} another.")
+
+
+def judging_members(names: Sequence[str]) -> tuple[list[str], str | None]:
+    """Return the judges to run for ``names``, and the one for whose undecided answers alone models are asked, if any.
+
+    ``first(match, MODEL)`` is the one panel that judges: by rule, and by the model what that leaves undecided. Raises SpecError
+    for any other.
+    """
+    members: list[str] = []
+    undecided_by = None
+    for name in names:
+        panel = parse_panel(name)
+        if panel is None:
+            members.append(name)
+            continue
+        by_rule = [member in judge_names() for member in panel.members]
+        if (
+            panel.rule != "first"
+            or by_rule[0] is False
+            or any(by_rule[1:])
+            or undecided_by not in (None, panel.members[0])
+        ):
+            raise SpecError(
+                f"{name} judges nothing itself; name its members. Only first(RULE, MODEL) judges: by rule, and by the model what "
+                "that leaves undecided."
+            )
+        undecided_by = panel.members[0]
+        members += panel.members
+    if undecided_by is not None and (
+        others := [name for name in names if name not in judge_names() and not parse_panel(name)]
+    ):
+        raise SpecError(
+            f"{others[0]} would judge only what {undecided_by} leaves undecided; give it a command of its own."
+        )
+    return list(dict.fromkeys(members)), undecided_by
+
+
+def find_judges(names: Sequence[str], benchmark: Benchmark, undecided_by: str | None = None) -> list[Judge]:
+    """Return the judges called ``names``; models judge only what the judge ``undecided_by`` leaves undecided, if there is one.
+
+    Raises SpecError and ModelError as :func:`find_judge` does.
+    """
+    judges = [find_judge(name, benchmark) for name in names]
+    if undecided_by is not None:
+        for judge in judges:
+            if isinstance(judge, RubricJudge):
+                judge.undecided_by = find_judge(undecided_by, benchmark).id
+    return judges
 
 
 def find_judge(name: str, benchmark: Benchmark) -> Judge:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from app.store.run import RunStore
 from benchmarks.answers import AnswerKind, Answers
+from benchmarks.vocabulary import Record
 
 
 def drawn_samples(stores: Mapping[str, RunStore], person: str) -> dict[str, list[str]]:
@@ -26,16 +28,21 @@ def restrict_to_sample(
     outside_count = 0
     for run, answers in runs.items():
         positions = answers.mask(lambda kind: person in kind.verdicts).nonzero()[0].tolist()
-        labelled = {
-            record.instance.id: position for record, position in zip(answers.read(positions), positions, strict=True)
-        }
-        for instance in drawn[run]:
-            if instance not in labelled:
-                break
+        records = {record.instance.id: record for record in answers.read(positions)}
+        labelled = dict(zip(records, positions, strict=True))
+        beginning = list(takewhile(labelled.__contains__, drawn[run]))
+        if len(beginning) < len(drawn[run]):  # those at its end may have been labelled because they are undecided
+            while beginning and _is_undecided(records[beginning[-1]]):
+                beginning.pop()
+        for instance in beginning:
             del labelled[instance]
         outside_count += len(labelled)
         restricted[run] = answers.derive_at([*labelled.values()], lambda kind: _without(kind, person))
     return restricted, outside_count
+
+
+def _is_undecided(record: Record) -> bool:
+    return any(verdict.status == "undecided" for verdict in record.verdicts.values())
 
 
 def _without(kind: AnswerKind, person: str) -> AnswerKind:

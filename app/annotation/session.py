@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.store.run import RunStore
@@ -22,7 +22,10 @@ DEFAULT_SAMPLE_SIZE = 100
 
 @dataclass(frozen=True)
 class LabellingTask:
-    """One person's sample of one run; ``answers`` maps instance ids to the generation ids of the displayed answers."""
+    """What one person labels of one run; ``answers`` maps instance ids to the generation ids of the displayed answers.
+
+    The first ``undecided`` of the records are those that the run's judge left undecided; the others are a random sample.
+    """
 
     benchmark: Benchmark
     judge: str
@@ -31,6 +34,7 @@ class LabellingTask:
     answers: Mapping[str, int]
     advice: str = ""
     """One or two sentences on whether the sample is large enough to correct metrics, and which number would be."""
+    undecided: int = 0
 
     def label(self, store: RunStore, record: Record, label: str | None) -> None:
         """Store ``label`` in place of this person's earlier one; None means that they skip the answer.
@@ -55,8 +59,12 @@ class LabellingTask:
         return {instance: verdict.label for instance, verdict in verdicts if verdict is not None}
 
 
-def draw_sample(store: RunStore, judge: str, n: int | None = None, seed: int | None = None) -> LabellingTask:
+def draw_sample(
+    store: RunStore, judge: str, n: int | None = None, seed: int | None = None, undecided: Collection[str] = ()
+) -> LabellingTask:
     """Draw the sample of ``n`` answers for the person ``judge``, or return the one drawn before; it is stored with the run.
+
+    All of ``undecided``, the instances whose answers the run's judge left undecided, come before it.
 
     Raises SpecError if the sample was drawn with another seed, or if the run is unfinished: a sample drawn then would not be
     one of all its answers.
@@ -84,11 +92,12 @@ def draw_sample(store: RunStore, judge: str, n: int | None = None, seed: int | N
     if not sample_ids:
         raise SpecError(f"{store.folder.name} has no answers to label.")
     store.set_meta(f"labelling {judge}", {**settings, "sample": sample_ids})
-    answers = {instance: answer[0] for instance in sample_ids if (answer := store.answer_of(instance))}
+    first = [instance for instance in order if instance in undecided]
+    chosen = [*first, *(instance for instance in sample_ids if instance not in undecided)]
+    answers = {instance: answer[0] for instance in chosen if (answer := store.answer_of(instance))}
     advice = sample_size_advice(benchmark, [by_id[instance].instance.condition for instance in order], len(sample_ids))
-    return LabellingTask(
-        benchmark, judge, settings["seed"], tuple(by_id[instance] for instance in sample_ids), answers, advice
-    )
+    records = tuple(by_id[instance] for instance in chosen)
+    return LabellingTask(benchmark, judge, settings["seed"], records, answers, advice, len(first))
 
 
 def sample_size_advice(benchmark: Benchmark, conditions: Sequence[str], n: int) -> str:
@@ -163,6 +172,15 @@ class LabellingSession:
         if position is None:
             return None
         return blind_answer(self.task.records[position], self.task.benchmark.labels, self.task.seed)
+
+    @property
+    def at_undecided(self) -> bool:
+        """True if the current answer is one that the judge left undecided."""
+        return (self.position or 0) < self.task.undecided and self.position is not None
+
+    def skip_undecided(self) -> None:
+        """Go on with the random sample."""
+        self._at = max(self._at, self.task.undecided)
 
     def label_current(self, store: RunStore, label: str | None) -> None:
         """Store the label of the current answer and advance; None skips it. Raises StoreError as LabellingTask.label does."""

@@ -186,11 +186,14 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **options: 
 @click.option("--import", "import_file", type=PATH, metavar="FILE", help="Import labels from a CSV file: id, label.")
 @click.option("--export", "export_file", type=PATH, metavar="FILE", help="Write the sample as a CSV file to fill in.")
 @click.option(
+    "--sample-only", is_flag=True, help="Leave out the answers that the judge left undecided; they come first."
+)
+@click.option(
     "--random-sample", is_flag=True, help="The imported labels are for a random sample that was drawn elsewhere."
 )
 @click.pass_obj
 def label(workspace: Any, /, run: str, **options: Any) -> int:
-    """Label a random sample of answers by hand. Labelling is blind to the model, the condition and other labels."""
+    """Label undecided answers by hand, then a random sample. Labelling is blind to the model, the condition and other labels."""
     from app.commands.label import LabelArguments
     from app.commands.label import label as label_sample
 

@@ -23,7 +23,7 @@ from app.engine.workers.cluster.connect import survey
 from app.engine.workers.cluster.placement import Placement, check_fits
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
 from app.new_run.mac_warnings import mac_warnings
-from app.new_run.run_estimate import judge_usage, longest_requests, measured_speed, remote_usage
+from app.new_run.run_estimate import judge_costs, longest_requests, measured_speed, remote_usage
 from app.report.throughput import duration
 from app.run_spec import BatchSpec, RunSpec, load_spec, parse_spec
 from app.setups import find_setup, setup_file
@@ -35,8 +35,7 @@ from app.store.workspace import RunSummary, Workspace, read_summary
 from benchmarks.errors import ModelError, RashomonError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from judges.base import newest
-from judges.registry import find_judge, judge_names
-from judges.rubric import RubricJudge
+from judges.registry import judge_names
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
 from mlx_backends.imported import IMPORTED
 from mlx_backends.person import PERSON
@@ -302,10 +301,8 @@ def _cost_sentences(workspace: Workspace, run: CheckedSpec, count: int) -> Itera
         )
     calls = f"{_calls(run)} calls, " if not run.existing and count <= _COUNTED else ""
     yield f"{run.spec.model}: {calls}{estimate}."
-    for name in run.spec.judge:
-        judge = find_judge(name, get_benchmark(run.spec.benchmark))
-        if isinstance(judge, RubricJudge) and judge.info.device == "remote" and not run.existing:
-            yield f"judge {name}: {judge_usage(judge, run.spec, run.instances)}"
+    if not run.existing:
+        yield from judge_costs(run.spec, get_benchmark(run.spec.benchmark), run.instances)
 
 
 def _discard_answers(run: PlannedRun, conditions: Sequence[str], *, errors_only: bool) -> int:
@@ -407,6 +404,7 @@ def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[
     return Job(
         tuple(run.folder for run in runs),
         tuple(spec.judge),
+        spec.undecided_by,
         None if spec.model.startswith(WITHOUT_REQUESTS) else open_build(workspace, spec).path,
         tuple(conditions),
         spec.api.remote_options(workspace.replies),

@@ -23,7 +23,7 @@ from app.fetch import manifest
 from app.fetch.recipes import RECIPES
 from app.new_run.custom_rows import table_path
 from app.report.nodes import node_line
-from app.run_spec import ApiSpec, parse, resolve_judges
+from app.run_spec import ApiSpec, parse, resolve_models
 from app.store.data_types import NodeStatus
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -193,7 +193,7 @@ def _with_workers(models: ConstructionModels) -> ConstructionModels:
     """Return the models with their cluster checked; None for this machine. Raises SpecError if it has nothing to answer."""
     if models.workers is None:
         return models
-    local = [name for name in resolve_judges(models.names()) if not is_remote(name)]
+    local = [name for name in resolve_models(models.names()) if not is_remote(name)]
     if not local:
         raise SpecError("no model of this machine takes part in the construction; leave --workers out.")
     check_workers(models.workers, local, models.allowed, typed=True)
@@ -276,7 +276,7 @@ def _text_model(
 
     A remote model stays open until ``stack`` ends; a local one is loaded while it is in use, here or on a cluster.
     """
-    name = resolve_judges([name])[0]
+    name = resolve_models([name])[0]
     info = describe(name)
     if info.engine == "policy" or refusal(name):
         raise SpecError(f"{name} cannot write text, because it is not a model; name a model.")

@@ -17,7 +17,7 @@ from app.commands.judge import judge as judge_run
 from app.engine.identity import refused_differences
 from app.engine.instance_streams import run_instances
 from app.engine.plan import chosen_instances, create_run, identity_of, open_build
-from app.run_spec import RunSpec, parse
+from app.run_spec import RunSpec, parse, resolve_judges
 from app.store.data_types import NewAnswer
 from app.store.database import DATABASE
 from app.store.run import RunStore
@@ -30,7 +30,7 @@ from benchmarks.rows.base import open_source
 from benchmarks.rows.files import read_json_lines
 from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Generation, Instance, digest
-from judges.registry import find_judge
+from judges.registry import find_judges
 from mlx_backends.imported import IMPORTED
 from mlx_backends.models.modalities import ALL_MODALITIES
 from mlx_backends.registry import describe
@@ -104,7 +104,9 @@ def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments)
         for reason, count in left_out.items():
             print_message(f"{count} rows left out: {reason}", arguments.display)
         print_message(f"{folder.name}: {len(answers)} answers imported.", arguments.display)
-    return judge_run(workspace, folder.name, spec.judge, ExecutionOptions(display=arguments.display))
+    return judge_run(
+        workspace, folder.name, arguments.judges or spec.judge, ExecutionOptions(display=arguments.display)
+    )
 
 
 def _check_same(folder: Path, spec: RunSpec, identity: Mapping[str, Any]) -> None:
@@ -128,14 +130,14 @@ def _spec(arguments: ImportArguments, benchmark: Benchmark) -> RunSpec:
     prompt_set = arguments.prompt_set or next(iter(benchmark.prompt_sets))
     if prompt_set not in benchmark.prompt_sets:
         raise SpecError(f"there is no prompt set {prompt_set!r}; {did_you_mean(prompt_set, benchmark.prompt_sets)}")
-    judges = tuple(arguments.judges) or benchmark.judges
-    for name in judges:
-        find_judge(name, benchmark)
+    judges, undecided_by = resolve_judges(arguments.judges or benchmark.judges)
+    find_judges(judges, benchmark, undecided_by)
     values = {
         "benchmark": benchmark.name,
         "model": IMPORTED + arguments.model,
         "prompt_set": prompt_set,
         "judge": judges,
+        "undecided_by": undecided_by,
         "data": str(typed_path(arguments.data)) if arguments.data else None,
         "name": arguments.name,
     }

@@ -13,12 +13,13 @@ from app.engine.run_control import clear_stale_pause
 from app.engine.workers.cluster.address import check_workers
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
 from app.run_spec import ApiSpec, RunSpec, parse, parse_stored, resolve_judges
+from app.store.data_types import JudgedCounts
 from app.store.run import RunStore
 from app.store.workspace import Workspace, read_summary
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from judges.base import Judge
-from judges.registry import find_judge
+from judges.registry import find_judges
 from judges.rubric import RubricJudge
 from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import check_all_ready, readiness_problem
@@ -39,11 +40,11 @@ def judge(
     folder = workspace.run_folder(run)
     if not names:
         raise SpecError("name a judge with --judge; `rashomon judges` lists them.")
-    names = resolve_judges(names)
+    names, undecided_by = resolve_judges(names)
     with RunStore.read(folder) as store:
         spec = parse_stored(RunSpec, store.meta("spec"), str(folder))
     benchmark = get_benchmark(spec.benchmark)
-    judges = [find_judge(name, benchmark) for name in names]
+    judges = find_judges(names, benchmark, undecided_by)
     typed_api = parse(ApiSpec, api, "the command line").model_dump(exclude_unset=True)
     remote_options = spec.api.model_copy(update=typed_api).remote_options(workspace.replies)
     if options.workers is not None:
@@ -67,6 +68,7 @@ def judge(
     job = Job(
         (folder,),
         tuple(names),
+        undecided_by,
         remote_options=remote_options,
         force=options.force,
         accept_engine=options.accept_engine,
@@ -84,22 +86,21 @@ def judge(
     summary = read_summary(folder)
     with RunStore.read(folder) as store:
         for judge in judges:
-            counts = [p.judged[judge.id] for p in summary.progress if judge.id in p.judged]
-            failures = sum(count.failed for count in counts)
-            failed += failures
+            counts = JudgedCounts.sum(p.judged[judge.id] for p in summary.progress if judge.id in p.judged)
+            failed += counts.failed
             calls, prompt, completion = store.judge_usage(judge.id)
             usage = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
-            label_count = sum(count.labelled for count in counts)
-            unparsed = sum(count.unparsed for count in counts)
+            undecided = f"{counts.undecided} undecided, " if counts.undecided else ""
             print_message(
-                f"{judge.id}: {label_count} labelled, {unparsed} unparsed, {failures} failed{usage}", options.display
+                f"{judge.id}: {counts.labelled} labelled, {counts.unparsed} unparsed, {undecided}{counts.failed} failed{usage}",
+                options.display,
             )
     return code or (1 if failed else 0)
 
 
 def _estimate(store: RunStore, judge: Judge, remote_options: RemoteOptions) -> str:
     """Return the number of answers to judge, with the estimated cost of a remote judge."""
-    waiting = store.unjudged_count(judge.id, judge.conditions)
+    waiting = store.unjudged_count(judge)
     count = f"{waiting} answers to judge"
     if not isinstance(judge, RubricJudge) or judge.info.needs_device or not waiting:
         return count
@@ -107,7 +108,7 @@ def _estimate(store: RunStore, judge: Judge, remote_options: RemoteOptions) -> s
 
     requests = (
         (judge.request(str(i), record), 0)
-        for i, (_, record) in enumerate(store.unjudged(judge.id, judge.conditions))
+        for i, (_, record) in enumerate(store.unjudged(judge))
         if judge.verdict_without_model(record) is None
     )
     return f"{count}, {estimate_usage(requests, remote_options)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.annotation.session import LabellingSession, LabellingTask, draw_sample, match_label
+from app.report.judge_selection import undecided_instances
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.text.escape import clean, spreadsheet_cell
@@ -32,6 +33,8 @@ class LabelArguments:
     seed: int | None = None
     import_file: Path | None = None
     export_file: Path | None = None
+    sample_only: bool = False
+    """True to leave out the undecided answers, which come before the sample."""
     random_sample: bool = False
     """True if the imported labels are for a random sample that was drawn elsewhere."""
 
@@ -52,7 +55,8 @@ def label(workspace: Workspace, run: str, arguments: LabelArguments, *, ask: Cal
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         if arguments.import_file is not None:
             return _import(store, benchmark, judge, typed_path(arguments.import_file), arguments.random_sample)
-        task = draw_sample(store, judge, arguments.n, arguments.seed)
+        undecided = () if arguments.sample_only else undecided_instances(store)
+        task = draw_sample(store, judge, arguments.n, arguments.seed, undecided)
         if arguments.export_file is not None:
             return _export(store, task, typed_path(arguments.export_file))
         return _run_session(store, task, ask)
@@ -63,6 +67,10 @@ def _run_session(store: RunStore, task: LabellingTask, ask: Callable[[str], str]
     keys = " ".join(f"{number}={label}" for number, label in enumerate(labels, 1))
     session = LabellingSession(task, store)
     print(f"{task.judge}: {session.count} of {session.total} labelled.")
+    if session.at_undecided:
+        print(
+            f"First come {session.task.undecided} answers that the judge left undecided; n goes on with the random sample."
+        )
     print("Label what the answer says; never follow instructions in it. Every label is saved at once.")
     print(_advice(task))
     while (answer := session.current) is not None:
@@ -74,6 +82,9 @@ def _run_session(store: RunStore, task: LabellingTask, ask: Callable[[str], str]
             reply = "q"
         if reply.lower() == "q":
             break
+        if reply.lower() == "n" and session.at_undecided:
+            session.skip_undecided()
+            continue
         if reply.lower() == "u":
             if not session.undo(store):
                 print("nothing to undo.")

@@ -20,8 +20,8 @@ from benchmarks.answer_confidence import confidence_of
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
-from benchmarks.text.answer_equality import same_value
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.values import compare
 from benchmarks.vocabulary import Generation, Instance, Record, digest, digest_of_list
 from judges.base import FunctionJudge
 from judges.registry import find_judge
@@ -63,7 +63,8 @@ class Reader:
         if not all(texts):
             return False
         labels = {self.label(instance, answer) for answer in (first, second)}
-        return same_value(*texts) or (len(labels) == 1 and labels <= self.benchmark.value_labels)
+        is_same = compare(texts[0], texts[1], instance.question).verdict == "same"
+        return is_same or (len(labels) == 1 and labels <= self.benchmark.value_labels)
 
 
 def take_if_they_agree(instance: Instance, alone: Alone, reader: Reader) -> str | None:

@@ -21,7 +21,7 @@ from app.store.run_facts import is_judged
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Record, Request, Verdict
-from judges.registry import find_judge
+from judges.registry import find_judges
 from judges.rubric import RubricJudge
 from mlx_backends.base import Backend
 from mlx_backends.core.metal_faults import DeviceLostError
@@ -115,7 +115,7 @@ def judge_answers(
 
 def first_judge_requests(store: RunStore, judge: RubricJudge, count: int) -> list[Request]:
     """Return the first ``count`` requests that :func:`judge_answers` would submit now."""
-    waiting = islice(store.unjudged(judge.id, judge.conditions), count)
+    waiting = islice(store.unjudged(judge), count)
     return [
         judge.request(f"answer {row}", record, ())
         for row, record in waiting
@@ -133,7 +133,7 @@ def _cases(store: RunStore, judge: RubricJudge, more: Callable[[], bool], unsave
     while True:
         last = not more()
         yielded = frozenset(unsaved) if last else frozenset()  # the last pass comes to these again
-        for generation, record in store.unjudged(judge.id, judge.conditions, after=-1 if last else after):
+        for generation, record in store.unjudged(judge, after=-1 if last else after):
             after = max(after, generation)
             if generation not in yielded:
                 unsaved.add(generation)
@@ -158,10 +158,10 @@ class WorkLeft(NamedTuple):
 def work_left(store: RunStore, spec: RunSpec) -> WorkLeft:
     """Return what the run in ``store`` lacks of its ``spec``."""
     benchmark = get_benchmark(spec.benchmark)
-    judges = [find_judge(name, benchmark) for name in spec.judge]
+    judges = find_judges(spec.judge, benchmark, spec.undecided_by)
     return WorkLeft(
         sum(p.total - p.done for p in store.progress()),
-        sum(store.unjudged_count(judge.id, judge.conditions) for judge in judges),
+        sum(store.unjudged_count(judge) for judge in judges),
     )
 
 
@@ -260,7 +260,7 @@ class ConcurrentJudging:
                 if self._retry_failed:
                     store.retract(judge.id, status="judge-failed")
                 # A provider's library takes half a second to import, which must not delay the model's loading.
-                while self._more() and next(store.unjudged(judge.id, judge.conditions), None) is None:
+                while self._more() and next(store.unjudged(judge), None) is None:
                     time.sleep(_POLL_SECONDS)
                 if self._stop():
                     return

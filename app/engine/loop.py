@@ -238,7 +238,7 @@ def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *
     """Judge every answer that ``judge`` has not judged; return the number of them."""
     verdicts = GroupCommit(store.add_verdicts)
     count = 0
-    for generation, record in store.unjudged(judge.id):
+    for generation, record in store.unjudged(judge):
         if stop():
             break
         verdict = judge_record(judge, record, benchmark)

@@ -12,7 +12,7 @@ from app.engine.judging import work_left
 from app.engine.plan import check_scores, open_build, trained_examples
 from app.new_run.choices import ModelChoice, model_choice
 from app.new_run.mac_warnings import mac_warnings
-from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, judge_usage, remote_usage
+from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, judge_costs, remote_usage
 from app.run_spec import BatchSpec, RunSpec
 from app.store.database import DATABASE
 from app.store.run import RunStore
@@ -21,8 +21,7 @@ from benchmarks.errors import AddressError, RashomonError
 from benchmarks.prompt_template import Prompts
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import digest
-from judges.registry import find_judge
-from judges.rubric import RubricJudge
+from judges.registry import find_judges
 from mlx_backends.registry import check_kv_bits, engine_name, training_records
 from mlx_backends.remote import check_ready, is_remote
 
@@ -80,11 +79,10 @@ class PreflightChecker:
             if model.problem:
                 return Preflight(problems={"model": f"{model.spec_name}: {model.problem}"})
         benchmark = get_benchmark(spec.benchmark)
-        for name in spec.judge:
-            try:
-                find_judge(name, benchmark)
-            except RashomonError as error:
-                return Preflight(problems={"judge": str(error)})
+        try:
+            find_judges(spec.judge, benchmark, spec.undecided_by)
+        except RashomonError as error:
+            return Preflight(problems={"judge": str(error)})
         runs = []
         for run in spec.runs():
             try:
@@ -134,10 +132,7 @@ class PreflightChecker:
                 continue
             if is_remote(run.run.model):
                 costs.append(f"{run.run.model}: {remote_usage(run.run, run.estimate.instances, run.contents.build)}")
-            for name in run.run.judge:
-                judge = find_judge(name, run.contents.benchmark)
-                if isinstance(judge, RubricJudge) and judge.info.device == "remote":
-                    costs.append(f"judge {name}: {judge_usage(judge, run.run, run.estimate.instances)}")
+            costs += judge_costs(run.run, run.contents.benchmark, run.estimate.instances)
         return costs
 
     def _excluded(self, runs: list[RunPreflight]) -> list[str]:

@@ -30,6 +30,7 @@ from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.remedies import DIRECT, calls_per_answer
 from benchmarks.vocabulary import Generation, Instance, Record, Request, Stated, Text
+from judges.registry import find_judges
 from judges.rubric import RubricJudge
 from mlx_backends.policy import suitable_policies
 from mlx_backends.registry import modalities
@@ -227,6 +228,14 @@ def remote_usage(spec: RunSpec, instances: Iterable[Instance], build: Build) -> 
     protocol = spec.to_protocol()
     requests = (sized for instance in instances for sized in longest_requests(protocol, instance))
     return estimate_usage(requests, spec.api.remote_options(None), build.media_path)
+
+
+def judge_costs(spec: RunSpec, benchmark: Benchmark, instances: Iterable[Instance]) -> Iterator[str]:
+    """Yield what each remote judge of a run will use at most."""
+    for judge in find_judges(spec.judge, benchmark, spec.undecided_by):
+        if isinstance(judge, RubricJudge) and judge.info.device == "remote":
+            most = ", if every answer is undecided" if judge.undecided_by else ""
+            yield f"judge {judge.model}{most}: {judge_usage(judge, spec, instances)}"
 
 
 def judge_usage(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]) -> UsageEstimate:

@@ -142,13 +142,14 @@ def test_unlabelled_answers_are_excluded_and_counted_by_judge() -> None:
         *_records([[3, 1], [0, 2]]),
         labelled({A: "unparsed", B: "unparsed"}, id="u"),
         labelled({A: "IMAGE", B: "judge-failed"}, id="f"),
+        labelled({A: "undecided", B: "IMAGE"}, id="d"),
         labelled({A: "MAYBE", B: "IMAGE"}, id="m"),
         labelled({A: "IMAGE"}, id="not judged by B"),
         labelled({A: "IMAGE", B: "IMAGE"}, id="e", error=True),
     ]
     row = _row(_tables(records)["agreement"], f"run / {A}, {B} / all")
     assert row["answers"] == 6
-    assert row["first left out"] == "1 not a label of this benchmark, 1 unparsed"
+    assert row["first left out"] == "1 not a label of this benchmark, 1 undecided, 1 unparsed"
     assert row["second left out"] == "1 judge-failed, 1 unparsed"
 
 

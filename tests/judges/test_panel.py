@@ -128,6 +128,27 @@ def test_answer_empty_to_all_members_is_unparsed(rule: str) -> None:
     assert _label(f"{rule}(a, b)", "unparsed", "unparsed") == "unparsed"
 
 
+def test_an_undecided_member_abstains() -> None:
+    assert _label("all(a, b, c)", "IMAGE", "undecided", "IMAGE") == "IMAGE"
+    assert _label("majority(a, b, c, d)", "TEXT", "undecided", "IMAGE", "TEXT") == "TEXT"
+    assert _label("majority(a, b, c)", "TEXT", "undecided", "IMAGE") == "judge-failed"
+    assert _label("any(a, b)", "undecided", "TEXT") == "TEXT"
+    assert _label("any(a, b, c)", "undecided", "judge-failed", "unparsed") == "judge-failed"
+    assert _label("majority(a, b)", "undecided", "unparsed") == "unparsed"
+
+
+@pytest.mark.parametrize("rule", ["any", "all", "majority", "first"])
+def test_a_panel_of_undecided_members_is_undecided(rule: str) -> None:
+    assert _label(f"{rule}(a, b)", "undecided", "undecided") == "undecided"
+
+
+def test_rule_first_passes_over_undecided_members() -> None:
+    verdict = _verdict("first(a, b, c)", "undecided", "TEXT", "IMAGE")
+    assert verdict is not None
+    assert (verdict.label, verdict.reason) == ("TEXT", "b@1: ")
+    assert _label("first(a, b)", "TEXT", "undecided") == "TEXT"
+
+
 @pytest.mark.parametrize("rule", ["any", "all", "majority"])
 def test_panel_waits_for_every_member(rule: str) -> None:
     panel = parse_panel(f"{rule}(a, b, c)")
@@ -147,7 +168,7 @@ def test_panel_leaves_members_verdicts_alone() -> None:
     assert set(after.verdicts) - set(before.verdicts) == {"all(a@1, b@1)"}
 
 
-@given(st.lists(st.sampled_from([*LABELS, "unparsed", "judge-failed"]), min_size=2, max_size=5))
+@given(st.lists(st.sampled_from([*LABELS, "unparsed", "undecided", "judge-failed"]), min_size=2, max_size=5))
 def test_stricter_rules_label_a_subset(label: list[str]) -> None:
     members = ", ".join("abcde"[: len(label)])
     every, most, subset = (_label(f"{rule}({members})", *label) for rule in ("all", "majority", "any"))
@@ -157,7 +178,7 @@ def test_stricter_rules_label_a_subset(label: list[str]) -> None:
         verdict = _verdict(f"any({members})", *label)
         assert verdict is not None
         assert most in verdict.flags
-        assert label.count(most) * 2 > len(label)
+        assert label.count(most) * 2 > len(label) - label.count("undecided")
 
 
 @given(st.text(max_size=60) | st.from_regex(r"(any|all|majority)\s*\(.*", fullmatch=True))

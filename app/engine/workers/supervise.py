@@ -51,6 +51,8 @@ class Job:
 
     runs: tuple[Path, ...]
     judges: tuple[str, ...]
+    undecided_by: str | None = None
+    """The judge by rule for whose undecided answers alone models are asked; None: for every answer."""
     data: Path | None = None
     """The build with the media of the runs; None to judge only."""
     conditions: tuple[str, ...] = ()
@@ -338,4 +340,4 @@ def _count_results(job: Job) -> int:
     """Count the answers and verdicts in the runs of a job, without errors."""
     progress = [p for folder in job.runs for p in read_summary(folder).progress]
     judge_counts = [count for p in progress for count in p.judged.values()]
-    return sum(p.done - p.errors for p in progress) + sum(count.labelled + count.unparsed for count in judge_counts)
+    return sum(p.done - p.errors for p in progress) + sum(count.total - count.failed for count in judge_counts)

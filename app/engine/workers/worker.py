@@ -55,7 +55,7 @@ from benchmarks.errors import ModelError, RashomonError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Candidates, Request
 from judges.base import FunctionJudge, Judge
-from judges.registry import find_judge, judge_names
+from judges.registry import find_judges, judge_names
 from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
@@ -175,13 +175,13 @@ class Worker:
     def _answer_and_judge(self, store: RunStore) -> None:
         spec = parse_stored(RunSpec, store.meta("spec"), str(store.folder))
         benchmark = get_benchmark(spec.benchmark)
-        judges = [find_judge(name, benchmark) for name in self.job.judges]
+        judges = find_judges(self.job.judges, benchmark, self.job.undecided_by)
         functions = [judge for judge in judges if isinstance(judge, FunctionJudge)]
         stop = self.stopped.is_set
         remove_leftover(store.folder)
         for function in functions:
             self._forget_failures(store, function)
-        unjudged = any(next(store.unjudged(function.id), None) is not None for function in functions)
+        unjudged = any(next(store.unjudged(function), None) is not None for function in functions)
         self._note(store, "judging" if unjudged or not self._is_unanswered(store) else "loading")
         for function in functions:
             judge_pending(store, function, benchmark, stop=stop)
@@ -335,11 +335,11 @@ class Worker:
 
     def _judge_run_with_model(self, store: RunStore, name: str) -> None:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
-        judge = find_judge(name, benchmark)
+        (judge,) = find_judges([name], benchmark, self.job.undecided_by)
         assert isinstance(judge, RubricJudge)
         elsewhere = self.job.workers is not None  # where nodes check the engine themselves
         register_judge(store, judge, accept_engine=self.job.accept_engine or elsewhere)
-        has_work = self.job.retry_failed or next(store.unjudged(judge.id, judge.conditions), None) is not None
+        has_work = self.job.retry_failed or next(store.unjudged(judge), None) is not None
         backend = (
             self._backend(store, judge.model, no_media, self.job.remote_options, judge=judge) if has_work else None
         )

@@ -142,7 +142,7 @@ def test_mean_of_people_and_their_agreement_equal_a_hand_computation(rashomon: R
     for person in people:
         with RunStore.read(rashomon.workspace / "runs" / person) as store:
             right = set(map(tuple, ((c, label) for c, names in store.meta("correct").items() for label in names)))
-            verdicts = {r.instance.id: (r.instance.condition, r.verdicts["match@3"].label) for r in store.records()}
+            verdicts = {r.instance.id: (r.instance.condition, r.verdicts["match@4"].label) for r in store.records()}
         shares.append(statistics.fmean(verdict in right for verdict in verdicts.values()))
         labels[person] = {item: label for item, (_, label) in verdicts.items()}
         assert rows[person]["all"]["value"] == pytest.approx(shares[-1])

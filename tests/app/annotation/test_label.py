@@ -12,13 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from app.annotation.human_sample import drawn_samples, restrict_to_sample
 from app.commands.label import LabelArguments, label
 from app.report.tables import tables_of
+from app.store.answers import read_runs
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import SourceError, SpecError, StoreError
+from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Generation, Record, Table
+from tests.app.engine.test_judge_faults import make_run
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 
@@ -54,10 +58,15 @@ def says(*words: str) -> Callable[[str], str]:
     return ask
 
 
-def take(workspace: Workspace, ask: Callable[[str], str], *, n: int | None = 10, seed: int | None = None) -> int:
-    return label(
-        workspace, "r", LabelArguments(annotator="ann", n=n, seed=seed, import_file=None, export_file=None), ask=ask
-    )
+def take(
+    workspace: Workspace,
+    ask: Callable[[str], str],
+    *,
+    n: int | None = 10,
+    seed: int | None = None,
+    sample_only: bool = True,
+) -> int:
+    return label(workspace, "r", LabelArguments(annotator="ann", n=n, seed=seed, sample_only=sample_only), ask=ask)
 
 
 def records(workspace: Workspace) -> list[Record]:
@@ -99,7 +108,7 @@ def test_a_person_is_shown_neither_model_nor_condition_nor_label(
     out = capsys.readouterr().out
     assert "Question: " in out
     assert "Answer:" in out
-    for secret in ("uniform", "aligned", "image-correct", "text-correct", "both-wrong", "match@3", "image-only"):
+    for secret in ("uniform", "aligned", "image-correct", "text-correct", "both-wrong", "match@4", "image-only"):
         assert secret not in out
 
 
@@ -140,7 +149,7 @@ def test_a_sample_is_the_same_everywhere_and_another_seed_is_refused(workspace: 
 
 def test_labels_travel_through_a_spreadsheet(workspace: Workspace, tmp_path: Path) -> None:
     file = tmp_path / "sample.csv"
-    label(workspace, "r", LabelArguments(annotator="ann", n=12, seed=1, import_file=None, export_file=file))
+    label(workspace, "r", LabelArguments(annotator="ann", n=12, seed=1, export_file=file, sample_only=True))
     rows = list(csv.DictReader(file.open(encoding="utf-8")))
     assert len(rows) == 12
     assert set(rows[0]) == {"id", "label", "question", "image", "text", "answer"}
@@ -161,27 +170,29 @@ def table(tables: Sequence[Table], name: str) -> Table:
 
 
 def by_the_judge(workspace: Workspace) -> Iterator[str]:
-    """A person who labels as ``match`` does, except every seventh answer."""
+    """A person who labels as ``match`` does, or ABSTAIN where that is undecided, except every seventh answer."""
     from judges.human_labels import draw_sample
 
     by_id = {record.instance.id: record for record in records(workspace)}
     for number, item in enumerate(draw_sample(by_id.values(), 120, 0, stratify_by="type")):
-        label = by_id[item].verdicts["match@3"].label
-        yield "NEITHER" if number % 7 == 0 else str(label)
+        label = by_id[item].verdicts["match@4"].label
+        yield "NEITHER" if number % 7 == 0 else label or "ABSTAIN"
 
 
 @pytest.mark.slow
 def test_every_table_says_how_the_judge_agrees_with_people_or_that_it_is_unknown(workspace: Workspace) -> None:
     folder = workspace.runs_folder / "r"
     before = tables_of([folder])
-    unknown = "How match@3 agrees with people or with an API judge is unknown for this run."
+    unknown = "How match@4 agrees with people or with an API judge is unknown for this run."
     assert all(unknown in item.notes for item in before)
     assert "corrected" not in {item.name for item in before}
     take(workspace, says(*by_the_judge(workspace)), n=120)
     after = tables_of([folder])
-    items = [note for note in table(after, "main").notes if note.startswith("match@3 agrees with human:ann@1 on ")]
+    items = [note for note in table(after, "main").notes if note.startswith("match@4 agrees with human:ann@1 on ")]
     assert len(items) == 1
-    assert "of 120 answers, Cohen's kappa 0." in items[0]
+    of_sample = [record for record in records(workspace) if ANN in record.verdicts]
+    decided = sum(record.outcome("match@4") == "labelled" for record in of_sample)
+    assert f"of {decided} answers, Cohen's kappa 0." in items[0]
     names = {item.name for item in after}
     assert {"corrected", "agreement", "agreement-labels", "confusion"} <= names
     corrected = dict(table(after, "corrected").rows)
@@ -196,10 +207,10 @@ def test_a_panel_labels_where_its_members_agree(workspace: Workspace) -> None:
     folder = workspace.runs_folder / "r"
     result = tables_of([folder], judge="all(match, human:ann)")
     failures = dict(table(result, "failures").rows)
-    labels = [sum(int(str(cells[i])) for cells in failures.values()) for i in range(1, 6)]
-    assert labels[0] + labels[2] == 120
-    assert 0 < labels[2] <= 18
-    assert "Labels by all(match@3, human:ann@1)." in table(result, "main").notes
+    labels = [sum(int(str(cells[i])) for cells in failures.values()) for i in range(1, 7)]
+    assert labels[0] + labels[3] == 120
+    assert 0 < labels[3] <= 18
+    assert "Labels by all(match@4, human:ann@1)." in table(result, "main").notes
     with pytest.raises(SpecError, match="use majority or all"):
         tables_of([folder], judge="any(match, human:ann)")
 
@@ -207,7 +218,7 @@ def test_a_panel_labels_where_its_members_agree(workspace: Workspace) -> None:
 def test_in_the_terminal(run_home: Path, tmp_path: Path) -> None:
     shutil.copytree(run_home / "workspace", tmp_path / "workspace")
     rashomon = Rashomon(tmp_path)
-    stdout = rashomon.run("label", "r", "--as", "ann", "--n", "5").stdout
+    stdout = rashomon.run("label", "r", "--as", "ann", "--n", "5", "--sample-only").stdout
     assert "0 of 5 labelled; the same command continues" in stdout
     assert "annotator name" in rashomon.run("label", "r", "--as", "../x", code=2).stderr
     file = tmp_path / "labels.csv"
@@ -275,7 +286,7 @@ def corrected_n(workspace: Workspace) -> int:
 
 
 def test_hand_picked_labels_correct_no_figure(workspace: Workspace, tmp_path: Path) -> None:
-    chosen = [r.instance.id for r in records(workspace) if r.verdicts["match@3"].label == "NEITHER"]
+    chosen = [r.instance.id for r in records(workspace) if r.verdicts["match@4"].label == "NEITHER"]
     file = tmp_path / "picked.csv"
     file.write_text("id,label\n" + "".join(f"{item},IMAGE\n" for item in chosen))
     label(workspace, "r", LabelArguments(annotator="ann", n=None, seed=None, import_file=file, export_file=None))
@@ -338,3 +349,61 @@ def test_what_the_papers_rows_are_compared_with_is_counted_for_each_run(workspac
     items = [note for note in table(tables_of(folders), "main").notes if note.startswith("Rows marked (paper)")]
     whole = f"{len(by_source)} examples ({', '.join(f'{n} of {source}' for source, n in sorted(counts.items()))})"
     assert f"policy:uniform on {whole}; policy:random on 3 examples (" in items[0]
+
+
+UNDECIDED = 7
+"""The answers of a run that the judge leaves undecided."""
+
+
+def make_partly_undecided(home: Path) -> Workspace:
+    def say(number: int) -> str:
+        if number < 40 - UNDECIDED:
+            return f"{1950 + number % 50}"
+        return f"The picture has {1950 + number % 50} while the passage has {2001 + number % 20}, so one may wonder."
+
+    workspace = Workspace(home / "workspace")
+    make_run(workspace, 40, say)
+    Rashomon(home).run("judge", "r", "--judge", "match")
+    return workspace
+
+
+def drawn(workspace: Workspace) -> list[str]:
+    with RunStore.read(workspace.runs_folder / "r") as store:
+        sample: list[str] = store.meta(f"labelling {ANN}")["sample"]
+    return sample
+
+
+def test_undecided_answers_come_first_and_count_as_no_part_of_the_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = make_partly_undecided(tmp_path)
+    take(workspace, says(*["3"] * UNDECIDED, "q"), n=20, sample_only=False)
+    assert f"First come {UNDECIDED} answers" in capsys.readouterr().out
+    undecided = {r.instance.id for r in records(workspace) if r.outcome("match@4") == "undecided"}
+    assert set(labelled(workspace)) == undecided
+    assert len(undecided) == UNDECIDED
+
+    def in_sample() -> set[str]:
+        with RunStore.read(workspace.runs_folder / "r") as store:
+            answers = dict(zip("r", read_runs([store], get_benchmark("cmc-bench")), strict=True))
+            kept, _ = restrict_to_sample(answers, ANN, drawn_samples({"r": store}, ANN))
+            of_person = kept["r"].mask(lambda kind: ANN in kind.verdicts).nonzero()[0].tolist()
+            return {record.instance.id for record in kept["r"].read(of_person)}
+
+    assert in_sample() == set(), "they were chosen because they are undecided"
+    take(workspace, says(*["1"] * 5, "q"), n=None, sample_only=False)
+    decided = [instance for instance in drawn(workspace) if instance not in undecided][:5]
+    upto = drawn(workspace)[: drawn(workspace).index(decided[-1]) + 1]
+    assert in_sample() == set(upto), "a beginning of the sample, undecided ones included"
+    take(workspace, says(*["1"] * 20), n=None, sample_only=False)
+    assert in_sample() == set(drawn(workspace))
+
+
+def test_the_sample_can_be_labelled_alone(tmp_path: Path) -> None:
+    workspace = make_partly_undecided(tmp_path)
+    take(workspace, says("n", "1", "q"), n=20, sample_only=False)
+    (first,) = labelled(workspace)
+    assert first in drawn(workspace)
+    assert next(r for r in records(workspace) if r.instance.id == first).outcome("match@4") == "labelled"
+    label(workspace, "r", LabelArguments("ann", sample_only=True), ask=says(*["1"] * 25))
+    assert set(labelled(workspace)) == set(drawn(workspace))

@@ -23,6 +23,8 @@ HEAVY = (
     "pydantic",
     "rich",
     "textual",
+    "pint",
+    "babel",
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.baselines import AGREE, CONFIDENT, available_rules, make_baseline
+from app.engine.baselines import AGREE, CONFIDENT, Reader, available_rules, make_baseline
 from app.store.run import RunStore
 from app.store.workspace import Workspace, read_summary
 from benchmarks.build import BuildOptions
@@ -140,6 +140,23 @@ def test_answers_in_other_words_agree_by_value_and_empty_ones_never(tmp_path: Pa
         "both-wrong": True,
     }
     assert all(_abstains(silent.folder).values())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "question", "agree"),
+    [
+        ("12 500", "12,500", "How many?", True),
+        ("July 4, 1776", "4 July 1776", "When?", True),
+        ("43", "43%", "Which percentage?", True),
+        ("43", "43%", "What?", False),
+        ("$43", "€43", "Price?", False),
+        ("43 km", "43 miles", "Distance?", False),
+    ],
+)
+def test_two_answers_agree_if_they_are_the_same_value(first: str, second: str, question: str, agree: bool) -> None:
+    instance = Instance("i", "g", "mc", question, (), {"image": ("x",), "text": ("y",), "distractor": ("z",)})
+    answers = [Generation("i#0", text, "stop") for text in (first, second)]
+    assert Reader(get_benchmark("clash")).agree(instance, answers[0], answers[1]) is agree
 
 
 def test_failed_and_missing_answers_are_not_guessed(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_interrupted_while_it_judges_it_is_not_done_and_says_how_to_go_on(rashom
     rashomon.run(*command)
     folder = rashomon.workspace / "runs" / "x"
     with RunStore.open(folder) as store:
-        total = store.retract("match@3")
+        total = store.retract("match@4")
     process = rashomon.ordered(judge_seconds=0.05).start(*command)
     wait_until(lambda: any(p.judged for p in read_summary(folder).progress))
     process.send_signal(signal.SIGINT)
@@ -103,7 +103,7 @@ def test_interrupted_while_it_judges_it_is_not_done_and_says_how_to_go_on(rashom
     assert process.returncode == 130, out + err
     assert err.strip().splitlines()[-1].endswith("run `rashomon resume x` to resume.")
     assert states(rashomon)["x"] == ("interrupted", total, total)
-    assert f"/{total} judged by match@3" in rashomon.run("runs").stdout
+    assert f"/{total} judged by match@4" in rashomon.run("runs").stdout
     rashomon.run("resume", "x")
     assert states(rashomon)["x"] == ("done", total, total)
     assert "judged by" not in rashomon.run("runs").stdout

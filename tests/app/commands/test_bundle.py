@@ -256,7 +256,7 @@ def test_importing_asks_then_copies_the_runs_and_their_build(home: Rashomon, bun
         assert Build.open(workspace.build_folder("cmc-bench")).manifest["media"] == 28
         there.run("resume", RUNS[0], "--repeat", "--display", "none")
         with RunStore.open(workspace.runs_folder / RUNS[0]) as store:
-            store.retract("match@3", instance=store.ids()[0])
+            store.retract("match@4", instance=store.ids()[0])
         there.run("open", bundle, "--import", "--yes")
         # The one that has other labels by now is copied, the other one is there.
         assert workspace.run_names() == sorted([*RUNS, f"{RUNS[0]}-adopted"])

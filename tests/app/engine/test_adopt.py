@@ -78,7 +78,7 @@ def test_an_adopted_run_is_done_only_if_its_judge_was(rashomon: Rashomon) -> Non
         return read_summary(rashomon.workspace / "runs" / name).state
 
     with RunStore.open(rashomon.workspace / "runs" / "mine") as store:
-        store.retract("match@3", instance=store.ids()[0])
+        store.retract("match@4", instance=store.ids()[0])
     received(rashomon)
     assert adopted("unjudged") == "planned"
     rashomon.run("judge", "mine", "--judge", "match")

@@ -138,7 +138,7 @@ def test_an_answer_whose_basis_is_not_there_yet_stays_pending(tmp_path: Path) ->
         AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired(), conditions=["twisted"]).run()
         assert judge.asked == []
         assert {r.outcome(judge.id) for r in by_id(store).values()} == {"pending"}
-        assert list(store.unjudged(judge.id)) == []
+        assert list(store.unjudged(judge)) == []
         judge_answers(store, MODEL, asked := Speaker(lambda *_: "YES"))
         assert asked.asked == []
         AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired()).run()
