@@ -6,10 +6,10 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from benchmarks.protocols import Protocol, candidate_values
-from benchmarks.text.answer_equality import same_value
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import marked_letter
 from benchmarks.vocabulary import Generation, Instance, Message, Request, Stated, Text, digest
@@ -141,16 +141,17 @@ def vote(instance: Instance, answers: Sequence[str], options: Sequence[str]) -> 
     """
     letters = "".join(option.strip("()") for option in options if len(option.strip("()")) == 1)
     choices = [_choice(answer, letters) for answer in answers]
-    votes = [sum(bool(choice) and _same(choice, other) for other in choices) for choice in choices]
+    same = partial(_same, question=instance.question)
+    votes = [sum(bool(choice) and same(choice, other) for other in choices) for choice in choices]
     winner = votes.index(max(votes))
 
     def score(value: str) -> float | None:
-        count = sum(_same(choice, value) for choice in choices if choice) if value else 0
+        count = sum(same(choice, value) for choice in choices if choice) if value else 0
         return math.log(count / len(answers)) if count else None
 
     if options:
         values = [option.strip("()") for option in options]
-        is_option = any(_same(choices[winner], value) for value in values)
+        is_option = any(same(choices[winner], value) for value in values)
         return Stated(answers[winner], tuple(map(score, values)) if is_option else ())
     return Stated(answers[winner], (*map(score, candidate_values(instance)), None, score(choices[winner])))
 
@@ -161,8 +162,10 @@ def _choice(answer: str, letters: str) -> str:
     return letter[0] if letter is not None and letter[0] is not None else visible
 
 
-def _same(choice: str, other: str) -> bool:
-    return choice == other or same_value(choice, other)
+def _same(choice: str, other: str, question: str) -> bool:
+    from benchmarks.values import compare  # run specs import this module, and reading values takes a while to import
+
+    return choice == other or compare(choice, other, question).verdict == "same"
 
 
 def _notes(request: Request) -> Request:

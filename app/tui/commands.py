@@ -194,6 +194,9 @@ COMMANDS: tuple[Command, ...] = (
         for n in range(1, 11)
     ),
     Command("label.skip", "space", "Skip", "Skip an answer that you cannot label.", footer=True),
+    Command(
+        "label.sample", "n", "Sample", "Leave out the undecided answers, and go on with the random sample.", footer=True
+    ),
     Command("label.undo", "u", "Undo", "Undo the last label.", footer=True),
     # review
     Command("review.accept", "a", "Accept", "Accept the row.", footer=True),

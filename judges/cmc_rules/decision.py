@@ -473,7 +473,7 @@ def _turns(clause: Clause) -> bool:
 def _valueless(account: _Account) -> Decision:
     """Decide an answer that states no value."""
     statements, clauses, typed = account.statements, account.clauses, account.references.typed
-    words = [w for c in clauses for w in c.folded.split()]
+    words = [word for c in clauses for w in c.folded.split() if (word := w.strip(".,:;!?*_`\"'“”#"))]
     if not statements:
         aside = any(_DENYING.search(c.folded) or any(map(str.isdigit, c.text)) for c in clauses)
         is_prose = len(words) >= 4 and not _ENGLISH_WORDS.isdisjoint(words)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchmarks.values.clean_text import clean, fold
-from benchmarks.values.comparison import Comparison, compare, compare_values
+from benchmarks.values.comparison import PARAPHRASE, Comparison, compare, compare_values
 from benchmarks.values.moments import Moment
 from benchmarks.values.numerals import Number
 from benchmarks.values.parse import Amount, Listing, Polarity, Value, Words, parse
@@ -62,7 +62,8 @@ class References:
     def may_agree(self) -> bool:
         """It is unclear whether the two sources have one value."""
         pairs = ((a, b) for a in self.every for b in self.every if a.name < b.name)
-        return any(compare(a.text, b.text, self.asked).verdict == "unclear" for a, b in pairs)
+        results = [compare(a.text, b.text, self.asked) for a, b in pairs]
+        return any(c.verdict == "unclear" and c is not PARAPHRASE for c in results)  # a name is no yes
 
     @property
     def typed(self) -> bool:

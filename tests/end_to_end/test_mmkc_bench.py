@@ -93,7 +93,7 @@ def check(rows: list[dict[str, Any]]) -> None:
     answers = {row["id"]: row["answer"] for row in rows}
     for row in rows:
         assert row["steps"][0]["tokens"]
-        assert row["verdicts"]["own-answer@2"]["status"] in ("labelled", "unparsed")
+        assert row["verdicts"]["own-answer@3"]["status"] in ("labelled", "unparsed")
         images = row["prompt"].count("[IMAGE ")
         setting = row["condition"].rpartition("-")[0]
         assert images == {"original": 1, "context-memory": 2, "inter-context": 3}.get(setting, 1)
@@ -163,7 +163,7 @@ def test_sample_shows_the_own_answer_and_subset_without_it_says_so(built: Rashom
     arguments = ("--batch", "--benchmark", "mmkc-bench", "--model", "policy:always-text", "--display", "none")
     built.run(*arguments, "--name", "part", "--conditions", "context-memory-mc")
     rows = samples(built, "part")
-    reasons = {row["verdicts"]["own-answer@2"]["reason"] for row in rows}
+    reasons = {row["verdicts"]["own-answer@3"]["reason"] for row in rows}
     assert reasons == {"the run has no answer of the original setting to this question"}
     assert tables(built, "part")["left-out"]["policy:always-text / context-memory-mc"]["own answer not there"] == 16
     built.run(*arguments, "--name", "whole")

@@ -55,7 +55,7 @@ def side(name: str, labels: Mapping[tuple[str, str], str], *, cost: RunCost | No
 
 def sides(*runs: RunView) -> RunViews:
     """Return the runs, compared by ``match``."""
-    return RunViews(get_benchmark("cmc-bench"), "match@3", runs, seed=0)
+    return RunViews(get_benchmark("cmc-bench"), "match@4", runs, seed=0)
 
 
 def basis_of(right: NDArray[np.bool_], costs: Sequence[RunCost] | None = None) -> TargetShares:

@@ -21,7 +21,7 @@ def labelled(
     error: bool = False,
     strata: Mapping[str, str] | None = None,
 ) -> Record:
-    """An answered record; a verdict that is a label, "unparsed" or "judge-failed" is made into one."""
+    """An answered record; a verdict that is a label, "unparsed", "undecided" or "judge-failed" is made into one."""
     instance = Instance(
         id, group or id, condition, "How many?", (Text("How many?"),), {"image": ("12",), "text": ("15",)}, strata or {}
     )
@@ -34,6 +34,8 @@ def _verdict(judge: str, outcome: str | Verdict) -> Verdict:
         return outcome
     if outcome == "unparsed":
         return Verdict(judge, "unparsed", reason="the answer is empty")
+    if outcome == "undecided":
+        return Verdict(judge, "undecided", reason="it names both")
     if outcome == "judge-failed":
         return Verdict(judge, "judge-failed", reason="no reply")
     return Verdict(judge, "labelled", outcome)

@@ -27,7 +27,7 @@ MESSAGES = {
 WEIGHTS = {"memory": 2, "timeout": 5, "interactivity": 5, "ignored": 1, "victim": 5, "buffers": 2, "unserved": 1}
 FINAL = ("ignored", "unserved")
 APART = 4
-"""The faults from one that ends a process to the next: meanwhile its suspects are asked alone, and chance hits none of them twice."""
+"""The faults from one that ends a process to the next: its suspects are asked alone meanwhile, and chance hits none twice."""
 
 
 def failure(kind: str) -> RuntimeError:

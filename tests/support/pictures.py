@@ -34,7 +34,7 @@ def main(workspace: Workspace) -> None:
     console.save_svg(str(PICTURES / "demo.svg"), title="rashomon demo")
     with RunStore.read(runs[-1]) as store:
         records = [record for record in store.records() if record.instance.condition == "image-correct"]
-    both = [next(r for r in records if r.verdicts["match@3"].label == label) for label in ("IMAGE", "TEXT")]
+    both = [next(r for r in records if r.verdicts["match@4"].label == label) for label in ("IMAGE", "TEXT")]
     sample_picture(both, Build.open(workspace.build_folder("cmc-bench"))).save(PICTURES / "sample.png", optimize=True)
 
 
@@ -51,7 +51,7 @@ def sample_picture(records: Sequence[Record], build: Build) -> Image.Image:
         assert record.answer is not None
         prompt = prompt_text(record).replace(f"[IMAGE {chart.sha256}]", "[the chart]")
         lines = [line for part in prompt.splitlines() for line in textwrap.wrap(part, 72) or [""]]
-        lines += ["", f"Answer: {record.answer.text}", f"Label by match: {record.verdicts['match@3'].label}"]
+        lines += ["", f"Answer: {record.answer.text}", f"Label by match: {record.verdicts['match@4'].label}"]
         draw.multiline_text((304, 12 + row * number), "\n".join(lines), fill="black", font=font, spacing=5)
     return picture
 

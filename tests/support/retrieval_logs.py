@@ -12,7 +12,7 @@ from PIL import Image
 
 from assets.demo.recipe.chart_rows import QUESTIONS, says
 from assets.demo.recipe.charts import VALUES, draw, training_bars
-from benchmarks.text.answer_equality import same_value
+from benchmarks.values import compare
 from tests.support.command import ROOT
 from tests.support.pdf_files import write_pdf
 
@@ -45,7 +45,8 @@ def chart_log(rows: list[dict[str, str]], images: Mapping[str, str]) -> list[dic
         old = next(
             other["answer"]
             for step in range(1, len(rows))
-            if not same_value((other := rows[(number + step) % len(rows)])["answer"], row["answer"])
+            if (other := rows[(number + step) % len(rows)])
+            and compare(other["answer"], row["answer"], row["question"]).verdict == "different"
         )
         value = old if number % 3 == 0 else row["answer"]
         passages = [f'On the question "{other["question"]}", a report gives {other["answer"]}.' for other in others]

@@ -111,7 +111,7 @@ def test_labels_are_counted_again_when_some_are_set_aside(stage: Stage) -> None:
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await to_live(pilot, app)
-        await until(pilot, lambda: "match@3: 12 labelled" in screen_text(app))
+        await until(pilot, lambda: "match@4: 12 labelled" in screen_text(app))
         with RunStore.open(folder) as store:
             store.repeat(["aligned"], errors_only=False)
         await until(pilot, lambda: "10/24" in screen_text(app))

@@ -59,11 +59,11 @@ def test_results_are_cached_until_a_run_changes(runs: list[Path]) -> None:
     with RunStore.open(runs[0]) as store:
         stored = store.answer_of("factual-0000/aligned")
         assert stored is not None
-        store.add_verdicts([(stored[0], stored[1], Verdict("match@3", "labelled", "NEITHER"))])
+        store.add_verdicts([(stored[0], stored[1], Verdict("match@4", "labelled", "NEITHER"))])
     changed = results.tables(runs[:1])
     assert changed is not first
     with RunStore.open(runs[0]) as store:
-        store.retract("match@3", instance="factual-0000/aligned")
+        store.retract("match@4", instance="factual-0000/aligned")
     again = results.tables(runs[:1])
     assert again is not changed
     with RunStore.open(runs[0]) as store:
@@ -158,13 +158,13 @@ def test_flips_name_what_changed_and_both_answers_are_read_with_their_labels(
         assert len(flips(pair, was, now)) == count
         assert len(flips(pair, was)) == sum(n for (was_label, other), n in counts.items() if was_label == was != other)
     changed_flip = next(flip for flip in changed if flip.condition == "image-correct")
-    read = compare_instance(workspace, runs, changed_flip.instance, None, comparison.views.judge)
+    read = compare_instance(workspace, runs, changed_flip.instance, comparison.views.judge)
     assert [summary.answer for summary in read.answers if summary] == ["12", "15", "I cannot say."]
     assert [summary.label for summary in read.answers if summary] == [changed_flip.was, changed_flip.now, "ABSTAIN"]
     assert read.instance.id == changed_flip.instance
     assert read.media == ()
     with pytest.raises(SpecError, match="none of these runs"):
-        compare_instance(workspace, runs, "no-such", None, comparison.views.judge)
+        compare_instance(workspace, runs, "no-such", comparison.views.judge)
 
 
 def test_changes_of_text_are_answers_with_the_same_label_and_other_words(workspace: Workspace) -> None:

@@ -207,11 +207,11 @@ def test_who_overrides_is_behind_nothing(stage: Stage) -> None:
     from app.report.running_accuracy import judging_progress
 
     for person in ("override:root@1", "human:ann@1"):
-        judged = {person: JudgedCounts(), "match@3": JudgedCounts(labelled=4, correct=4)}
+        judged = {person: JudgedCounts(), "match@4": JudgedCounts(labelled=4, correct=4)}
         p = ConditionProgress("aligned", 4, 4, 0, 0, 10, 1.0, 0, judged)
         run = RunSummary("r", "done", {"judge": ["match"]}, (p,))
         assert judging_progress(run) == []
-        assert _judges(run) == ["match@3: 4 labelled"]
+        assert _judges(run) == ["match@4: 4 labelled"]
 
 
 def test_an_undone_override_leaves_no_judge_behind(stage: Stage) -> None:

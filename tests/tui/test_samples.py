@@ -14,6 +14,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from app.report.judge_selection import resolve_judge
 from app.report.media import MediaPreview, preview_media
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
@@ -90,6 +91,10 @@ def test_the_list_and_a_sample(size: tuple[int, int], stage: Stage, snapshot: Sn
 @pytest.mark.slow
 def test_choosing_samples_by_what_is_typed(stage: Stage) -> None:
     folder = make(stage)
+    with RunStore.open(folder) as store:
+        judge = resolve_judge([store], None)
+        generation, condition = store.answer_of("factual-0000/text-correct") or (0, "")
+        store.add_verdicts([(generation, condition, Verdict(judge, "undecided", reason="it names both"))])
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await open_samples(pilot, app, folder)
@@ -97,6 +102,7 @@ def test_choosing_samples_by_what_is_typed(stage: Stage) -> None:
             ("is:wrong", None),
             ("is:error", 1),
             ("is:unparsed", 5),
+            ("is:undecided", 1),
             ("is:truncated", 6),
             ("is:cut", 6),
             ("is:disagree", 2),
@@ -130,8 +136,8 @@ def test_going_from_one_mismatch_to_the_next_and_among_siblings(stage: Stage) ->
                 for place, record in enumerate(store.records())
                 if len({v.label for v in record.verdicts.values()}) > 1
                 or (
-                    record.outcome("match@3") == "labelled"
-                    and record.verdicts["match@3"].label not in store.meta("correct")[record.instance.condition]
+                    record.outcome("match@4") == "labelled"
+                    and record.verdicts["match@4"].label not in store.meta("correct")[record.instance.condition]
                 )
             ]
         assert wanted[0] == 0

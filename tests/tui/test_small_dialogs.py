@@ -37,7 +37,7 @@ DIALOGS: dict[str, Callable[[RashomonApp], Dialog[Any]]] = {
     "choice": lambda app: ChoiceDialog("Review which build?", WORDS),
     "several": lambda app: MultipleChoiceDialog("Rows of the paper", WORDS),
     "command": lambda app: CommandDialog(app, "Replace the build", ["doctor"], text=PROSE),
-    "override": lambda app: OverrideDialog(["IMAGE", "TEXT", "NEITHER"], "IMAGE by match@3", "ann"),
+    "override": lambda app: OverrideDialog(["IMAGE", "TEXT", "NEITHER"], "IMAGE by match@4", "ann"),
     "correction": lambda app: CorrectionDialog("question of the row", PROSE),
     "help": lambda app: HelpScreen(app.screen),  # type: ignore[arg-type]
 }

@@ -178,7 +178,7 @@ def test_another_judges_labels_are_chosen_and_kept(stage: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "tables", (run,))
         await press(pilot, "w")
-        assert "majority(human:ann, match@3)" in screen_text(app)
+        assert "majority(human:ann, match@4)" in screen_text(app)
         await press(pilot, "down", "enter")
         assert "Labels by human:ann" in screen_text(app)
         screen = app.screen

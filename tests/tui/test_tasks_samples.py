@@ -139,7 +139,7 @@ def test_a_sample_is_read_from_question_to_reason(stage: Stage) -> None:
 def test_siblings_are_a_line_of_labels_for_keys_and_mouse(stage: Stage) -> None:
     folder = stage.run("trams", answering=lambda item: says("12" if item.condition == "aligned" else "15")(item))
     with RunStore.read(folder) as store:
-        outcomes = [row.outcome for row in store.sample_rows(range(6), ["match@3"])]
+        outcomes = [row.outcome for row in store.sample_rows(range(6), ["match@4"])]
     assert {"right", "wrong"} == set(outcomes)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:

@@ -379,14 +379,14 @@ class CompareScreen(ResultsScreen):
         elif self.computed is not None:
             comparison = self.computed.comparison
             pair = self._overview(self.computed).pair
-            screen = FlippedScreen(self.folders, comparison, pair, event.was, event.now, self.judge)
+            screen = FlippedScreen(self.folders, comparison, pair, event.was, event.now)
             self.app.push_screen(screen)
 
     @on(Overview.Opened)
     def _open_answer(self, event: Overview.Opened) -> None:
         if self.computed is not None:
             views = self.computed.comparison.views
-            self.app.push_screen(SideBySideScreen(self.folders, views, self.judge, event.changes, event.place))
+            self.app.push_screen(SideBySideScreen(self.folders, views, event.changes, event.place))
 
 
 def _recommended(compute: Callable[[], Recommendation]) -> Recommendation | str:

@@ -56,10 +56,9 @@ class FlippedScreen(RashomonScreen):
         pair: RunPair,
         was: str | None,
         now: str | None,
-        judge: str | None,
     ) -> None:
         super().__init__()
-        self.folders, self.comparison, self.pair, self.judge = folders, comparison, pair, judge
+        self.folders, self.comparison, self.pair = folders, comparison, pair
         self._cell = (was, now)
         self.flips: list[Change] = flips(pair, was, now)
 
@@ -106,7 +105,7 @@ class FlippedScreen(RashomonScreen):
     @on(VirtualTable.Selected)
     def _open(self, event: VirtualTable.Selected) -> None:
         views = self.comparison.views
-        self.app.push_screen(SideBySideScreen(self.folders, views, self.judge, self.flips, event.row))
+        self.app.push_screen(SideBySideScreen(self.folders, views, self.flips, event.row))
 
 
 class SideBySideScreen(RashomonScreen):
@@ -115,11 +114,9 @@ class SideBySideScreen(RashomonScreen):
     name_ = "answers"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
 
-    def __init__(
-        self, folders: tuple[Path, ...], views: RunViews, judge: str | None, changes: Sequence[Change], place: int
-    ) -> None:
+    def __init__(self, folders: tuple[Path, ...], views: RunViews, changes: Sequence[Change], place: int) -> None:
         super().__init__()
-        self.folders, self.views, self.judge = folders, views, judge
+        self.folders, self.views = folders, views
         self.changes, self.place = changes, place
         self.comparison: InstanceComparison | None = None
         self.view = SampleView()
@@ -150,10 +147,10 @@ class SideBySideScreen(RashomonScreen):
         self.set_focus(self.query_one("#answers"))
 
     def _read(self) -> None:
-        folders, workspace, judge, judge_id = self.folders, self.rashomon.workspace, self.judge, self.views.judge
+        folders, workspace, judge_id = self.folders, self.rashomon.workspace, self.views.judge
         instance = self.changes[self.place].instance
         self.update_title()
-        self.in_thread(lambda: compare_instance(workspace, folders, instance, judge, judge_id), self._show)
+        self.in_thread(lambda: compare_instance(workspace, folders, instance, judge_id), self._show)
 
     def _show(self, comparison: InstanceComparison) -> None:
         self.comparison = comparison

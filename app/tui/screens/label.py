@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.annotation.session import LabellingSession, draw_sample
+from app.report.judge_selection import undecided_instances
 from app.store.run import RunStore
 from app.tui.commands import Command, bindings, commands_of
 from app.tui.hostile_text import literal
@@ -30,6 +31,7 @@ from judges.human_labels import annotator_id
 
 _OTHER_KEYS = 28
 """The cells of the footer's other keys."""
+_SAMPLE_KEY = 10
 _ADVICE_HEIGHT = 16
 """The lines of a terminal from which it has room for advice."""
 
@@ -60,7 +62,7 @@ class LabelScreen(RashomonScreen):
             return Content("Label  ") + literal(self.folder.name, "bold", limit=60)
         judge = literal(self.session.task.judge, "bold", limit=60)
         count = f"  {self.session.count} of {self.session.total} labelled"
-        return Content("Label  a blind sample as ") + judge + Content(count)
+        return Content("Label  blindly as ") + judge + Content(count)
 
     def body(self) -> ComposeResult:
         yield panel(self._view, "Answer")
@@ -86,7 +88,7 @@ class LabelScreen(RashomonScreen):
 
         def start() -> LabellingSession:
             with RunStore.open(folder) as store:
-                return LabellingSession(draw_sample(store, judge), store)
+                return LabellingSession(draw_sample(store, judge, undecided=undecided_instances(store)), store)
 
         self._view.show_message(Content("◐ drawing the sample …"))
         self.in_thread(start, self._started, group="session")
@@ -109,7 +111,8 @@ class LabelScreen(RashomonScreen):
             message = "The whole sample is labelled. The tables show how the judges agree with your labels."
             self._view.show_message(Content(f"{message}\n\nu undoes the last label"))
             return
-        set_panel_title(self._view, f"Answer {(session.position or 0) + 1} of {session.total}")
+        kind = "Undecided answer" if session.at_undecided else "Answer"
+        set_panel_title(self._view, f"{kind} {(session.position or 0) + 1} of {session.total}")
         self.update_static("#advice", Content.styled(session.task.advice, DIM))
         question = literal(item.question, "bold", newlines=True)
         lines = [question, Content(""), references_text(item.references), heading("Answer")]
@@ -123,7 +126,8 @@ class LabelScreen(RashomonScreen):
         """List the labels in lines of their own if the footer has no room for all of them."""
         texts = [f"{self._key(number)} {label}" for number, label in enumerate(self._labels, 1)]
         line = self.query_one("#labels")
-        line.display = bool(texts) and sum(cell_len(text) + 2 for text in texts) + _OTHER_KEYS > self.size.width
+        others = _OTHER_KEYS + (_SAMPLE_KEY if self.session is not None and self.session.at_undecided else 0)
+        line.display = bool(texts) and sum(cell_len(text) + 2 for text in texts) + others > self.size.width
         self.update_static("#labels", literal("   ".join(texts)))
         advice = "" if self.session is None else self.session.task.advice
         self.query_one("#advice").display = bool(texts and advice) and self.size.height >= _ADVICE_HEIGHT
@@ -141,6 +145,8 @@ class LabelScreen(RashomonScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "skip":
             return bool(self._labels)
+        if action == "sample":
+            return self.session is not None and self.session.at_undecided
         return action != "undo" or (self.session is not None and self.session.count > 0)
 
     def describe(self, command: Command) -> str | None:
@@ -156,6 +162,12 @@ class LabelScreen(RashomonScreen):
 
     def action_skip(self) -> None:
         self._give(None)
+
+    def action_sample(self) -> None:
+        if self.session is not None and self.session.at_undecided:
+            self.session.skip_undecided()
+            self._text.mark_undisplayed()
+            self._show()
 
     def action_undo(self) -> None:
         if self._new_labels:

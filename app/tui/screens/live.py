@@ -389,16 +389,17 @@ def _accuracy(summary: RunSummary) -> str:
 
 
 def _judges(summary: RunSummary) -> list[str]:
-    """Return one line for each judge, with its counts of labelled, waiting, unparsed and failed answers."""
+    """Return one line for each judge, with its counts of labelled, waiting, unparsed, undecided and failed answers."""
     lines = []
     for p in judge_progress(summary.spec, summary.progress):
-        waiting = max(0, p.now - p.judged)
+        waiting, judged = max(0, p.now - p.judged), p.counts
         if not p.judged and not waiting:
             continue
-        counts = [f"{p.labelled} labelled"]
+        counts = [f"{judged.labelled} labelled"]
         counts += [f"{waiting} waiting"] * bool(waiting)
-        counts += [f"{p.unparsed} unparsed"] * bool(p.unparsed)
-        counts += [f"{p.failed} failed"] * bool(p.failed)
+        counts += [f"{judged.unparsed} unparsed"] * bool(judged.unparsed)
+        counts += [f"{judged.undecided} undecided"] * bool(judged.undecided)
+        counts += [f"{judged.failed} failed"] * bool(judged.failed)
         lines.append(f"{p.judge}: {', '.join(counts)}")
     return lines
 

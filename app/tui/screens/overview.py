@@ -278,12 +278,12 @@ class Overview(Vertical):
             return
         pair, workspace = content.pair, self._screen.rashomon.workspace
         folders = [self._folders[views.runs.index(run)] for run in (pair.first, pair.second)]
-        instance, judge = self.changes[place].instance, self._judge
+        instance = self.changes[place].instance
         labels = (f"{pair.first.label} (baseline)", pair.second.label)
 
         def read() -> InstanceComparison | str:
             try:
-                return compare_instance(workspace, folders, instance, judge, views.judge)
+                return compare_instance(workspace, folders, instance, views.judge)
             except RashomonError as error:
                 return str(error)
 

@@ -114,9 +114,7 @@ class ResultsScreen(RashomonScreen):
         progress = {}
         for folder in self.folders:
             if (run := snapshot.run(folder.name)) is not None:
-                verdicts = sum(
-                    j.labelled + j.unparsed + j.failed for p in run.summary.progress for j in p.judged.values()
-                )
+                verdicts = sum(counts.total for p in run.summary.progress for counts in p.judged.values())
                 progress[folder.name] = (run.summary.done, verdicts)
         return progress
 

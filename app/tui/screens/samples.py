@@ -457,7 +457,7 @@ def _hint(values: Mapping[str, Sequence[str]], width: int) -> Content:
 
 def _columns(known: QueryVocabulary, width: int) -> tuple[Column, ...]:
     """Return the columns of a list of this width, as wide as the run's labels and conditions need."""
-    labels = max(map(len, (*known.labels, OUTCOMES["unparsed"].word)))
+    labels = max(map(len, (*known.labels, OUTCOMES["undecided"].word)))
     conditions = max(map(len, ("condition", *known.conditions)))
     columns = [
         Column("label", min(_MAX_LABEL, labels + 2 + _MARKS)),

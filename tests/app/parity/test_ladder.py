@@ -18,11 +18,14 @@ from app.parity.ladder.compare import compare_rungs
 from app.parity.ladder.models import Rung, find_rungs
 from app.parity.probing import ProbeOptions
 from app.parity.published import compare_with_paper
+from app.store.run import RunStore
 from app.store.workspace import Workspace
 from assets.demo.recipe.quantise import quantise
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Verdict
+from judges.registry import get_judge
 from tests.support.command import ROOT, Rashomon
 from tests.support.parity import finished_run, in_this_process
 from tests.support.tiny_qwen3 import build_tiny_vlm
@@ -81,6 +84,8 @@ def test_the_ladder_tells_at_which_step_the_difference_enters(
     instances = [replace(one, strata={**one.strata, "source": "chartqa"}) for one in every[:: len(every) // 6][:6]]
     ways = [Rung(f"MLX {bits}", str(models / f"tiny-{bits}")) for bits in ("bf16", "8bit", "4bit")]
     folders = [finished_run(workspace, f"run-{number}", rung.model, instances) for number, rung in enumerate(ways)]
+    for folder in folders:  # no rule labels what a model with random weights says
+        label_all(folder, "NEITHER")
     ladder = compare_rungs(ways, folders, ProbeOptions(3, [build]), missing=["torch: PyTorch is not installed."])
     assert [(step.start, step.end, step.kind) for step in ladder.steps] == [
         ("MLX bf16", "MLX 8bit", "quantisation"),
@@ -108,6 +113,12 @@ def test_the_ladder_tells_at_which_step_the_difference_enters(
     assert any(line.startswith("Prompt: ours paper") for line in alone.comparability)
     with pytest.raises(SpecError, match="the paper has no row"):
         compare_with_paper(folders[2:], ["Qwen3-VL-5B"], None)
+
+
+def label_all(folder: Path, label: str) -> None:
+    with RunStore.open(folder) as store:
+        answered = filter(None, [store.answer_of(record.instance.id) for record in store.records()])
+        store.add_verdicts([(*answer, Verdict(get_judge("match").id, "labelled", label)) for answer in answered])
 
 
 def test_mistakes_are_one_sentence(tmp_path: Path, models: Path) -> None:
