@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.compare.pairs import MetricFunction, PairedDifference, RunPair, label_codes
-from benchmarks.stats.undecided import extremes
+from benchmarks.stats.undecided import extremes, is_linear
 from benchmarks.vocabulary import Cell, Table
 
 Codes = NDArray[np.int64]
@@ -80,16 +80,18 @@ def undecided_of(pair: RunPair) -> Undecided | None:
     return Undecided(groups, same[rows], count)
 
 
-def difference_bounds(pair: RunPair, metric: MetricFunction) -> tuple[PairedDifference, PairedDifference] | None:
-    """Return the difference of a metric at its least and at its greatest; None where every answer is decided.
+def difference_bounds(
+    pair: RunPair, metric: MetricFunction, undecided: Undecided
+) -> tuple[PairedDifference, PairedDifference]:
+    """Return the difference of a metric at its least and at its greatest, whatever the ``undecided`` answers turn out to be.
 
-    Each has the interval of the bootstrap over examples with the labels of that bound.
+    Each has the interval of the bootstrap over examples with the labels of that bound. Equal answers cancel in linear metrics;
+    in others their labels move both runs' denominators, so each run gets its own there, and the bounds are wider.
     """
-    undecided = undecided_of(pair)
-    if undecided is None:
-        return None
-    shape = (2, len(pair.label_metrics.conditions), undecided.labels)
-    totals = np.zeros(shape)
+    shape = (len(pair.label_metrics.conditions), undecided.labels)
+    if not is_linear(metric, shape):
+        undecided = replace(undecided, same=np.zeros_like(undecided.same))
+    totals = np.zeros((2, *shape))
     for run in (_FIRST, _SECOND):
         known = undecided.codes[:, 2 + run] < undecided.labels
         np.add.at(totals, (run, undecided.codes[known, 1], undecided.codes[known, 2 + run]), 1)
@@ -102,19 +104,17 @@ def bounds_table(pairs: Sequence[RunPair], names: Sequence[str]) -> Table | None
     """Return the bounds of each difference; None where every answer is decided."""
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for pair in pairs:
-        undecided = undecided_of(pair)
-        for name in names if undecided is not None else ():
-            bounds = difference_bounds(pair, pair.label_metrics.of[name])
-            assert bounds is not None
-            assert undecided is not None
-            least, greatest = (bound.difference for bound in bounds)
-            rows.append((f"{pair.second.label} / {name}", (undecided.count, least, greatest)))
+        if (undecided := undecided_of(pair)) is None:
+            continue
+        for name in names:
+            least, greatest = difference_bounds(pair, pair.label_metrics.of[name], undecided)
+            rows.append((f"{pair.second.label} / {name}", (undecided.count, least.difference, greatest.difference)))
     if not rows:
         return None
     notes = (
         "The table of differences counts the answers that are decided in both runs. Here the undecided ones count too, with the "
         "labels that make the difference least, and with those that make it greatest; equal answers of both runs to one instance "
-        "get the same label. Intervals: as there, with these labels.",
+        "get the same label, except in shares of some labels, such as MPB. Intervals: as there, with these labels.",
     )
     return Table(
         "bounds",

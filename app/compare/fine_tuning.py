@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from app.compare.bounds import difference_bounds
+from app.compare.bounds import difference_bounds, undecided_of
 from app.compare.non_inferiority import format_points
 from app.compare.pairs import RunPair, run_metrics
 from app.compare.published import comparable_rows, normalised_name
@@ -252,7 +252,8 @@ class _Measure:
         pair = RunPair(self.base, self.tuned, metrics, self.resamples, self.seed)
         paired = pair.compare(metrics.of[metric])
         before, after = (Estimate(x.value, n=x.n, reason=x.reason) for x in (paired.first, paired.second))
-        ends = difference_bounds(pair, metrics.of[metric]) or (paired, paired)
+        undecided = undecided_of(pair)
+        ends = (paired, paired) if undecided is None else difference_bounds(pair, metrics.of[metric], undecided)
         shares = [end.share for end in ends if end.share is not None]
         bounds = (shares[0], shares[1]) if len(shares) == 2 else None
         lost, gained = paired.lost or 0, paired.gained or 0

@@ -1,13 +1,13 @@
 """Bounds of a metric while answers are undecided: its least and greatest value, whatever their labels turn out to be.
 
-Totals have shape (conditions, labels). A metric is a function of totals as in :class:`benchmarks.base.LabelMetrics`: a sum of
-ratios of linear functions of the counts, so its extremes lie where all undecided answers of a condition get one label.
+Totals have shape (conditions, labels), and a metric is a function of totals as in :class:`benchmarks.base.LabelMetrics`: a ratio
+of linear functions of the counts. So it has its extremes where all undecided answers of a condition get one label, and where no
+other label of one condition makes it more extreme.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     Labels = NDArray[np.int64]
 
 Metric = Callable[[Any], Any]
-
-_MOST_CASES = 200_000
-"""The number of cases that are tried one by one; beyond it, conditions are decided in turn until nothing changes."""
 
 
 class Extremes(NamedTuple):
@@ -34,12 +31,10 @@ def extremes(metric: Metric, totals: Array, blocks: Sequence[tuple[float, int, i
     """Return the labels of the ``blocks`` at which a metric is least and greatest.
 
     ``totals`` has shape (..., conditions, labels), with a leading axis of runs for a difference of two. A block is a number of
-    undecided answers that get one label: (count, run, condition), where run -1 stands for both runs. Undefined values are left
-    out.
+    undecided answers that get one label: (count, run, condition), where run -1 stands for both runs; of these there may be some
+    only if the metric :func:`is_linear`. Undefined values are left out.
     """
     import numpy as np
-
-    labels = totals.shape[-1]
 
     def values(cases: Labels) -> Array:
         """Return the metric for cases of shape (cases, blocks)."""
@@ -52,15 +47,22 @@ def extremes(metric: Metric, totals: Array, blocks: Sequence[tuple[float, int, i
         result: Array = np.asarray(metric(filled), float)
         return result[:, 1] - result[:, 0] if totals.ndim == 3 else result
 
-    if labels ** len(blocks) <= _MOST_CASES:
-        cases = np.array(list(product(range(labels), repeat=len(blocks))), np.int64)
-        known = values(cases)
-        defined = ~np.isnan(known)
-        if not defined.any():
-            return Extremes(cases[0], cases[0])
-        cases, known = cases[defined], known[defined]
-        return Extremes(cases[known.argmin()], cases[known.argmax()])
-    return Extremes(_climb(values, labels, len(blocks), -1), _climb(values, labels, len(blocks), 1))
+    labels = totals.shape[-1]
+    return Extremes(*(_climb(values, labels, len(blocks), sign) for sign in (-1, 1)))
+
+
+def is_linear(metric: Metric, shape: tuple[int, int]) -> bool:
+    """Return whether a metric of totals of ``shape`` is linear in the labels, as shares of all answers and their differences are.
+
+    Inferred numerically: halfway between two tables with as many answers under each condition, it is halfway too.
+    """
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    first = random.integers(1, 60, (8, *shape)).astype(float)
+    second = random.permuted(first, axis=-1)
+    ends = [np.asarray(metric(totals)) for totals in (first, second)]
+    return np.allclose(np.asarray(metric((first + second) / 2)), sum(ends) / 2, rtol=0)
 
 
 def _climb(values: Callable[[Labels], Array], labels: int, blocks: int, sign: int) -> Labels:
@@ -82,15 +84,3 @@ def _climb(values: Callable[[Labels], Array], labels: int, blocks: int, sign: in
         if value > best_value:
             best, best_value = case, value
     return best
-
-
-def filled(totals: Array, blocks: Sequence[tuple[float, int, int]], labels: Labels) -> Array:
-    """Return ``totals`` with every block's answers counted under its label."""
-    result: Array = totals.astype(float).copy()
-    for (count, run, condition), label in zip(blocks, labels.tolist(), strict=True):
-        if totals.ndim == 2:
-            result[condition, label] += count
-        else:
-            for index in range(totals.shape[0]) if run < 0 else [run]:
-                result[index, condition, label] += count
-    return result

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.compare.bounds import bounds_table, difference_bounds
+from app.compare.bounds import bounds_table, difference_bounds, undecided_of
 from app.compare.differences import differences_table
 from app.compare.non_inferiority import decide, target_metric, target_shares
 from app.compare.pairs import RunPair
@@ -54,14 +54,15 @@ def pair(first: RunView, second: RunView) -> RunPair:
 
 def ends(first: RunView, second: RunView, name: str = "MFR") -> tuple[float | None, float | None]:
     both = pair(first, second)
-    bounds = difference_bounds(both, both.label_metrics.of[name])
-    assert bounds is not None
+    undecided = undecided_of(both)
+    assert undecided is not None
+    bounds = difference_bounds(both, both.label_metrics.of[name], undecided)
     return bounds[0].difference.value, bounds[1].difference.value
 
 
 def test_there_are_no_bounds_where_all_is_decided() -> None:
     both = pair(run("a", outcomes(4)), run("b", outcomes(4)))
-    assert difference_bounds(both, both.label_metrics.of["MFR"]) is None
+    assert undecided_of(both) is None
     assert bounds_table([both], ["MFR"]) is None
 
 
@@ -76,6 +77,21 @@ def test_equal_answers_cancel_and_others_do_not() -> None:
     texts = {key: f"text {number}" for number, key in enumerate(labels)}
     assert ends(run("a", labels, texts), run("b", labels, texts)) == pytest.approx((0.0, 0.0))
     assert ends(run("a", labels), run("b", labels)) == pytest.approx((-0.3, 0.3))
+
+
+def test_bounds_hold_where_equal_answers_move_both_denominators() -> None:
+    """MPB is a share of IMAGE and TEXT alone: labelling some of the equal answers can be more extreme than all or none."""
+
+    def labels(image: int, text: int) -> dict[tuple[str, str], str]:
+        every = ["IMAGE"] * image + ["TEXT"] * text + ["NEITHER"] * (10 - image - text) + [UNDECIDED] * 20
+        return {(f"e{n:03d}", condition): label for condition in CONDITIONS for n, label in enumerate(every)}
+
+    texts = {key: str(key) for key in labels(0, 0)}
+    least, greatest = ends(run("a", labels(5, 5), texts), run("b", labels(0, 1), texts), "MPB Img")
+    some = 6 / 7 - 11 / 16  # six of the twenty are IMAGE in each condition, the others NEITHER
+    assert least is not None
+    assert greatest is not None
+    assert least <= some <= greatest
 
 
 def test_the_table_has_each_bound_with_its_interval_and_the_count() -> None:
