@@ -6,28 +6,28 @@ from collections import Counter
 from collections.abc import Mapping
 
 from benchmarks.answers import Answers
+from benchmarks.failure_table import OUTCOMES
 from benchmarks.vocabulary import BEHAVIOURS, Table
 
 NAME = "behaviours"
-_UNTOLD, _NO_ANSWER, _UNDECIDED = "label alone", "no answer", "undecided"
+_UNTOLD = "label alone"
 
 
 def behaviour_table(runs: Mapping[str, Answers], judge: str) -> Table | None:
     """Return the number of answers by what they do, for each run and condition; None where no verdict says it."""
-    columns = (*BEHAVIOURS, _UNTOLD, _NO_ANSWER, _UNDECIDED)
+    columns = (*BEHAVIOURS, _UNTOLD, *(outcome for outcome in OUTCOMES if outcome != "labelled"))
     rows: list[tuple[str, tuple[int, ...]]] = []
     is_told = False
     for run, answers in runs.items():
         counts: dict[str, Counter[str]] = {}
         for kind, size in zip(answers.kinds, answers.sizes.tolist(), strict=True):
-            outcome, of_condition = kind.outcome(judge), counts.setdefault(kind.condition, Counter())
+            outcome: str = kind.outcome(judge)
             if outcome == "labelled":
                 behaviour = kind.verdicts[judge].behaviour
                 is_told = is_told or behaviour is not None
-                of_condition[behaviour or _UNTOLD] += size
-            elif outcome in ("unparsed", "undecided"):
-                of_condition[_NO_ANSWER if outcome == "unparsed" else _UNDECIDED] += size
-        rows += [(f"{run} / {name}", tuple(of[column] for column in columns)) for name, of in counts.items() if of]
+                outcome = behaviour or _UNTOLD
+            counts.setdefault(kind.condition, Counter())[outcome] += size
+        rows += [(f"{run} / {name}", tuple(of[column] for column in columns)) for name, of in counts.items()]
     if not is_told:
         return None
     notes = (
