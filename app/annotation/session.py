@@ -22,7 +22,7 @@ DEFAULT_SAMPLE_SIZE = 100
 
 @dataclass(frozen=True)
 class LabellingTask:
-    """What one person labels of one run; ``answers`` maps instance ids to the generation ids of the displayed answers.
+    """One person's answers to label of one run; ``answers`` maps instance ids to the generation ids of the displayed answers.
 
     The first ``undecided`` of the records are those that the run's judge left undecided; the others are a random sample.
     """
@@ -176,7 +176,8 @@ class LabellingSession:
     @property
     def at_undecided(self) -> bool:
         """True if the current answer is one that the judge left undecided."""
-        return (self.position or 0) < self.task.undecided and self.position is not None
+        position = self.position
+        return position is not None and position < self.task.undecided
 
     def skip_undecided(self) -> None:
         """Go on with the random sample."""

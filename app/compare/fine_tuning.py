@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,22 +202,21 @@ class _Measure:
 
     def change(self, part: str, conditions: Sequence[str]) -> Change:
         """Return the change under ``conditions``."""
-        labels, score = self.benchmark.labels, self.benchmark.score
-        of_labels = {condition: {label: score(condition, label) for label in labels} for condition in conditions}
+        of_outcomes = {condition: _score_bounds(self.benchmark, condition) for condition in conditions}
         rows = [
-            (answer.group, *scores)
+            (answer.group, *scores[answer.outcome], *scores[other.outcome])
             for instance, answer in self.base.answers.items()
-            if answer.condition in of_labels
-            and (other := self.tuned.answers.get(instance))
-            and (scores := _score_bounds(of_labels[answer.condition], (answer.outcome, other.outcome)))
+            if (scores := of_outcomes.get(answer.condition)) is not None
+            and (other := self.tuned.answers.get(instance)) is not None
+            and answer.outcome in scores
+            and other.outcome in scores
         ]
-        every = _bounds(rows)
+        bounds = _bounds(rows)
         rows = [row for row in rows if row[1] == row[2] and row[3] == row[4]]
         before, after = (np.array([row[i] for row in rows], dtype=float) for i in (1, 3))
         sums, sizes = _sums([str(row[0]) for row in rows], after - before)
         draws = resample(np.stack([sums, sizes], 1), self.resamples, self.seed)
         n = len(rows)
-        bounds = every if n else None
         reason = "nothing was answered in both runs"
         first, second = (
             Estimate(float(x.mean()), n=n) if n else Estimate(None, reason=reason) for x in (before, after)
@@ -230,7 +229,7 @@ class _Measure:
             int((after < before).sum()),
             int((after > before).sum()),
             sign_flip_test(np.rint(_SCALE * sums).astype(int).tolist()) if n else None,
-            bounds,
+            bounds if n else None,
         )
 
     def losses(
@@ -260,13 +259,12 @@ class _Measure:
         return Change(f"in {metric}", before, after, paired.difference, lost, gained, paired.p, bounds)
 
 
-def _score_bounds(of_labels: Mapping[str, float], outcomes: Sequence[str]) -> tuple[float, ...] | None:
-    """Return the least and the greatest score of each outcome; None where one of them is missing."""
-    if not all(outcome in of_labels or outcome in (*_COUNTED, "undecided") for outcome in outcomes):
-        return None
-    least, greatest = min(of_labels.values()), max(of_labels.values())
-    ends = ((least, greatest) if x == "undecided" else (of_labels.get(x, 0.0),) * 2 for x in outcomes)
-    return tuple(end for pair in ends for end in pair)
+def _score_bounds(benchmark: Benchmark, condition: str) -> dict[str, tuple[float, float]]:
+    """Return the least and the greatest score of each outcome that counts under a condition."""
+    scores = {label: benchmark.score(condition, label) for label in benchmark.labels}
+    undecided = (min(scores.values()), max(scores.values()))
+    known = {**dict.fromkeys(_COUNTED, 0.0), **scores}
+    return {"undecided": undecided, **{outcome: (score, score) for outcome, score in known.items()}}
 
 
 def _bounds(rows: Sequence[tuple[Any, ...]]) -> tuple[Difference, Difference] | None:

@@ -101,6 +101,8 @@ def effective_judges(store: RunStore) -> tuple[str, ...]:
 
 def undecided_instances(store: RunStore) -> frozenset[str]:
     """Return the instances whose answers the run's first judge left undecided."""
+    if not any(counts.undecided for p in store.progress() for counts in p.judged.values()):
+        return frozenset()  # without reading an answer
     judge_id = resolve_judge([store], None)
     records = judged_records(store, judge_id)
     return frozenset(record.instance.id for record in records if record.outcome(judge_id) == "undecided")
