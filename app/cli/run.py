@@ -66,7 +66,7 @@ _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
     multiple=True,
     metavar="NAME",
     shell_complete=completion.judges,
-    help="A judge; `rashomon judges` lists them. Repeatable; tables show the first one's labels.",
+    help="A judge, or first(RULE, MODEL); `rashomon judges` lists them. Repeatable; tables show the first one's labels.",
 )
 @conditions
 @click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances in these strata. Repeatable.")
@@ -159,7 +159,7 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **options: Any) 
     multiple=True,
     metavar="NAME",
     shell_complete=completion.judges,
-    help="A judge or a model; `rashomon judges` lists them. Repeatable.",
+    help="A judge, a model or first(RULE, MODEL); `rashomon judges` lists them. Repeatable.",
 )
 @click.option("--retry-failed", is_flag=True, help="Judge again the answers the judge failed on.")
 @click.option("--dry-run", is_flag=True, help="Show how many answers would be judged and the estimated cost.")

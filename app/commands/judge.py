@@ -60,7 +60,10 @@ def judge(
         for judge in judges:
             failed_before = sum(p.judged[judge.id].failed for p in store.progress() if judge.id in p.judged)
             retried = f", and {failed_before} failed ones to retry" if retry_failed else ""
-            print_message(f"{judge.id}: {_estimate(store, judge, remote_options)}{retried}", options.display)
+            rule = next((rule for rule in judges if rule.id == judge.undecided_by), None)
+            later = store.unjudged_count(rule) if rule is not None else 0
+            left = f", and those of {later} that {rule.id} leaves undecided" if rule is not None and later else ""
+            print_message(f"{judge.id}: {_estimate(store, judge, remote_options)}{left}{retried}", options.display)
     if dry_run:
         if problem := readiness_problem(names, remote_options):
             display.problem(f"not ready to judge: {problem}")
