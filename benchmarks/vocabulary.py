@@ -277,7 +277,7 @@ BEHAVIOURS: Mapping[str, str] = {
     "invents": "invents a value",
     "off-topic": "is off topic",
 }
-"""What an answer to disagreeing sources does, with its description."""
+"""The behaviours of an answer to disagreeing sources, with their descriptions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Whether two values are the same, different, or unclear without more context."""
+"""Comparison of two values: the same, different, or unclear without more context."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ PART = Comparison("unclear", "one is part of the other's name", True)
 SPELLING = Comparison("unclear", "one may be a misspelling of the other", True)
 FORM = Comparison("unclear", "one may be another form of the other's word")
 SHORT = Comparison("unclear", "one may be short for the other", True)
+LETTERS = Comparison("unclear", "one may be letters of the other")
 BOUND = Comparison("unclear", "one is only a bound", True)
 COUNT = Comparison("unclear", "one is a share, the other may be its count", True)
 ORDER = Comparison("unclear", "the same words in another order", True)
@@ -88,14 +89,16 @@ def compare(a: str, b: str, question: str = "", tolerance: float = 0.0) -> Compa
     asked = read_question(question)
     first, second = (parse(_option(text, asked)) for text in sorted((a, b)))
     result = compare_values(first, second, asked, tolerance)
-    options = {_printed(text, asked) for text in (a, b)}
-    if result.verdict == "unclear" and len(options) == 2 and "" not in options:
-        return _different("two options of the question")
+    if result.verdict == "unclear":
+        options = {_printed(text, asked) for text in (a, b)}
+        return _different("two options of the question") if len(options) == 2 and "" not in options else result
+    if result.verdict == "same":
+        return result
     sides = [{text, _ASIDE.sub("", text), *filter(None, _ASIDE.findall(text))} for text in folded]
-    if result.verdict == "different" and not sides[0].isdisjoint(sides[1]):
+    if not sides[0].isdisjoint(sides[1]):
         return MORE_WORDS
     for unclear, form in ((NUMERALS, _HAN_NUMBER), (NUMERALS, _ROMAN), (SHORT, _FORMULA)):
-        if result.verdict == "different" and bool(form.search(a)) != bool(form.search(b)):
+        if bool(form.search(a)) != bool(form.search(b)):
             return unclear
     return result
 
@@ -153,7 +156,7 @@ def compare_values(a: Value, b: Value, asked: Question, tolerance: float = 0.0) 
         case (Words() as words, (Amount() | Moment()) as value) | ((Amount() | Moment()) as value, Words() as words):
             if not _occurs(value, words.folded):
                 return _different("one is a number, the other is not")
-            return PART if _names_number(words) else MORE_WORDS
+            return PART if _is_named_by(words, value) else MORE_WORDS
         case _:
             return _different("the values are of different kinds")
 
@@ -363,7 +366,7 @@ def _listings(a: Listing, b: Listing, asked: Question, tolerance: float) -> Comp
 
 def _listing_and_one(listing: Listing, other: Value, asked: Question, tolerance: float) -> Comparison:
     if isinstance(other, Words):
-        words = [w for part in listing.parts if isinstance(part, Words) for w in part.words]
+        words = [w for part in listing.parts for w in (part.words if isinstance(part, Words) else ("",))]
         if len(listing.parts) == 2 and sorted(words) == sorted(other.words):
             return SAME if len(words) > 1 else MORE_WORDS  # Smith, Jane
     if any(compare_values(part, other, asked, tolerance).verdict != "different" for part in listing.parts):
@@ -388,9 +391,8 @@ def _words(a: Words, b: Words) -> Comparison:
     letters = (initials(longer.words), initials(longer.folded.split()))
     if len(shorter.words) == 1 < min(len(longer.words), len(shorter.words[0])) and shorter.words[0] in letters:
         return SHORT
-    left = iter(longer.folded)
-    if len(shorter.words) == 1 and _CONSONANTS.fullmatch(shorter.words[0]) and all(x in left for x in shorter.words[0]):
-        return SHORT  # XL, extra large
+    if len(shorter.words) == 1 and len(longer.words) < 4 and _abbreviates(shorter.words[0], longer.folded):
+        return LETTERS  # XL, extra large
     if first <= second or second <= first:
         if other := (first ^ second) & OTHER_WITH:
             return _different(f"{min(other)!r} makes another value")
@@ -410,15 +412,22 @@ def _words(a: Words, b: Words) -> Comparison:
     return _different("the words differ")
 
 
+def _abbreviates(short: str, text: str) -> bool:
+    """Return whether a text has the consonants of a short word in order, the first of them at its start."""
+    left = iter(text)
+    return _CONSONANTS.fullmatch(short) is not None and short[0] in text[:2] and all(x in left for x in short)
+
+
 def _derived(a: str, b: str) -> bool:
     return a[:5] == b[:5] and len(a) >= 5 and len(b) >= 5 and abs(len(a) - len(b)) <= 3
 
 
-def _names_number(words: Words) -> bool:
-    """Return whether a text is a name with one number, such as "Platform 4"."""
+def _is_named_by(words: Words, value: Amount | Moment) -> bool:
+    """Return whether a text is a name with this number and no other, such as "Platform 4"."""
     others = [word for word in words.words if word.isalpha()]
     is_name = len(words.words) - len(others) == 1 and 0 < len(others) < 3 and not _SENTENCE.search(words.folded)
-    return is_name and not OTHER_WITH.intersection(others)
+    is_it = isinstance(value, Amount) and any(n.value == value.number.value for n in find_numbers(words.folded))
+    return is_name and is_it and not OTHER_WITH.intersection(others)
 
 
 def _occurs(value: Amount | Moment, folded: str) -> bool:

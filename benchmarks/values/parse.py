@@ -1,4 +1,4 @@
-"""What a short text is: yes or no, a date or time, a number with its unit, a range, a list, or words."""
+"""Reading of a short text as a value: yes or no, a date or time, a number with its unit, a range, a list, or words."""
 
 from __future__ import annotations
 

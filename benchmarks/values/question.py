@@ -1,4 +1,4 @@
-"""What a question settles about a value: the unit and magnitude it asks in, its year, its options."""
+"""The facts that a question settles about a value: the unit and magnitude it asks in, its year, its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts in an answer: its final part, and the clauses of the rest."""
+"""The parts of an answer that count: its final part, and the clauses of the rest."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ LABELS |= dict.fromkeys(("right", "invents", "off-topic"), "NEITHER")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an answer does, a key of LABELS or UNDECIDED, and the rule that says so."""
+    """The behaviour of an answer, a key of LABELS or UNDECIDED, and the rule that says so."""
 
     behaviour: str
     reason: str

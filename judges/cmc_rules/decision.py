@@ -33,7 +33,7 @@ _HINTS_AT_CHOICE = re.compile(
 )
 _STRESSING = re.compile(r"\b(?:clearly|actually|in fact|really|explicitly|unambiguously)\b")
 _DENYING = re.compile(
-    r"\b(?:cannot|unable|afraid|sorry|unfortunately|missing|provide|not?|never|none|neither|same|agree\w*|consistent|zero|nil)\b"
+    r"\b(?:cannot|unable|afraid|sorry|unfortunately|missing|provide|not?|never|none|neither|yes|same|agree\w*|consistent|zero|nil)\b"
 )
 _JUDGED = re.compile(r"\b(?:misprint|error|mistake|typo|outdated|current|newer|older|earlier|later|must|should)\b")
 _LABEL = re.compile(r"\W*(?:according to )?[\w.' -]{1,30}\s*[:=]\W*")
@@ -57,9 +57,9 @@ class _Account:
     revisions: Sequence[int]
     """The clauses that take something back."""
     refusals: Sequence[int]
-    """Those that say that the question cannot be answered."""
+    """The clauses that say that the question cannot be answered."""
     conflicts: Sequence[int]
-    """Those that say that the sources conflict."""
+    """The clauses that say that the sources conflict."""
     statements: Sequence[Statement]
 
     @property
@@ -220,7 +220,12 @@ def _by_clauses(answer: Answer, references: References, cut_off: bool) -> Decisi
     if any(_LATTER.search(c.folded) for c in answer.clauses):
         return undecided("points to a value that it named before")
     last_form = _doubtful if account.refusals or account.conflicts else _plain
-    return _given_as_answer(account) or last_form(account)
+    if decision := _given_as_answer(account):
+        return decision
+    decision, unread = last_form(account), references.occurring(answer.text) - {s.name for s in account.statements}
+    if unread and decision.behaviour not in ("abstain", "conflict"):
+        return undecided("holds a reference where the rules do not read it")
+    return decision
 
 
 def _given_as_answer(account: _Account) -> Decision | None:
@@ -429,7 +434,7 @@ def _contrasted(account: _Account) -> Decision:
     names = {s.name for s in reports}
     wrong_sentences = {c.sentence for c in clauses if c.holds(cues.WRONGLY)}
     wrong = {s.name for s in reports if clauses[s.index].sentence in wrong_sentences}
-    if len(wrong) == len(names - wrong) == 1:
+    if len(wrong) == len(names - wrong) == 1 and not account.references.polar:
         return stating(min(names - wrong), "calls the other source wrong")
     conceded = {s.name for s in reports if cues.CONCEDED.match(clauses[s.index].lead or clauses[s.index].folded)}
     against = (s for s in reports if cues.CONTRASTS.match(clauses[s.index].lead))

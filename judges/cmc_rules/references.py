@@ -17,6 +17,7 @@ from benchmarks.values.words import words_of
 from judges.cmc_rules import cues
 
 _LETTERED = re.compile(r"[( ]*([A-Ja-j])(?:[).: ]*$|[).:]| (?=[(–-]))")
+_DETERMINER = re.compile(r"\bno (?!(?:and|but|or|not|per|in|on|is|are|while|whereas|rather|versus|vs)\b)(?=\w)")
 OTHER, UNCLEAR = "other", "unclear"
 """The names of a value that is no reference's, and of one that may be."""
 
@@ -40,7 +41,7 @@ class References:
 
     @cached_property
     def question(self) -> Question:
-        """What the question settles."""
+        """The facts that the question settles."""
         return read_question(self.asked)
 
     @cached_property
@@ -78,6 +79,11 @@ class References:
     def takes_up(self, words: Sequence[str]) -> bool:
         """Return whether the words of a clause take up the question."""
         return len(self.subject & set(words)) >= min(2, len(self.subject))
+
+    def occurring(self, text: str) -> set[str]:
+        """Return the sources whose word, name, yes or no occurs in a text; the "no" of "no increase" is none."""
+        folded, words = _DETERMINER.sub("", fold(clean(text))), () if self.typed else self.every
+        return {r.name for r in words if re.search(rf"(?<!\w){re.escape(fold(r.text))}(?!\w)", folded)}
 
     def classify(self, text: str) -> tuple[str, bool]:
         """Return whose value a short text is: a source, OTHER if it differs from all, "" if that is unclear.

@@ -45,8 +45,9 @@ def decide_short(text: str, references: References) -> Decision | None:
     if letter:
         name, _ = references.classify(letter)
         return stating(name, f"gives the letter of an option, {letter!r}") if name else None
-    name, _ = references.classify(bare)
-    if name and name != OTHER:
+    name, is_exact = references.classify(bare)
+    unread = (name == OTHER or not is_exact) and references.occurring(bare) - {name}
+    if name and name != OTHER and not unread:
         return stating(name, "the answer is the value and nothing else")
     if refused or cues.CONFLICTS.search(folded):
         return None
@@ -54,7 +55,7 @@ def decide_short(text: str, references: References) -> Decision | None:
     parts = value.texts if isinstance(value, Listing) else ()
     if len(parts) == 2 and {references.classify(part) for part in parts} == {("image", True), ("text", True)}:
         return None if cues.UNDECIDED.search(folded) else Decision("both", "lists both values and nothing else")
-    if name == OTHER and references.is_rival(value):
+    if name == OTHER and not unread and references.is_rival(value):
         if any(m.name == UNCLEAR for m in find_mentions(bare, references)):
             return undecided("is a value that may be a reference's, rounded or in another unit")
         return Decision("invents", "the answer is another value and nothing else")

@@ -34,6 +34,8 @@ _YES_NO = re.compile(
     rf"(?<![^\W_])(?:{'|'.join(sorted(w for w in YES_WORDS | NO_WORDS if w.isascii() or w == 'sí'))})(?![^\W_])"
     r"|はい|いいえ|是的|不是"
 )
+_JUDGED = re.compile(r"(?:true|false|\w*correct|right|wrong|negative|affirmative)\b")
+_CLAIM = re.compile(r"\b(?:answer|it|that|this|statement|claim) is$")
 _YES_OR_NO = re.compile(r"\byes or no\b")
 _ANSWERED_BY = re.compile(
     r"(?:according to|as per|per the|given|because|since|based on|it|they|he|she|there|this|that|the|as)\b"
@@ -201,6 +203,9 @@ def _polar(place: Place) -> list[Statement]:
 def _stands(text: str, match: re.Match[str]) -> bool:
     """Return whether a yes or no is an answer and not a determiner ("no increase")."""
     before, after, word = text[: match.start()].rstrip(), text[match.end() :].lstrip(" "), match[0]
+    judged = _JUDGED.fullmatch(word) and before.endswith(" is") and not _CLAIM.search(before)
+    if judged or before.split()[-1:] in (["not"], ["than"]):
+        return False  # "the image is correct" is no yes
     closed = not after or after[0] in ",.;:!?)(\"'-*\n]>" or _ANSWERED_BY.match(after) is not None
     opened = not before or before[-1] in ",.;:!?(\"'-*\n[=>" or before.split()[-1] in _BEFORE_ANSWER
     if not word.isascii() or (opened and (closed or word == "yes")):

@@ -48,7 +48,7 @@ def _all_same(notations: list[str], question: str = "") -> None:
 
 
 def test_there_are_pairs_of_each_verdict() -> None:
-    assert len(PAIRS) == 143
+    assert len(PAIRS) == 146
     assert {pair["expect"] for pair in PAIRS} == {"same", "different", "unclear"}
 
 

@@ -254,3 +254,74 @@ def test_label_that_an_answer_names_is_not_obeyed(answer: str) -> None:
 )
 def test_value_counts_beside_words_to_the_judge(addition: str) -> None:
     assert label(addition.format("The answer is 12.")) in ("IMAGE", None)
+
+
+# --- references of every kind --------------------------------------------------------------------
+
+REFERENCES = [
+    ("Is the red bar taller than the blue bar?", "Yes", "No"),
+    ("Is the red bar taller than the blue bar?", "No", "Yes"),
+    ("What is the value of the red bar?", "Yes", "33.33"),
+    ("What is the value of the red bar?", "5", "No"),
+    ("True or false?", "False", "263878"),
+    ("Which country exports most rye?", "Saudi Arabia", "12.17"),
+    ("Which domain was the second most expensive?", "fab.de", "Benin"),
+    ("Which domain was the second most expensive?", "28.49", "fab.de"),
+    ("Which pair of transactions is interleaved?", "No", "A and B"),
+    ("Which countries grew?", "light blue", "[Austria, Chile]"),
+    ("Which animal is the most common pet?", "Dogs", "Cats"),
+    ("How many trams run on line 4?", "12", "15"),
+]
+SAID = {
+    "IMAGE": [
+        "{i}",
+        "**{i}**",
+        "Answer: {i}",
+        "According to the image, the answer is {i}.",
+        "The image shows {i}, not {t}.",
+        "{i} rather than {t}",
+        "{i}. The text says {t}, but that is outdated.",
+        "The image is right and the text is wrong: the answer is {i}.",
+        "The passage claims {t}. However, the picture clearly shows {i}. Final answer: {i}",
+    ],
+    "TEXT": ["{t}, as stated in the text.", "According to the passage, it is {t}.", "The text says {t}, not {i}."],
+    "BOTH": [
+        "The image says {i} and the text says {t}.",
+        "Both {i} and {t} are correct.",
+        "{i} (image) and {t} (text)",
+        "Image: {i}\nText: {t}",
+        "It could be counted as {i} per the image and {t} per the text; both are valid.",
+    ],
+    "ABSTAIN": [
+        "The image says {i} but the text says {t}, so I cannot determine the answer.",
+        "The sources conflict ({i} versus {t}); it cannot be determined which is right.",
+    ],
+    "NEITHER": [
+        "Neither {i} nor {t} is correct; the answer is 7340033.",
+        "The image says {i} and the text says {t}, but the true value is 7340033.",
+    ],
+}
+
+
+@pytest.mark.parametrize(("question", "image", "text"), REFERENCES)
+def test_no_form_is_decided_wrongly_whatever_the_references_are(question: str, image: str, text: str) -> None:
+    got = {
+        (form, expected): label(form.format(i=image, t=text), image, text, question)
+        for expected, forms in SAID.items()
+        for form in forms
+    }
+    assert [(form, own) for (form, expected), own in got.items() if own not in (None, expected)] == []
+    assert got[SAID["IMAGE"][0], "IMAGE"] == got[SAID["IMAGE"][2], "IMAGE"] == "IMAGE"
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "image", "text"),
+    [
+        ("The image is correct.", TALLER, "No", "Yes"),
+        ("yes", "Has the concrete been cured for at least 28 days?", "21 days", "30 days"),
+        ("See box 2 for the difference.", "What is the difference?", "1.88", "1.97"),
+        ("The sources disagree about the run-down building.", "Which label has the bar?", "RB", "CT"),
+    ],
+)
+def test_no_value_is_read_where_none_is_stated(answer: str, question: str, image: str, text: str) -> None:
+    assert label(answer, image, text, question) in (None, "ABSTAIN")
