@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -170,16 +170,37 @@ class Answers:
         ``cell`` returns the cell of a kind, as an index into an array of ``shape``, or None: such records are not counted. Only
         the examples of counted records are in the result, in order of their first one.
         """
+        return self.counts(shape, lambda kind: () if (place := cell(kind)) is None else (place,))
+
+    def counts(
+        self,
+        shape: Sequence[int],
+        places: Callable[[AnswerKind], Iterable[Sequence[int]]],
+        *,
+        every_example: bool = False,
+    ) -> Codes:
+        """Return what :meth:`cells` returns, where a record may be in several cells, or in none.
+
+        With ``every_example``, examples of which no record is counted are in the result, too.
+        """
         import numpy as np
 
-        def flat(kind: AnswerKind) -> int:
-            place = cell(kind)
-            return -1 if place is None else int(np.ravel_multi_index(tuple(place), tuple(shape)))
-
-        places, size = self.codes(flat), int(np.prod(shape, dtype=np.int64))
-        counted = places >= 0
-        count, groups = number_groups(self.group[counted])
-        return np.bincount(groups * size + places[counted], minlength=count * size).reshape(count, *shape)
+        size = int(np.prod(shape, dtype=np.int64))
+        flat = [
+            [int(np.ravel_multi_index(tuple(place), tuple(shape))) for place in places(kind)] for kind in self.kinds
+        ]
+        depth = max(map(len, flat), default=0)
+        padded = np.array([cells + [-1] * (depth - len(cells)) for cells in flat], dtype=np.int64).reshape(
+            len(flat), depth
+        )
+        is_counted: Mask = np.logical_or.reduce(padded >= 0, axis=1) | every_example
+        counted = is_counted[self.kind]
+        examples, groups = number_groups(self.group[counted])
+        totals = np.zeros(examples * size, dtype=np.int64)
+        for column in padded.T:
+            place = column[self.kind[counted]]
+            totals += np.bincount((groups * size + place)[place >= 0], minlength=examples * size)
+        return totals.reshape(examples, *shape)
 
     def derive(self, change: Callable[[AnswerKind], AnswerKind]) -> Answers:
         """Return these answers with changed kinds, such as with the verdicts of another judge."""

@@ -156,7 +156,7 @@ class CMCBench(Benchmark):
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.cmc_bench.tables import tables
 
-        return tables(runs, judge, resamples=resamples, seed=seed)
+        return tables(self, runs, judge, resamples=resamples, seed=seed)
 
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         from benchmarks.cmc_bench.training import training_rows

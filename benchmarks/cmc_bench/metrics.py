@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.cmc_bench.constants import ACCURATE, LABELS, PAPER_CONDITIONS
+from benchmarks.stats.intervals import ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,18 +26,18 @@ _IMAGE, _TEXT, _BOTH, _NEITHER, _ABSTAIN = range(len(LABELS))
 
 def accuracy(counts: Array) -> Array:
     """Return Acc(c), the share of accurate labels under each condition; shape (..., conditions) (equation 1)."""
-    return _ratio((counts * _ACCURATE).sum(-1), counts.sum(-1))
+    return ratio((counts * _ACCURATE).sum(-1), counts.sum(-1))
 
 
 def mfr(counts: Array) -> Array:
     """Return the modality-following rate: accurate labels over the conflict conditions (equation 2)."""
-    return _ratio((counts * _ACCURATE)[..., 1:, :].sum((-1, -2)), _pooled(counts))
+    return ratio((counts * _ACCURATE)[..., 1:, :].sum((-1, -2)), _pooled(counts))
 
 
 def mpb_image(counts: Array) -> Array:
     """Return the modality preference bias: IMAGE among the conflict labels IMAGE and TEXT (equation 3)."""
     image, text = _conflict(counts, _IMAGE), _conflict(counts, _TEXT)
-    return np.where(np.isnan(_pooled(counts)), np.nan, _ratio(image, image + text))
+    return np.where(np.isnan(_pooled(counts)), np.nan, ratio(image, image + text))
 
 
 def mpb_text(counts: Array) -> Array:
@@ -46,7 +47,7 @@ def mpb_text(counts: Array) -> Array:
 
 def hr(counts: Array) -> Array:
     """Return the hallucination rate: NEITHER and ABSTAIN over the conflict conditions (equation 4)."""
-    return _ratio(_conflict(counts, _NEITHER) + _conflict(counts, _ABSTAIN), _pooled(counts))
+    return ratio(_conflict(counts, _NEITHER) + _conflict(counts, _ABSTAIN), _pooled(counts))
 
 
 def accuracy_drop(counts: Array) -> Array:
@@ -65,17 +66,17 @@ def condition_gap(counts: Array) -> Array:
 
 def confabulation_rate(counts: Array) -> Array:
     """Return ConfabR: NEITHER over the conflict conditions (equation 6)."""
-    return _ratio(_conflict(counts, _NEITHER), _pooled(counts))
+    return ratio(_conflict(counts, _NEITHER), _pooled(counts))
 
 
 def conflict_detection_rate(counts: Array) -> Array:
     """Return CDR: ABSTAIN over the conflict conditions (equation 7)."""
-    return _ratio(_conflict(counts, _ABSTAIN), _pooled(counts))
+    return ratio(_conflict(counts, _ABSTAIN), _pooled(counts))
 
 
 def label_shares(counts: Array) -> Array:
     """Return the share of each label in counts of shape (..., labels); the same shape (Figure 3)."""
-    return _ratio(counts, counts.sum(-1, keepdims=True))
+    return ratio(counts, counts.sum(-1, keepdims=True))
 
 
 def _of(condition: int) -> Callable[[Array], Array]:
@@ -107,9 +108,3 @@ def _pooled(counts: Array) -> Array:
     """Return the number of conflict labels; nan if a conflict condition has none."""
     per_condition = counts[..., 1:, :].sum(-1)
     return np.where((per_condition > 0).all(-1), per_condition.sum(-1), np.nan)
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    part, whole = np.broadcast_arrays(np.asarray(part, float), np.asarray(whole, float))
-    ratio: Array = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
-    return ratio

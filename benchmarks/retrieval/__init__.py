@@ -91,7 +91,7 @@ class Retrieval(CMCBench):
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.retrieval.tables import tables
 
-        return tables(runs, judge, resamples=resamples, seed=seed)
+        return tables(self, runs, judge, resamples=resamples, seed=seed)
 
     training_filters: tuple[str, ...] = ()
 

@@ -1,0 +1,242 @@
+"""Tables declared by their cells, columns and rows: counted, resampled and explained in one place.
+
+A benchmark declares once how an answer counts (:meth:`Benchmark.counted_labels`). A :class:`Grid` says into which cells of a
+table an answer with these labels falls, a :class:`Column` what is computed of the counts, and a :class:`Layout` puts columns,
+rows and notes together. :class:`Sheets` fills layouts with the answers of runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.failure_table import counts_by_run
+from benchmarks.stats.intervals import estimate, resample
+from benchmarks.vocabulary import Cell, Chart, Estimate, Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from benchmarks.base import Benchmark
+
+    Array = NDArray[np.float64]
+
+INTERVALS = "Intervals: 95%, percentile bootstrap over examples, so that an example's conditions stay together."
+NO_WIDTH = "An interval of no width means that all answers agree, not that the figure is certain."
+SPREAD = "±: standard deviation over the bootstrap resamples; intervals are their 95% percentiles."
+
+MISSING: Mapping[str, str] = {
+    "unparsed": "without an answer",
+    "undecided": "undecided by the judge",
+    "judge-failed": "not labelled by the judge",
+    "error": "in error",
+    "pending": "pending",
+}
+"""The outcomes of answers without a label, in words."""
+
+Places = Iterable[Sequence[int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The cells of a table.
+
+    Attributes:
+        shape: The shape of the counts of an example.
+        places: A function from a kind of answer, and the labels that it counts as, to its cells; an answer without labels
+            does not count. An example of which no answer has a cell is not drawn.
+        every_example: True to draw such examples, too.
+    """
+
+    shape: tuple[int, ...]
+    places: Callable[[AnswerKind, tuple[str, ...]], Places]
+    every_example: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A metric of a table.
+
+    Attributes:
+        of: The metric, as a function of counts of shape (..., *cells) that returns shape (...); nan is undefined.
+        rests_on: The number of answers behind it, from the total counts; all of them unless given.
+        reason: The reason why it is undefined, from the total counts.
+    """
+
+    of: Callable[[Array], Array]
+    rests_on: Callable[[Array], Any] = lambda totals: totals.sum()
+    reason: Callable[[Array], str] = lambda totals: "no labelled answer"
+
+
+class Sheet:
+    """The counts of a run's answers in the cells of a grid, their totals, and their resamples over examples.
+
+    ``counts`` has shape (examples, *cells).
+    """
+
+    def __init__(self, counts: NDArray[Any], resamples: int, seed: int) -> None:
+        self.counts = counts
+        self.totals: Array = counts.sum(0).astype(float)
+        self._resamples, self._seed = resamples, seed
+
+    @cached_property
+    def draws(self) -> Array:
+        """The resampled totals; shape (resamples, *cells)."""
+        return resample(self.counts, self._resamples, self._seed)
+
+    def of_examples(self, counts: NDArray[Any]) -> Sheet:
+        """Return the sheet of other counts, drawn as often."""
+        return Sheet(counts, self._resamples, self._seed)
+
+    def cells(self, columns: Iterable[Column], at: Any = (), *, spread: bool = False) -> tuple[Estimate, ...]:
+        """Return the estimates of columns over the part ``at`` of the cells; with ``spread``, with standard deviations."""
+        place = at if isinstance(at, tuple) else (at,)
+        totals, draws = self.totals[place], self.draws[(slice(None), *place)]
+        return tuple(estimate_of(column, totals, draws, spread=spread) for column in columns)
+
+
+def estimate_of(column: Column, totals: Array, draws: Array, *, spread: bool = False) -> Estimate:
+    """Return a column's estimate, from total counts and their resamples."""
+    replicates = column.of(draws)
+    cell = estimate(float(column.of(totals)), replicates, int(column.rests_on(totals)), reason=column.reason(totals))
+    if not spread or cell.low is None:
+        return cell
+    import numpy as np
+
+    return replace(cell, sd=float(np.nanstd(replicates)))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of each run: what its name adds to the run's, the part of the cells, and the kinds of answers (None: all).
+
+    ``grid`` is its grid, if not the layout's, such as for another reading of the answers.
+    """
+
+    suffix: str = ""
+    at: Any = ()
+    of: Callable[[AnswerKind], bool] | None = None
+    grid: Grid | None = None
+
+
+def one_row(answers: Answers) -> Sequence[Row]:
+    """Return a row for the whole run."""
+    return (Row(),)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A declared table; ``rows`` returns the rows of a run, and ``columns`` names the columns' metrics."""
+
+    name: str
+    title: str
+    grid: Grid
+    columns: Mapping[str, Column]
+    rows: Callable[[Answers], Iterable[Row]] = one_row
+    notes: tuple[str, ...] = (INTERVALS, NO_WIDTH)
+    """Its notes; NO_WIDTH is left out where every interval has a width."""
+    spread: bool = False
+    percent: bool = False
+    chart: Chart | None = None
+    judges: tuple[str, ...] | None = None
+    """See :attr:`Table.judges`; a table of other judges has no notes on the answers that it leaves out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sheets:
+    """The sheets of runs, by label, under one judge; each is counted once."""
+
+    benchmark: Benchmark
+    runs: Mapping[str, Answers]
+    judge: str
+    resamples: int
+    seed: int
+    _sheets: dict[tuple[Any, ...], Sheet] = field(default_factory=dict, repr=False)
+
+    def sheet(self, run: str, grid: Grid, of: Callable[[AnswerKind], bool] | None = None) -> Sheet:
+        """Return the counts of a run's answers in ``grid``, of all kinds or of some."""
+        if (key := (run, grid, of)) not in self._sheets:
+            counts = count(self.benchmark, self.runs[run], self.judge, grid, of)
+            self._sheets[key] = Sheet(counts, self.resamples, self.seed)
+        return self._sheets[key]
+
+    def table(self, layout: Layout) -> Table:
+        """Return a declared table, with notes on the answers that it leaves out."""
+        columns = layout.columns
+        rows = [
+            (
+                f"{run}{row.suffix}",
+                self.sheet(run, row.grid or layout.grid, row.of).cells(columns.values(), row.at, spread=layout.spread),
+            )
+            for run, answers in self.runs.items()
+            for row in layout.rows(answers)
+        ]
+        return self.finish(
+            layout.name,
+            layout.title,
+            columns,
+            rows,
+            *layout.notes,
+            percent=layout.percent,
+            chart=layout.chart,
+            judges=layout.judges,
+        )
+
+    def finish(
+        self,
+        name: str,
+        title: str,
+        columns: Iterable[str],
+        rows: Iterable[tuple[str, tuple[Cell, ...]]],
+        *notes: str,
+        percent: bool = False,
+        chart: Chart | None = None,
+        judges: tuple[str, ...] | None = None,
+    ) -> Table:
+        """Return a table of these rows; as for a layout, with notes on the answers that it leaves out."""
+        rows = tuple(rows)
+        estimates = (cell for _, cells in rows for cell in cells if isinstance(cell, Estimate))
+        is_flat = any(cell.low is not None and cell.low == cell.high for cell in estimates)
+        own = (note for note in notes if is_flat or note != NO_WIDTH)
+        all_notes = (*own, *(self.missing if judges is None else ()))
+        return Table(name, title, tuple(columns), rows, all_notes, percent=percent, judges=judges, chart=chart)
+
+    @cached_property
+    def missing(self) -> tuple[str, ...]:
+        """Notes on the empty answers that count, and on the answers that do not."""
+        return missing_notes(self.benchmark, self.runs, self.judge)
+
+
+def count(
+    benchmark: Benchmark,
+    answers: Answers,
+    judge: str,
+    grid: Grid,
+    of: Callable[[AnswerKind], bool] | None = None,
+) -> NDArray[np.int64]:
+    """Return the number of answers of each example in each cell; shape (examples, *grid.shape)."""
+
+    def places(kind: AnswerKind) -> Places:
+        return grid.places(kind, benchmark.counted_labels(kind, judge)) if of is None or of(kind) else ()
+
+    return answers.counts(grid.shape, places, every_example=grid.every_example)
+
+
+def missing_notes(benchmark: Benchmark, runs: Mapping[str, Answers], judge: str) -> tuple[str, ...]:
+    """Return notes on the answers that count as wrong without a label, and on those that count in no table, by outcome."""
+    outcomes = {run: missing_outcomes(benchmark, answers, judge) for run, answers in runs.items()}
+    numbers = {name: counts_by_run({run: counts[name] for run, counts in outcomes.items()}) for name in MISSING}
+    empty = numbers.pop("unparsed") if benchmark.unparsed_label is not None else ""
+    notes = [f"Counted as wrong: {MISSING['unparsed']} ({empty})."] if empty else []
+    left_out = [f"{MISSING[name]} ({number})" for name, number in numbers.items() if number]
+    return (*notes, f"Left out: {', '.join(left_out)}.") if left_out else tuple(notes)
+
+
+def missing_outcomes(benchmark: Benchmark, answers: Answers, judge: str) -> Counter[str]:
+    """Return the number of a run's answers without a label, by outcome."""
+    return answers.count(lambda kind: None if (outcome := kind.outcome(judge)) == "labelled" else str(outcome))
