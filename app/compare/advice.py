@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.compare.floor import Floor, floor_sentence, none_beats_sentence
-from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
+from app.compare.non_inferiority import ALPHA, CUT_OFF, Decision, TargetShares, format_points
 from app.compare.run_view import RunView
 from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
+from benchmarks.sheet import MISSING
+
+OUTCOME_WORDS: dict[str, str] = {**MISSING, CUT_OFF: "cut off at the token limit"}
 
 _NO_MODEL = (
     "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
@@ -28,6 +32,8 @@ class Evidence:
     models: bool
     beyond: tuple[str, ...] = ()
     """A sentence on each model that exceeds a limit."""
+    missing: Mapping[str, Counter[str]] = field(default_factory=dict)
+    """The number of each model's answers that the decision does not take as labelled, by outcome."""
 
     def floor(self, index: int) -> Floor | None:
         label = self.decision.basis.views.runs[index].label
@@ -51,6 +57,18 @@ class Evidence:
             return False
         others = (run for run in runs if run not in decision.holds and run != decision.basis.best)
         return not decision.holds or not all(map(self.is_worse, others))
+
+    @property
+    def missing_matter(self) -> bool:
+        """True if the missing answers, were they right or wrong, could change which runs are within the margin."""
+        shares, margin = self.decision.basis, self.decision.margin
+        runs = shares.views.runs
+        absent = [sum(self.missing.get(run.label, {}).values()) / max(1, len(run.answers)) for run in runs]
+        if len(runs) == 1:
+            return absent[0] > 0
+        pairs = ((i, j) for i in range(len(runs)) for j in range(len(runs)) if i != j and absent[i] + absent[j])
+        bounds = ((shares.least(i, j).lower(1 - ALPHA) + margin, absent[i] + absent[j]) for i, j in pairs)
+        return any(abs(distance) <= moved for distance, moved in bounds)
 
     def is_worse(self, run: int) -> bool:
         """Return True if a run is shown to be worse than the best by more than the margin."""
@@ -85,7 +103,8 @@ def advice(evidence: Evidence) -> list[str]:
     choice = _choice(evidence)
     if first and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
-    return [*first, *choice, *last]
+    lines = [*first, *choice, *last]
+    return [f"{lines[0]}{_missing(evidence)}", *lines[1:]] if lines else lines
 
 
 def summary(evidence: Evidence) -> str:
@@ -123,7 +142,26 @@ def summary(evidence: Evidence) -> str:
         policies = join_names(list(dict.fromkeys(floor.policy.label for floor in evidence.floors)))
         subject = "No model significantly beats" if len(labels) > 1 else f"{labels[0]} does not significantly beat"
         sentences.append(f"{subject} {policies}.")
-    return " ".join(sentences)
+    return " ".join(sentences) + (_missing(evidence) if sentences else "")
+
+
+def _missing(evidence: Evidence) -> str:
+    """Return a sentence, after a space, on the missing answers that could change the advice; else an empty text."""
+    if not evidence.missing_matter:
+        return ""
+    return f" {missing_sentence(evidence.missing, evidence.decision.basis)}"
+
+
+def missing_sentence(missing: Mapping[str, Counter[str]], shares: TargetShares) -> str:
+    """Return a sentence on the missing answers of each run, and on how they count."""
+    totals = {run.label: len(run.answers) for run in shares.views.runs}
+    runs = [
+        f"of {run}'s {totals[run]:,} {join_names([f'{n:,} {OUTCOME_WORDS[name]}' for name, n in counts.items()])}"
+        for run, counts in missing.items()
+        if counts
+    ]
+    counts_as = " Those without an answer and cut off count as not right." if shares.metric.counts_no_answer else ""
+    return f"Answers are missing: {'; '.join(runs)}.{counts_as}"
 
 
 def _choice(evidence: Evidence) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,15 +12,23 @@ from numpy.typing import NDArray
 
 from app.compare.cost import LabelMask, correct_labels
 from app.compare.pairs import Array, label_codes
-from app.compare.run_view import RunViews
+from app.compare.run_view import RunView, RunViews
 from benchmarks.answers import number_groups
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.sheet import MISSING
 from benchmarks.stats.paired_tests import Difference, holm, share_difference, share_labels
 
 ALPHA = 0.05
 """The significance level: the highest long-run rate of runs that are said to hold, but do not."""
 
 ACCURACY = "accuracy"
+
+CUT_OFF = "cut off"
+"""The outcome in a decision of an answer that ended at the limit of tokens, whatever its label."""
+_NO_ANSWER = ("unparsed", CUT_OFF)
+"""The outcomes that are no answer, and so not right."""
+_UNKNOWN = ("undecided", "judge-failed")
+"""The outcomes of answers whose label is not known: with errors, a decision must hold whatever they turn out to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,8 @@ class TargetMetric:
     lower_is_better: bool = False
     mix: ConditionShares | None = None
     note: str = ""
+    counts_no_answer: bool = False
+    """An empty answer or one that was cut off counts, with a score of 0; else it is left out."""
 
 
 def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = False) -> TargetMetric:
@@ -74,7 +85,7 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
     if name is None or name.casefold() == ACCURACY:
         if lower_is_better:
             raise SpecError("a lower accuracy is not better; name another --metric with --lower-is-better.")
-        return TargetMetric(ACCURACY, correct_labels(views))
+        return TargetMetric(ACCURACY, correct_labels(views), counts_no_answer=True)
     metrics = views.label_metrics
     known = {metric.casefold(): metric for metric in metrics.of}
     if name.casefold() not in known:
@@ -90,10 +101,10 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
 
 @dataclass(frozen=True)
 class TargetShares:
-    """The answers that a decision rests on: those labelled in all runs, under the conditions of the metric.
+    """The answers that a decision rests on: those that count in all runs, under the conditions of the metric.
 
-    ``label``, of shape (answers, runs), holds the index of each label; ``group`` and ``condition``, of shape (answers,), are
-    indices too.
+    ``label``, of shape (answers, runs), holds the index of each label, one past the last for no answer; ``group`` and
+    ``condition``, of shape (answers,), are indices too.
     """
 
     views: RunViews
@@ -107,8 +118,7 @@ class TargetShares:
     @cached_property
     def hit(self) -> Array:
         """The credit of each answer for its run, from 0 to 1, of shape (answers, runs)."""
-        scores: Array = self.metric.hits[self.condition[:, None], self.label].astype(float)
-        return 1 - scores if self.metric.lower_is_better else scores
+        return _credit(self.metric)[self.condition[:, None], self.label]
 
     @cached_property
     def weight(self) -> Array:
@@ -173,9 +183,9 @@ class TargetShares:
 
 @dataclass(frozen=True)
 class UndecidedAnswers:
-    """The answers of :class:`TargetShares`, and those that the judge has not decided in some of the runs.
+    """The answers of :class:`TargetShares`, and those whose label is not known in some of the runs.
 
-    ``label`` is -1 for an undecided answer; ``text``, of its shape, has equal numbers for equal answers to an instance.
+    ``label`` is -1 for such an answer; ``text``, of its shape, has equal numbers for equal answers to an instance.
     """
 
     metric: TargetMetric
@@ -186,7 +196,7 @@ class UndecidedAnswers:
 
     @property
     def counts(self) -> list[int]:
-        """The number of undecided answers of each run."""
+        """The number of such answers of each run."""
         counts: list[int] = (self.label < 0).sum(0).tolist()
         return counts
 
@@ -195,8 +205,8 @@ class UndecidedAnswers:
 
         Equal answers to an instance have equal labels, so they make no difference.
         """
-        credit = 1 - self.metric.hits if self.metric.lower_is_better else self.metric.hits.astype(float)
-        least, greatest = credit.min(1)[self.condition], credit.max(1)[self.condition]
+        credit = _credit(self.metric)
+        least, greatest = (bound[self.condition] for bound in (credit[:, :-1].min(1), credit[:, :-1].max(1)))
         own, others = (
             np.where(self.label[:, place] < 0, bound, credit[self.condition, self.label[:, place]])
             for place, bound in ((run, least), (other, greatest))
@@ -212,25 +222,33 @@ class UndecidedAnswers:
         return difference
 
 
+def _credit(metric: TargetMetric) -> Array:
+    """Return the credit of each label under each condition, from 0 to 1, and of no answer; shape (conditions, labels + 1)."""
+    scores = metric.hits.astype(float)
+    return np.pad(1 - scores if metric.lower_is_better else scores, ((0, 0), (0, 1)))
+
+
 def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
-    """Return the answers labelled in all runs.
+    """Return the answers that count in all runs.
 
     Raises:
         SpecError: There are none.
     """
     metrics = views.label_metrics
-    codes, places = label_codes(metrics), {condition: i for i, condition in enumerate(metrics.conditions)}
-    first = views.runs[0].coded
-    condition = first.condition_codes(places)
+    first, no_answer = views.runs[0].coded, len(metrics.labels)
+    unknown = no_answer + 1
+    codes = {**dict.fromkeys(_UNKNOWN, unknown), "error": unknown + 1, **label_codes(metrics)}
+    if metric.counts_no_answer:
+        codes = {**dict.fromkeys(_NO_ANSWER, no_answer), **codes}
+    condition = first.condition_codes({condition: i for i, condition in enumerate(metrics.conditions)})
     is_used = np.append(metric.hits.any(1), False)[condition]  # False for -1, a condition that does not count
     labels = np.full((len(first), len(views.runs)), -1)
     there = [run.coded.ids.places(first.ids) for run in views.runs]
-    undecided = len(metrics.labels)
     for number, (run, places_there) in enumerate(zip(views.runs, there, strict=True)):
         known = places_there >= 0
-        labels[known, number] = run.coded.outcome_codes({**codes, "undecided": undecided})[places_there[known]]
+        labels[known, number] = _decided(run, codes)[places_there[known]]
     present = is_used & (labels >= 0).all(1)
-    rows = np.flatnonzero(present & (labels < undecided).all(1))
+    rows = np.flatnonzero(present & (labels < unknown).all(1))
     if not len(rows):
         raise SpecError(
             f"no instance that counts for {metric.name} is labelled by {views.judge} in all of these runs; "
@@ -240,11 +258,28 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
     open_answers = None
     if len(every) > len(rows):
         label = labels[every]
-        text = _texts(views, label == undecided, [place[every] for place in there])
+        text = _texts(views, label == unknown, [place[every] for place in there])
         group = number_groups(first.group[every])[1]
-        label[label == undecided] = -1
+        label[label >= unknown] = -1
         open_answers = UndecidedAnswers(metric, group, condition[every], label, text)
     return TargetShares(views, metric, number_groups(first.group[rows])[1], condition[rows], labels[rows], open_answers)
+
+
+def _decided(run: RunView, codes: Mapping[str, int]) -> NDArray[np.int64]:
+    """Return the codes of a run's outcomes in a decision, -1 for an answer that does not count; shape (answers,)."""
+    outcomes = run.coded.outcome_codes(codes)
+    is_cut_off = run.coded.cut_off & (outcomes >= 0) if CUT_OFF in codes else np.zeros(len(outcomes), np.bool_)
+    return np.where(is_cut_off, codes.get(CUT_OFF, -1), outcomes)
+
+
+def missing_answers(run: RunView, views: RunViews, metric: TargetMetric) -> Counter[str]:
+    """Return the number of a run's answers without a label that a decision by ``metric`` can use, by outcome."""
+    metrics, coded = views.label_metrics, run.coded
+    condition = coded.condition_codes({name: i for i, name in enumerate(metrics.conditions)})
+    is_used = np.append(metric.hits.any(1), False)[condition]
+    numbers = np.bincount(coded.outcome[is_used & ~coded.cut_off], minlength=len(coded.outcomes)).tolist()
+    counts = Counter({name: n for name, n in zip(coded.outcomes, numbers, strict=True) if name in MISSING})
+    return counts + Counter({CUT_OFF: int((is_used & coded.cut_off).sum())})
 
 
 def _texts(views: RunViews, undecided: NDArray[np.bool_], there: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -27,6 +27,8 @@ class LabelledAnswer(NamedTuple):
     prompt: int
     single_source: str = ""
     """The modality of the only source, where the prompt has a single one: see :meth:`Benchmark.single_source`."""
+    cut_off: bool = False
+    """The answer ended at the limit of tokens."""
 
 
 class PackedTexts(Sequence[str]):
@@ -125,6 +127,7 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
             sources.
         group, condition, outcome, source: The index of each answer's in these, shape (answers,).
         prompt: The digest of each prompt, shape (answers,).
+        cut_off: A mask of the answers that ended at the limit of tokens, shape (answers,).
     """
 
     ids: PackedTexts
@@ -137,6 +140,7 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
     outcome: Numbers
     source: Numbers
     prompt: NDArray[np.uint64]
+    cut_off: NDArray[np.bool_]
 
     @classmethod
     def of(cls, answers: Mapping[str, LabelledAnswer]) -> PackedAnswers:
@@ -147,8 +151,9 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
         outcomes, outcome = numbered([answer.outcome for answer in items])
         sources, source = numbered([answer.single_source for answer in items])
         prompt = np.array([answer.prompt for answer in items], np.uint64)
+        cut_off = np.array([answer.cut_off for answer in items], np.bool_)
         names = PackedTexts(answers), PackedTexts(groups)
-        return cls(*names, conditions, outcomes, sources, group, condition, outcome, source, prompt)
+        return cls(*names, conditions, outcomes, sources, group, condition, outcome, source, prompt, cut_off)
 
     def sharing(self, other: PackedAnswers) -> PackedAnswers:
         """Return these answers with the texts of ``other`` where they are the same, which then take no memory of their own."""
@@ -175,6 +180,7 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
             self.outcomes[self.outcome[place]],
             int(self.prompt[place]),
             self.sources[self.source[place]],
+            bool(self.cut_off[place]),
         )
 
     def values(self) -> ValuesView[LabelledAnswer]:

@@ -21,6 +21,7 @@ from app.compare.non_inferiority import (
     TargetShares,
     decide,
     format_points,
+    missing_answers,
     target_metric,
     target_shares,
 )
@@ -118,6 +119,7 @@ def recommend_views(
         {run.label: _source_accuracies(run, views) for run in models},
         bool(models),
         tuple(beyond),
+        {run.label: missing_answers(run, views, target) for run in models},
     )
     return Recommendation(
         decision,
@@ -223,8 +225,9 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
     lower = ", lower is better" if shares.metric.lower_is_better else ""
     margin = format_points(decision.margin)
     notes = (
-        f"{_metric_note(shares)}, over the {len(shares.group)} answers labelled for all models{lower}. better by: the difference "
-        "to the model with the best value; at least: its one-sided 95% lower bound (Bonett and Price 2012, over examples).",
+        f"{_metric_note(shares)}, over the {len(shares.group)} answers that count for all models{lower}. better by: the "
+        "difference to the model with the best value; at least: its one-sided 95% lower bound (Bonett and Price 2012, over "
+        "examples).",
         f"holds: shown not to be worse than any other run by {margin} points or more, and so not than the best, whichever that "
         "is; p tests against that, corrected for the number of runs (Holm 1979).",
         *(["floor: a policy, which reads no input and is not recommended."] if policies else ()),

@@ -28,6 +28,7 @@ from benchmarks.answers import AnswerKind, number_groups
 from benchmarks.base import Benchmark, LabelMetrics
 from benchmarks.errors import SpecError
 from benchmarks.factors.tables import is_varied, reference_note, reference_positions
+from benchmarks.protocols import answered_by
 from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Instance, Record, digest, part_to_json
@@ -88,6 +89,8 @@ class RunView:
     """The cell that is compared, a sentence; empty for a run on a build that is not varied."""
     own_rows_only: bool = False
     """True if every example comes from the user's own table."""
+    used_protocol: str = ""
+    """The name of its protocol as it is true of its answers; empty: the stored one."""
 
     @cached_property
     def coded(self) -> PackedAnswers:
@@ -110,6 +113,11 @@ class RunView:
         records = zip(wanted, self.read(wanted), strict=True)
         texts = {place: visible_answer(record.answer.text) if record.answer else "" for place, record in records}
         return [texts[place] for place in places.tolist()]
+
+    @property
+    def protocol(self) -> str:
+        """The name of its protocol, as it is true of its answers."""
+        return self.used_protocol or str(self.identity.get("protocol") or "")
 
     @property
     def is_policy(self) -> bool:
@@ -236,12 +244,16 @@ class _ViewReader:
         """Return the view of a run."""
         ids, groups, prompts = PackedTexts(), dict[str, None](), array("Q")
         cost = _CostSum()
+        is_scored = store.meta("spec").get("score") == "likelihood"
+        with_options = set[bool]()
 
         def visit(text: str, instance: Instance, steps: Sequence[StepUsage]) -> None:
             ids.append(instance.id)
             groups.setdefault(instance.group)
             prompts.append(self._prompt(text, instance))
             cost.add(steps)
+            if is_scored:
+                with_options.add(bool(self._benchmark.options(instance)))
 
         answers = read_answers(store, self._benchmark, self._known, visit)
         if self._add_verdict is not None:
@@ -266,13 +278,16 @@ class _ViewReader:
             outcome[answers.kind],
             source[answers.kind],
             prompt,
+            answers.mask(lambda kind: kind.finish_reason == "length"),
         )
+        identity = known_identity(store.meta("identity", {}), store.meta("spec"))
+        protocol = str(identity.get("protocol") or "")
         return RunView(
             name=store.folder.name,
             label=label,
             state=read_summary(store.folder).state,
             spec=known_spec(store.meta("spec")),
-            identity=known_identity(store.meta("identity", {}), store.meta("spec")),
+            identity=identity,
             engines=tuple(store.engines()),
             answers=packed,
             cost=cost.total(),
@@ -282,6 +297,7 @@ class _ViewReader:
             trained=TrainedExamples.load(store),
             cell_note=cell_note,
             own_rows_only=has_only_own_rows([answers], self._benchmark),
+            used_protocol=answered_by(protocol, scored=True in with_options, generated=False in with_options),
         )
 
     def _prompt(self, text: str, instance: Instance) -> int:

@@ -73,7 +73,7 @@ def utility_target(views: RunViews, user: UserCosts) -> TargetMetric:
     under_conflict = np.array([condition in rule.conflict for condition in metrics.conditions])
     mix = None if user.conflict_share is None else ConditionShares(under_conflict, user.conflict_share)
     note = f"utility: 1 for an answer without a cost, 0 for the costliest mistake; costs: {user}"
-    return TargetMetric(UTILITY, scores, mix=mix, note=note)
+    return TargetMetric(UTILITY, scores, mix=mix, note=note, counts_no_answer=True)
 
 
 def cost_ratios_table(
@@ -91,7 +91,7 @@ def cost_ratios_table(
         + ("" if user.conflict_share is None else f" {user.conflict_share:.0%} of the questions have a conflict."),
         f"lead: the difference to the next with its 95% interval (Bonett and Price 2012, over examples)"
         f"{f', corrected for {others} other runs' if others > 1 else ''}; where it contains 0, either may be the better one.",
-        "best policy: the best of the baselines that read no input, over the answers labelled in both; where its utility is "
+        "best policy: the best of the baselines that read no input, over the answers that count in both; where its utility is "
         "higher, the model is not worth its cost.",
     )
     return Table("cost-ratios", "The best run at each cost ratio", _COLUMNS, tuple(rows), notes)
@@ -125,7 +125,7 @@ def _best_policy(
     for policy in policies:
         try:
             shares = target_shares(replace(views, runs=(model, policy)), target)
-        except SpecError:  # no answer is labelled in both
+        except SpecError:  # no answer counts in both
             continue
         utilities.append((float(shares.shares[1]), policy.label, shares))
     if not utilities:
