@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.answers import AnswerKind, Answers
+from benchmarks.answers import Answers
 from benchmarks.vocabulary import Outcome, Table
 
 OUTCOMES: tuple[Outcome, ...] = ("labelled", "unparsed", "undecided", "judge-failed", "error", "pending")
-
-OutcomeReader = Callable[[AnswerKind], tuple[Outcome, bool]]
-"""A function from a kind of answer to its outcome and whether it is correct."""
-
-
-def outcome_by_judge(judge: str) -> OutcomeReader:
-    """Return the reader of ``judge``'s verdicts, for benchmarks whose correct label is CORRECT."""
-
-    def read(kind: AnswerKind) -> tuple[Outcome, bool]:
-        outcome = kind.outcome(judge)
-        return outcome, outcome == "labelled" and kind.label(judge) == "CORRECT"
-
-    return read
 
 
 def failures_table(

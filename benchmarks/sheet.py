@@ -8,7 +8,7 @@ rows and notes together. :class:`Sheets` fills layouts with the answers of runs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -51,11 +51,13 @@ class Grid:
         places: A function from a kind of answer, and the labels that it counts as, to its cells; an answer without labels
             does not count. An example of which no answer has a cell is not drawn.
         every_example: True to draw such examples, too.
+        cluster: A function from a kind of answer to what the bootstrap draws in place of its example, such as an entity.
     """
 
     shape: tuple[int, ...]
     places: Callable[[AnswerKind, tuple[str, ...]], Places]
     every_example: bool = False
+    cluster: Callable[[AnswerKind], Hashable] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +149,43 @@ class Layout:
     """See :attr:`Table.judges`; a table of other judges has no notes on the answers that it leaves out."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Answers, such as those of a run under one condition, and the judge whose labels of them count."""
+
+    answers: Answers
+    judge: str
+
+
 @dataclass(frozen=True, eq=False)
 class Sheets:
-    """The sheets of runs, by label, under one judge; each is counted once."""
+    """The sheets of runs, by label, under one judge; each is counted once.
+
+    ``judges`` has the judge of each run that may have another one.
+    """
 
     benchmark: Benchmark
     runs: Mapping[str, Answers]
     judge: str
     resamples: int
     seed: int
+    judges: Mapping[str, str] = field(default_factory=dict)
     _sheets: dict[tuple[Any, ...], Sheet] = field(default_factory=dict, repr=False)
+
+    def parts(self, parts: Mapping[str, Part]) -> Sheets:
+        """Return the sheets of parts of the runs, by label."""
+        runs = {label: part.answers for label, part in parts.items()}
+        judges = {label: part.judge for label, part in parts.items()}
+        return Sheets(self.benchmark, runs, self.judge, self.resamples, self.seed, judges)
+
+    def judge_of(self, run: str) -> str:
+        """Return the judge whose labels of a run count."""
+        return self.judges.get(run, self.judge)
 
     def sheet(self, run: str, grid: Grid, of: Callable[[AnswerKind], bool] | None = None) -> Sheet:
         """Return the counts of a run's answers in ``grid``, of all kinds or of some."""
         if (key := (run, grid, of)) not in self._sheets:
-            counts = count(self.benchmark, self.runs[run], self.judge, grid, of)
+            counts = count(self.benchmark, self.runs[run], self.judge_of(run), grid, of)
             self._sheets[key] = Sheet(counts, self.resamples, self.seed)
         return self._sheets[key]
 
@@ -204,12 +228,13 @@ class Sheets:
         is_flat = any(cell.low is not None and cell.low == cell.high for cell in estimates)
         own = (note for note in notes if is_flat or note != NO_WIDTH)
         all_notes = (*own, *(self.missing if judges is None else ()))
+        judges = other_judges(self.judge, self.judges.values()) if judges is None else judges
         return Table(name, title, tuple(columns), rows, all_notes, percent=percent, judges=judges, chart=chart)
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
         """Notes on the empty answers that count, and on the answers that do not."""
-        return missing_notes(self.benchmark, self.runs, self.judge)
+        return missing_notes(self.benchmark, self.runs, self.judge, self.judges)
 
 
 def count(
@@ -224,19 +249,77 @@ def count(
     def places(kind: AnswerKind) -> Places:
         return grid.places(kind, benchmark.counted_labels(kind, judge)) if of is None or of(kind) else ()
 
+    if grid.cluster is not None:
+        answers = _clustered(answers, grid.cluster)
     return answers.counts(grid.shape, places, every_example=grid.every_example)
 
 
-def missing_notes(benchmark: Benchmark, runs: Mapping[str, Answers], judge: str) -> tuple[str, ...]:
-    """Return notes on the answers that count as wrong without a label, and on those that count in no table, by outcome."""
-    outcomes = {run: missing_outcomes(benchmark, answers, judge) for run, answers in runs.items()}
-    numbers = {name: counts_by_run({run: counts[name] for run, counts in outcomes.items()}) for name in MISSING}
+def missing_notes(
+    benchmark: Benchmark, runs: Mapping[str, Answers], judge: str, judges: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """Return notes on the answers that count as wrong without a label, and on those that count in no table, by reason.
+
+    ``judges`` has the judges of runs that have another one than ``judge``.
+    """
+    judges = judges or {}
+    missing = {run: _left_out(benchmark, answers, judges.get(run, judge)) for run, answers in runs.items()}
+    own = sorted({reason for counts in missing.values() for reason in counts}.difference(MISSING))
+    reasons: Mapping[str, str] = {**{reason: reason for reason in own}, **MISSING}
+    numbers = {name: counts_by_run({run: counts[name] for run, counts in missing.items()}) for name in reasons}
     empty = numbers.pop("unparsed") if benchmark.unparsed_label is not None else ""
     notes = [f"Counted as wrong: {MISSING['unparsed']} ({empty})."] if empty else []
-    left_out = [f"{MISSING[name]} ({number})" for name, number in numbers.items() if number]
+    left_out = [f"{reasons[name]} ({number})" for name, number in numbers.items() if number]
     return (*notes, f"Left out: {', '.join(left_out)}.") if left_out else tuple(notes)
+
+
+def list_missing(counts: Mapping[str, int], words: Mapping[str, str] = MISSING) -> str:
+    """Return numbers of answers by outcome or reason as text; the words alone of a single one."""
+    named = {words.get(name, name): counts[name] for name in (*words, *counts) if counts.get(name)}
+    return ", ".join(f"{number:,} {name}" for name, number in named.items()) if len(named) > 1 else "".join(named)
 
 
 def missing_outcomes(benchmark: Benchmark, answers: Answers, judge: str) -> Counter[str]:
     """Return the number of a run's answers without a label, by outcome."""
     return answers.count(lambda kind: None if (outcome := kind.outcome(judge)) == "labelled" else str(outcome))
+
+
+def answers_where(answers: Answers, test: Callable[[AnswerKind], bool]) -> Answers:
+    """Return the answers whose kind passes a test, without the kinds that do not occur among them."""
+    import numpy as np
+
+    part = answers.where(test)
+    numbers, kind = np.unique(part.kind, return_inverse=True)
+    return replace(part, kinds=[answers.kinds[number] for number in numbers.tolist()], kind=kind.astype(np.int32))
+
+
+def judges_under(answers: Answers, conditions: Collection[str]) -> frozenset[str]:
+    """Return the judges that have a verdict on an answer under one of the conditions."""
+    return frozenset(judge for kind in answers.kinds if kind.condition in conditions for judge in kind.verdicts)
+
+
+def newest_judge(name: str, ids: Iterable[str]) -> str | None:
+    """Return the newest version among ``ids`` of the judge ``name``; None if there is none."""
+    versions = (judge for judge in ids if judge.rpartition("@")[0] == name)
+    return max(versions, key=lambda judge: (len(judge), judge), default=None)
+
+
+def other_judges(judge: str, used: Iterable[str]) -> tuple[str, ...] | None:
+    """Return the judges that a table uses, for :attr:`Table.judges`; None if there is no other than ``judge``."""
+    judges = tuple(dict.fromkeys(used))
+    return None if {*judges} <= {judge} else judges
+
+
+def _left_out(benchmark: Benchmark, answers: Answers, judge: str) -> Counter[str]:
+    """Return the number of a run's answers that are left out or have no label, by reason or outcome."""
+
+    def reason(kind: AnswerKind) -> str | None:
+        outcome = kind.outcome(judge)
+        return benchmark.left_out(kind) or (None if outcome == "labelled" else outcome)
+
+    return answers.count(reason)
+
+
+def _clustered(answers: Answers, cluster: Callable[[AnswerKind], Hashable]) -> Answers:
+    """Return answers with their clusters as the examples."""
+    numbers: dict[Hashable, int] = {}
+    return replace(answers, group=answers.codes(lambda kind: numbers.setdefault(cluster(kind), len(numbers))))

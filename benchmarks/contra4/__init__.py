@@ -99,7 +99,7 @@ class Contra4(Benchmark):
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.contra4.tables import tables
 
-        return tables(runs, judge, resamples=resamples, seed=seed)
+        return tables(self, runs, judge, resamples=resamples, seed=seed)
 
     def build_tables(self, build: Build) -> list[Table]:
         from benchmarks.contra4.sample import Contra4Sample

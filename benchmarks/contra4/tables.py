@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from benchmarks.answers import AnswerKind, Answers, number_groups
-from benchmarks.base import LabelMetrics
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.base import Benchmark, LabelMetrics
 from benchmarks.contra4.constants import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
 from benchmarks.contra4.construction.meteor import LABEL, LABEL_WITH_SYNONYMS, meteor
 from benchmarks.contra4.construction.wordnet import wordnet_synonyms
-from benchmarks.contra4.counts import CellSelector, official_outcome, tally
-from benchmarks.failure_table import counts_by_run, failures_table, outcome_by_judge
-from benchmarks.stats.intervals import estimate, ratio, resample
-from benchmarks.vocabulary import Cell as TableCell
+from benchmarks.failure_table import counts_by_run, failures_table
+from benchmarks.sheet import Column, Grid, Layout, Row, Sheet, Sheets
+from benchmarks.stats.intervals import ratio
 from benchmarks.vocabulary import Chart, Estimate, Table
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 Runs = Mapping[str, Answers]
-_Row = tuple[str, tuple[TableCell, ...]]
 _Columns = Mapping[str, tuple[str, ...]]
+_Reader = Callable[[AnswerKind, tuple[str, ...]], bool | None]
+"""A function from a kind of answer, and the labels that it counts as, to whether it is right; None if it does not count."""
 
 _NEGATIVES = {"Rand.": ("random",), "Sim.": ("similar",), "All": ("random", "similar")}
 MAIN_COLUMNS: _Columns = {
@@ -48,51 +46,37 @@ _ENTERS = (
 _OFFICIAL = "official"
 
 
-def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
+def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
     """Return every table that the answers fill: main, combinations, categories, captions (if predicted), failures.
 
     A row is a run under one condition, by ``judge`` or as the published evaluation counts; "media" is not named in it.
     """
-    categories = dict.fromkeys((*CATEGORIES, *sorted(_values(runs, "category"))))
-    present = [name for name in categories if name in _values(runs, "category")]
+    sheets = Sheets(benchmark, runs, judge, resamples, seed)
 
-    def table(
-        name: str, title: str, columns: _Columns, cell: CellSelector, *notes: str, chart: Chart | None = None
-    ) -> Table:
-        rows = _rows(runs, judge, columns, cell, resamples, seed)
-        return Table(name, title, tuple(columns), tuple(rows), (*notes, _COUNTED, _INTERVALS), chart=chart)
+    def table(name: str, title: str, stratum: str, columns: _Columns, *notes: str, chart: Chart | None = None) -> Table:
+        return sheets.table(_layout(name, title, stratum, columns, judge, *notes, chart=chart))
 
-    repeated = counts_by_run(
-        {
-            run: number_groups(answers.group[answers.mask(lambda kind: _combination(kind) not in COMBINATIONS)])[0]
-            for run, answers in runs.items()
-        }
-    )
-    notes = (f"Left out: samples in which a modality occurs twice ({repeated}).",) if repeated else ()
-    main = table("main", "Accuracy by number of modalities and negatives (Table 2)", MAIN_COLUMNS, _stratum("kind"))
+    main = table("main", "Accuracy by number of modalities and negatives (Table 2)", "kind", MAIN_COLUMNS)
     if any(answers.base for answers in runs.values()):  # Figure 4: one model, fine-tuned on the data of several filters
         main = replace(main, chart="bars", drawn=tuple(name for name in MAIN_COLUMNS if name.endswith(" / All")))
+    combinations = {name: (name,) for name in COMBINATIONS}
+    present = {kind.strata.get("category", "") for answers in runs.values() for kind in answers.kinds} - {""}
+    categories = {name: (name,) for name in (*CATEGORIES, *sorted(present.difference(CATEGORIES))) if name in present}
     all_tables = [
         main,
         table(
             "combinations",
             "Accuracy by modalities (Figure 5)",
-            {name: (name,) for name in COMBINATIONS},
-            _combination,
-            *notes,
+            "modalities",
+            combinations,
+            *_repeated_note(runs),
             chart="heat",
         ),
-        table(
-            "categories",
-            "Accuracy by category (the categories of Figure 6)",
-            {name: (name,) for name in present},
-            _stratum("category"),
-            chart="heat",
-        ),
+        table("categories", "Accuracy by category (the categories of Figure 6)", "category", categories, chart="heat"),
         _captions(runs, resamples, seed),
         failures_table(runs, judge, CONDITIONS, scope_note=_ENTERS),
     ]
-    return [filled for filled in all_tables if filled.rows or filled.name in ("main", "failures")]
+    return [filled for filled in all_tables if (filled.rows and filled.columns) or filled.name in ("main", "failures")]
 
 
 def label_metrics() -> LabelMetrics:
@@ -108,34 +92,75 @@ def label_metrics() -> LabelMetrics:
     return LabelMetrics(CONDITIONS, LABELS, {f"Accuracy, {name}": of(i) for i, name in enumerate(CONDITIONS)})
 
 
-def _rows(runs: Runs, judge: str, columns: _Columns, cell: CellSelector, resamples: int, seed: int) -> list[_Row]:
-    cells = tuple(dict.fromkeys(name for names in columns.values() for name in names))
-    rows: list[_Row] = []
-    for run, answers in runs.items():
-        readings = {"": outcome_by_judge(judge), " (official)": official_outcome}
-        if judge.partition("@")[0] == _OFFICIAL:
-            readings = {" (official)": official_outcome}
-        counts = {suffix: tally(answers, cells, cell, reader) for suffix, reader in readings.items()}
-        for condition in next(iter(counts.values())).conditions if cells else ():
-            label = run if condition == "media" else f"{run} / {condition}"
-            for suffix, run_counts in counts.items():
-                estimates = run_counts.accuracies(condition, tuple(columns.values()), resamples, seed)
-                rows.append((f"{label}{suffix}", estimates))
-    return rows
+def _layout(
+    name: str, title: str, stratum: str, columns: _Columns, judge: str, *notes: str, chart: Chart | None
+) -> Layout:
+    """Return a table of accuracies; each column pools the answers with some values of a stratum."""
+    official = _grid(stratum, columns, _right_officially)
+    readings = {"": _grid(stratum, columns, _right_by_judge), " (official)": official}
+    if judge.partition("@")[0] == _OFFICIAL:
+        del readings[""]
+
+    def rows(answers: Answers) -> Iterator[Row]:
+        present = answers.count(lambda kind: kind.condition)
+        for condition in (name for name in CONDITIONS if name in present):
+            label = "" if condition == "media" else f" / {condition}"
+            for suffix, grid in readings.items():
+                yield Row(f"{label}{suffix}", of=partial(_is_under, condition), grid=grid)
+
+    accuracies = {name: _accuracy(place) for place, name in enumerate(columns)}
+    return Layout(name, title, official, accuracies, rows, (*notes, _COUNTED, _INTERVALS), chart=chart)
+
+
+def _is_under(condition: str, kind: AnswerKind) -> bool:
+    return kind.condition == condition
+
+
+def _grid(stratum: str, columns: _Columns, is_right: _Reader) -> Grid:
+    """Return the grid of the right answers, and of all answers, in each column."""
+
+    def places(kind: AnswerKind, labels: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+        right = is_right(kind, labels)
+        for place, values in enumerate(columns.values()):
+            if right is not None and kind.strata.get(stratum) in values:
+                yield from [(place, 0), (place, 1)] if right else [(place, 1)]
+
+    return Grid((len(columns), 2), places)
+
+
+def _right_by_judge(kind: AnswerKind, labels: tuple[str, ...]) -> bool | None:
+    return "CORRECT" in labels if labels else None
+
+
+def _right_officially(kind: AnswerKind, labels: tuple[str, ...]) -> bool | None:
+    """Return whether the published evaluation counts an answer as right, whatever the judge."""
+    return bool(kind.reading.official) if kind.is_answered else None
+
+
+def _accuracy(place: int) -> Column:
+    return Column(
+        lambda counts: ratio(counts[..., place, 0], counts[..., place, 1]),
+        lambda totals: totals[place, 1],
+        lambda totals: "no such question is answered",
+    )
+
+
+def _repeated_note(runs: Runs) -> tuple[str, ...]:
+    repeated = {
+        run: len(np.unique(answers.group[answers.mask(lambda kind: kind.strata.get("modalities") not in COMBINATIONS)]))
+        for run, answers in runs.items()
+    }
+    text = counts_by_run(repeated)
+    return (f"Left out: samples in which a modality occurs twice ({text}).",) if text else ()
 
 
 def _captions(runs: Runs, resamples: int, seed: int) -> Table:
     """Return Table 6: each medium counts once, however many questions show it."""
-    rows: list[_Row] = []
+    rows = []
     for run, answers in runs.items():
-        pairs = {pair for kind in answers.kinds for pair in kind.reading.captions}
-        if pairs:
-            rows.append(
-                (
-                    run,
-                    tuple(_mean(sorted(pairs), modality, resamples, seed) for modality in CAPTION_COLUMNS.values()),
-                )
-            )
+        if pairs := sorted({pair for kind in answers.kinds for pair in kind.reading.captions}):
+            means = (_mean_meteor(pairs, modality, resamples, seed) for modality in CAPTION_COLUMNS.values())
+            rows.append((run, tuple(means)))
     stages = (
         f"{LABEL_WITH_SYNONYMS}, with the synonyms of the WordNet on this machine, as the paper's."
         if wordnet_synonyms()
@@ -151,22 +176,13 @@ def _captions(runs: Runs, resamples: int, seed: int) -> Table:
     )
 
 
-def _mean(pairs: Sequence[tuple[str, ...]], modality: str, resamples: int, seed: int) -> Estimate:
+def _mean_meteor(pairs: Sequence[tuple[str, ...]], modality: str, resamples: int, seed: int) -> Estimate:
     synonyms = wordnet_synonyms()
-    scores = [meteor(predicted, gold, synonyms) for kind, predicted, gold in pairs if kind == modality]
-    score_counts: NDArray[np.float64] = np.array([[score, 1.0] for score in scores]).reshape(-1, 2)
-    resampled_sums, total = resample(score_counts, resamples, seed), score_counts.sum(0)
-    means = ratio(resampled_sums[:, 0], resampled_sums[:, 1])
-    return estimate(float(ratio(total[0], total[1])), means, len(scores), reason="no caption of it was predicted")
-
-
-def _stratum(key: str) -> CellSelector:
-    return lambda kind: kind.strata.get(key)
-
-
-def _combination(kind: AnswerKind) -> str | None:
-    return kind.strata.get("modalities")
-
-
-def _values(runs: Runs, key: str) -> set[str]:
-    return {kind.strata.get(key, "") for answers in runs.values() for kind in answers.kinds} - {""}
+    scores = [(meteor(predicted, gold, synonyms), 1.0) for kind, predicted, gold in pairs if kind == modality]
+    mean = Column(
+        lambda sums: ratio(sums[..., 0], sums[..., 1]),
+        lambda totals: totals[1],
+        lambda totals: "no caption of it was predicted",
+    )
+    (cell,) = Sheet(np.array(scores).reshape(-1, 2), resamples, seed).cells([mean])
+    return cell

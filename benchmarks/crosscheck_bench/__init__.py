@@ -117,7 +117,7 @@ class CrossCheckBench(Benchmark):
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.crosscheck_bench.tables import tables
 
-        return tables(runs, judge)
+        return tables(self, runs, judge)
 
     def build_tables(self, build: Build) -> list[Table]:
         from benchmarks.crosscheck_bench.sample import CrossCheckSample

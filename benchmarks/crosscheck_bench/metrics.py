@@ -1,21 +1,21 @@
 """The paper's metrics, as functions of counts of answers.
 
-Counts have shape (..., conditions, tasks, 2), in the order of ``constants.CONDITIONS`` and ``constants.TASKS``: correct
-answers, and all answers. :func:`accuracy` turns them into (..., conditions, tasks), and a :class:`TaskMean` turns the
-accuracies of one condition, (..., tasks), into (...). Undefined values are nan: a mean over fewer tasks would be
-another metric.
+Counts have shape (..., conditions, tasks, states), in the order of ``constants.CONDITIONS``, ``constants.TASKS`` and
+:data:`STATES`. :func:`accuracy` turns them into (..., conditions, tasks), and a :class:`TaskMean` turns the accuracies of one
+condition, (..., tasks), into (...). Undefined values are nan: a mean over fewer tasks would be another metric.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.base import LabelMetrics
 from benchmarks.crosscheck_bench.constants import CAPABILITIES, CONDITIONS, LABELS, LEVELS, TASKS
+from benchmarks.stats.intervals import ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 TASK_KEYS = tuple(TASKS)
+STATES = (*LABELS, "not counted")
+"""The states of a question that was asked; an answer in error or without a label is not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +98,21 @@ SHIFT: Mapping[str, TaskMean] = {
 """The metrics of Figure 7: overall accuracy, and accuracy on its inset's "reasoning-intensive tasks (A5-A7)" (our reading)."""
 
 
+def answered(counts: Array) -> Array:
+    """Return the number of answers that count, shape (..., conditions, tasks)."""
+    answers: Array = counts[..., : len(LABELS)].sum(-1)
+    return answers
+
+
 def accuracy(counts: Array) -> Array:
     """Return the share of correct answers, shape (..., conditions, tasks); nan where there is no answer."""
-    right_counts, answers = counts[..., 0], counts[..., 1]
-    shares: Array = np.divide(
-        right_counts, answers, out=np.full(np.shape(answers), np.nan), where=np.asarray(answers) > 0
-    )
-    return shares
+    return ratio(counts[..., STATES.index("CORRECT")], answered(counts))
 
 
 def label_metrics() -> LabelMetrics:
     """Return the accuracy over all answers under each condition, as metrics that human labels can correct."""
 
-    def of(condition: int) -> Callable[[Any], Any]:
-        def rate(counts: Array) -> Array:
-            by_label = counts[..., condition, :]
-            return accuracy(np.stack([by_label[..., LABELS.index("CORRECT")], by_label.sum(-1)], -1))
-
-        return rate
+    def of(condition: int) -> Callable[[Array], Array]:
+        return lambda counts: accuracy(counts[..., condition, :])
 
     return LabelMetrics(CONDITIONS, LABELS, {f"Accuracy, {name}": of(i) for i, name in enumerate(CONDITIONS)})

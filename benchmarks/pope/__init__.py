@@ -81,7 +81,7 @@ class Pope(Benchmark):
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.pope.tables import tables
 
-        return tables(runs, judge, resamples=resamples, seed=seed)
+        return tables(self, runs, judge, resamples=resamples, seed=seed)
 
 
 def _instance(row: Mapping[str, str], prompt_set: Prompts) -> Instance:

@@ -70,7 +70,7 @@ class _Vqa(Benchmark):
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.vqa.tables import tables
 
-        return tables(runs, judge, self.column, self.scores, resamples=resamples, seed=seed)
+        return tables(self, runs, judge, self.column, self.scores, resamples=resamples, seed=seed)
 
 
 class Okvqa(_Vqa):

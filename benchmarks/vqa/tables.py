@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.answers import AnswerKind, Answers, number_groups
-from benchmarks.base import LabelMetrics
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.base import Benchmark, LabelMetrics
 from benchmarks.failure_table import failures_table
-from benchmarks.stats.intervals import estimate, resample
-from benchmarks.vocabulary import Estimate, Table
+from benchmarks.sheet import Column, Grid, Layout, Sheets
+from benchmarks.stats.intervals import ratio
+from benchmarks.vocabulary import Table
 from benchmarks.vqa.constants import CONDITION
 
 if TYPE_CHECKING:
@@ -29,24 +29,27 @@ _ENTERS = "Labelled and unparsed answers enter the other tables, unparsed ones (
 
 
 def tables(
-    runs: Mapping[str, Answers], judge: str, column: str, scores: Mapping[str, float], *, resamples: int, seed: int
+    benchmark: Benchmark,
+    runs: Mapping[str, Answers],
+    judge: str,
+    column: str,
+    scores: Mapping[str, float],
+    *,
+    resamples: int,
+    seed: int,
 ) -> list[Table]:
     """Return the tables of these answers: main (Table 15), types, failures."""
     types = sorted({kind.strata.get("type", "") for answers in runs.values() for kind in answers.kinds} - {""})
-    counts = {run: _counts(answers, judge, scores, types) for run, answers in runs.items()}
-    values = np.array(list(scores.values()))
-    rows, by_type = [], []
-    for run, run_counts in counts.items():
-        resampled = resample(run_counts, resamples, seed)
-        rows.append((run, (_cell(run_counts.sum((0, 1)), resampled.sum(1), values),)))
-        totals = run_counts.sum(0)
-        by_type.append((run, tuple(_cell(totals[i], resampled[:, i], values) for i in range(len(types)))))
+    grid, values = _grid(types, [*scores]), np.array(list(scores.values()))
+    overall = {column: Column(lambda counts: _mean(counts.sum(-2), values))}
+    by_type = {name: _of_type(place, values) for place, name in enumerate(types)}
     notes = (_COUNTED, _SPREAD)
-    return [
-        Table("main", f"Accuracy on {column} (Table 15)", (column,), tuple(rows), notes, percent=True),
-        Table("types", "Accuracy by type of question", tuple(types), tuple(by_type), notes, percent=True),
-        failures_table(runs, judge, (CONDITION,), scope_note=_ENTERS),
-    ]
+    layouts = (
+        Layout("main", f"Accuracy on {column} (Table 15)", grid, overall, notes=notes, spread=True, percent=True),
+        Layout("types", "Accuracy by type of question", grid, by_type, notes=notes, spread=True, percent=True),
+    )
+    sheets = Sheets(benchmark, runs, judge, resamples, seed)
+    return [*map(sheets.table, layouts), failures_table(runs, judge, (CONDITION,), scope_note=_ENTERS)]
 
 
 def label_metrics(column: str, scores: Mapping[str, float]) -> LabelMetrics:
@@ -61,30 +64,18 @@ def label_metrics(column: str, scores: Mapping[str, float]) -> LabelMetrics:
 
 def _mean(counts: Counts, values: Counts) -> Counts:
     """Return the mean score of counts of labels, shape (..., labels); nan without any."""
-    total = counts.sum(-1)
-    mean: Counts = np.divide(counts @ values, total, out=np.full(np.shape(total), np.nan), where=np.asarray(total) > 0)
-    return mean
+    return ratio(counts @ values, counts.sum(-1))
 
 
-def _counts(answers: Answers, judge: str, scores: Mapping[str, float], types: Sequence[str]) -> Counts:
-    """Return the counts of labels by image and type, shape (images, types, labels)."""
-    labels = list(scores)
-
-    def cell(kind: AnswerKind) -> int:
-        outcome, kind_type = kind.outcome(judge), kind.strata.get("type", "")
-        if outcome not in ("labelled", "unparsed") or kind_type not in types:
-            return -1
-        label = kind.label(judge) if outcome == "labelled" else labels[-1]
-        return types.index(kind_type) * len(labels) + labels.index(label) if label in labels else -1
-
-    images, image = number_groups(answers.group)
-    cells, size = answers.codes(cell), len(types) * len(labels)
-    counted = cells >= 0
-    totals = np.bincount(image[counted] * size + cells[counted], minlength=images * size)
-    return totals.astype(np.float64).reshape(images, len(types), len(labels))
+def _of_type(place: int, values: Counts) -> Column:
+    return Column(lambda counts: _mean(counts[..., place, :], values), lambda totals: totals[place].sum())
 
 
-def _cell(counts: Counts, resampled: Counts, values: Counts) -> Estimate:
-    replicates = _mean(resampled, values)
-    cell = estimate(float(_mean(counts, values)), replicates, int(counts.sum()), reason="no labelled answer")
-    return cell if cell.low is None else replace(cell, sd=float(np.nanstd(replicates)))
+def _grid(types: Sequence[str], labels: Sequence[str]) -> Grid:
+    """Return the grid of the labels of each type of question; images without a counted answer are drawn too."""
+
+    def places(kind: AnswerKind, counted: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+        if (name := kind.strata.get("type")) in types:
+            yield from ((types.index(name), labels.index(label)) for label in counted if label in labels)
+
+    return Grid((len(types), len(labels)), places, every_example=True)

@@ -197,6 +197,19 @@ def test_empty_answers_and_human_labels_are_counted(
     assert (by_name["official"].judges, by_name["main"].judges, by_name["failures"].judges) == ((), None, None)
 
 
+def test_answers_that_a_person_skips_say_neither(instances: list[Instance]) -> None:
+    person = "human:ann@1"
+    skipped = [
+        replace(record, verdicts={person: Verdict(person, "unparsed", reason="skipped by hand")})
+        for record in records(instances, lambda _: "Yes")
+    ]
+    by_name = {t.name: t for t in Pope().tables({"run": Answers.of(skipped, Pope())}, person, resamples=20, seed=0)}
+    for _, values in by_name["pope"].rows:
+        assert [cell.value for cell in values if isinstance(cell, Estimate)][-2:] == [0, 1]
+    assert by_name["pope"].notes[-1].startswith("Counted as wrong: ")
+    assert not any(note.startswith("Counted as wrong: ") for note in by_name["official"].notes)
+
+
 @pytest.mark.parametrize(("policy", "ratio"), [("always-yes", 1.0), ("always-no", 0.0)])
 def test_baselines_are_always_yes_and_always_no(instances: list[Instance], policy: str, ratio: float) -> None:
     backend = PolicyBackend(f"policy:{policy}")
