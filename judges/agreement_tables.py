@@ -22,6 +22,7 @@ from judges.agreement import (
     positive_agreement,
     raw_agreement,
 )
+from judges.methods import MethodJudges, one_per_method
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,13 +54,15 @@ _NOTE_INTERVALS = (
 def agreement_tables(
     runs: Runs, judges: Sequence[str], labels: Sequence[str], conditions: Sequence[str], *, resamples: int, seed: int
 ) -> list[Table]:
-    """Return the tables agreement, agreement-labels and confusion for all pairs of ``judges``, and fleiss for three or more.
+    """Return the tables agreement, agreement-labels and confusion for all pairs of ``judges``, and fleiss for three methods.
 
     ``runs`` maps a row's label to its answers, ``judges`` are ids, ``labels`` and ``conditions`` are the benchmark's.
-    Raises SpecError for fewer than two judges, and for a judge named twice.
+    In fleiss, one judge of each method counts (:func:`one_per_method`). Raises SpecError for fewer than two judges, and for a
+    judge named twice.
     """
     if len(judges) < 2 or len(set(judges)) < len(judges):
         raise SpecError("agreement needs two or more different judges; name each once.")
+    methods = one_per_method(judges)
     agreement: list[_Row] = []
     by_label: list[_Row] = []
     confused: list[_Row] = []
@@ -79,7 +82,7 @@ def agreement_tables(
             "Agreement between judges",
             ("answers", "agreement", "kappa", "first left out", "second left out"),
             tuple(agreement),
-            (_NOTE_PAIRS, _NOTE_KAPPA, _NOTE_INTERVALS),
+            (_NOTE_PAIRS, _NOTE_KAPPA, *_not_together(judges, methods), _NOTE_INTERVALS),
         ),
         Table(
             "agreement-labels",
@@ -99,8 +102,8 @@ def agreement_tables(
             tuple(confused),
         ),
     ]
-    if len(judges) > 2:
-        tables.append(_fleiss_table(runs, judges, labels, conditions, resamples, seed))
+    if len(methods.counted) > 2:
+        tables.append(_fleiss_table(runs, methods, labels, conditions, resamples, seed))
     return tables
 
 
@@ -219,10 +222,21 @@ def _confusion_rows(prefix: str, totals: Array, labels: Sequence[str]) -> list[_
     return [(f"{prefix} / {label}", tuple(int(cell) for cell in totals[i])) for i, label in enumerate(labels)]
 
 
+def _not_together(judges: Sequence[str], methods: MethodJudges) -> tuple[str, ...]:
+    """Return a note on why three or more judges have no kappa together."""
+    if len(judges) < 3 or len(methods.counted) > 2:
+        return ()
+    return (
+        f"No kappa of all judges together: each method counts once, which leaves {' and '.join(methods.counted)}. Left out: "
+        f"{methods.left_out_text()}.",
+    )
+
+
 def _fleiss_table(
-    runs: Runs, judges: Sequence[str], labels: Sequence[str], conditions: Sequence[str], resamples: int, seed: int
+    runs: Runs, methods: MethodJudges, labels: Sequence[str], conditions: Sequence[str], resamples: int, seed: int
 ) -> Table:
     rows: list[_Row] = []
+    judges = methods.counted
     for run, answers in runs.items():
         for view, of in _views(answers, conditions).items():
             sums = fleiss_group_sums(answers, judges, labels, of)
@@ -242,6 +256,7 @@ def _fleiss_table(
             rows.append((f"{run} / {view}", (n, *cells)))
     notes = (
         f"Judges: {', '.join(judges)}. Only answers that all of them labelled count.",
+        *([f"Each method counts once. Left out: {methods.left_out_text()}."] if methods.left_out else []),
         "agreement: of all pairs of judges, the share that agree; kappa: Fleiss' (Fleiss 1971).",
         _NOTE_INTERVALS,
     )

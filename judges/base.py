@@ -28,6 +28,9 @@ class Judge(ABC):
     """The id of the judge for whose undecided answers alone it is asked; empty: for every answer."""
     caveat: str = ""
     """A warning for whoever reads metrics by this judge; it stands under every table."""
+    method: str = ""
+    """The rule that it shares with other judges, under some conditions at least; they count as one where judges are counted.
+    Empty: it shares none."""
 
     def measured_agreement(self, sources: Collection[str]) -> str:
         """Return a sentence on how often this judge was right on answers like those from ``sources``; "" if unknown."""

@@ -1,5 +1,5 @@
 """CLASH's string matching, strict and relaxed, as in its paper and its published code."""
 
-from judges.string_match.judge import Relaxed, Strict
+from judges.string_match.judge import STRING_MATCHING, Relaxed, Strict
 
-__all__ = ["Relaxed", "Strict"]
+__all__ = ["STRING_MATCHING", "Relaxed", "Strict"]

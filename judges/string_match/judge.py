@@ -12,6 +12,9 @@ from judges.string_match.multiple_choice import relaxed_choice, strict_choice
 from judges.string_match.open_answers import match_open_answer
 from judges.string_match.role_matches import References, RoleMatches
 
+STRING_MATCHING = "string matching"
+"""The method of both judges, which label open answers by one rule."""
+
 
 class _Matching(FunctionJudge):
     """Multiple choice by the chosen letter, open answers by the words in them (Appendices A.1, A.2).
@@ -23,6 +26,7 @@ class _Matching(FunctionJudge):
 
     version = "1"
     benchmarks = ("clash",)
+    method = STRING_MATCHING
 
     @abstractmethod
     def choose(self, answer: str, references: References) -> RoleMatches:

@@ -259,3 +259,58 @@ def test_ten_thousand_answers_take_seconds() -> None:
     start = time.process_time()
     _tables(records, (A, B, C), resamples=1000)
     assert time.process_time() - start < 10
+
+
+# Five judges of open answers of CLASH, of which three compare strings by one rule; and what three methods say of them.
+STRICT, RELAXED, PUBLISHED = "strict@1", "relaxed@1", "published@1"
+FIRST_MODEL, SECOND_MODEL = "gemini-2.5-pro@published", "gpt-5@published"
+
+
+def _by_three_methods(**copies: str) -> list[Record]:
+    """Return answers labelled by string matching and two models; ``copies`` are further judges with the labels of others."""
+    labels = np.random.default_rng(1).integers(0, 3, (60, 3))
+    labels[:40] = labels[:40, :1]
+    records = []
+    for i, row in enumerate(labels):
+        by_judge = {judge: LABELS[code] for judge, code in zip((STRICT, FIRST_MODEL, SECOND_MODEL), row, strict=True)}
+        records.append(labelled(by_judge | {copy: by_judge[of] for copy, of in copies.items()}, id=str(i)))
+    return records
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        {RELAXED: STRICT, PUBLISHED: STRICT},
+        {"strict@0": STRICT},
+        {f"first({STRICT}, {SECOND_MODEL})": STRICT, f"majority({STRICT}, {FIRST_MODEL})": STRICT},
+        {f"all({FIRST_MODEL}, {SECOND_MODEL})": FIRST_MODEL},
+    ],
+    ids=["one rule", "an earlier version", "panels beside members", "a panel of other judges"],
+)
+def test_kappa_of_all_judges_counts_each_method_once(copies: dict[str, str]) -> None:
+    three = (STRICT, FIRST_MODEL, SECOND_MODEL)
+    alone = _row(_tables(_by_three_methods(), three)["fleiss"], "run / all")
+    tables = _tables(_by_three_methods(**copies), sorted((*three, *copies)))
+    row = _row(tables["fleiss"], "run / all")
+    assert _estimate(row["kappa"]).value == _estimate(alone["kappa"]).value
+    assert _estimate(row["agreement"]).value == _estimate(alone["agreement"]).value
+    note = " ".join(tables["fleiss"].notes)
+    assert all(judge in note for judge in (*three, *copies))
+    pairs = len(three) + len(copies)
+    assert len(tables["agreement"].rows) == pairs * (pairs - 1) / 2
+
+
+def test_the_newest_version_of_a_judge_counts() -> None:
+    records = _by_three_methods(**{"match@9": SECOND_MODEL, "match@10": FIRST_MODEL})
+    counted = _row(_tables(records, (STRICT, SECOND_MODEL, "match@10"))["fleiss"], "run / all")
+    row = _row(_tables(records, (STRICT, SECOND_MODEL, "match@10", "match@9"))["fleiss"], "run / all")
+    assert row == counted
+
+
+def test_fewer_than_three_methods_have_no_kappa_of_all_judges() -> None:
+    records = _by_three_methods(**{RELAXED: STRICT, PUBLISHED: STRICT})
+    tables = _tables(records, (STRICT, RELAXED, PUBLISHED, FIRST_MODEL))
+    assert "fleiss" not in tables
+    note = " ".join(tables["agreement"].notes)
+    assert RELAXED in note
+    assert PUBLISHED in note

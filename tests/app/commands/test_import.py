@@ -176,6 +176,10 @@ def test_published_open_answers_reproduce_string_matching_and_all_four_judge_row
             assert row[column].value == pytest.approx(percent / 100, abs=3 * sd / 100), (who, column)
     assert "corrected" not in tables
     assert {"agreement", "confusion", "fleiss"} <= set(tables)
+    # Three methods: both models, and the string matching of strict, relaxed and the published flags. Five judges would be .936.
+    together = values(tables["fleiss"], "InternVL 1.5 (imported) / all")
+    assert together["kappa"].value == pytest.approx(0.921, abs=5e-4)
+    assert together["kappa"].n == 1281
     notes = tables["main"].notes
     assert any(note.startswith("strict@1 agrees with ") and "@published on " in note for note in notes)
 
