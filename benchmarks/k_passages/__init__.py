@@ -87,4 +87,4 @@ class KPassages(Benchmark):
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.k_passages.tables import tables
 
-        return tables(runs, judge, resamples=resamples, seed=seed)
+        return tables(self, runs, judge, resamples=resamples, seed=seed)

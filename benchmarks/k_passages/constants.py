@@ -5,6 +5,8 @@ from __future__ import annotations
 CONDITIONS = ("no-conflict", "tie", "majority-wrong")
 """No wrong passage, one, and more than the one right passage."""
 
+TIE = CONDITIONS[1]
+
 CONFLICT_CONDITIONS = CONDITIONS[1:]
 
 LABELS = ("RIGHT", "WRONG", "BOTH", "DISTRACTOR", "NEITHER", "ABSTAIN")

@@ -6,23 +6,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.hashed import hash64
-from benchmarks.k_passages.constants import DISTRACTOR, RIGHT, WRONG, condition_of
+from benchmarks.k_passages.constants import DISTRACTOR, RIGHT, TIE, WRONG, condition_of
 from benchmarks.k_passages.design import Cell
 from benchmarks.k_passages.texts import lengthened
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.prompts import parts
-from benchmarks.vocabulary import Instance, Media, Text
+from benchmarks.vocabulary import SHOWN_TEXT, Instance, Media, Text
 
 
 def instances_of_row(
     row: Mapping[str, Any], cells: Sequence[Cell], seed: int, prompt_set: Prompts
 ) -> Iterator[Instance]:
     """Yield the instances of a build's row, in the order of the settings."""
+    right_ties = _right_ties(row["id"], cells, seed)
     for cell in cells:
-        yield _instance(row, cell, seed, prompt_set)
+        yield _instance(row, cell, seed, prompt_set, coin=RIGHT if cell.name in right_ties else WRONG)
 
 
-def _instance(row: Mapping[str, Any], cell: Cell, seed: int, prompt_set: Prompts) -> Instance:
+def _right_ties(example: str, cells: Sequence[Cell], seed: int) -> frozenset[str]:
+    """Return the names of the ties that a coin decides for the right value: half of an example's ties, drawn by the seed."""
+    ties = sorted(
+        (cell.name for cell in cells if condition_of(cell.wrong) == TIE),
+        key=lambda name: hash64(f"{seed}|tie|{example}|{name}"),
+    )
+    odd_one = hash64(f"{seed}|tie|{example}") % 2
+    return frozenset(ties[: (len(ties) + odd_one) // 2])
+
+
+def _instance(row: Mapping[str, Any], cell: Cell, seed: int, prompt_set: Prompts, *, coin: str) -> Instance:
+    """Return the instance of a setting; ``coin`` is the value, right or wrong, that policies take in a tie."""
     passages = _mixed(_others(row, cell.wrong, cell.passages), seed, f"{row['id']}|passages")
     passages.insert(cell.index, row["right_passage"])
     images = _mixed([tuple(image) for image in row["images"][: cell.images]], seed, f"{row['id']}|images")
@@ -31,14 +43,18 @@ def _instance(row: Mapping[str, Any], cell: Cell, seed: int, prompt_set: Prompts
         references[WRONG] = (row["wrong"],)
     if cell.distractors:
         references[DISTRACTOR] = tuple(row["distractor_answers"][: cell.distractors])
-    # For the policies: the image supports the right value, the texts that of their majority.
+    # For the policies: the image supports the right value, the texts that of their majority, in a tie that of a coin.
     if cell.images:
         references["image"] = (row["right"],)
-    references["text"] = (row["wrong"] if cell.wrong > 1 else row["right"],)
+    condition = condition_of(cell.wrong)
+    if condition == TIE:
+        references |= {"text": (row["right"], row["wrong"]), SHOWN_TEXT: (row[coin],)}
+    else:
+        references["text"] = (row["wrong"] if cell.wrong else row["right"],)
     return Instance(
         id=f"{row['id']}/{cell.name}",
         group=row["id"],
-        condition=condition_of(cell.wrong),
+        condition=condition,
         question=row["question"],
         parts=parts(
             prompt_set,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from benchmarks.base import LabelMetrics
 from benchmarks.k_passages.constants import CONDITIONS, LABELS
+from benchmarks.stats.intervals import ratio
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -20,9 +20,7 @@ def share(conditions: slice, labels: tuple[str, ...], counts: Array) -> Array:
     """Return the share of these labels among the answers under these conditions; nan without answers."""
     chosen = counts[..., conditions, :]
     part = chosen[..., [LABELS.index(label) for label in labels]].sum((-1, -2))
-    whole = chosen.sum((-1, -2))
-    ratio: Array = np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
-    return ratio
+    return ratio(part, chosen.sum((-1, -2)))
 
 
 _NO_CONFLICT, _TIE, _MAJORITY = (slice(place, place + 1) for place in range(len(CONDITIONS)))

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from benchmarks.answers import AnswerKind, Answers, number_groups
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.failure_table import failures_table
 from benchmarks.k_passages.constants import CONDITIONS, LABELS
 from benchmarks.k_passages.metrics import CONDITIONS_OF, METRICS
-from benchmarks.stats.intervals import estimate, resample
-from benchmarks.vocabulary import Cell, Table
+from benchmarks.sheet import Column, Grid, Layout, Row, Sheets
+from benchmarks.stats.intervals import ratio
+from benchmarks.vocabulary import Table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from benchmarks.base import Benchmark
 
-    Counts = NDArray[np.int32]
-
+Runs = Mapping[str, Answers]
 _Setting = tuple[int, int, int, int, int]
 """The numbers of passages and of wrong ones, the order of the place, the numbers of images and of words."""
 
@@ -38,99 +36,97 @@ _CURVES = (
 _PLACE_ORDER = {"only": 0, "first": 1, "middle": 2, "last": 3}
 
 
-def tables(runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
+def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
     """Return the tables main, by-passages, by-wrong, by-place, by-images, by-words, settings and failures.
 
     A curve over a factor with one level is left out.
     """
-    curves = (_curve(runs, judge, spec, resamples, seed) for spec in _CURVES)
+    sheets = Sheets(benchmark, runs, judge, resamples, seed)
+    curves = (_curve(sheets, *spec) for spec in _CURVES)
     return [
-        _main(runs, judge, resamples, seed),
+        sheets.table(_MAIN),
         *(table for table in curves if len(table.columns) > 1),
-        _settings(runs, judge, resamples, seed),
+        sheets.table(_settings(runs)),
         failures_table(runs, judge, CONDITIONS),
     ]
 
 
-def _main(runs: Mapping[str, Answers], judge: str, resamples: int, seed: int) -> Table:
-    rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for run, answers in runs.items():
-        counts = _counts(answers, judge, lambda kind: CONDITIONS.index(kind.condition), len(CONDITIONS))
-        totals, draws = counts.sum(0).astype(np.float64), resample(counts, resamples, seed)
-        cells = []
-        for name, metric in METRICS.items():
-            conditions = CONDITIONS_OF[name]
-            n = int(sum(totals[CONDITIONS.index(condition)].sum() for condition in conditions))
-            reason = f"no labelled answer under {', '.join(conditions)}"
-            cells.append(estimate(float(metric(totals)), metric(draws), n, reason=reason))
-        rows.append((run, tuple(cells)))
-    notes = (
+def _grid(size: int, place: Callable[[AnswerKind], int]) -> Grid:
+    """Return the grid of the labels in each of ``size`` places; -1 is none of them."""
+
+    def places(kind: AnswerKind, labels: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+        if labels and (at := place(kind)) >= 0:
+            yield from ((at, LABELS.index(label)) for label in labels)
+
+    return Grid((size, len(LABELS)), places)
+
+
+def _main_column(name: str) -> Column:
+    conditions = CONDITIONS_OF[name]
+    places = [CONDITIONS.index(condition) for condition in conditions]
+    reason = f"no labelled answer under {', '.join(conditions)}"
+    return Column(METRICS[name], lambda totals: totals[places].sum(), lambda totals: reason)
+
+
+_MAIN = Layout(
+    "main",
+    "Main results",
+    _grid(len(CONDITIONS), lambda kind: CONDITIONS.index(kind.condition)),
+    {name: _main_column(name) for name in METRICS},
+    notes=(
         "Shares of right answers without a wrong passage, with one, and with more wrong ones than the one that is right; of "
         "answers that follow these, that answer a distractor's question, and that give both values or neither.",
         _INTERVALS,
+    ),
+)
+
+
+def _curve(sheets: Sheets, name: str, factor: str, series: str, title: str, series_name: str) -> Table:
+    levels = [level for level in _levels(sheets.runs, factor) if level != "only"]
+    grid = _grid(len(levels), lambda kind: _index(levels, kind.strata.get(factor, "")))
+    columns = {level: _right_in(place) for place, level in enumerate(levels)}
+    rows = [
+        (f"{run} / {series_name.format(level)}", sheet.cells(columns.values()))
+        for run in sheets.runs
+        for level in _levels(sheets.runs, series)
+        if (sheet := sheets.sheet(run, grid, partial(_has, series, level))).counts.any()
+    ]
+    note = f"Columns: {factor}. Every example is in every setting; other factors are pooled."
+    return sheets.finish(name, title, columns, rows, note, _INTERVALS, chart="lines")
+
+
+def _levels(runs: Runs, factor: str) -> list[str]:
+    """Return the levels of a factor in the runs, in order."""
+    levels = {kind.strata[factor] for answers in runs.values() for kind in answers.kinds if factor in kind.strata}
+    return sorted(levels, key=lambda level: _PLACE_ORDER[level] if factor == "place" else int(level))
+
+
+def _index(levels: Sequence[str], level: str) -> int:
+    return levels.index(level) if level in levels else -1
+
+
+def _has(factor: str, level: str, kind: AnswerKind) -> bool:
+    return kind.strata.get(factor) == level
+
+
+def _right_in(place: int) -> Column:
+    return Column(
+        lambda counts: ratio(counts[..., place, _RIGHT], counts[..., place, :].sum(-1)),
+        lambda totals: totals[place].sum(),
+        lambda totals: "no setting of these levels",
     )
-    return Table("main", "Main results", tuple(METRICS), tuple(rows), notes)
 
 
-def _curve(
-    runs: Mapping[str, Answers], judge: str, spec: tuple[str, str, str, str, str], resamples: int, seed: int
-) -> Table:
-    name, factor, series, title, series_name = spec
-    columns = _levels(runs, factor)
-    if factor == "place":
-        columns = [level for level in columns if level != "only"]
-    rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for run, answers in runs.items():
-        for level in _levels(runs, series):
+def _settings(runs: Runs) -> Layout:
+    settings = sorted({_setting(kind) for answers in runs.values() for kind in answers.kinds})
 
-            def place(kind: AnswerKind, level: str = level) -> int:
-                at = kind.strata.get(factor, "")
-                return columns.index(at) if kind.strata.get(series) == level and at in columns else -1
+    def rows(answers: Answers) -> list[Row]:
+        present = {_setting(kind) for kind in answers.kinds}
+        return [Row(f" / {_setting_name(*at)}", place) for place, at in enumerate(settings) if at in present]
 
-            counts = _counts(answers, judge, place, len(columns))
-            if not counts.any():
-                continue
-            totals, draws = counts.sum(0).astype(np.float64), resample(counts, resamples, seed)
-            cells = tuple(
-                estimate(
-                    float(_share(totals[i])),
-                    _share(draws[:, i]),
-                    int(totals[i].sum()),
-                    reason="no setting of these levels",
-                )
-                for i in range(len(columns))
-            )
-            rows.append((f"{run} / {series_name.format(level)}", cells))
-    notes = (f"Columns: {factor}. Every example is in every setting; other factors are pooled.", _INTERVALS)
-    return Table(name, title, tuple(columns), tuple(rows), notes, chart="lines")
-
-
-def _settings(runs: Mapping[str, Answers], judge: str, resamples: int, seed: int) -> Table:
-    rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for run, answers in runs.items():
-        settings = sorted({_setting(kind) for kind in answers.kinds})
-        numbers = {setting: number for number, setting in enumerate(settings)}
-        counts = _counts(answers, judge, partial(_number_of, numbers), len(settings))
-        totals, draws = counts.sum(0).astype(np.float64), resample(counts, resamples, seed)
-        for number, (passages, wrong, place, images, words) in enumerate(settings):
-            n = int(totals[number].sum())
-            cells = tuple(
-                estimate(
-                    float(_share(totals[number], label)),
-                    _share(draws[:, number], label),
-                    n,
-                    reason="no labelled answer",
-                )
-                for label in range(len(LABELS))
-            )
-            at = next(name for name, order in _PLACE_ORDER.items() if order == place)
-            rest = f", {images} images" * bool(images) + f", {words} words" * bool(words)
-            rows.append((f"{run} / k={passages}, {wrong} wrong, {at}{rest}", cells))
-    return Table("settings", "Labels in every setting", LABELS, tuple(rows), (_INTERVALS,), chart="stacked")
-
-
-def _number_of(numbers: Mapping[_Setting, int], kind: AnswerKind) -> int:
-    return numbers[_setting(kind)]
+    grid = _grid(len(settings), lambda kind: settings.index(_setting(kind)))
+    shares = {label: _share_of(place) for place, label in enumerate(LABELS)}
+    return Layout("settings", "Labels in every setting", grid, shares, rows, (_INTERVALS,), chart="stacked")
 
 
 def _setting(kind: AnswerKind) -> _Setting:
@@ -139,30 +135,10 @@ def _setting(kind: AnswerKind) -> _Setting:
     return passages, wrong, _PLACE_ORDER[strata["place"]], images, words
 
 
-def _levels(runs: Mapping[str, Answers], factor: str) -> list[str]:
-    """Return the levels of a factor in the runs, in order."""
-    levels = {kind.strata[factor] for answers in runs.values() for kind in answers.kinds if factor in kind.strata}
-    return sorted(levels, key=lambda level: _PLACE_ORDER[level] if factor == "place" else int(level))
+def _setting_name(passages: int, wrong: int, place: int, images: int, words: int) -> str:
+    rest = f", {images} images" * bool(images) + f", {words} words" * bool(words)
+    return f"k={passages}, {wrong} wrong, {[*_PLACE_ORDER][place]}{rest}"
 
 
-def _share(counts: NDArray[np.float64], label: int = _RIGHT) -> NDArray[np.float64]:
-    whole = counts.sum(-1)
-    part = counts[..., label]
-    ratio: NDArray[np.float64] = np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
-    return ratio
-
-
-def _counts(answers: Answers, judge: str, place: Callable[[AnswerKind], int], places: int) -> Counts:
-    """Return the counts of labels of shape (examples, places, labels); ``place`` is -1 for answers that do not count."""
-
-    def code(kind: AnswerKind) -> int:
-        at = place(kind) if kind.outcome(judge) == "labelled" else -1
-        return -1 if at < 0 else at * len(LABELS) + LABELS.index(kind.label(judge))
-
-    codes = answers.codes(code)
-    labelled = codes >= 0
-    examples, numbers = number_groups(answers.group[labelled])
-    counts: Counts = np.zeros((examples, places, len(LABELS)), dtype=np.int32)
-    at, labels = np.divmod(codes[labelled], len(LABELS))
-    np.add.at(counts, (numbers, at, labels), 1)
-    return counts
+def _share_of(label: int) -> Column:
+    return Column(lambda counts: ratio(counts[..., label], counts.sum(-1)))

@@ -21,11 +21,13 @@ from benchmarks.factors.instances import instances_of
 from benchmarks.factors.levels import parse_factors
 from benchmarks.k_passages.build import Examples, build_design
 from benchmarks.k_passages.design import PassageDesign
+from benchmarks.protocols import DirectProtocol
 from benchmarks.registry import get_benchmark
 from benchmarks.values import compare
 from benchmarks.varied import example_of
-from benchmarks.vocabulary import Estimate, Generation, Instance, Media, Record, Table, Text, Verdict
+from benchmarks.vocabulary import Decoding, Estimate, Generation, Instance, Media, Record, Table, Text, Verdict
 from judges.registry import get_judge
+from mlx_backends.policy import PolicyBackend
 from tests.support.command import ROOT, Rashomon
 from tests.support.data.small import own_rows
 
@@ -202,8 +204,18 @@ def test_whose_value_an_answer_gives(answer: str, label: str | None) -> None:
 
 
 def majority(instance: Instance) -> str:
-    """Return what a reader who counts passages answers; of a tie, the right value."""
-    return instance.references["wrong" if int(instance.strata["wrong"]) > 1 else "right"][0]
+    """Return what the policy that counts passages answers."""
+    return answer_of("always-text", instance)
+
+
+def answer_of(policy: str, instance: Instance) -> str:
+    """Return the answer of a policy."""
+    request = DirectProtocol(Decoding()).next(instance, ())
+    assert request is not None
+    backend = PolicyBackend(f"policy:{policy}")
+    backend.submit(request)
+    (generation,) = backend.step()
+    return generation.text
 
 
 def recency(instance: Instance) -> str:
@@ -236,11 +248,50 @@ def value(table: Table, row: str, column: str) -> float | None:
 @pytest.mark.slow
 def test_the_majority_decides_for_a_reader_who_counts(tables: dict[str, Table]) -> None:
     main = tables["main"]
-    assert [value(main, "majority", column) for column in ("No conflict", "Tie", "Majority wrong")] == [1, 1, 0]
+    assert [value(main, "majority", column) for column in ("No conflict", "Tie", "Majority wrong")] == [1, 0.5, 0]
     assert value(main, "majority", "Follows majority") == 1
     curve = tables["by-wrong"]
-    assert [value(curve, "majority / k=5", m) for m in ("0", "1", "3")] == [1, 1, 0]
+    assert [value(curve, "majority / k=5", m) for m in ("0", "1", "3")] == [1, pytest.approx(0.5, abs=0.1), 0]
     assert value(curve, "majority / k=2", "3") is None
+
+
+def right_share(policy: str, instances: list[Instance]) -> float:
+    """Return the share of right answers of a policy."""
+    judge = get_judge("which-passage")
+    answers = [Record(i, (Generation(f"{i.id}#0", answer_of(policy, i), "stop"),)) for i in instances]
+    return sum(judge.judge(record).label == "RIGHT" for record in answers) / len(answers)
+
+
+@pytest.mark.parametrize("images", [0, 1])
+def test_a_rule_without_reading_is_right_in_half_of_the_ties(base: Build, tmp_path: Path, images: int) -> None:
+    design = PassageDesign(places=("first", "middle", "last"), images=(images,))
+    instances = list(BENCHMARK.instances(build_design(base, Examples(base), design, tmp_path / "k"), "paper"))
+    ties = [instance for instance in instances if instance.condition == "tie"]
+    assert right_share("always-text", ties) == 0.5  # of each example, half of an even number of ties
+    for place in ("first", "middle", "last"):
+        of_place = [instance for instance in ties if instance.strata["place"] == place]
+        assert right_share("always-text", of_place) == pytest.approx(0.5, abs=0.2)
+    assert right_share("random", ties) == pytest.approx(0.75 if images else 0.5, abs=0.1)
+    others = {c: [i for i in instances if i.condition == c] for c in ("no-conflict", "majority-wrong")}
+    assert [right_share("always-text", others[c]) for c in others] == [1, 0]
+
+
+def test_one_tie_of_each_example_is_decided_by_a_coin_that_the_seed_fixes(base: Build, tmp_path: Path) -> None:
+    def answers(folder: str, seed: int = 0) -> list[str]:
+        design = PassageDesign((2,), (1,), ("last",))
+        built = build_design(base, Examples(base), design, tmp_path / folder, seed=seed)
+        return [majority(instance) for instance in BENCHMARK.instances(built, "paper")]
+
+    built = build_design(base, Examples(base), PassageDesign((2,), (1,), ("last",)), tmp_path / "k")
+    assert right_share("always-text", list(BENCHMARK.instances(built, "paper"))) == pytest.approx(0.5, abs=0.2)
+    assert answers("again") == answers("once more") != answers("other", seed=1)
+
+
+def test_the_texts_of_a_tie_support_both_values(base: Build, tmp_path: Path) -> None:
+    built = build_design(base, Examples(base), PassageDesign((2,), (1,), ("last",)), tmp_path / "k")
+    for instance in BENCHMARK.instances(built, "paper"):
+        references = instance.references
+        assert references["text"] == (*references["right"], *references["wrong"])
 
 
 def test_the_place_decides_for_a_reader_of_the_last_passage(tables: dict[str, Table]) -> None:
