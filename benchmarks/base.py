@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from benchmarks.answers import AnswerKind, Answers
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
-from benchmarks.vocabulary import Decoding, Instance, Media, Part, Record, Table, Verdict
+from benchmarks.vocabulary import Decoding, Estimate, Instance, Media, Part, Record, Table, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
@@ -272,6 +272,15 @@ class Benchmark(ABC):
         """Return the metrics that are functions of label counts, for correcting them by human labels."""
         return None
 
+    def answer_metrics(self) -> LabelMetrics | None:
+        """Return :meth:`label_metrics` over answers, of which one without a label counts as the tables count it."""
+        metrics = self.label_metrics()
+        return metrics and replace(metrics, unparsed=self.unparsed_label)
+
+    def overall(self, answers: Answers, judge: str) -> Mapping[str, Estimate]:
+        """Return the paper's overall metrics, by name, where these are no share of the answers; headlines begin with them."""
+        return {}
+
     answer_formats: Mapping[str, str] = {}
     """The formats of published predictions that :meth:`read_answers` reads: name to one-line description."""
 
@@ -329,7 +338,7 @@ class LabelMetrics:
     labels: tuple[str, ...]
     of: Mapping[str, Callable[[Any], Any]]
     unparsed: str | None = None
-    """:attr:`Benchmark.unparsed_label`, where the counts are of answers."""
+    """The label that an answer without one counts as, where the counts are of answers; see :meth:`Benchmark.answer_metrics`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ from benchmarks.vocabulary import (
 ABSTENTION = "The sources disagree, so the answer cannot be determined."
 """The abstention that is scored beside an open answer, unless a benchmark's prompts ask for another."""
 
+_LIKELIEST = ", the likeliest option"
+"""The end of the name of a protocol that scores options."""
+
 
 class Protocol(ABC):
     """The model calls of one instance: a pure function, replayed from what is stored."""
@@ -71,7 +74,7 @@ class LikelihoodProtocol(Protocol):
         self._protocol = protocol
         self._options = options
         self._abstention = abstention
-        self.name = f"{protocol.name}, the likeliest option"
+        self.name = protocol.name + _LIKELIEST
 
     def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
         request = self._protocol.next(instance, generations)
@@ -86,6 +89,17 @@ class LikelihoodProtocol(Protocol):
     def _has_next(self, instance: Instance, generations: Sequence[Generation], request: Request) -> bool:
         """Return whether another step follows ``request``; the answer that is scored is the last one."""
         return self._protocol.next(instance, (*generations, Generation(request.id, "", "stop"))) is not None
+
+
+def answered_by(name: str, *, scored: bool, generated: bool) -> str:
+    """Return a protocol's name as it is true of a run's answers, of which options were scored, or text generated, or both.
+
+    Runs store the name of a :class:`LikelihoodProtocol` whatever their questions are.
+    """
+    plain = name.removesuffix(_LIKELIEST)
+    if plain == name or not generated:
+        return name
+    return f"{name}, or generated with likelihoods" if scored else f"{plain}, generated with likelihoods"
 
 
 def candidate_values(instance: Instance) -> tuple[str, str]:

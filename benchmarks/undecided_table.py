@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import LabelMetrics
 from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.paired_tests import contributing_labels
 from benchmarks.stats.undecided import extremes
 from benchmarks.vocabulary import Cell, Table
 
@@ -32,7 +33,7 @@ def undecided_table(
         undecided = counts[..., -1]
         total = int(undecided.sum())
         if total:
-            bounds = [_bounds(counts, metric, resamples, seed) for metric in metrics.of.values()]
+            bounds = [_bounds(counts, metric, metrics, resamples, seed) for metric in metrics.of.values()]
             rows.append((f"{run} / least", (total, *(least for least, _ in bounds))))
             rows.append((f"{run} / greatest", (total, *(greatest for _, greatest in bounds))))
     if not rows:
@@ -63,8 +64,10 @@ def label_counts(answers: Answers, judge: str, metrics: LabelMetrics) -> NDArray
     return answers.cells((len(conditions), len(labels) + 1), cell)
 
 
-def _bounds(counts: NDArray[np.int64], metric: object, resamples: int, seed: int) -> tuple[Cell, Cell]:
-    assert callable(metric)
+def _bounds(
+    counts: NDArray[np.int64], metric: Callable[[Any], Any], metrics: LabelMetrics, resamples: int, seed: int
+) -> tuple[Cell, Cell]:
+    counted_labels = contributing_labels(metric, metrics)
     known, undecided = counts[..., :-1], counts[..., -1]
     totals = known.sum(0).astype(float)
     blocks = [(float(count), 0, condition) for condition, count in enumerate(undecided.sum(0).tolist()) if count]
@@ -79,7 +82,7 @@ def _bounds(counts: NDArray[np.int64], metric: object, resamples: int, seed: int
             estimate(
                 value,
                 metric(resample(filled, resamples, seed)),
-                int(whole.sum()),
+                int(whole[counted_labels].sum()),
                 reason="it rests on labels that the run lacks",
             )
         )

@@ -344,7 +344,8 @@ def outcome_of(finish_reason: FinishReason | None, verdict: Verdict | None) -> O
 class Estimate:
     """A value with its interval. ``value`` None is n/a, and ``reason`` says why. ``n`` is the number of answers behind it.
 
-    ``sd`` is the bootstrap standard deviation, if a paper prints it.
+    ``sd`` is the bootstrap standard deviation, if a paper prints it. ``missing`` is the number of answers that it would rest on,
+    too, had they a label.
     """
 
     value: float | None
@@ -353,6 +354,7 @@ class Estimate:
     n: int = 0
     reason: str = ""
     sd: float | None = None
+    missing: int = 0
 
 
 Cell = Estimate | str | int | None

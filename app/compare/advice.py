@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from app.compare.decided import MissingAnswers
 from app.compare.floor import Floor, floor_sentence, none_beats_sentence
-from app.compare.non_inferiority import ALPHA, CUT_OFF, Decision, TargetShares, format_points
+from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
 from app.compare.run_view import RunView
 from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
-from benchmarks.sheet import MISSING
-
-OUTCOME_WORDS: dict[str, str] = {**MISSING, CUT_OFF: "cut off at the token limit"}
 
 _NO_MODEL = (
     "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
@@ -32,8 +29,8 @@ class Evidence:
     models: bool
     beyond: tuple[str, ...] = ()
     """A sentence on each model that exceeds a limit."""
-    missing: Mapping[str, Counter[str]] = field(default_factory=dict)
-    """The number of each model's answers that the decision does not take as labelled, by outcome."""
+    missing: Mapping[str, MissingAnswers] = field(default_factory=dict)
+    """The missing answers of each model."""
 
     def floor(self, index: int) -> Floor | None:
         label = self.decision.basis.views.runs[index].label
@@ -63,7 +60,8 @@ class Evidence:
         """True if the missing answers, were they right or wrong, could change which runs are within the margin."""
         shares, margin = self.decision.basis, self.decision.margin
         runs = shares.views.runs
-        absent = [sum(self.missing.get(run.label, {}).values()) / max(1, len(run.answers)) for run in runs]
+        numbers = [self.missing.get(run.label, MissingAnswers({}, 0)) for run in runs]
+        absent = [missing.total / max(1, missing.of) for missing in numbers]
         if len(runs) == 1:
             return absent[0] > 0
         pairs = ((i, j) for i in range(len(runs)) for j in range(len(runs)) if i != j and absent[i] + absent[j])
@@ -104,7 +102,7 @@ def advice(evidence: Evidence) -> list[str]:
     if first and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
     lines = [*first, *choice, *last]
-    return [f"{lines[0]}{_missing(evidence)}", *lines[1:]] if lines else lines
+    return [f"{lines[0]} {missing_sentence(evidence)}".rstrip(), *lines[1:]] if lines else lines
 
 
 def summary(evidence: Evidence) -> str:
@@ -142,26 +140,20 @@ def summary(evidence: Evidence) -> str:
         policies = join_names(list(dict.fromkeys(floor.policy.label for floor in evidence.floors)))
         subject = "No model significantly beats" if len(labels) > 1 else f"{labels[0]} does not significantly beat"
         sentences.append(f"{subject} {policies}.")
-    return " ".join(sentences) + (_missing(evidence) if sentences else "")
+    return " ".join(filter(None, [*sentences, missing_sentence(evidence) if sentences else ""]))
 
 
-def _missing(evidence: Evidence) -> str:
-    """Return a sentence, after a space, on the missing answers that could change the advice; else an empty text."""
+def missing_sentence(evidence: Evidence) -> str:
+    """Return a sentence on each run's missing answers and on how they count; empty if they could not change the advice."""
     if not evidence.missing_matter:
         return ""
-    return f" {missing_sentence(evidence.missing, evidence.decision.basis)}"
-
-
-def missing_sentence(missing: Mapping[str, Counter[str]], shares: TargetShares) -> str:
-    """Return a sentence on the missing answers of each run, and on how they count."""
-    totals = {run.label: len(run.answers) for run in shares.views.runs}
-    runs = [
-        f"of {run}'s {totals[run]:,} {join_names([f'{n:,} {OUTCOME_WORDS[name]}' for name, n in counts.items()])}"
-        for run, counts in missing.items()
-        if counts
-    ]
-    counts_as = " Those without an answer and cut off count as not right." if shares.metric.counts_no_answer else ""
-    return f"Answers are missing: {'; '.join(runs)}.{counts_as}"
+    runs = [f"{run} {missing.clause}" for run, missing in evidence.missing.items() if missing.total]
+    counts_as = (
+        " Those without an answer or cut off count as not right."
+        if evidence.decision.basis.metric.counts_no_answer
+        else ""
+    )
+    return f"{'; '.join(runs)}.{counts_as}"
 
 
 def _choice(evidence: Evidence) -> list[str]:

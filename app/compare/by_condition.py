@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.compare.pairs import NO_LABELS, Array, RunPair, label_codes
+from app.compare.pairs import NO_LABELS, RunPair, label_codes
 from app.compare.run_view import RunViews
 from benchmarks.answers import number_groups
-from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.intervals import estimate, ratio, resample
 from benchmarks.vocabulary import Estimate
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionDifference:
-    """The second run's accuracy less the first one's under a condition, over the answers labelled in both."""
+    """The second run's accuracy less the first one's under a condition, over the answers that count in both."""
 
     condition: str
     difference: Estimate
@@ -41,8 +41,8 @@ def accuracy_by_condition(pair: RunPair, views: RunViews) -> tuple[ConditionDiff
     np.add.at(answers, (groups, condition), 1)
     sums = np.stack([lead, answers], axis=1)
     totals, draws = sums.sum(0), resample(sums, pair.resamples, pair.seed)
-    values = _ratio(totals[None])[0]
-    replicates = _ratio(draws)
+    values = ratio(totals[0], totals[1])
+    replicates = ratio(draws[:, 0], draws[:, 1])
     return tuple(
         ConditionDifference(
             name,
@@ -51,10 +51,3 @@ def accuracy_by_condition(pair: RunPair, views: RunViews) -> tuple[ConditionDiff
         for place, name in enumerate(conditions)
         if place in shared_conditions
     )
-
-
-def _ratio(totals: Array) -> Array:
-    """Return the ratio of the two entries of the second axis, nan where there is no answer."""
-    sums, sizes = totals[:, 0], totals[:, 1]
-    ratio: Array = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=sizes > 0)
-    return ratio

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.pairs import Array, RunPair, label_counts
+from app.compare.pairs import Array, RunPair, counted_in_both, label_counts
 from app.compare.run_view import RunView, RunViews
 from app.compare.spec_diff import chip_of, unquantised_model
-from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.intervals import estimate, ratio, resample
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 COSTS = ("tokens per second", "seconds per answer", "peak memory, GB", "size on disk, GB")
@@ -60,8 +60,9 @@ def tradeoff_table(
             rows.append((label, (accuracy(run, views, resamples), difference, *cost_cells(run))))
     notes = (
         f"accuracy: the share of right labels over {', '.join(views.label_metrics.conditions)} together; difference: to the "
-        "first row of the same model, over the answers labelled in both. Intervals: 95%, percentile bootstrap over examples; an "
-        "interval of zero width means that all examples agree, not that the value is certain.",
+        f"first row of the same model, over the answers {counted_in_both(views.runs, views.label_metrics)}. Intervals: 95%, "
+        "percentile bootstrap over examples; an interval of zero width means that all examples agree, not that the value is "
+        "certain.",
     )
     columns = ("accuracy", "difference", *COSTS)
     return Table("tradeoff", "Quality against memory and speed, by quantisation", columns, tuple(rows), notes)
@@ -69,7 +70,7 @@ def tradeoff_table(
 
 def remedies_table(pairs: Sequence[RunPair], views: RunViews, resamples: int) -> Table | None:
     """Return the gain of other protocols beside what they cost; None if the runs have the same protocol."""
-    pairs = [pair for pair in pairs if _protocol(pair.first) != _protocol(pair.second)]
+    pairs = [pair for pair in pairs if _stored_protocol(pair.first) != _stored_protocol(pair.second)]
     if not pairs:
         return None
     first = pairs[0].first
@@ -77,8 +78,9 @@ def remedies_table(pairs: Sequence[RunPair], views: RunViews, resamples: int) ->
     rows += [(pair.second.label, _remedy_cells(pair.second, pair, views, resamples)) for pair in pairs]
     notes = (
         f"accuracy: the share of right labels over {', '.join(views.label_metrics.conditions)} together; gain: its difference "
-        f"from {first.label}, over the answers labelled in both. Intervals: 95%, percentile bootstrap over examples. Tokens: of "
-        "prompts and answers, of all calls for an answer; seconds: of all calls for an answer.",
+        f"from {first.label}, over the answers {counted_in_both(views.runs, views.label_metrics)}. Intervals: 95%, percentile "
+        "bootstrap over examples. Tokens: of prompts and answers, of all calls for an answer; seconds: of all calls for an "
+        "answer.",
     )
     columns = (
         "protocol",
@@ -95,7 +97,7 @@ def remedies_table(pairs: Sequence[RunPair], views: RunViews, resamples: int) ->
 def _remedy_cells(run: RunView, pair: RunPair | None, views: RunViews, resamples: int) -> tuple[Cell, ...]:
     cost, first = run.cost, None if pair is None else pair.first.cost
     return (
-        _protocol(run),
+        run.protocol,
         accuracy(run, views, resamples),
         None if pair is None else accuracy_difference(pair, views),
         Estimate(cost.tokens_per_answer, n=cost.metered, reason=_NO_TOKENS),
@@ -105,7 +107,7 @@ def _remedy_cells(run: RunView, pair: RunPair | None, views: RunViews, resamples
     )
 
 
-def _protocol(run: RunView) -> str:
+def _stored_protocol(run: RunView) -> str:
     return str(run.identity.get("protocol") or "")
 
 
@@ -129,7 +131,7 @@ def accuracy(run: RunView, views: RunViews, resamples: int) -> Estimate:
 
 
 def accuracy_difference(pair: RunPair, views: RunViews) -> Estimate:
-    """Return the second run's accuracy less the first one's, over the answers labelled in both."""
+    """Return the second run's accuracy less the first one's, over the answers that count in both."""
     return _ratio(*pair.hit_differences(correct_labels(views)), pair.resamples, pair.seed)
 
 
@@ -137,5 +139,4 @@ def _ratio(sums: Array, sizes: Array, resamples: int, seed: int) -> Estimate:
     totals = resample(np.column_stack([sums, sizes]), resamples, seed)
     total, n = float(sums.sum()), int(sizes.sum())
     value = total / n if n else float("nan")
-    replicates = np.divide(totals[:, 0], totals[:, 1], out=np.full(len(totals), np.nan), where=totals[:, 1] > 0)
-    return estimate(value, replicates, n, reason="there is no labelled answer")
+    return estimate(value, ratio(totals[:, 0], totals[:, 1]), n, reason="there is no labelled answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.compare.pairs import PairedDifference, RunPair
+from app.compare.pairs import PairedDifference, RunPair, counted_in_both
 from benchmarks.stats.paired_tests import holm_by_hypothesis, hypothesis_numbers
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -12,7 +12,7 @@ COLUMNS = ("baseline", "run", "difference", "n", "lost", "gained", "p", "p (Holm
 
 
 def differences_table(pairs: Sequence[RunPair], names: Sequence[str]) -> Table:
-    """Return a table with a row for each run and metric, over the instances labelled in both runs."""
+    """Return a table with a row for each run and metric, over the instances that count in both runs."""
     keys = [(pair, name) for pair in pairs for name in names]
     differences = [pair.compare(pair.label_metrics.of[name]) for pair, name in keys]
     tested = [
@@ -26,9 +26,11 @@ def differences_table(pairs: Sequence[RunPair], names: Sequence[str]) -> Table:
     tests = len(
         {hypothesis for difference, hypothesis in zip(differences, tested, strict=True) if difference.p is not None}
     )
+    runs = [run for pair in pairs for run in (pair.first, pair.second)]
+    answers = counted_in_both(runs, pairs[0].label_metrics) if pairs else "labelled in both"
     baselines = list(dict.fromkeys(pair.first.label for pair in pairs))
     notes = [
-        f"difference: the run less the baseline ({', '.join(baselines)}), over the n answers labelled in both, with its "
+        f"difference: the run less the baseline ({', '.join(baselines)}), over the n answers {answers}, with its "
         "95% percentile bootstrap interval; an example is resampled with both runs' answers.",
         "lost, gained: answers that the metric counts only in the baseline, only in the run. Where they are given, p is the "
         "exact sign-flip test over examples, which with one answer per example is McNemar's exact test; elsewhere p is the "

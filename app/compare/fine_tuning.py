@@ -9,22 +9,20 @@ from typing import Any
 import numpy as np
 
 from app.compare.bounds import difference_bounds, undecided_of
+from app.compare.decided import decided_outcome, score_bounds
 from app.compare.non_inferiority import format_points
-from app.compare.pairs import RunPair, run_metrics
+from app.compare.pairs import RunPair, empty_label, run_metrics
 from app.compare.published import comparable_rows, normalised_name
 from app.compare.run_view import RunView, RunViews
 from app.report.fine_tuned import ADAPTER, WEIGHTS, base_places
 from benchmarks.answers import number_groups
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
-from benchmarks.stats.intervals import estimate, resample, span
+from benchmarks.stats.intervals import estimate, ratio, resample, span
 from benchmarks.stats.paired_tests import Difference, holm, share_difference, sign_flip_test
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 COLUMNS = ("before", "after", "difference", "n", "lost", "gained", "p", "p (Holm)")
-_COUNTED = ("unparsed",)
-"""Outcomes other than labels that count, as wrong answers: training must not gain by answers that nobody can read."""
-
 _SCALE = 30
 """A multiple of the denominators of the scores 0.3, 0.6, 1/3 and 1, so that tests work with whole numbers."""
 
@@ -202,14 +200,14 @@ class _Measure:
 
     def change(self, part: str, conditions: Sequence[str]) -> Change:
         """Return the change under ``conditions``."""
-        of_outcomes = {condition: _score_bounds(self.benchmark, condition) for condition in conditions}
+        of_outcomes = {condition: score_bounds(self.benchmark, condition) for condition in conditions}
         rows = [
-            (answer.group, *scores[answer.outcome], *scores[other.outcome])
+            (answer.group, *scores[decided_outcome(answer)], *scores[decided_outcome(other)])
             for instance, answer in self.base.answers.items()
             if (scores := of_outcomes.get(answer.condition)) is not None
             and (other := self.tuned.answers.get(instance)) is not None
-            and answer.outcome in scores
-            and other.outcome in scores
+            and decided_outcome(answer) in scores
+            and decided_outcome(other) in scores
         ]
         bounds = _bounds(rows)
         rows = [row for row in rows if row[1] == row[2] and row[3] == row[4]]
@@ -225,7 +223,7 @@ class _Measure:
             part,
             first,
             second,
-            estimate(float(sums.sum() / n) if n else float("nan"), _ratio(draws), n, reason=reason),
+            estimate(float(sums.sum() / n) if n else float("nan"), ratio(draws[:, 0], draws[:, 1]), n, reason=reason),
             int((after < before).sum()),
             int((after > before).sum()),
             sign_flip_test(np.rint(_SCALE * sums).astype(int).tolist()) if n else None,
@@ -246,7 +244,7 @@ class _Measure:
         return together, alone if len(asked) > 1 else ()
 
     def metric_change(self, views: RunViews, metric: str) -> Change:
-        """Return the change of a metric of the benchmark, over the answers labelled in both runs."""
+        """Return the change of a metric of the benchmark, over the answers that count in both runs."""
         metrics = views.label_metrics
         pair = RunPair(self.base, self.tuned, metrics, self.resamples, self.seed)
         paired = pair.compare(metrics.of[metric])
@@ -257,14 +255,6 @@ class _Measure:
         bounds = (shares[0], shares[1]) if len(shares) == 2 else None
         lost, gained = paired.lost or 0, paired.gained or 0
         return Change(f"in {metric}", before, after, paired.difference, lost, gained, paired.p, bounds)
-
-
-def _score_bounds(benchmark: Benchmark, condition: str) -> dict[str, tuple[float, float]]:
-    """Return the least and the greatest score of each outcome that counts under a condition."""
-    scores = {label: benchmark.score(condition, label) for label in benchmark.labels}
-    undecided = (min(scores.values()), max(scores.values()))
-    known = {**dict.fromkeys(_COUNTED, 0.0), **scores}
-    return {"undecided": undecided, **{outcome: (score, score) for outcome, score in known.items()}}
 
 
 def _bounds(rows: Sequence[tuple[Any, ...]]) -> tuple[Difference, Difference] | None:
@@ -281,11 +271,6 @@ def _sums(names: Sequence[str], values: Any) -> tuple[Any, Any]:
     count, group = number_groups(np.array([numbers[name] for name in names], dtype=np.int64))
     sums, sizes = (np.bincount(group, x, minlength=count).astype(np.float64) for x in (values, np.ones(len(names))))
     return sums, sizes
-
-
-def _ratio(draws: Any) -> Any:
-    sums, sizes = draws[:, 0], draws[:, 1]
-    return np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=sizes > 0)
 
 
 def fine_tuning_table(tunings: Sequence[FineTuning]) -> Table:
@@ -339,6 +324,8 @@ def regressions_table(tunings: Sequence[FineTuning], others: Sequence[RunViews],
             paper_rows.setdefault(row, {}).update(zip(names.values(), cells, strict=True))
     if not rows:
         return None
+    empty = dict.fromkeys(label for other in others if (label := empty_label(other.runs, other.label_metrics)))
+    as_label = f", empty ones as {' or '.join(empty)}" if empty else ""
     return Table(
         "regressions",
         "Regressions on other benchmarks (CLASH's Tables 14 and 15)",
@@ -348,8 +335,8 @@ def regressions_table(tunings: Sequence[FineTuning], others: Sequence[RunViews],
             for label, cells in (*rows.items(), *paper_rows.items())
         ),
         (
-            "Each run over all its labelled answers; the row of differences over those labelled in both, with its paired 95% "
-            "bootstrap interval.",
+            f"Each run over all its answers that count{as_label}; the row of differences over those that count in both, with its "
+            "paired 95% bootstrap interval.",
         ),
         percent=True,
     )

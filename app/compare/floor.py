@@ -14,7 +14,7 @@ from benchmarks.stats.intervals import span
 
 @dataclass(frozen=True)
 class Floor:
-    """One model against one policy, over the answers labelled in both."""
+    """One model against one policy, over the answers that count in both."""
 
     basis: TargetShares
 
@@ -61,7 +61,7 @@ def hardest_floors(
         for policy in policies:
             try:
                 floors.append(Floor(target_shares(replace(views, runs=(model, policy)), metric)))
-            except SpecError:  # no answer is labelled in both
+            except SpecError:  # no answer counts in both
                 continue
         if floors:
             hardest.append(min(floors, key=lambda floor: floor.interval[0]))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.compare.cost import accuracy_difference, correct_labels
+from app.compare.cost import LabelMask, accuracy_difference, correct_labels
+from app.compare.decided import missing_answers
 from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.pairs import RunPair
 from app.compare.tables import Comparison
@@ -38,7 +39,9 @@ def _pair_headline(pair: RunPair, comparison: Comparison, differences: Table) ->
     tested = [(name, cells) for name, cells in rows if _value(cells[p]) is not None]
     significant = [(name, _value(cells[size]) or 0.0) for name, cells in tested if (_value(cells[p]) or 0.0) <= ALPHA]
     if not tested:
-        return sentence or f"Nothing between {first} and {second} can be tested: no answer is labelled in both."
+        lacking = _missing_sentences(pair, correct_labels(comparison.views))
+        none = f"Nothing between {first} and {second} can be tested: no answer counts in both. {lacking}"
+        return sentence or none.rstrip()
     if not significant:
         subject = "The metric does not differ" if len(tested) == 1 else f"None of the {len(tested)} metrics differs"
         return f"{sentence}{subject} significantly (Holm)."
@@ -55,13 +58,29 @@ def _accuracy_sentence(pair: RunPair, comparison: Comparison) -> str:
     difference = accuracy_difference(pair, comparison.views)
     if comparison.metrics or difference.value is None or difference.low is None or difference.high is None:
         return ""
-    shares = (pair.counts * correct_labels(comparison.views)).sum((0, 2, 3)) / difference.n
+    correct = correct_labels(comparison.views)
+    shares = (pair.counts * correct).sum((0, 2, 3)) / difference.n
+    empty = pair.empty_answers(correct)
     caveat = "" if difference.low > 0 or difference.high < 0 else ", not significant"
     points, low, high = (format_points(x, sign=True) for x in (difference.value, difference.low, difference.high))
     return (
-        f"{pair.second.label} is right on {shares[1]:.1%} of the {difference.n} answers labelled in both, "
+        f"{pair.second.label} is right on {shares[1]:.1%} of the {difference.n} answers that count in both, "
         f"{pair.first.label} on {shares[0]:.1%}: {points} points ({span(low, high)} at 95%){caveat}. "
+        f"{_empty_sentence(pair, empty)}{_missing_sentences(pair, correct)}"
     )
+
+
+def _missing_sentences(pair: RunPair, correct: LabelMask) -> str:
+    """Return a sentence, before a space, on the answers that do not count of each run that lacks any."""
+    runs = (pair.first, pair.second)
+    missing = {run.label: missing_answers(run, pair.label_metrics, correct, decision=False) for run in runs}
+    return "".join(f"{run} {counts.clause}. " for run, counts in missing.items() if counts.total)
+
+
+def _empty_sentence(pair: RunPair, empty: tuple[int, int]) -> str:
+    """Return the sentence, before a space, on the empty answers among those that count; "" without any."""
+    counts = [f"{count} of {run.label}" for run, count in zip((pair.first, pair.second), empty, strict=True) if count]
+    return f"Empty answers among them count as {pair.label_metrics.unparsed}: {', '.join(counts)}. " if counts else ""
 
 
 def _paper_headline(table: Table) -> str:

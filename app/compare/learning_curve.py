@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from app.compare.decided import decided_outcome, score_bounds
 from app.compare.fine_tuning import Change, change_between, conflict_conditions, metric_change
 from app.compare.pairs import run_metrics
 from app.compare.run_view import RunView, RunViews, label_metrics_of
@@ -133,13 +134,13 @@ def find_metric(benchmark: Benchmark, metric: str) -> str:
 
 
 def _accuracy(views: RunViews, run: RunView, conditions: Sequence[str]) -> Estimate:
-    """Return a run's accuracy with Wilson's interval; answers with nothing to label are wrong."""
-    benchmark, wanted = views.benchmark, frozenset(conditions)
+    """Return a run's accuracy with Wilson's interval, as a decision counts its answers."""
+    of_outcomes = {condition: score_bounds(views.benchmark, condition) for condition in conditions}
     groups: dict[str, list[float]] = {}
     for answer in run.answers.values():
-        if answer.condition in wanted and (answer.outcome in benchmark.labels or answer.outcome == "unparsed"):
-            score = 0.0 if answer.outcome == "unparsed" else benchmark.score(answer.condition, answer.outcome)
-            groups.setdefault(answer.group, []).append(score)
+        least, greatest = of_outcomes.get(answer.condition, {}).get(decided_outcome(answer), (0.0, 1.0))
+        if least == greatest:
+            groups.setdefault(answer.group, []).append(least)
     return clustered_wilson([float(np.sum(scores)) for scores in groups.values()], list(map(len, groups.values())))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,24 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.compare.cost import LabelMask, correct_labels
+from app.compare.decided import CUT_OFF, NO_ANSWER, UNKNOWN
 from app.compare.pairs import Array, label_codes
 from app.compare.run_view import RunView, RunViews
 from benchmarks.answers import number_groups
 from benchmarks.errors import SpecError, did_you_mean
-from benchmarks.sheet import MISSING
 from benchmarks.stats.paired_tests import Difference, holm, share_difference, share_labels
 
 ALPHA = 0.05
 """The significance level: the highest long-run rate of runs that are said to hold, but do not."""
 
 ACCURACY = "accuracy"
-
-CUT_OFF = "cut off"
-"""The outcome in a decision of an answer that ended at the limit of tokens, whatever its label."""
-_NO_ANSWER = ("unparsed", CUT_OFF)
-"""The outcomes that are no answer, and so not right."""
-_UNKNOWN = ("undecided", "judge-failed")
-"""The outcomes of answers whose label is not known: with errors, a decision must hold whatever they turn out to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +229,9 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
     metrics = views.label_metrics
     first, no_answer = views.runs[0].coded, len(metrics.labels)
     unknown = no_answer + 1
-    codes = {**dict.fromkeys(_UNKNOWN, unknown), "error": unknown + 1, **label_codes(metrics)}
+    codes = {**dict.fromkeys(UNKNOWN, unknown), "error": unknown + 1, **label_codes(metrics)}
     if metric.counts_no_answer:
-        codes = {**dict.fromkeys(_NO_ANSWER, no_answer), **codes}
+        codes = {**dict.fromkeys(NO_ANSWER, no_answer), **codes}
     condition = first.condition_codes({condition: i for i, condition in enumerate(metrics.conditions)})
     is_used = np.append(metric.hits.any(1), False)[condition]  # False for -1, a condition that does not count
     labels = np.full((len(first), len(views.runs)), -1)
@@ -270,16 +262,6 @@ def _decided(run: RunView, codes: Mapping[str, int]) -> NDArray[np.int64]:
     outcomes = run.coded.outcome_codes(codes)
     is_cut_off = run.coded.cut_off & (outcomes >= 0) if CUT_OFF in codes else np.zeros(len(outcomes), np.bool_)
     return np.where(is_cut_off, codes.get(CUT_OFF, -1), outcomes)
-
-
-def missing_answers(run: RunView, views: RunViews, metric: TargetMetric) -> Counter[str]:
-    """Return the number of a run's answers without a label that a decision by ``metric`` can use, by outcome."""
-    metrics, coded = views.label_metrics, run.coded
-    condition = coded.condition_codes({name: i for i, name in enumerate(metrics.conditions)})
-    is_used = np.append(metric.hits.any(1), False)[condition]
-    numbers = np.bincount(coded.outcome[is_used & ~coded.cut_off], minlength=len(coded.outcomes)).tolist()
-    counts = Counter({name: n for name, n in zip(coded.outcomes, numbers, strict=True) if name in MISSING})
-    return counts + Counter({CUT_OFF: int((is_used & coded.cut_off).sum())})
 
 
 def _texts(views: RunViews, undecided: NDArray[np.bool_], there: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

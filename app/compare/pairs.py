@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -37,7 +37,7 @@ NO_LABELS = "no instance that counts for the metric is labelled in both runs"
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """One metric in two runs, over the instances labelled in both.
+    """One metric in two runs, over the instances that count in both.
 
     ``lost`` and ``gained`` count the instances that it counts only in the first run and only in the second; None where it is
     no share of all answers. ``p`` is two-sided; ``share`` is the difference of shares that bounds are computed from.
@@ -89,7 +89,10 @@ class RunPair:
 
     @cached_property
     def coded(self) -> NDArray[np.int64]:
-        """Group, condition, first and second label of each instance labelled in both; shape (instances, 4)."""
+        """Group, condition, first and second label of each instance that counts in both; shape (instances, 4).
+
+        Empty answers have the label that they count as, if they count.
+        """
         if self.given is not None:
             return self.given
         codes = self.shared_codes(self.label_metrics.conditions, label_codes(self.label_metrics))
@@ -170,6 +173,17 @@ class RunPair:
         has_answers = sizes > 0
         return (by_run[:, 1] - by_run[:, 0])[has_answers], sizes[has_answers]
 
+    def empty_answers(self, hits: NDArray[np.bool_]) -> tuple[int, int]:
+        """Return how many empty answers of each run are among those that count in both, under the conditions of ``hits``."""
+        metrics = self.label_metrics
+        if metrics.unparsed is None:
+            return 0, 0
+        codes = self.shared_codes(metrics.conditions, label_codes(metrics))
+        counts = (codes >= 0).all(1) & np.append(hits.any(1), False)[codes[:, 1]]  # False for -1, another condition
+        is_empty = self.shared_codes(metrics.conditions, {"unparsed": 0})[counts, 2:] == 0
+        first, second = is_empty.sum(0).tolist()
+        return first, second
+
     def flips(self) -> Counter[tuple[str, str]]:
         """Return the number of shared instances by their outcomes in the first and the second run."""
         first, second = self.first.coded, self.second.coded
@@ -204,8 +218,19 @@ def label_codes(metrics: LabelMetrics) -> Mapping[str, int]:
     return codes if metrics.unparsed is None else {**codes, "unparsed": codes[metrics.unparsed]}
 
 
+def empty_label(runs: Iterable[RunView], metrics: LabelMetrics) -> str:
+    """Return the label that the empty answers of ``runs`` count as; "" where there are none, or they do not count."""
+    return metrics.unparsed or "" if any("unparsed" in run.coded.outcomes for run in runs) else ""
+
+
+def counted_in_both(runs: Iterable[RunView], metrics: LabelMetrics) -> str:
+    """Return the clause on which answers a difference counts, to follow "answers"."""
+    label = empty_label(runs, metrics)
+    return f"that count in both, empty ones as {label}" if label else "labelled in both"
+
+
 def label_counts(run: RunView, metrics: LabelMetrics) -> Array:
-    """Return a run's label counts of shape (groups, conditions, labels), with every group that has any label."""
+    """Return a run's label counts of shape (groups, conditions, labels), with every group that has an answer that counts."""
     coded = run.coded
     condition = coded.condition_codes({name: number for number, name in enumerate(metrics.conditions)})
     label = coded.outcome_codes(label_codes(metrics))
@@ -220,7 +245,7 @@ def label_counts(run: RunView, metrics: LabelMetrics) -> Array:
 def run_metrics(
     run: RunView, metrics: LabelMetrics, names: Sequence[str], *, resamples: int, seed: int
 ) -> list[Estimate]:
-    """Return the metrics ``names`` of a run over all its labelled answers, as the run's own tables show them."""
+    """Return the metrics ``names`` of a run over all its answers that count, as the run's own tables show them."""
     counts = label_counts(run, metrics)
     totals, draws = counts.sum(0), resample(counts, resamples, seed)
     values = []

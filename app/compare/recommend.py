@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.compare.advice import Evidence, advice, summary
+from app.compare.advice import Evidence, advice, missing_sentence, summary
 from app.compare.behaviour import behaviour
 from app.compare.caveats import caveats
 from app.compare.cost import COSTS, cost_cells
+from app.compare.decided import missing_answers
 from app.compare.floor import hardest_floors
 from app.compare.limits import NO_LIMITS, Limits, within_limits
 from app.compare.non_inferiority import (
@@ -21,7 +22,6 @@ from app.compare.non_inferiority import (
     TargetShares,
     decide,
     format_points,
-    missing_answers,
     target_metric,
     target_shares,
 )
@@ -57,6 +57,8 @@ class Recommendation:
     """The advice in one to three short sentences, without intervals."""
     to_try: tuple[str, tuple[str, ...]] = ("", ())
     """What to try with the recommended run's model, or with the best one's: a title, and its lines."""
+    missing: str = ""
+    """A sentence on the missing answers, if they could change the advice, which has it too."""
 
 
 def recommend(
@@ -119,7 +121,7 @@ def recommend_views(
         {run.label: _source_accuracies(run, views) for run in models},
         bool(models),
         tuple(beyond),
-        {run.label: missing_answers(run, views, target) for run in models},
+        {run.label: missing_answers(run, views.label_metrics, target.hits, decision=True) for run in models},
     )
     return Recommendation(
         decision,
@@ -132,6 +134,7 @@ def recommend_views(
         _cost_ratios(models, policies, views, user),
         summary(evidence) or " ".join(advice(evidence)[:1]),
         _to_try(decision, views) if models else ("", ()),
+        missing_sentence(evidence),
     )
 
 

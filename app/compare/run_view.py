@@ -30,6 +30,7 @@ from benchmarks.errors import SpecError
 from benchmarks.factors.tables import is_varied, reference_note, reference_positions
 from benchmarks.protocols import answered_by
 from benchmarks.registry import get_benchmark
+from benchmarks.stats.intervals import ratio
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Instance, Record, digest, part_to_json
 from judges.panel import Panel, panel_judge
@@ -196,15 +197,12 @@ def reject_duplicates(folders: Sequence[Path]) -> None:
 
 def label_metrics_of(benchmark: Benchmark) -> LabelMetrics:
     """Return a benchmark's metrics of label counts; where it defines none, the accuracy under each condition."""
-    metrics = benchmark.label_metrics()
-    if metrics is not None:
-        return replace(metrics, unparsed=benchmark.unparsed_label)
+    if (metrics := benchmark.answer_metrics()) is not None:
+        return metrics
 
     def accuracy_of(place: int, correct: Any) -> Any:
         def share(counts: Any) -> Any:
-            totals = np.asarray(counts[..., place, :].sum(-1), float)
-            hits = (counts[..., place, :] * correct).sum(-1)
-            return np.divide(hits, totals, out=np.full(totals.shape, np.nan), where=totals > 0)
+            return ratio((counts[..., place, :] * correct).sum(-1), counts[..., place, :].sum(-1))
 
         return share
 

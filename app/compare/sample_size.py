@@ -19,7 +19,7 @@ from benchmarks import number_ranges as ranges
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
 from benchmarks.factors.instances import instances_of
-from benchmarks.stats.intervals import resample
+from benchmarks.stats.intervals import ratio, resample
 from benchmarks.stats.paired_tests import share_labels
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -96,10 +96,7 @@ def _metric_function(target: TargetMetric, views: RunViews) -> MetricFunction:
         return views.label_metrics.of[target.name]
 
     def accuracy(counts: Any) -> Any:
-        totals = counts.sum((-1, -2))
-        return np.divide(
-            (counts * target.hits).sum((-1, -2)), totals, out=np.full(totals.shape, np.nan), where=totals > 0
-        )
+        return ratio((counts * target.hits).sum((-1, -2)), counts.sum((-1, -2)))
 
     return accuracy
 

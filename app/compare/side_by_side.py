@@ -9,8 +9,8 @@ from benchmarks.vocabulary import Cell, Table
 def side_by_side_table(comparison: Comparison) -> Table:
     """Return the tables ``values`` and ``differences`` in one: the baseline's value, then each run's value, difference and p.
 
-    Values are over all the answers labelled in a run; differences over those labelled in both, p corrected by Holm's method.
-    Rows on abstention follow; their values, too, are over the answers labelled in both.
+    Values are over all the answers of a run that count; differences over those that count in both, p corrected by Holm's method.
+    Rows on abstention follow; their values, too, are over the answers that count in both.
     """
     tables = {table.name: table for table in comparison.tables}
     values = tables["values"]

@@ -55,8 +55,9 @@ def difference_warnings(runs: Sequence[RunView], *, quantisation: bool = False) 
         if facet == compared:
             continue
         for key in _keys(facet, runs):
-            values = {run.label: _value(run, key) for run in runs if _comparable(run, key, runs[0])}
-            if len(set(values.values())) > 1:
+            comparable = [run for run in runs if _comparable(run, key, runs[0])]
+            if len({_value(run, key) for run in comparable}) > 1:
+                values = {run.label: _in_words(run, key) for run in comparable}
                 messages.append(f"The runs differ in more than the {compared}: {key} ({_by_value(values)}).")
     if compared == "model":
         messages += _model_warnings(runs, quantisation)
@@ -141,6 +142,10 @@ def _value(run: RunView, key: str) -> str:
     if isinstance(value, list | dict):
         return ", ".join(map(str, value)) or "all"
     return "none" if value is None else str(value)
+
+
+def _in_words(run: RunView, key: str) -> str:
+    return (run.protocol if key == "protocol" else "") or _value(run, key)
 
 
 def _by_value(values: Mapping[str, Any]) -> str:

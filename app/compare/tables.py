@@ -12,7 +12,7 @@ from app.compare.cost import cost_table, remedies_table, tradeoff_table
 from app.compare.differences import differences_table
 from app.compare.fine_tuning import FineTuning, check_pairs, fine_tuning_table, fine_tunings, regressions_table
 from app.compare.flips import changes_table, flipped_table, flips_table
-from app.compare.pairs import RunPair, run_metrics
+from app.compare.pairs import RunPair, empty_label, run_metrics
 from app.compare.published import PUBLISHED_PREFIX, published_table
 from app.compare.received import received_table
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, unlabelled_outcomes
@@ -254,8 +254,10 @@ def _values_table(views: RunViews, names: Sequence[str], resamples: int) -> Tabl
         (run.label, tuple(run_metrics(run, views.label_metrics, names, resamples=resamples, seed=views.seed)))
         for run in views.runs
     )
+    label = empty_label(views.runs, views.label_metrics)
+    answers = f"answers that count, empty ones as {label}" if label else "labelled answers"
     notes = [
-        "Each run over all its labelled answers, with 95% percentile bootstrap intervals over examples. Overlap of these "
+        f"Each run over all its {answers}, with 95% percentile bootstrap intervals over examples. Overlap of these "
         "intervals does not tell whether runs differ; see the table of differences.",
         f"Labels by {views.judge}{caveat(views.judge)}.",
     ]
@@ -273,6 +275,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
                 "name": run.name,
                 "label": run.label,
                 "state": run.state,
+                "protocol": run.protocol,
                 "spec": portable_spec(run.spec),
                 "identity": portable_identity(run.identity),
             }

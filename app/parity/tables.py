@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.compare.flips import changes_table
-from app.compare.pairs import PairedDifference
+from app.compare.pairs import PairedDifference, counted_in_both
 from app.parity.compare_runs import ParityReport
 from app.parity.stages import STAGES, StageFinding
 from benchmarks.stats.paired_tests import holm_by_hypothesis, hypothesis_numbers
@@ -73,8 +73,9 @@ def figures_table(report: ParityReport, metrics: Sequence[str] = ()) -> Table:
         (name, _cells(difference, p)) for (name, difference), p in zip(differences.items(), corrected, strict=True)
     ]
     note = (
-        "Over the answers labelled in both (accuracy of each run: over all of its own); B - A with its 95% percentile bootstrap "
-        "interval, an example resampled with both runs' answers; p as in `rashomon compare`, corrected by Holm's method."
+        f"Over the answers {counted_in_both((pair.first, pair.second), pair.label_metrics)} (accuracy of each run: over all of "
+        "its own); B - A with its 95% percentile bootstrap interval, an example resampled with both runs' answers; p as in "
+        "`rashomon compare`, corrected by Holm's method."
     )
     return Table("figures", "Figures", ("A", "B", "B - A", "n", "p (Holm)"), tuple(rows), (note,))
 

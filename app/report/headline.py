@@ -11,33 +11,29 @@ from app.report.competence import join_names, source_accuracies
 from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.base import Benchmark
 from benchmarks.factors.tables import reference_cells, reference_note
+from benchmarks.sheet import MISSING, list_missing, missing_outcomes
 from benchmarks.stats.intervals import clustered_wilson, span
 from benchmarks.vocabulary import Estimate, Table
 
 
 def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> list[str]:
-    """Return sentences on the accuracy of the run ``label``, its behaviour under conflict, and its reading of each source."""
-    counted = benchmark.counted_conditions
+    """Return sentences on the accuracy of the run ``label``, its behaviour under conflict, and its reading of each source.
 
-    def counted_condition(kind: AnswerKind) -> str | None:
-        return kind.condition if kind.condition in counted and benchmark.counted_labels(kind, judge) else None
+    The first one has the number of answers that are missing, too.
+    """
 
     def conflict_labels(kind: AnswerKind) -> tuple[str, ...] | None:
         return benchmark.counted_labels(kind, judge) or None if kind.condition in benchmark.conflicts else None
 
-    missing = answers.count(lambda kind: None if (name := kind.outcome(judge)) == "labelled" else str(name))
     varied = {label: answers}
     answers = reference_cells(varied)[label]
-    share, score = score_under(counted, answers, judge, benchmark)
-    sentences = []
-    if share.n:
-        conditions = answers.count(counted_condition)
-        condition_names = join_names([condition for condition in benchmark.conditions if condition in conditions])
-        amount = f"is right on {score:.0f} of {share.n} answers"
-        if benchmark.has_partial_scores:
-            amount = f"scores {score:.10g} of {share.n} points"
-        interval = f"{share.value:.1%}, {span(f'{share.low:.1%}', f'{share.high:.1%}')}"
-        sentences.append(f"{label} {amount} ({interval}), under {condition_names}.")
+    counted = benchmark.counted_conditions
+    accuracy = _accuracy(label, answers, judge, benchmark)
+    of_accuracy = answers.where(lambda kind: kind.condition in counted) if accuracy else answers
+    clause = missing_clause(of_accuracy, judge, benchmark)
+    sentences = (
+        [f"{accuracy or f'{label} has no answer that is right or wrong'}{clause}."] if accuracy or clause else []
+    )
     label_sets = answers.count(conflict_labels)
     behaviours = {name: sum(n for labels, n in label_sets.items() if name in labels) for name in benchmark.behaviours}
     if any(behaviours.values()):
@@ -56,10 +52,49 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
         sentences.append(f"Right {listing}.{verdict}")
     if note := reference_note(varied):
         sentences.append(note)
-    if missing:
-        listing = ", ".join(f"{count} {outcome}" for outcome, count in sorted(missing.items()))
-        sentences.append(f"Without a label: {listing}.")
+    if accuracy and (
+        clause := missing_clause(answers.where(lambda kind: kind.condition not in counted), judge, benchmark)
+    ):
+        sentences.append(f"Under the other conditions{clause.removeprefix(';')}.")
     return sentences
+
+
+def _accuracy(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> str:
+    """Return the clause on a run's accuracy, after the paper's overall metric if that is no share; empty without answers."""
+    counted = benchmark.counted_conditions
+
+    def counted_condition(kind: AnswerKind) -> str | None:
+        return kind.condition if kind.condition in counted and benchmark.counted_labels(kind, judge) else None
+
+    share, score = score_under(counted, answers, judge, benchmark)
+    if not share.n:
+        return ""
+    conditions = answers.count(counted_condition)
+    condition_names = join_names([condition for condition in benchmark.conditions if condition in conditions])
+    amount = f"is right on {score:.0f} of {share.n} answers"
+    if benchmark.has_partial_scores:
+        amount = f"scores {score:.10g} of {share.n} points"
+    overall = [
+        f"{metric.value:.2%} in the {name}"
+        for name, metric in benchmark.overall(answers, judge).items()
+        if metric.value is not None
+    ]
+    reaches = f"reaches {join_names(overall)}, and " if overall else ""
+    return f"{label} {reaches}{amount} ({_with_interval(share)}), under {condition_names}"
+
+
+def _with_interval(share: Estimate) -> str:
+    return f"{share.value:.1%}, {span(f'{share.low:.1%}', f'{share.high:.1%}')}"
+
+
+def missing_clause(answers: Answers, judge: str, benchmark: Benchmark) -> str:
+    """Return the clause on the answers without a label, after a semicolon; empty if there are none."""
+    missing = missing_outcomes(benchmark, answers, judge)
+    as_wrong = missing.pop("unparsed", 0) if benchmark.unparsed_label is not None else 0
+    clauses = [f"{as_wrong:,} {MISSING['unparsed']} count as wrong"] if as_wrong else []
+    if missing:
+        clauses.append(f"{missing.total():,} of {len(answers):,} answers do not count ({list_missing(missing)})")
+    return f"; {', and '.join(clauses)}" if clauses else ""
 
 
 def score_under(

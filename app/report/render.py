@@ -22,17 +22,25 @@ def format_value(value: float, percent: bool = False) -> str:
 
 
 def cell_text(cell: Cell, percent: bool = False) -> str:
-    """Format a cell as plain text: ``0.898 [0.870, 0.921]``, ``7.51 ± 0.75``, ``n/a``, or "" for an empty cell."""
-    if isinstance(cell, Estimate):
-        if cell.value is None:
-            return "n/a"
-        value = format_value(cell.value, percent)
-        if cell.sd is not None:
-            return f"{value} ± {format_value(cell.sd, percent)}"
-        if cell.low is None or cell.high is None:
-            return value
-        return f"{value} [{format_value(cell.low, percent)}, {format_value(cell.high, percent)}]"
-    return "" if cell is None else str(cell)
+    """Format a cell as plain text: ``0.898 [0.870, 0.921]``, ``7.51 ± 0.75``, ``n/a``, or "" for an empty cell.
+
+    Where answers are missing, the number of those that count follows: ``0.898 [0.870, 0.921] n=96/128``.
+    """
+    if not isinstance(cell, Estimate):
+        return "" if cell is None else str(cell)
+    if cell.value is None:
+        return "n/a"
+    parts = [format_value(cell.value, percent)]
+    if cell.sd is not None:
+        parts.append(f"± {format_value(cell.sd, percent)}")
+    elif cell.low is not None and cell.high is not None:
+        parts.append(f"[{format_value(cell.low, percent)}, {format_value(cell.high, percent)}]")
+    return " ".join([*parts, *_counted(cell)])
+
+
+def _counted(cell: Estimate) -> list[str]:
+    """Return the number of answers that count, of all, where some are missing."""
+    return [f"n={cell.n}/{cell.n + cell.missing}"] if cell.missing else []
 
 
 def missing_value_notes(table: Table) -> list[str]:
@@ -105,17 +113,19 @@ def _is_prose(table: Table, column: int) -> bool:
 
 
 def terminal_cell(cell: Cell, percent: bool = False) -> str:
-    """Format a cell as the papers do, with its interval on a second line: ``.898``, ``.87~.92``; ``7.51``, ``±0.75``."""
+    """Format a cell as the papers do, with its interval on a second line: ``.898``, ``.87~.92``; ``7.51``, ``±0.75``.
+
+    Where answers are missing, the number of those that count is on a third.
+    """
     if not isinstance(cell, Estimate) or cell.value is None:
         return cell_text(cell, percent)
+    lines = [format_value(cell.value, percent) if percent or cell.sd is not None else _short(cell.value)]
     if cell.sd is not None:
-        return f"{format_value(cell.value, percent)}\n±{format_value(cell.sd, percent)}"
-    if percent:
-        interval = "" if cell.low is None or cell.high is None else f"\n{100 * cell.low:.1f}~{100 * cell.high:.1f}"
-        return format_value(cell.value, percent) + interval
-    if cell.low is None or cell.high is None:
-        return _short(cell.value)
-    return f"{_short(cell.value)}\n{_short(cell.low, 2)}~{_short(cell.high, 2)}"
+        lines.append(f"±{format_value(cell.sd, percent)}")
+    elif cell.low is not None and cell.high is not None:
+        low, high = (f"{100 * end:.1f}" if percent else _short(end, 2) for end in (cell.low, cell.high))
+        lines.append(f"{low}~{high}")
+    return "\n".join([*lines, *_counted(cell)])
 
 
 def short_value(cell: Cell, percent: bool = False, column: str = "") -> str:
@@ -128,15 +138,18 @@ def short_value(cell: Cell, percent: bool = False, column: str = "") -> str:
 
 
 def short_interval(cell: Cell, percent: bool = False) -> str:
-    """Format a cell's interval: ``[.87, .92]``, ``[86.9, 92.1]``, ``±0.75``; empty if it has none."""
+    """Format a cell's interval: ``[.87, .92]``, ``[86.9, 92.1]``, ``±0.75``; empty if it has none.
+
+    Where answers are missing, the number of those that count follows.
+    """
     if not isinstance(cell, Estimate) or cell.value is None:
         return ""
     if cell.sd is not None:
-        return f"±{format_value(cell.sd, percent)}"
+        return " ".join([f"±{format_value(cell.sd, percent)}", *_counted(cell)])
     if cell.low is None or cell.high is None:
-        return ""
+        return "".join(_counted(cell))
     low, high = (f"{100 * end:.1f}" if percent else _short(end, 2) for end in (cell.low, cell.high))
-    return f"[{low}, {high}]"
+    return " ".join([f"[{low}, {high}]", *_counted(cell)])
 
 
 def _short(value: float, digits: int = 3) -> str:
@@ -199,7 +212,7 @@ def to_json(table: Table) -> dict[str, Any]:
             {
                 "row": label,
                 "cells": {
-                    column: asdict(cell) if isinstance(cell, Estimate) else cell
+                    column: _estimate_json(cell) if isinstance(cell, Estimate) else cell
                     for column, cell in zip(table.columns, cells, strict=True)
                 },
             }
@@ -207,3 +220,7 @@ def to_json(table: Table) -> dict[str, Any]:
         ],
         "notes": list(table.notes),
     }
+
+
+def _estimate_json(cell: Estimate) -> dict[str, Any]:
+    return {name: value for name, value in asdict(cell).items() if name != "missing" or value}

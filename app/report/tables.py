@@ -172,7 +172,7 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     """Return the benchmark's tables, those of abstention and of judges, or the one named ``only``; without notes on labels."""
     runs = reference_cells(inputs.runs)
     tables = inputs.benchmark.tables(runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
-    metrics = inputs.benchmark.label_metrics()
+    metrics = inputs.benchmark.answer_metrics()
     if metrics is not None and (
         bounds := undecided_table(runs, inputs.judge, metrics, resamples=RESAMPLES, seed=inputs.seed)
     ):

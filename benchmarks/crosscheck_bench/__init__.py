@@ -23,7 +23,7 @@ from benchmarks.protocols import Protocol
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Decoding, Instance, Record, Table
+from benchmarks.vocabulary import Decoding, Estimate, Instance, Record, Table
 
 if TYPE_CHECKING:
     from benchmarks.crosscheck_bench.reading import CrossCheckReading
@@ -118,6 +118,11 @@ class CrossCheckBench(Benchmark):
         from benchmarks.crosscheck_bench.tables import tables
 
         return tables(self, runs, judge)
+
+    def overall(self, answers: Answers, judge: str) -> Mapping[str, Estimate]:
+        from benchmarks.crosscheck_bench.tables import overall
+
+        return overall(self, answers, judge)
 
     def build_tables(self, build: Build) -> list[Table]:
         from benchmarks.crosscheck_bench.sample import CrossCheckSample

@@ -121,6 +121,12 @@ def tables(benchmark: Benchmark, runs: Runs, judge: str) -> list[Table]:
     return [filled for filled in all_tables if filled.rows or filled.name in ("main", "failures")]
 
 
+def overall(benchmark: Benchmark, answers: Answers, judge: str) -> dict[str, Estimate]:
+    """Return the mean over tasks under vanilla, the column "Avg." of Table 1, by name."""
+    counts = _counts(Sheets(benchmark, {"": answers}, judge, resamples=0, seed=0), "")[:, _VANILLA]
+    return {"mean over tasks under vanilla": _cell(MAIN["Avg."], counts.sum(0))} if counts.any() else {}
+
+
 def _counts(sheets: Sheets, run: str, grid: Grid = _GRID) -> Counts:
     """Return the counts of a run, shape (samples, conditions, tasks, states)."""
     return sheets.sheet(run, grid).counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from app.compare.non_inferiority import TargetShares, format_points
 from app.compare.run_view import RunView
@@ -73,9 +74,16 @@ def verdict(evidence: Evidence) -> Verdict:
             "There are too few scored answers to choose.",
             ("The models share fewer than two questions whose answers are scored for all of them.",),
         )
+    chosen = _chosen(evidence, decision.basis)
+    missing = "" if evidence.recommendation is None else evidence.recommendation.missing
+    return replace(chosen, headline=f"{chosen.headline} {missing}".rstrip())
+
+
+def _chosen(evidence: Evidence, shares: TargetShares) -> Verdict:
+    """Return the verdict where the models can be compared."""
     objections = list(_objections(evidence))
     if len(evidence.models) == 1:
-        return _verdict_on_one(evidence, decision.basis, objections)
+        return _verdict_on_one(evidence, shares, objections)
     headline, sentences = _choice(evidence)
     if objections:
         is_pair = len(evidence.models) == 2

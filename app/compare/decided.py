@@ -1,0 +1,74 @@
+"""Counting of answers in a decision: no answer is not right, and an answer whose label is not known may be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.compare.packed_answers import LabelledAnswer
+from app.compare.pairs import label_codes
+from app.compare.run_view import RunView
+from benchmarks.base import Benchmark, LabelMetrics
+from benchmarks.sheet import MISSING, list_missing
+
+CUT_OFF = "cut off"
+"""The outcome in a decision of an answer that ended at the limit of tokens, whatever its label."""
+NO_ANSWER = ("unparsed", CUT_OFF)
+"""The outcomes that are no answer, and so not right."""
+UNKNOWN = ("undecided", "judge-failed")
+"""The outcomes of answers whose label is not known: with errors, a decision must hold whatever they turn out to be."""
+
+
+def decided_outcome(answer: LabelledAnswer) -> str:
+    """Return the outcome of an answer in a decision."""
+    return CUT_OFF if answer.cut_off else answer.outcome
+
+
+def score_bounds(benchmark: Benchmark, condition: str) -> dict[str, tuple[float, float]]:
+    """Return the least and the greatest score of each outcome that counts in a decision under a condition."""
+    scores = {label: benchmark.score(condition, label) for label in benchmark.labels}
+    unknown = (min(scores.values()), max(scores.values()))
+    known = {**dict.fromkeys(NO_ANSWER, 0.0), **scores}
+    return {**dict.fromkeys(UNKNOWN, unknown), **{outcome: (score, score) for outcome, score in known.items()}}
+
+
+class MissingAnswers(NamedTuple):
+    """The numbers of a run's answers without a label that can be used, by outcome, and of all its answers."""
+
+    by_outcome: Mapping[str, int]
+    of: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_outcome.values())
+
+    @property
+    def clause(self) -> str:
+        """What a run lacks, as a predicate; empty if nothing is missing."""
+        words = {**MISSING, CUT_OFF: "cut off at the token limit"}
+        return (
+            f"lacks {self.total:,} of {self.of:,} answers ({list_missing(self.by_outcome, words)})"
+            if self.total
+            else ""
+        )
+
+
+def missing_answers(run: RunView, metrics: LabelMetrics, hits: NDArray[Any], *, decision: bool) -> MissingAnswers:
+    """Return a run's missing answers under the conditions of ``hits``, scores of shape (conditions, labels).
+
+    Those cut off are missing in a ``decision`` alone.
+    """
+    coded = run.coded
+    condition = coded.condition_codes({name: i for i, name in enumerate(metrics.conditions)})
+    is_used = np.append(hits.any(1), False)[condition]
+    cut_off = coded.cut_off & decision
+    counted = () if decision else label_codes(metrics)
+    numbers = np.bincount(coded.outcome[is_used & ~cut_off], minlength=len(coded.outcomes)).tolist()
+    missing = {
+        name: n for name, n in zip(coded.outcomes, numbers, strict=True) if name in MISSING and name not in counted
+    }
+    return MissingAnswers(Counter(missing) + Counter({CUT_OFF: int((is_used & cut_off).sum())}), int(is_used.sum()))
