@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.failure_table import counts_by_run
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.vocabulary import Cell, Chart, Estimate, Table
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from benchmarks.base import Benchmark
@@ -78,12 +79,13 @@ class Column:
 class Sheet:
     """The counts of a run's answers in the cells of a grid, their totals, and their resamples over examples.
 
-    ``counts`` has shape (examples, *cells).
+    ``counts`` has shape (examples, *cells); ``missing``, of shape (*cells), counts answers without a label as if they had one.
     """
 
-    def __init__(self, counts: NDArray[Any], resamples: int, seed: int) -> None:
+    def __init__(self, counts: NDArray[Any], resamples: int, seed: int, missing: NDArray[Any] | None = None) -> None:
         self.counts = counts
         self.totals: Array = counts.sum(0).astype(float)
+        self.missing: Array = np.zeros_like(self.totals) if missing is None else missing.astype(float)
         self._resamples, self._seed = resamples, seed
 
     @cached_property
@@ -98,19 +100,14 @@ class Sheet:
     def cells(self, columns: Iterable[Column], at: Any = (), *, spread: bool = False) -> tuple[Estimate, ...]:
         """Return the estimates of columns over the part ``at`` of the cells; with ``spread``, with standard deviations."""
         place = at if isinstance(at, tuple) else (at,)
-        totals, draws = self.totals[place], self.draws[(slice(None), *place)]
-        return tuple(estimate_of(column, totals, draws, spread=spread) for column in columns)
-
-
-def estimate_of(column: Column, totals: Array, draws: Array, *, spread: bool = False) -> Estimate:
-    """Return a column's estimate, from total counts and their resamples."""
-    replicates = column.of(draws)
-    cell = estimate(float(column.of(totals)), replicates, int(column.rests_on(totals)), reason=column.reason(totals))
-    if not spread or cell.low is None:
-        return cell
-    import numpy as np
-
-    return replace(cell, sd=float(np.nanstd(replicates)))
+        totals, missing, draws = self.totals[place], self.missing[place], self.draws[(slice(None), *place)]
+        estimates = []
+        for column in columns:
+            value, replicates, n = float(column.of(totals)), column.of(draws), int(column.rests_on(totals))
+            cell = estimate(value, replicates, n, reason=column.reason(totals))
+            sd = float(np.nanstd(replicates)) if spread and cell.low is not None else None
+            estimates.append(replace(cell, sd=sd, missing=int(column.rests_on(missing))))
+        return tuple(estimates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +182,8 @@ class Sheets:
     def sheet(self, run: str, grid: Grid, of: Callable[[AnswerKind], bool] | None = None) -> Sheet:
         """Return the counts of a run's answers in ``grid``, of all kinds or of some."""
         if (key := (run, grid, of)) not in self._sheets:
-            counts = count(self.benchmark, self.runs[run], self.judge_of(run), grid, of)
-            self._sheets[key] = Sheet(counts, self.resamples, self.seed)
+            counted = (self.benchmark, self.runs[run], self.judge_of(run), grid, of)
+            self._sheets[key] = Sheet(count(*counted), self.resamples, self.seed, count_missing(*counted))
         return self._sheets[key]
 
     def table(self, layout: Layout) -> Table:
@@ -254,6 +251,23 @@ def count(
     return answers.counts(grid.shape, places, every_example=grid.every_example)
 
 
+def count_missing(
+    benchmark: Benchmark,
+    answers: Answers,
+    judge: str,
+    grid: Grid,
+    of: Callable[[AnswerKind], bool] | None = None,
+) -> NDArray[np.int64]:
+    """Return the number of answers without a label, in the cells of the first label; shape (*grid.shape)."""
+    totals = np.zeros(grid.shape, dtype=np.int64)
+    for kind, size in zip(answers.kinds, answers.sizes.tolist(), strict=True):
+        counts = benchmark.counted_labels(kind, judge) or benchmark.left_out(kind)
+        if not counts and (of is None or of(kind)) and not [*grid.places(kind, ())]:
+            for place in grid.places(kind, benchmark.labels[:1]):
+                totals[tuple(place)] += size
+    return totals
+
+
 def missing_notes(
     benchmark: Benchmark, runs: Mapping[str, Answers], judge: str, judges: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
@@ -285,11 +299,9 @@ def missing_outcomes(benchmark: Benchmark, answers: Answers, judge: str) -> Coun
 
 def answers_where(answers: Answers, test: Callable[[AnswerKind], bool]) -> Answers:
     """Return the answers whose kind passes a test, without the kinds that do not occur among them."""
-    import numpy as np
-
     part = answers.where(test)
     numbers, kind = np.unique(part.kind, return_inverse=True)
-    return replace(part, kinds=[answers.kinds[number] for number in numbers.tolist()], kind=kind.astype(np.int32))
+    return replace(part, kinds=[answers.kinds[number] for number in numbers.tolist()], kind=kind.astype("int32"))
 
 
 def judges_under(answers: Answers, conditions: Collection[str]) -> frozenset[str]:
@@ -322,4 +334,5 @@ def _left_out(benchmark: Benchmark, answers: Answers, judge: str) -> Counter[str
 def _clustered(answers: Answers, cluster: Callable[[AnswerKind], Hashable]) -> Answers:
     """Return answers with their clusters as the examples."""
     numbers: dict[Hashable, int] = {}
-    return replace(answers, group=answers.codes(lambda kind: numbers.setdefault(cluster(kind), len(numbers))))
+    clusters = answers.codes(lambda kind: numbers.setdefault(cluster(kind), len(numbers)))
+    return replace(answers, group=clusters.astype("int32"))

@@ -136,7 +136,7 @@ class RunningAccuracies:
         self._store = store
         self._judge = judge
         self._conditions = [name for name in benchmark.conditions if not conditions or name in conditions]
-        self._unparsed = benchmark.unparsed_label
+        self._benchmark = benchmark
         self._sums: dict[str, ClusterSums] | None = None
         self._window: Sequence[int] = ()
         self._window_before: Mapping[str, ClusterSums] = {}
@@ -149,10 +149,7 @@ class RunningAccuracies:
         """
         progress = {condition.condition: condition for condition in self._store.progress()}
         judged = {name: known.judged.get(self._judge, JudgedCounts()) for name, known in progress.items()}
-        counts = {
-            name: verdicts.labelled + (verdicts.unparsed if self._unparsed is not None else 0)
-            for name, verdicts in judged.items()
-        }
+        counts = {name: verdicts.counted(self._benchmark) for name, verdicts in judged.items()}
         sums = self._sums_after_window()
         if sums is None or any(sums.get(name, ClusterSums()).sizes != count for name, count in counts.items()):
             sums = self._read()
@@ -179,7 +176,7 @@ class RunningAccuracies:
         return sums
 
     def _read(self, only: Sequence[int] | None = None) -> dict[str, ClusterSums]:
-        return self._store.label_sums(self._judge, self._unparsed, only=only)
+        return self._store.label_sums(self._judge, self._benchmark.unparsed_label, only=only)
 
 
 def widest(estimates: Mapping[str, Estimate]) -> tuple[str, float]:

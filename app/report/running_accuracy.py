@@ -88,10 +88,10 @@ def _accuracy(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimat
         if (judge := newest(run.spec["judge"][0], p.judged)) is None:
             continue
         counts = p.judged[judge]
-        score, n = score + counts.correct, n + counts.labelled
-        if benchmark is not None and benchmark.unparsed_label is not None and p.condition in benchmark.conditions:
-            score += counts.unparsed * benchmark.score(p.condition, benchmark.unparsed_label)
-            n += counts.unparsed
+        known = benchmark if benchmark is not None and p.condition in benchmark.conditions else None
+        score, n = score + counts.correct, n + counts.counted(known)
+        if known is not None and known.unparsed_label is not None:
+            score += counts.unparsed * known.score(p.condition, known.unparsed_label)
     estimate = wilson(score, n)
     return estimate if run.cells == 1 else replace(estimate, low=None, high=None)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.vocabulary import Generation, Instance, Verdict
+
+if TYPE_CHECKING:
+    from benchmarks.base import Benchmark
 
 CELLS_KEY = "cells"
 """The meta key of the number of cells of a varied build that a run is of."""
@@ -53,6 +56,10 @@ class JudgedCounts:
     def total(self) -> int:
         """The number of verdicts."""
         return self.labelled + self.unparsed + self.failed + self.undecided
+
+    def counted(self, benchmark: Benchmark | None) -> int:
+        """Return the number of verdicts that count in a benchmark's tables; None: an unknown one's."""
+        return self.labelled + (self.unparsed if benchmark is not None and benchmark.unparsed_label is not None else 0)
 
     @classmethod
     def sum(cls, counts: Iterable[JudgedCounts]) -> JudgedCounts:

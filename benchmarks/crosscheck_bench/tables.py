@@ -159,11 +159,12 @@ def _cell(mean: TaskMean, totals: Counts) -> Estimate:
     answers = dict(zip(TASK_KEYS, answered(totals).tolist(), strict=True))
     if reason := _why_undefined(mean, totals):
         return Estimate(None, n=sum(answers[task] for task in mean.needs), reason=reason)
+    missing = int(totals[[TASK_KEYS.index(task) for task in mean.needs], _UNCOUNTED].sum())
     right = dict(zip(TASK_KEYS, totals[:, _RIGHT].tolist(), strict=True))
     estimate = macro_average([right[task] for task in mean.tasks], [answers[task] for task in mean.tasks])
     if mean.less:
         estimate = independent_difference(estimate, wilson(right[mean.less], answers[mean.less]))
-    return replace(estimate, value=float(mean(accuracy(totals))))
+    return replace(estimate, value=float(mean(accuracy(totals))), missing=missing)
 
 
 def _why_undefined(mean: TaskMean, totals: Counts) -> str:
