@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.answers import AnswerKind, Answers, number_groups
 from benchmarks.base import LabelMetrics
-from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.intervals import estimate, ratio, resample
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
@@ -129,9 +129,9 @@ class _Totals:
 
         people, sample = _shares(self.by_people, self.seen), _shares(self.by_judge_seen, self.seen)
         overall = _shares(self.by_judge, self.answers)
-        covariance = _ratio(self.agree, self.seen) - (people * sample).sum(-1)
+        covariance = ratio(self.agree, self.seen) - (people * sample).sum(-1)
         variance = overall.sum(-1) - (overall**2).sum(-1)
-        tuned = _ratio(covariance, np.where(variance > 1e-12, variance, 0))
+        tuned = ratio(covariance, np.where(variance > 1e-12, variance, 0))
         return np.where(np.isnan(tuned), 0.0, tuned).clip(0, 1)
 
 
@@ -221,15 +221,7 @@ def _prior_counts(shape: tuple[int, ...], random: np.random.Generator) -> Array:
 
 
 def _shares(counts: Array, totals: Array) -> Array:
-    return _ratio(counts, totals[..., None])
-
-
-def _ratio(part: Array, total: Array) -> Array:
-    import numpy as np
-
-    part, total = np.broadcast_arrays(part, total)
-    ratio: Array = np.divide(part, total, out=np.full(part.shape, np.nan), where=total > 0)
-    return ratio
+    return ratio(counts, totals[..., None])
 
 
 # --- of answers ----------------------------------------------------------------------------------

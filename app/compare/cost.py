@@ -127,15 +127,15 @@ def correct_labels(views: RunViews) -> LabelMask:
 def accuracy(run: RunView, views: RunViews, resamples: int) -> Estimate:
     """Return the share of a run's labels that are right, over all conditions."""
     counts = label_counts(run, views.label_metrics)
-    return _ratio((counts * correct_labels(views)).sum((1, 2)), counts.sum((1, 2)), resamples, views.seed)
+    return _estimate_share((counts * correct_labels(views)).sum((1, 2)), counts.sum((1, 2)), resamples, views.seed)
 
 
 def accuracy_difference(pair: RunPair, views: RunViews) -> Estimate:
     """Return the second run's accuracy less the first one's, over the answers that count in both."""
-    return _ratio(*pair.hit_differences(correct_labels(views)), pair.resamples, pair.seed)
+    return _estimate_share(*pair.hit_differences(correct_labels(views)), pair.resamples, pair.seed)
 
 
-def _ratio(sums: Array, sizes: Array, resamples: int, seed: int) -> Estimate:
+def _estimate_share(sums: Array, sizes: Array, resamples: int, seed: int) -> Estimate:
     totals = resample(np.column_stack([sums, sizes]), resamples, seed)
     total, n = float(sums.sum()), int(sizes.sum())
     value = total / n if n else float("nan")

@@ -102,7 +102,8 @@ def bars(
             for x in sorted(set(places) - {x for x, _ in known}):
                 axes.text(x, 0.01, "n/a", rotation=90, ha="center", va="bottom", fontsize=5.5)
         _columns(axes, categories, width_inches)
-        axes.set_ylim(0, _top([value for _, values in series for value in values]))
+        estimates = [value for _, values in series for value in values]
+        axes.set_ylim(_bottom(estimates), _top(estimates))
         _percent(axes.yaxis)
         _legend(figure, _patches([name for name, _ in series]), width_inches)
         figure.suptitle(_title(title, width_inches))
@@ -382,6 +383,12 @@ def _top(values: Sequence[Estimate]) -> float:
     """Return the next tenth above all values, at most 1, so that small shares remain distinguishable."""
     highest = max((v for value in values for v in (value.value, value.high) if v is not None), default=1.0)
     return min(1.0, max(1, math.ceil(highest * 10)) / 10)
+
+
+def _bottom(values: Sequence[Estimate]) -> float:
+    """Return 0, or the next tenth below all values where one is negative, as differences are."""
+    lowest = min((v for value in values for v in (value.value, value.low) if v is not None), default=0.0)
+    return min(0.0, math.floor(lowest * 10) / 10)
 
 
 def _room(wide: float) -> int:

@@ -120,7 +120,7 @@ def test_json_and_exports_are_complete_without_a_paper(own: Rashomon) -> None:
 def test_compare_says_whether_runs_differ_before_the_table(own: Rashomon) -> None:
     result = lines(own, "compare", "always-text", "always-image")
     assert result[0].startswith(
-        "policy:always-image is right on 50.0% of the 48 answers labelled in both, policy:always-text on 50.0%: 0 points ("
+        "policy:always-image is right on 50.0% of the 48 answers that count in both, policy:always-text on 50.0%: 0 points ("
     )
     assert "metrics 4 differ significantly (Holm): " in result[0]
     assert [line for line in result if line.startswith("Differences")]

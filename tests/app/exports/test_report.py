@@ -146,7 +146,7 @@ def test_the_better_model_is_chosen_and_its_mistakes_are_listed(
 
 def test_a_model_no_better_than_a_rule_is_not_recommended(home: Home, blind: Path, policy: Path) -> None:
     report = home.report(blind, policy)
-    assert verdict(report).headline == "Do not rely on blind-4bit yet."
+    assert verdict(report).headline.startswith("Do not rely on blind-4bit yet. blind-4bit lacks 32 of 160 answers")
     assert any(
         "a rule that needs no model (always the text's value)" in sentence for sentence in verdict(report).sentences
     )
