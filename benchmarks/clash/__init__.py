@@ -126,7 +126,7 @@ class Clash(Benchmark):
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.clash.tables import tables
 
-        return tables(runs, judge, resamples=resamples, seed=seed)
+        return tables(self, runs, judge, resamples=resamples, seed=seed)
 
     def build_tables(self, build: Build) -> list[Table]:
         from benchmarks.clash.sample import ClashSample
@@ -136,7 +136,7 @@ class Clash(Benchmark):
         return statistics_tables([ClashSample.from_row(row) for row in build.rows()])
 
     def label_metrics(self) -> LabelMetrics:
-        from benchmarks.clash.tables import label_metrics
+        from benchmarks.clash.metrics import label_metrics
 
         return label_metrics()
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.base import LabelMetrics
 from benchmarks.clash.constants import CONDITIONS, CORRECT, LABELS, MULTIPLE_CHOICE
+from benchmarks.stats.intervals import ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +47,7 @@ class LabelRate:
     def __call__(self, counts: Array, answers: Array) -> Array:
         per_condition = answers[..., [CONDITIONS.index(condition) for condition in self.conditions]]
         part = sum(counts[..., CONDITIONS.index(condition), LABELS.index(label)] for condition, label in self.pairs)
-        return _ratio(np.asarray(part, float), np.where((per_condition > 0).all(-1), per_condition.sum(-1), 0))
+        return ratio(np.asarray(part), np.where((per_condition > 0).all(-1), per_condition.sum(-1), 0))
 
 
 def possible_labels(condition: str) -> tuple[str, ...]:
@@ -81,8 +82,3 @@ def label_metrics() -> LabelMetrics:
 
 def _of_labels(rate: LabelRate) -> Callable[[Array], Array]:
     return lambda counts: rate(counts, counts.sum(-1))
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    ratio: Array = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
-    return ratio

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from benchmarks.answers import Answers
-from benchmarks.clash.constants import (
-    ATTRIBUTE_CATEGORIES,
-    CONDITIONS,
-    LABELS,
-    OBJECT_CATEGORIES,
-    RELATIONS,
-    SEVERAL,
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.clash.constants import ATTRIBUTE_CATEGORIES, CONDITIONS, OBJECT_CATEGORIES, RELATIONS, SEVERAL
+from benchmarks.clash.metrics import TASKS, label_columns, no_conflict_columns
+from benchmarks.clash.table_data import (
+    ANSWERED,
+    EVERY_MATCH,
+    SHAPE,
+    Test,
+    cells_of,
+    has,
+    judge_for,
+    judge_notes,
+    metrics,
+    newest_version,
+    parts,
+    table,
+    table_by_run,
 )
-from benchmarks.clash.metrics import TASKS, LabelRate, label_columns, label_metrics, no_conflict_columns
-from benchmarks.clash.table_data import TableBuilder, TableRun, other_judge_note
 from benchmarks.failure_table import failures_table
-from benchmarks.vocabulary import Table
+from benchmarks.sheet import Grid, Part, Places, Sheets, judges_under
+from benchmarks.vocabulary import Cell, Table
 
-__all__ = ["label_metrics", "tables"]
-
-Runs = Mapping[str, TableRun]
+if TYPE_CHECKING:
+    from benchmarks.base import Benchmark
 
 _CHOICE, _OPEN = "mc-conflicting", "open-conflicting"
-_CONFLICT = LABELS.index("CONFLICT")
 _STRING_MATCHING = ("strict", "relaxed", "published")
 """The judges that only compare strings; ``published`` is the flags that came with published predictions."""
 
@@ -42,7 +47,7 @@ _BY_CATEGORY = {
 }
 _CATEGORIES = {"object": OBJECT_CATEGORIES, "attribute": ATTRIBUTE_CATEGORIES}
 
-_EVERY_MATCH = (
+_NOTE_EVERY_MATCH = (
     "An answer counts in every column that it matches, as in the published code, so a row can sum to more than 100%; "
     "Incorrect matches none."
 )
@@ -56,156 +61,165 @@ _ENTERS = (
 )
 
 
-def tables(runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
+def tables(benchmark: Benchmark, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
     """Return every table that the answers fill: ``main``, each other one that has a row, and ``failures``.
 
     Metrics are fractions. They use the labels of ``judge`` if it has labelled any of the answers in question,
     else those of ``strict``; a table's notes state how it counts them and what it leaves out.
     """
-    table_runs = {label: TableRun(answers) for label, answers in runs.items()}
-
-    def new() -> TableBuilder:
-        return TableBuilder(judge, resamples, seed)
-
+    base = Sheets(benchmark, runs, judge, resamples, seed)
+    choice, opened = base.parts(parts(base, _CHOICE)), base.parts(parts(base, _OPEN))
     all_tables = [
-        _main(table_runs, judge, new()),
-        _relaxed(table_runs, judge, new()),
-        _open_ended(table_runs, judge, new()),
-        _open_ended_all(table_runs, judge, new()),
-        _no_conflict(table_runs, judge, new()),
-        _no_conflict_open(table_runs, judge, new()),
-        *(_spatial(table_runs, judge, new(), name) for name in _SPATIAL),
-        *(_by_category(table_runs, judge, new(), name) for name in _BY_CATEGORY),
-        _modality_preference(table_runs, judge, new()),
-        _judges(table_runs, new()),
-        _exclusive(table_runs, judge, new()),
-        _failures(runs, table_runs, judge),
+        _main(base),
+        _relaxed(base, choice),
+        *_open_ended(opened),
+        _no_conflict(base),
+        _no_conflict_open(base),
+        *(_spatial(base, name) for name in _SPATIAL),
+        *(_by_category(base, name) for name in _BY_CATEGORY),
+        _modality_preference(base, {"multiple choice": choice, "open-ended": opened}),
+        _judges(base),
+        _exclusive(opened),
+        _failures(base),
     ]
     return [table for table in all_tables if table.rows or table.name in ("main", "failures")]
 
 
-def _main(runs: Runs, judge: str, builder: TableBuilder) -> Table:
-    columns = label_columns(_CHOICE)
-    for label, run in runs.items():
-        counts = builder.judge_labels(label, run, run.select_judge(judge, _CHOICE))
-        builder.add(label, counts, run.select(_CHOICE), columns.values())
-    return builder.table("main", "Multiple choice (Table 1)", columns, _EVERY_MATCH)
+def _main(base: Sheets) -> Table:
+    sheets = base.parts(parts(base, _CHOICE, every_run=True))
+    return table_by_run(sheets, "main", "Multiple choice (Table 1)", label_columns(_CHOICE), _NOTE_EVERY_MATCH)
 
 
-def _relaxed(runs: Runs, judge: str, builder: TableBuilder) -> Table:
-    columns = label_columns(_CHOICE)
-    for label, run in runs.items():
-        if (where := run.select(_CHOICE)).any():
-            counts = builder.judge_labels(label, run, run.newest_version("relaxed"))
-            builder.add(label, counts, where, columns.values())
-    return builder.table("multiple-choice-relaxed", "Multiple choice, relaxed (Table 5)", columns, _EVERY_MATCH)
+def _relaxed(base: Sheets, choice: Sheets) -> Table:
+    relaxed = {run: Part(answers, newest_version(base, run, "relaxed")) for run, answers in choice.runs.items()}
+    title, columns = "Multiple choice, relaxed (Table 5)", label_columns(_CHOICE)
+    return table_by_run(base.parts(relaxed), "multiple-choice-relaxed", title, columns, _NOTE_EVERY_MATCH)
 
 
-def _open_ended(runs: Runs, judge: str, builder: TableBuilder) -> Table:
-    columns = {name: rate for name, rate in label_columns(_OPEN).items() if name in ("Conflict", "Incorrect")}
-    _fill(runs, judge, builder, columns)
-    return builder.table("open-ended", "Open-ended (Table 2)", columns, _EVERY_MATCH)
-
-
-def _open_ended_all(runs: Runs, judge: str, builder: TableBuilder) -> Table:
+def _open_ended(opened: Sheets) -> tuple[Table, Table]:
     columns = label_columns(_OPEN)
-    _fill(runs, judge, builder, columns)
-    return builder.table("open-ended-all", "Open-ended, all columns (Table 10)", columns, _EVERY_MATCH)
+    seen = {name: columns[name] for name in ("Conflict", "Incorrect")}
+    title = "Open-ended, all columns (Table 10)"
+    return (
+        table_by_run(opened, "open-ended", "Open-ended (Table 2)", seen, _NOTE_EVERY_MATCH),
+        table_by_run(opened, "open-ended-all", title, columns, _NOTE_EVERY_MATCH),
+    )
 
 
-def _no_conflict(runs: Runs, judge: str, builder: TableBuilder) -> Table:
+def _no_conflict(base: Sheets) -> Table:
     task = TASKS["multiple choice"]
     columns = no_conflict_columns(*task)
-    for label, run in runs.items():
-        where = run.select(*task)
-        # The requested judge comes first, unless it is one of the paper's two.
-        ids = dict.fromkeys(
-            (run.select_judge(judge, *task), run.newest_version("strict"), run.newest_version("relaxed"))
-        )
-        for judge_id in ids if where.any() else ():
-            name = judge_id.rpartition("@")[0] or judge_id
-            row = f"{label} / {name if name in _STRING_MATCHING else judge_id}"
-            builder.add(row, run.labels_by(judge_id), where, columns.values())
+    # The requested judge comes first, unless it is one of the paper's two.
+    sheets = base.parts(
+        {
+            f"{run} / {judge}": replace(part, judge=judge)
+            for run, part in parts(base, *task).items()
+            for judge in (part.judge, newest_version(base, run, "strict"), newest_version(base, run, "relaxed"))
+        }
+    )
+    rows = [
+        (label.removesuffix(judge) + _short_name(judge), metrics(sheets, label, columns))
+        for label, judge in sheets.judges.items()
+    ]
     title = "Multiple choice with and without a conflict (Table 6)"
-    return builder.table("no-conflict", title, columns, _NO_CONFLICT, _EVERY_MATCH)
+    return table(sheets, "no-conflict", title, columns, rows, _NO_CONFLICT, _NOTE_EVERY_MATCH, rows_name_judges=True)
 
 
-def _no_conflict_open(runs: Runs, judge: str, builder: TableBuilder) -> Table:
-    columns = no_conflict_columns(*TASKS["open-ended"]) | {"Incorrect": label_columns(_OPEN)["Incorrect"]}
-    _fill(runs, judge, builder, columns)
-    notes = (_NO_CONFLICT, "Incorrect: given the conflicting caption.", _EVERY_MATCH)
-    return builder.table("no-conflict-open", "Open-ended with and without a conflict (Table 3)", columns, *notes)
+def _short_name(judge: str) -> str:
+    """Return the name of a judge that only compares strings without its version, and that of another as it is."""
+    name = judge.rpartition("@")[0]
+    return name if name in _STRING_MATCHING else judge
 
 
-def _spatial(runs: Runs, judge: str, builder: TableBuilder, name: str) -> Table:
+def _no_conflict_open(base: Sheets) -> Table:
+    task = TASKS["open-ended"]
+    columns = no_conflict_columns(*task) | {"Incorrect": label_columns(_OPEN)["Incorrect"]}
+    title = "Open-ended with and without a conflict (Table 3)"
+    notes = (_NO_CONFLICT, "Incorrect: given the conflicting caption.", _NOTE_EVERY_MATCH)
+    return table_by_run(base.parts(parts(base, *task)), "no-conflict-open", title, columns, *notes)
+
+
+def _spatial(base: Sheets, name: str) -> Table:
     condition, title = _SPATIAL[name]
     columns = label_columns(condition)
-    for label, run in runs.items():
-        where = run.select(condition, spatial=True)
-        if not where.any():
-            continue
-        counts = builder.judge_labels(label, run, run.select_judge(judge, condition))
-        builder.add(label, counts, where, columns.values())
+    sheets = base.parts(parts(base, condition, change="spatial"))
+    rows = []
+    for run, answers in sheets.runs.items():
+        rows.append((run, metrics(sheets, run, columns)))
         for relation in RELATIONS:
-            if (of_relation := where & (run.instances.relation == relation)).any():
-                builder.add(f"{label} / {relation}", counts, of_relation, columns.values())
-    return builder.table(name, title, columns, _EVERY_MATCH)
+            if answers.mask(of_relation := has("relation", relation)).any():
+                rows.append((f"{run} / {relation}", metrics(sheets, run, columns, of_relation)))
+    return table(sheets, name, title, columns, rows, _NOTE_EVERY_MATCH)
 
 
-def _by_category(runs: Runs, judge: str, builder: TableBuilder, name: str) -> Table:
+def _by_category(base: Sheets, name: str) -> Table:
     condition, change, title = _BY_CATEGORY[name]
-    rate = (label_columns(condition)["Conflict"],)
-    in_several = 0
-    for label, run in runs.items():
-        where = run.select(condition) & (run.instances.change == change)
-        if not where.any():
-            continue
-        counts = builder.judge_labels(label, run, run.select_judge(judge, condition))
-        masks = (where & (run.instances.category == category) for category in _CATEGORIES[change])
-        builder.rows.append((label, tuple(cell for mask in masks for cell in builder.cells(counts, mask, rate))))
-        in_several += int((where & counts.counted & (run.instances.category == SEVERAL)).sum())
+    conflict = {"Conflict": label_columns(condition)["Conflict"]}
+    sheets = base.parts(parts(base, condition, change=change))
+    tests = [has("category", category) for category in _CATEGORIES[change]]
+    rows = [
+        (run, tuple(cell for test in tests for cell in metrics(sheets, run, conflict, test))) for run in sheets.runs
+    ]
+    several = has("category", SEVERAL)
+    in_several = sum(int(sheets.sheet(run, EVERY_MATCH, several).totals[:, ANSWERED].sum()) for run in sheets.runs)
     notes = ["The share of answers that detect the conflict, among all answers."]
     if in_several:
         notes.append(f"In no column: answers whose changed words belong to several categories ({in_several:,}).")
-    return replace(builder.table(name, title, _CATEGORIES[change].values(), *notes), chart="bars")
+    return table(sheets, name, title, _CATEGORIES[change].values(), rows, *notes, chart="bars")
 
 
-def _modality_preference(runs: Runs, judge: str, builder: TableBuilder) -> Table:
-    """Return the shares of Figures 6 and 7, in both readings of what they are shares of."""
-    for task, (condition, _) in TASKS.items():
-        columns = {name: rate for name, rate in label_columns(condition).items() if name in ("Image", "Text")}
-        for label, run in runs.items():
-            if (where := run.select(condition)).any():
-                counts = builder.judge_labels(label, run, run.select_judge(judge, condition))
-                unseen = where & ~counts.flags[:, _CONFLICT]
-                builder.add(f"{label} / {task}", counts, unseen, columns.values())
-                builder.add(f"{label} / {task}, of all", counts, where, columns.values())
-    notes = (
+def _modality_preference(base: Sheets, conflicting: Mapping[str, Sheets]) -> Table:
+    """Return the shares of Figures 6 and 7, in both readings of what they are shares of; ``conflicting`` is by task."""
+    rows, answers_of = [], {}
+    for task, sheets in conflicting.items():
+        rates = label_columns(TASKS[task][0])
+        columns = {name: rates[name] for name in ("Image", "Text")}
+        for run, answers in sheets.runs.items():
+            rows.append((f"{run} / {task}", metrics(sheets, run, columns, _misses_conflict(sheets, run))))
+            rows.append((f"{run} / {task}, of all", metrics(sheets, run, columns)))
+            answers_of[f"{run} / {task}"] = Part(answers, sheets.judge_of(run))
+    note = (
         "Shares among the answers that do not detect the conflict, as the figures are described. Rows that end in "
-        '"of all": among all answers, as the text of the paper has them.',
+        '"of all": among all answers, as the text of the paper has them.'
     )
     title = "Which source is followed where the conflict is not seen (Figures 6 and 7)"
-    return replace(builder.table("modality-preference", title, ("Image", "Text"), *notes), chart="stacked")
+    return table(base.parts(answers_of), "modality-preference", title, ("Image", "Text"), rows, note, chart="stacked")
 
 
-def _judges(runs: Runs, builder: TableBuilder) -> Table:
-    columns = label_columns(_OPEN)
-    for label, run in runs.items():
-        where = run.select(_OPEN)
-        readers = [run.labels_by(judge) for judge in sorted(run.judged) if _OPEN in run.judged[judge] and _reads(judge)]
-        for reader in readers:
-            builder.add(f"{label} / {reader.judge}", reader, where, columns.values())
-        if len(readers) > 1:
-            by_all = where & np.logical_and.reduce([reader.counted for reader in readers])
-            flags = [reader.flags for reader in readers]
-            for name, combined in (("at least one", np.logical_or), ("both", np.logical_and)):
-                row = f"{label} / {name if len(readers) == 2 or name != 'both' else 'all'}"
-                builder.add(row, readers[0], by_all, columns.values(), combined.reduce(flags))
-    notes = (
-        "The share of answers with the label by each judge, by at least one judge, and by both judges; the last two are among "
-        "the answers that all judges have labelled.",
+def _misses_conflict(sheets: Sheets, run: str) -> Test:
+    judge = sheets.judge_of(run)
+    return lambda kind: "CONFLICT" not in sheets.benchmark.counted_labels(kind, judge)
+
+
+def _judges(base: Sheets) -> Table:
+    columns, opened = label_columns(_OPEN), parts(base, _OPEN, every_run=True)
+    readers = {run: sorted(filter(_reads, judges_under(base.runs[run], (_OPEN,)))) for run in opened}
+    by_judge = base.parts(
+        {f"{run} / {judge}": replace(part, judge=judge) for run, part in opened.items() for judge in readers[run]}
     )
-    return builder.table("judges", "Open-ended, by who judges (Table 11)", columns, *notes)
+    by_run = base.parts(opened)
+    rows = []
+    for run, judges in readers.items():
+        rows += [(f"{run} / {judge}", metrics(by_judge, f"{run} / {judge}", columns)) for judge in judges]
+        if len(judges) > 1:
+            both = "both" if len(judges) == 2 else "all"
+            for name, combine in (("at least one", set.union), (both, set.intersection)):
+                rows.append((f"{run} / {name}", metrics(by_run, run, columns, *_combined(base, judges, combine))))
+    note = (
+        "The share of answers with the label by each judge, by at least one judge, and by both judges; the last two are among "
+        "the answers that all judges have labelled."
+    )
+    title = "Open-ended, by who judges (Table 11)"
+    return table(by_judge, "judges", title, columns, rows, note, rows_name_judges=True)
+
+
+def _combined(base: Sheets, judges: Sequence[str], combine: Callable[..., set[str]]) -> tuple[Test, Grid]:
+    """Return a test for the answers that all judges have labelled, and the grid of their labels together."""
+
+    def labels(kind: AnswerKind) -> list[set[str]]:
+        return [set(base.benchmark.counted_labels(kind, judge)) for judge in judges]
+
+    return lambda kind: all(labels(kind)), Grid(SHAPE, lambda kind, _: cells_of(kind, combine(*labels(kind))))
 
 
 def _reads(judge: str) -> bool:
@@ -213,44 +227,43 @@ def _reads(judge: str) -> bool:
     return judge.rpartition("@")[0] not in _STRING_MATCHING and not judge.endswith(")")
 
 
-def _exclusive(runs: Runs, judge: str, builder: TableBuilder) -> Table:
+def _exclusive(opened: Sheets) -> Table:
     columns = label_columns(_OPEN)
-    for label, run in runs.items():
-        where = run.select(_OPEN)
-        if not where.any():
-            continue
-        counts = builder.judge_labels(label, run, run.select_judge(judge, _OPEN))
-        for name, flags in (("every match", counts.flags), ("one label", counts.exclusive_flags)):
-            several_count = int((flags[where].sum(1) > 1).sum())
-            cells = builder.cells(counts, where, columns.values(), flags)
-            builder.rows.append((f"{label} / {name}", (*cells, several_count)))
-    notes = (
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for run in opened.runs:
+        rows.append((f"{run} / every match", (*metrics(opened, run, columns), _in_several(opened, run))))
+        rows.append((f"{run} / one label", (*metrics(opened, run, columns, grid=_one_label(opened, run)), 0)))
+    note = (
         "Every match: as counted by the published code (Table 10). One label: conflict before image before text, as the text "
-        "describes four mutually exclusive categories (Appendix A.2). Several: answers in more than one column.",
+        "describes four mutually exclusive categories (Appendix A.2). Several: answers in more than one column."
     )
     title = "Open-ended, every match beside one label an answer"
-    return builder.table("exclusive", title, (*columns, "several"), *notes)
+    return table(opened, "exclusive", title, (*columns, "several"), rows, note)
 
 
-def _failures(runs: Mapping[str, Answers], known: Runs, judge: str) -> Table:
-    rows_of: dict[str, list[str]] = {}
+def _in_several(sheets: Sheets, run: str) -> int:
+    judge = sheets.judge_of(run)
+    return sheets.runs[run].count(lambda kind: len({*sheets.benchmark.counted_labels(kind, judge)}) > 1)[True]
+
+
+def _one_label(sheets: Sheets, run: str) -> Grid:
+    """Return the grid of a run's labels without flags, of which each answer has one."""
+    judge = sheets.judge_of(run)
+
+    def places(kind: AnswerKind, labels: tuple[str, ...]) -> Places:
+        if labels and (verdict := kind.verdicts.get(judge)) is not None:
+            alone = replace(kind, verdicts={judge: replace(verdict, flags=())})
+            labels = sheets.benchmark.counted_labels(alone, judge) or labels
+        return EVERY_MATCH.places(kind, labels)
+
+    return Grid(SHAPE, places)
+
+
+def _failures(base: Sheets) -> Table:
+    judges: dict[str, str] = {}
 
     def select_judge(run: str, condition: str) -> str:
-        label_source = known[run].select_judge(judge, condition)
-        rows_of.setdefault(label_source, []).append(f"{run} / {condition}")
-        return label_source
+        return judges.setdefault(f"{run} / {condition}", judge_for(base, run, condition))
 
-    table = failures_table(runs, judge, CONDITIONS, scope_note=_ENTERS, judge_for=select_judge)
-    others = (
-        [other_judge_note(name, rows) for name, rows in rows_of.items() if name != judge] if len(rows_of) > 1 else []
-    )
-    return replace(table, notes=(*table.notes, *others))
-
-
-def _fill(runs: Runs, judge: str, builder: TableBuilder, columns: Mapping[str, LabelRate]) -> None:
-    """Add a row for every run that has answers under the columns' conditions."""
-    conditions = dict.fromkeys(condition for rate in columns.values() for condition in rate.conditions)
-    for label, run in runs.items():
-        if (where := run.select(*conditions)).any():
-            counts = builder.judge_labels(label, run, run.select_judge(judge, *conditions))
-            builder.add(label, counts, where, columns.values())
+    table = failures_table(base.runs, base.judge, CONDITIONS, scope_note=_ENTERS, judge_for=select_judge)
+    return replace(table, notes=(*table.notes, *judge_notes(judges, base.judge)))

@@ -144,7 +144,7 @@ class MMKCBench(Benchmark):
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.mmkc_bench.tables import tables
 
-        return tables(runs, judge, resamples=resamples, seed=seed)
+        return tables(self, runs, judge, resamples=resamples, seed=seed)
 
     def answer_files(self, path: Path, form: str) -> Sequence[Path]:
         from benchmarks.mmkc_bench.sources.result_files import result_files

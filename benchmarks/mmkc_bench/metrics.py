@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.mmkc_bench.constants import DATASETS, FACT_TYPES, PAPER_COUNTS, ROW_TYPES
+from benchmarks.stats.intervals import ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,9 +23,7 @@ def shares(counts: Array, outcome: int) -> Array:
 
     Counts of shape (..., outcomes) give (...).
     """
-    totals = counts.sum(-1)
-    rates: Array = np.divide(counts[..., outcome], totals, out=np.full(totals.shape, np.nan), where=totals > 0)
-    return rates
+    return ratio(counts[..., outcome], counts.sum(-1))
 
 
 def by_dataset(of_types: Array, facts: tuple[str, ...] = tuple(FACT_TYPES)) -> Array:
@@ -49,9 +48,21 @@ def main_columns(counts: Array, outcome: int) -> Array:
     return np.concatenate([datasets, average(datasets)[..., None]], axis=-1)
 
 
+def main_answers(counts: Array) -> Array:
+    """Return the number of answers behind each of the columns ER, EK, VS and Avg."""
+    er, *facts, vs = counts.sum(-1)
+    return np.array([er, sum(facts), vs, er + sum(facts) + vs])
+
+
 def fact_columns(counts: Array, outcome: int) -> Array:
     """Return the columns PT, PL, PC, LT, LC and LO of Tables 5 and 6: counts of shape (..., types, outcomes) give (..., 6)."""
     return shares(counts, outcome)[..., _FACTS]
+
+
+def fact_answers(counts: Array) -> Array:
+    """Return the number of answers behind each of the columns PT, PL, PC, LT, LC and LO."""
+    answers: Array = counts.sum(-1)[..., _FACTS]
+    return answers
 
 
 def detection_columns(counts: Array) -> Array:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from benchmarks.answers import Answers
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.failure_table import failures_table
 from benchmarks.mmkc_bench import metrics
 from benchmarks.mmkc_bench.constants import (
@@ -19,31 +17,28 @@ from benchmarks.mmkc_bench.constants import (
     DETECTION_CONDITIONS,
     FACT_TYPES,
     RATES,
+    ROW_TYPES,
 )
-from benchmarks.mmkc_bench.counts import (
-    CONFLICT_LABELS,
-    EXCLUSION_REASONS,
-    CountedAnswer,
-    count_by_judge,
-    count_exclusions,
-    count_officially,
-    entity_counts,
-)
-from benchmarks.stats.intervals import estimate, resample
-from benchmarks.vocabulary import Estimate, Table
+from benchmarks.mmkc_bench.official import official_answers
+from benchmarks.mmkc_bench.reading import ALREADY_COUNTER, NO_OWN_ANSWER, OWN_ANSWER_ERROR, OWN_ANSWER_UNPARSED
+from benchmarks.sheet import Column, Grid, Layout, Part, Sheets, answers_where, judges_under, newest_judge, other_judges
+from benchmarks.vocabulary import Table
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from benchmarks.base import Benchmark
+
+    _Metrics = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 __all__ = ["DETECTION_COLUMNS", "tables"]
 
-Runs = Mapping[str, Answers]
-_Row = tuple[str, tuple[Estimate, ...]]
-
 _DEFAULT = "own-answer"
-_SETTINGS = {"context-memory": "Context-Memory", "inter-context": "Inter-Context"}
+_CHOICES = tuple(condition for condition in CONFLICT_CONDITIONS if condition.endswith("-mc"))
+_OPENS = tuple(condition for condition in CONFLICT_CONDITIONS if condition.endswith("-open"))
+_SETTINGS = ("Context-Memory", "Inter-Context")
+"""The settings of ``_CHOICES`` and ``_OPENS``."""
 
 DETECTION_COLUMNS = (
     *(f"{dataset} {what}" for dataset in DATASETS for what in ("Non-Conflict", "Conflict", "Avg.")),
@@ -51,6 +46,19 @@ DETECTION_COLUMNS = (
     *(f"Fine EK {what}" for what in ("Non-Conflict", "Conflict", "Avg.")),
 )
 """The columns of Table 4, coarse detection first."""
+
+_REASONS = (
+    ALREADY_COUNTER,
+    NO_OWN_ANSWER,
+    OWN_ANSWER_ERROR,
+    OWN_ANSWER_UNPARSED,
+    "unparsed",
+    "undecided",
+    "judge-failed",
+    "error",
+    "pending",
+)
+"""The reasons why an answer under conflict is excluded from the rates; each is counted separately."""
 
 _NOTE_RATES = (
     "Shares of the answers that can be compared with the model's own answer without conflict. EK: unweighted mean of its six "
@@ -70,57 +78,78 @@ _NOTE_DETECTION = (
 )
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """A run's answers under one way of counting: the row's label, the judge (None for the published evaluation), the answers."""
+def _grid(conditions: Sequence[str], labels: Sequence[str]) -> Grid:
+    """Return a grid of conditions, types and labels, of which the bootstrap draws entities with all facts and repeated rows."""
 
-    row: str
-    judge: str | None
-    answers: Sequence[CountedAnswer]
+    def places(kind: AnswerKind, counted: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+        row_type = kind.strata.get("type")
+        if row_type in ROW_TYPES:
+            condition, place = conditions.index(kind.condition), ROW_TYPES.index(row_type)
+            yield from ((condition, place, labels.index(label)) for label in counted if label in labels)
+
+    def entity(kind: AnswerKind) -> tuple[str, str]:
+        return kind.strata.get("dataset", ""), kind.strata.get("instance", "")
+
+    return Grid((len(conditions), len(ROW_TYPES), len(labels)), places, cluster=entity)
 
 
-def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
+def _columns(of: _Metrics, answers: _Metrics, reasons: Mapping[str, str]) -> dict[str, Column]:
+    """Return a column for each metric, by name: its values, the number of answers behind it, and its reason for n/a."""
+
+    def column(place: int, reason: str) -> Column:
+        return Column(
+            lambda counts: of(counts)[..., place], lambda totals: answers(totals)[place], lambda totals: reason
+        )
+
+    return {name: column(place, reason) for place, (name, reason) in enumerate(reasons.items())}
+
+
+_GRIDS = {conditions: _grid(conditions, tuple(RATES)) for conditions in (_CHOICES, _OPENS)}
+_NONE = "no answer that counts"
+_MAIN_REASONS = {
+    "ER": _NONE,
+    "EK": "a sub-type has no answer that counts",
+    "VS": _NONE,
+    "Avg.": "it needs ER, EK and VS",
+}
+_MAIN = [
+    _columns(partial(metrics.main_columns, outcome=outcome), metrics.main_answers, _MAIN_REASONS)
+    for outcome in range(len(RATES))
+]
+_FACTS = [
+    _columns(partial(metrics.fact_columns, outcome=outcome), metrics.fact_answers, dict.fromkeys(FACT_TYPES, _NONE))
+    for outcome in range(len(RATES))
+]
+"""The columns of Tables 2 and 3, and of Tables 5 and 6, for each of the rates."""
+
+_DETECTION = Layout(
+    "detection",
+    "Conflict detection, coarse and fine (Table 4)",
+    _grid(DETECTION_CONDITIONS, ("CORRECT", "WRONG")),
+    _columns(
+        metrics.detection_columns,
+        metrics.detection_answers,
+        dict.fromkeys(DETECTION_COLUMNS, "no answer to some of what it is made of"),
+    ),
+    notes=(_NOTE_DETECTION, _NOTE_SPREAD),
+)
+
+
+def tables(benchmark: Benchmark, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
     """Return every table that the answers fill: main, open, detection, subtypes-open, subtypes-mc, left-out, failures.
 
     A table uses the labels of ``judge`` if it has judged any of the answers in question, otherwise those of
     ``own-answer``. Multiple choice is also counted by the published evaluation, which needs no judge.
     """
-    choices: list[_Reading] = []
-    opens: list[_Reading] = []
-    detections: list[_Reading] = []
-    for label, run in runs.items():
-        present = run.count(lambda kind: kind.condition)
-        for part, of in zip(_PARTS, (choices, opens, detections), strict=True):
-            if not present.keys().isdisjoint(part):
-                by = _judge_for(run, judge, part)
-                of.append(
-                    _Reading(label, by, [answer for answer in count_by_judge(run, by) if answer.condition in part])
-                )
-                if of is choices:
-                    of.append(_Reading(f"{label} (official)", None, list(count_officially(run))))
-
-    def rates(
-        name: str, title: str, form: str, of: Sequence[_Reading], columns: Sequence[str], compute: _Columns
-    ) -> Table:
-        rows = [row for reading in of for row in _rates(reading, form, compute, resamples, seed)]
-        notes = (
-            _NOTE_RATES if len(columns) == 4 else _NOTE_FACTS,
-            *([_NOTE_OFFICIAL] if form == "mc" else []),
-            _NOTE_SPREAD,
-            *_left_out_notes(of, [f"{setting}-{form}" for setting in _SETTINGS]),
-        )
-        return Table(name, title, tuple(columns), tuple(rows), notes, judges=_judges(of, judge), chart="turned")
-
-    facts = tuple(FACT_TYPES)
+    base = Sheets(benchmark, runs, judge, resamples, seed)
+    choices, opens = base.parts(_choices(base)), base.parts(_parts(base, _OPENS))
     all_tables = [
-        rates("main", "Multiple choice (Table 2)", "mc", choices, _MAIN, metrics.main_columns),
-        rates("open", "Open questions (Table 3)", "open", opens, _MAIN, metrics.main_columns),
-        _detection(detections, judge, resamples, seed),
-        rates(
-            "subtypes-open", "Entity knowledge, open questions (Table 5)", "open", opens, facts, metrics.fact_columns
-        ),
-        rates("subtypes-mc", "Entity knowledge, multiple choice (Table 6)", "mc", choices, facts, metrics.fact_columns),
-        _left_out_table([*choices, *opens], judge),
+        _rates(choices, "main", "Multiple choice (Table 2)", _CHOICES, _MAIN),
+        _rates(opens, "open", "Open questions (Table 3)", _OPENS, _MAIN),
+        base.parts(_parts(base, DETECTION_CONDITIONS)).table(_DETECTION),
+        _rates(opens, "subtypes-open", "Entity knowledge, open questions (Table 5)", _OPENS, _FACTS),
+        _rates(choices, "subtypes-mc", "Entity knowledge, multiple choice (Table 6)", _CHOICES, _FACTS),
+        _left_out(choices, opens),
         failures_table(
             runs, judge, CONDITIONS, judge_for=lambda run, condition: _judge_for(runs[run], judge, (condition,))
         ),
@@ -128,104 +157,74 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
     return [table for table in all_tables if table.rows or table.name in ("main", "failures")]
 
 
-_MAIN = (*DATASETS, "Avg.")
-_PARTS = (
-    tuple(condition for condition in CONFLICT_CONDITIONS if condition.endswith("-mc")),
-    tuple(condition for condition in CONFLICT_CONDITIONS if condition.endswith("-open")),
-    DETECTION_CONDITIONS,
-)
-_Columns = Callable[["Array", int], "Array"]
-
-
-def _rates(reading: _Reading, form: str, compute: _Columns, resamples: int, seed: int) -> list[_Row]:
-    conditions = [f"{setting}-{form}" for setting in _SETTINGS]
-    counts = entity_counts(reading.answers, conditions, CONFLICT_LABELS)
-    totals, draws = counts.sum(0), resample(counts, resamples, seed)
-    rows = []
-    for place, (condition, setting) in enumerate(zip(conditions, _SETTINGS.values(), strict=True)):
-        if not any(answer.condition == condition for answer in reading.answers):
-            continue
-        answers = totals[place].sum(-1)
-        for outcome, rate in enumerate(RATES.values()):
-            values, replicates = compute(totals[place], outcome), compute(draws[:, place], outcome)
-            ns, why = _answer_counts(answers, len(values)), _undefined_reasons(len(values))
-            cells = tuple(
-                estimate(float(value), replicates[..., i], ns[i], reason=why[i]) for i, value in enumerate(values)
-            )
-            rows.append((f"{reading.row} / {setting} / {rate}", cells))
-    return rows
-
-
-def _answer_counts(of_types: Array, columns: int) -> list[int]:
-    """Return the number of answers behind each column."""
-    er, *facts, vs = (int(count) for count in of_types)
-    return facts if columns == len(facts) else [er, sum(facts), vs, er + sum(facts) + vs]
-
-
-def _undefined_reasons(columns: int) -> tuple[str, ...]:
-    """Return the reason for n/a of each column."""
-    none = "no answer that counts"
-    if columns == len(FACT_TYPES):
-        return (none,) * columns
-    return none, "a sub-type has no answer that counts", none, "it needs ER, EK and VS"
-
-
-def _detection(readings: Sequence[_Reading], judge: str, resamples: int, seed: int) -> Table:
-    rows = []
-    for reading in readings:
-        counts = entity_counts(reading.answers, DETECTION_CONDITIONS, ("CORRECT", "WRONG"))
-        values = metrics.detection_columns(counts.sum(0))
-        replicates = metrics.detection_columns(resample(counts, resamples, seed))
-        ns = metrics.detection_answers(counts.sum(0))
-        cells = tuple(
-            estimate(float(value), replicates[..., i], int(ns[i]), reason="no answer to some of what it is made of")
-            for i, value in enumerate(values)
+def _parts(base: Sheets, conditions: Sequence[str]) -> dict[str, Part]:
+    """Return the answers under some conditions, by run, of the runs that have any."""
+    parts = {
+        run: Part(
+            answers_where(answers, lambda kind: kind.condition in conditions),
+            _judge_for(answers, base.judge, conditions),
         )
-        rows.append((reading.row, cells))
-    notes = (_NOTE_DETECTION, _NOTE_SPREAD, *_left_out_notes(readings, DETECTION_CONDITIONS))
-    title = "Conflict detection, coarse and fine (Table 4)"
-    return Table("detection", title, DETECTION_COLUMNS, tuple(rows), notes, judges=_judges(readings, judge))
+        for run, answers in base.runs.items()
+    }
+    return {run: part for run, part in parts.items() if len(part.answers)}
 
 
-def _left_out_table(readings: Sequence[_Reading], judge: str) -> Table:
-    rows = []
-    for reading in readings:
-        for condition in CONFLICT_CONDITIONS:
-            outcomes = Counter(answer.outcome for answer in reading.answers if answer.condition == condition)
-            if outcomes:
-                conflict_count = sum(outcomes[kind] for kind in CONFLICT_LABELS)
-                rows.append(
-                    (f"{reading.row} / {condition}", (conflict_count, *(outcomes[why] for why in EXCLUSION_REASONS)))
-                )
-    note = (
-        "Own answer: the model's answer without conflict. Already the counter answer: it is what the evidence says, so that "
-        "keeping to it and taking the evidence's cannot be told apart."
-    )
-    title = "Which answers the rates rest on"
-    return Table(
-        "left-out", title, ("counted", *EXCLUSION_REASONS), tuple(rows), (note,), judges=_judges(readings, judge)
-    )
-
-
-def _left_out_notes(readings: Sequence[_Reading], conditions: Sequence[str]) -> list[str]:
-    notes = []
-    for reading in readings:
-        exclusions = count_exclusions(reading.answers, conditions)
-        if exclusions:
-            counts_text = ", ".join(f"{why} ({exclusions[why]:,})" for why in EXCLUSION_REASONS if exclusions[why])
-            notes.append(f"Left out of {reading.row}: {counts_text}.")
-    return notes
-
-
-def _judges(readings: Sequence[_Reading], judge: str) -> tuple[str, ...] | None:
-    judge_names = tuple(dict.fromkeys(reading.judge for reading in readings if reading.judge is not None))
-    return None if set(judge_names) <= {judge} else judge_names
+def _choices(base: Sheets) -> dict[str, Part]:
+    """Return the answers to a multiple choice, each run's also as the published evaluation counts them."""
+    parts = {}
+    for run, part in _parts(base, _CHOICES).items():
+        parts[run] = part
+        parts[f"{run} (official)"] = Part(official_answers(base.runs[run], part.judge), part.judge)
+    return parts
 
 
 def _judge_for(answers: Answers, judge: str, conditions: Sequence[str]) -> str:
     """Return ``judge``, or the newest ``own-answer`` if only that one has judged any of these answers."""
-    ids = {judge_id for kind in answers.kinds if kind.condition in conditions for judge_id in kind.verdicts}
-    default_ids = [judge_id for judge_id in ids if judge_id.rpartition("@")[0] == _DEFAULT]
-    return (
-        judge if judge in ids or not default_ids else max(default_ids, key=lambda judge_id: (len(judge_id), judge_id))
+    judges = judges_under(answers, conditions)
+    return judge if judge in judges else newest_judge(_DEFAULT, judges) or judge
+
+
+def _rates(
+    sheets: Sheets, name: str, title: str, conditions: tuple[str, ...], columns: Sequence[Mapping[str, Column]]
+) -> Table:
+    """Return a table of the rates; no declared layout, because the metrics differ by row."""
+    rows = []
+    for run, answers in sheets.runs.items():
+        sheet, present = sheets.sheet(run, _GRIDS[conditions]), answers.count(lambda kind: kind.condition)
+        for place, (condition, setting) in enumerate(zip(conditions, _SETTINGS, strict=True)):
+            for rate, metrics_of_rate in zip(RATES.values(), columns, strict=True):
+                if condition in present:
+                    rows.append((f"{run} / {setting} / {rate}", sheet.cells(metrics_of_rate.values(), place)))
+    notes = (_NOTE_RATES if columns is _MAIN else _NOTE_FACTS, *([_NOTE_OFFICIAL] if conditions == _CHOICES else []))
+    return sheets.finish(name, title, columns[0], rows, *notes, _NOTE_SPREAD, chart="turned")
+
+
+def _left_out(choices: Sheets, opens: Sheets) -> Table:
+    columns, rows = ("counted", *_REASONS), []
+    for sheets in (choices, opens):
+        for run in sheets.runs:
+            for condition in CONFLICT_CONDITIONS:
+                if outcomes := _outcomes(sheets, run, condition):
+                    rows.append((f"{run} / {condition}", tuple(outcomes[name] for name in columns)))
+    note = (
+        "Own answer: the model's answer without conflict. Already the counter answer: it is what the evidence says, so that "
+        "keeping to it and taking the evidence's cannot be told apart."
     )
+    judges = other_judges(choices.judge, (*choices.judges.values(), *opens.judges.values()))
+    return Table("left-out", "Which answers the rates rest on", columns, tuple(rows), (note,), judges=judges)
+
+
+def _outcomes(sheets: Sheets, run: str, condition: str) -> Counter[str]:
+    """Return the number of a run's answers under a condition that count, and of the others by reason."""
+    judge = sheets.judge_of(run)
+
+    def outcome(kind: AnswerKind) -> str | None:
+        if kind.condition != condition:
+            return None
+        if reason := sheets.benchmark.left_out(kind):
+            return reason
+        if kind.outcome(judge) != "labelled":
+            return kind.outcome(judge)
+        return "counted" if kind.label(judge) in RATES else "judge-failed"
+
+    return sheets.runs[run].count(outcome)

@@ -26,6 +26,7 @@ from benchmarks.clash.published_predictions import read_answers
 from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.tables import tables
 from benchmarks.protocols import DirectProtocol
+from benchmarks.sheet import MISSING
 from benchmarks.vocabulary import (
     Decoding,
     Estimate,
@@ -88,7 +89,7 @@ def _tables(
 ) -> dict[str, Table]:
     return {
         table.name: table
-        for table in tables({run: Answers.of(list(records), Clash())}, judge, resamples=resamples, seed=seed)
+        for table in tables(Clash(), {run: Answers.of(list(records), Clash())}, judge, resamples=resamples, seed=seed)
     }
 
 
@@ -446,7 +447,7 @@ def test_empty_answers_are_incorrect_and_other_failures_excluded() -> None:
         third = pytest.approx(1 / 3)
         assert [row[column].value for column in ("Conflict", "Image", "Incorrect")] == [third, third, third]
         assert row["Conflict"].n == 3
-        assert "Counted as Incorrect, as in the paper: empty answers (1)." in results[name].notes
+        assert f"Counted as wrong: {MISSING['unparsed']} (1)." in results[name].notes
         left_out = "undecided by the judge (1), not labelled by the judge (1), in error (1), pending (2)"
         assert f"Left out: {left_out}." in results[name].notes
         failures = results["failures"]
@@ -502,7 +503,11 @@ def test_note_names_runs_with_a_different_judge() -> None:
     results = {
         t.name: t
         for t in tables(
-            {"one": Answers.of(plain, Clash()), "two": Answers.of(judged, Clash())}, "gpt@1", resamples=5, seed=0
+            Clash(),
+            {"one": Answers.of(plain, Clash()), "two": Answers.of(judged, Clash())},
+            "gpt@1",
+            resamples=5,
+            seed=0,
         )
     }
     assert set(results["main"].judges or ()) == {"strict@1", "gpt@1"}
@@ -546,7 +551,7 @@ def test_run_without_records_has_a_main_table() -> None:
     results = _tables([])
     assert set(_values(results["main"]).values()) == {None}
     assert results["failures"].rows == ()
-    assert [table.name for table in tables({}, JUDGE, resamples=5, seed=0)] == ["main", "failures"]
+    assert [table.name for table in tables(Clash(), {}, JUDGE, resamples=5, seed=0)] == ["main", "failures"]
 
 
 def test_spatial_table_has_a_row_per_relation() -> None:
@@ -598,7 +603,7 @@ def test_judges_are_compared_on_answers_labelled_by_all() -> None:
     assert _values(table, "run / b@1")["Image"] == 0.5
     assert (_values(table, "run / at least one")["Text"], _values(table, "run / both")["Text"]) == (0.5, 0)
     assert _row(table, "run / both")["Image"].n == 2
-    assert "Left out by b@1: not labelled by the judge (1)." in table.notes
+    assert "Left out: not labelled by the judge (run / a@1: 0, run / b@1: 1)." in table.notes
     alone = _tables([_also(_record("1", "open-conflicting", "TEXT"), "a@1", "TEXT")])["judges"]
     assert [label for label, _ in alone.rows] == ["run / a@1"]
     third = _tables([_also(record, "c@1", "IMAGE") for record in records])["judges"]
@@ -730,6 +735,6 @@ def test_tables_of_twenty_full_runs_take_seconds() -> None:
     runs = {f"run {i}": Answers.of(_random_records(1289, i), Clash()) for i in range(4)}
     runs |= {f"again {i}": runs[f"run {i % 4}"] for i in range(16)}
     started = time.process_time()
-    results = tables(runs, JUDGE, resamples=1000, seed=0)
+    results = tables(Clash(), runs, JUDGE, resamples=1000, seed=0)
     assert time.process_time() - started < 20
     assert len(results[0].rows) == 20

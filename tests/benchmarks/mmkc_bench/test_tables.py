@@ -17,6 +17,7 @@ from benchmarks.answers import Answers
 from benchmarks.mmkc_bench.constants import CONDITIONS, FACT_TYPES, ROW_TYPES, dataset_of
 from benchmarks.mmkc_bench.tables import DETECTION_COLUMNS
 from benchmarks.registry import get_benchmark
+from benchmarks.sheet import MISSING
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Table, Verdict
 from judges.registry import get_judge
 from tests.support.data.mmkc_bench import PAPER, ROOT
@@ -113,8 +114,9 @@ def test_rates_match_manual_computation() -> None:
     assert rates(main, "Context-Memory", "ER", "m (official)") == tuple(round(n / 7, 6) for n in (3, 1, 3))
     # Kept 1, 5, 6; counter 2, 3, 4; neither 7.
     assert rates(main, "Inter-Context", "ER", "m (official)") == tuple(round(n / 7, 6) for n in (3, 3, 1))
-    assert [note for note in main.notes if note.startswith("Left out of m:")] == [
-        "Left out of m: already the counter answer (2), own answer unparsed (2), unparsed (1)."
+    assert [note for note in main.notes if note.startswith("Left out:")] == [
+        "Left out: already the counter answer (m: 2, m (official): 0), own answer unparsed (m: 2, m (official): 0), "
+        f"{MISSING['unparsed']} (m: 1, m (official): 0)."
     ]
 
 
@@ -145,6 +147,27 @@ def test_excluded_answers_are_counted_by_reason() -> None:
     }
 
 
+def test_label_of_detection_under_conflict_is_excluded() -> None:
+    (own, kept, other) = joined(pairs("ER", [("A", "A", "A")]))
+    named = replace(kept, verdicts={JUDGE.id: Verdict(JUDGE.id, "labelled", "CORRECT")})
+    table = tables([own, named, other])["left-out"]
+    row = dict(zip(table.columns, dict(table.rows)["m / context-memory-mc"], strict=True))
+    assert {reason: number for reason, number in row.items() if number} == {"judge-failed": 1}
+
+
+def test_facts_of_an_entity_are_drawn_together() -> None:
+    """An entity alone has no interval, however many facts it has."""
+
+    def interval(kinds: Sequence[str], entities: int) -> tuple[float | None, float | None]:
+        records = joined(record for kind in kinds for record in pairs(kind, [("A", "A", "B")] * entities))
+        cell = dict(tables(records)["subtypes-mc"].rows)["m / Context-Memory / OAR"][0]
+        assert isinstance(cell, Estimate)
+        return cell.low, cell.high
+
+    assert interval(("PT", "PL", "PC"), 1) == (None, None)
+    assert interval(("PT",), 2) == (1, 1)
+
+
 def test_second_counter_answer_is_excluded_only_between_contexts() -> None:
     table = tables(joined(pairs("VS", [("C", "C", "C"), ("A", "B", "B")])))["main"]
     assert rates(table, "Context-Memory", "VS") == (0.5, 0.5, 0)
@@ -157,7 +180,7 @@ def test_rates_without_answers_are_na_with_a_reason() -> None:
     assert tables([])["main"].rows == ()
     only_judged_elsewhere = tables(joined(pairs("ER", [("A", "A", "A")]), judge=False))
     assert rates(only_judged_elsewhere["main"], "Inter-Context", "ER") == (None, None, None)
-    assert "pending (2)" in " ".join(only_judged_elsewhere["main"].notes)
+    assert "Left out: pending (m: 2, m (official): 0)." in only_judged_elsewhere["main"].notes
 
 
 def test_entity_knowledge_averages_facts_and_total_is_weighted() -> None:
@@ -230,7 +253,7 @@ def test_detection_accuracy_matches_manual_computation() -> None:
     cells = dict(zip(table.columns, table.rows[0][1], strict=True))
     ns = [cell.n for cell in cells.values() if isinstance(cell, Estimate)]
     assert ns == [4, 4, 8, 8, 24, 32, 4, 4, 8, 48, 6, 6, 12]
-    assert "Left out of m: unparsed (1), pending (1)." in table.notes
+    assert f"Left out: {MISSING['unparsed']} (1), pending (1)." in table.notes
 
 
 # --- the published figures -------------------------------------------------------------------------------------
