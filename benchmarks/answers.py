@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import mul
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from benchmarks.answer_confidence import UNKNOWN, Confidence, Confidences, confidence_of
@@ -185,10 +187,9 @@ class Answers:
         """
         import numpy as np
 
-        size = int(np.prod(shape, dtype=np.int64))
-        flat = [
-            [int(np.ravel_multi_index(tuple(place), tuple(shape))) for place in places(kind)] for kind in self.kinds
-        ]
+        size = math.prod(shape)
+        strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        flat = [[sum(map(mul, place, strides)) for place in places(kind)] for kind in self.kinds]
         depth = max(map(len, flat), default=0)
         padded = np.array([cells + [-1] * (depth - len(cells)) for cells in flat], dtype=np.int64).reshape(
             len(flat), depth

@@ -46,7 +46,7 @@ def counts_by_run(numbers: Mapping[str, int]) -> str:
     if len(set(numbers.values())) == 1:
         (number,) = set(numbers.values())
         return f"{number:,}" if len(numbers) == 1 else f"{number:,} of each run"
-    return ", ".join(f"{run}: {number:,}" for run, number in numbers.items())
+    return ", ".join(f"{run}: {number:,}" for run, number in numbers.items() if number)
 
 
 def _counts(answers: Answers, condition: str, judge: str) -> tuple[int, ...]:

@@ -104,6 +104,11 @@ class Sheet:
         estimates = []
         for column in columns:
             value, replicates, n = float(column.of(totals)), column.of(draws), int(column.rests_on(totals))
+            if replicates.shape != draws.shape[:1]:
+                raise ValueError(
+                    f"a column gives shape {replicates.shape} for counts of shape {draws.shape}; it must give one value for each "
+                    "resample, so index and sum the last axes: counts[..., 0], counts.sum(-1)."
+                )
             cell = estimate(value, replicates, n, reason=column.reason(totals))
             sd = float(np.nanstd(replicates)) if spread and cell.low is not None else None
             estimates.append(replace(cell, sd=sd, missing=int(column.rests_on(missing))))
@@ -261,9 +266,11 @@ def count_missing(
     """Return the number of answers without a label, in the cells of the first label; shape (*grid.shape)."""
     totals = np.zeros(grid.shape, dtype=np.int64)
     for kind, size in zip(answers.kinds, answers.sizes.tolist(), strict=True):
-        counts = benchmark.counted_labels(kind, judge) or benchmark.left_out(kind)
-        if not counts and (of is None or of(kind)) and not [*grid.places(kind, ())]:
-            for place in grid.places(kind, benchmark.labels[:1]):
+        if not size or (of is not None and not of(kind)) or benchmark.counted_labels(kind, judge):
+            continue
+        if not benchmark.left_out(kind) and not [*grid.places(kind, ())]:
+            first = next(filter(None, ([*grid.places(kind, (label,))] for label in benchmark.labels)), [])
+            for place in first:
                 totals[tuple(place)] += size
     return totals
 
@@ -281,9 +288,9 @@ def missing_notes(
     reasons: Mapping[str, str] = {**{reason: reason for reason in own}, **MISSING}
     numbers = {name: counts_by_run({run: counts[name] for run, counts in missing.items()}) for name in reasons}
     empty = numbers.pop("unparsed") if benchmark.unparsed_label is not None else ""
-    notes = [f"Counted as wrong: {MISSING['unparsed']} ({empty})."] if empty else []
+    notes = [f"Counted as {benchmark.unparsed_label}: {MISSING['unparsed']} ({empty})."] if empty else []
     left_out = [f"{reasons[name]} ({number})" for name, number in numbers.items() if number]
-    return (*notes, f"Left out: {', '.join(left_out)}.") if left_out else tuple(notes)
+    return (*notes, f"Left out of all answers: {', '.join(left_out)}.") if left_out else tuple(notes)
 
 
 def list_missing(counts: Mapping[str, int], words: Mapping[str, str] = MISSING) -> str:

@@ -206,8 +206,8 @@ def test_answers_that_a_person_skips_say_neither(instances: list[Instance]) -> N
     by_name = {t.name: t for t in Pope().tables({"run": Answers.of(skipped, Pope())}, person, resamples=20, seed=0)}
     for _, values in by_name["pope"].rows:
         assert [cell.value for cell in values if isinstance(cell, Estimate)][-2:] == [0, 1]
-    assert by_name["pope"].notes[-1].startswith("Counted as wrong: ")
-    assert not any(note.startswith("Counted as wrong: ") for note in by_name["official"].notes)
+    assert by_name["pope"].notes[-1].startswith("Counted as WRONG: ")
+    assert not any(note.startswith("Counted as WRONG: ") for note in by_name["official"].notes)
 
 
 @pytest.mark.parametrize(("policy", "ratio"), [("always-yes", 1.0), ("always-no", 0.0)])

@@ -73,7 +73,8 @@ def test_a_share_is_over_the_answers_that_count_and_says_which_do_not() -> None:
     assert (share.value, share.n, share.missing) == (pytest.approx(2 / 3), 3, 5)
     assert shown.notes == (
         INTERVALS,
-        "Left out: without an answer (1), undecided by the judge (1), not labelled by the judge (1), in error (1), pending (1).",
+        "Left out of all answers: without an answer (1), undecided by the judge (1), not labelled by the judge (1), in error (1), "
+        "pending (1).",
     )
 
 
@@ -81,7 +82,7 @@ def test_an_empty_answer_counts_where_the_benchmark_declares_it() -> None:
     shown = table(*EVERY, benchmark=Strict())
     share = cell(shown, "m / plain")
     assert (share.value, share.n, share.missing) == (0.5, 4, 4)
-    assert "Counted as wrong: without an answer (1)." in shown.notes
+    assert "Counted as NO: without an answer (1)." in shown.notes
 
 
 def test_all_answers_missing_give_no_value_and_a_reason() -> None:
@@ -137,4 +138,4 @@ def test_numbers_of_several_runs_stand_in_one_note() -> None:
     runs = {"a": Answers.of(EVERY, Toy()), "b": Answers.of(EVERY[:4], Toy())}
     (note,) = missing_notes(Toy(), runs, JUDGE)
     assert "without an answer (1 of each run)" in note
-    assert "in error (a: 1, b: 0)" in note
+    assert "in error (a: 1)" in note

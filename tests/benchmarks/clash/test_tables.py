@@ -447,9 +447,9 @@ def test_empty_answers_are_incorrect_and_other_failures_excluded() -> None:
         third = pytest.approx(1 / 3)
         assert [row[column].value for column in ("Conflict", "Image", "Incorrect")] == [third, third, third]
         assert row["Conflict"].n == 3
-        assert f"Counted as wrong: {MISSING['unparsed']} (1)." in results[name].notes
+        assert f"Counted as INCORRECT: {MISSING['unparsed']} (1)." in results[name].notes
         left_out = "undecided by the judge (1), not labelled by the judge (1), in error (1), pending (2)"
-        assert f"Left out: {left_out}." in results[name].notes
+        assert f"Left out of all answers: {left_out}." in results[name].notes
         failures = results["failures"]
         assert dict(zip(failures.columns, dict(failures.rows)[f"run / {condition}"], strict=True)) == {
             "answered": 6,
@@ -522,7 +522,7 @@ def test_human_labels_of_multiple_choice_are_used() -> None:
     ]
     results = _tables(records, "human:anna@1")
     assert (_values(results["main"])["Image"], _row(results["main"])["Image"].n) == (1, 1)
-    assert "Left out: pending (1)." in results["main"].notes
+    assert "Left out of all answers: pending (1)." in results["main"].notes
     assert [label for label, _ in results["no-conflict"].rows] == [
         "run / human:anna@1",
         "run / strict",
@@ -603,7 +603,7 @@ def test_judges_are_compared_on_answers_labelled_by_all() -> None:
     assert _values(table, "run / b@1")["Image"] == 0.5
     assert (_values(table, "run / at least one")["Text"], _values(table, "run / both")["Text"]) == (0.5, 0)
     assert _row(table, "run / both")["Image"].n == 2
-    assert "Left out: not labelled by the judge (run / a@1: 0, run / b@1: 1)." in table.notes
+    assert "Left out of all answers: not labelled by the judge (run / b@1: 1)." in table.notes
     alone = _tables([_also(_record("1", "open-conflicting", "TEXT"), "a@1", "TEXT")])["judges"]
     assert [label for label, _ in alone.rows] == ["run / a@1"]
     third = _tables([_also(record, "c@1", "IMAGE") for record in records])["judges"]

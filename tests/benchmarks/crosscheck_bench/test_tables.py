@@ -141,8 +141,8 @@ def test_unlabelled_answers_are_excluded_and_empty_ones_wrong() -> None:
     assert empty.instance.id == blank.instance.id
     figure = cell(cells["main"], "m", "LD")
     assert (figure.value, figure.n) == (0.5, 2)
-    assert "Counted as wrong: without an answer (1)." in cells["main"].notes
-    assert "Left out: in error (1), pending (1)." in cells["main"].notes
+    assert "Counted as INCORRECT: without an answer (1)." in cells["main"].notes
+    assert "Left out of all answers: in error (1), pending (1)." in cells["main"].notes
     assert dict(cells["failures"].rows)["m / vanilla"] == (2, 1, 1, 0, 0, 1, 1, 0)
 
 

@@ -114,9 +114,9 @@ def test_rates_match_manual_computation() -> None:
     assert rates(main, "Context-Memory", "ER", "m (official)") == tuple(round(n / 7, 6) for n in (3, 1, 3))
     # Kept 1, 5, 6; counter 2, 3, 4; neither 7.
     assert rates(main, "Inter-Context", "ER", "m (official)") == tuple(round(n / 7, 6) for n in (3, 3, 1))
-    assert [note for note in main.notes if note.startswith("Left out:")] == [
-        "Left out: already the counter answer (m: 2, m (official): 0), own answer unparsed (m: 2, m (official): 0), "
-        f"{MISSING['unparsed']} (m: 1, m (official): 0)."
+    assert [note for note in main.notes if note.startswith("Left out of all answers:")] == [
+        "Left out of all answers: already the counter answer (m: 2), own answer unparsed (m: 2), "
+        f"{MISSING['unparsed']} (m: 1)."
     ]
 
 
@@ -180,7 +180,7 @@ def test_rates_without_answers_are_na_with_a_reason() -> None:
     assert tables([])["main"].rows == ()
     only_judged_elsewhere = tables(joined(pairs("ER", [("A", "A", "A")]), judge=False))
     assert rates(only_judged_elsewhere["main"], "Inter-Context", "ER") == (None, None, None)
-    assert "Left out: pending (m: 2, m (official): 0)." in only_judged_elsewhere["main"].notes
+    assert "Left out of all answers: pending (m: 2)." in only_judged_elsewhere["main"].notes
 
 
 def test_entity_knowledge_averages_facts_and_total_is_weighted() -> None:
@@ -253,7 +253,7 @@ def test_detection_accuracy_matches_manual_computation() -> None:
     cells = dict(zip(table.columns, table.rows[0][1], strict=True))
     ns = [cell.n for cell in cells.values() if isinstance(cell, Estimate)]
     assert ns == [4, 4, 8, 8, 24, 32, 4, 4, 8, 48, 6, 6, 12]
-    assert f"Left out: {MISSING['unparsed']} (1), pending (1)." in table.notes
+    assert f"Left out of all answers: {MISSING['unparsed']} (1), pending (1)." in table.notes
 
 
 # --- the published figures -------------------------------------------------------------------------------------
