@@ -229,7 +229,7 @@ class Sheets:
         estimates = (cell for _, cells in rows for cell in cells if isinstance(cell, Estimate))
         is_flat = any(cell.low is not None and cell.low == cell.high for cell in estimates)
         own = (note for note in notes if is_flat or note != NO_WIDTH)
-        all_notes = (*own, *(self.missing if judges is None else ()))
+        all_notes = (*(self.missing if judges is None else ()), *own)
         judges = other_judges(self.judge, self.judges.values()) if judges is None else judges
         return Table(name, title, tuple(columns), rows, all_notes, percent=percent, judges=judges, chart=chart)
 

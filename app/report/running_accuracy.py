@@ -42,11 +42,19 @@ class ConflictAccuracy(NamedTuple):
     """A run's accuracy so far under conflict, and the conditions it is over.
 
     ``of_conflicts`` is False if the run has no condition with a conflict; the accuracy is then over all its conditions.
+    ``answered`` is the number of answers under the conditions, of which those without a label may not count.
     """
 
     estimate: Estimate
     conditions: tuple[str, ...]
     of_conflicts: bool
+    answered: int
+
+    @property
+    def counted(self) -> str:
+        """The number of answers that count, of those that there are where some do not: "53/96"."""
+        n = self.estimate.n
+        return str(n) if n >= self.answered else f"{n}/{self.answered}"
 
 
 def conflict_accuracy(run: RunSummary) -> ConflictAccuracy:
@@ -58,7 +66,8 @@ def conflict_accuracy(run: RunSummary) -> ConflictAccuracy:
     benchmark = _benchmark(run)
     progress = [] if benchmark is None else [p for p in run.progress if p.condition in benchmark.conflicts]
     counted = progress or run.progress
-    return ConflictAccuracy(_accuracy(counted, run), tuple(p.condition for p in counted), bool(progress))
+    conditions, answered = tuple(p.condition for p in counted), sum(p.done for p in counted)
+    return ConflictAccuracy(_accuracy(counted, run), conditions, bool(progress), answered)
 
 
 def _benchmark(run: RunSummary) -> Benchmark | None:

@@ -72,9 +72,9 @@ def test_a_share_is_over_the_answers_that_count_and_says_which_do_not() -> None:
     share = cell(shown, "m / plain")
     assert (share.value, share.n, share.missing) == (pytest.approx(2 / 3), 3, 5)
     assert shown.notes == (
-        INTERVALS,
         "Left out of all answers: without an answer (1), undecided by the judge (1), not labelled by the judge (1), "
         "in error (1), pending (1).",
+        INTERVALS,
     )
 
 

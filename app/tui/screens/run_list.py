@@ -135,7 +135,7 @@ def _interval_cell(row: RunRow) -> Cell:
 
 
 def _count_cell(row: RunRow) -> Cell:
-    return str(row.accuracy.estimate.n) if row.run.summary.problem is None else ""
+    return row.accuracy.counted if row.run.summary.problem is None else ""
 
 
 def _rate_cell(row: RunRow) -> Cell:
@@ -302,7 +302,7 @@ class RunList:
             "done": lambda: 2 * len(str(max(row.run.summary.total for row in rows))) + 1,
             _CONFLICT: lambda: 5 if all(row.accuracy.of_conflicts for row in rows) else 9,
             "[95% CI]": lambda: 10 if all((r.accuracy.estimate.high or 0) < 0.995 for r in rows) else 11,
-            "n": lambda: len(str(max(row.accuracy.estimate.n for row in rows))),
+            "n": lambda: max(len(row.accuracy.counted) for row in rows),
             NEWEST: lambda: 16,
         }
         item = _BY_TITLE[title]

@@ -543,4 +543,4 @@ def _accuracy_sentence(accuracy: ConflictAccuracy, cells: int) -> str:
     value, interval = short_value(accuracy.estimate), short_interval(accuracy.estimate)
     if cells > 1:
         interval = f"over all {cells:,} cells"
-    return f"accuracy {where} {value} {interval}, n={accuracy.estimate.n}{conditions}"
+    return f"accuracy {where} {value} {interval}, n={accuracy.counted}{conditions}"
