@@ -196,7 +196,8 @@ def response_places(benchmark: Benchmark, rule: AbstentionRule) -> dict[tuple[st
     places = {}
     for condition in rule.conditions:
         for label in benchmark.labels:
-            response = _RIGHT if benchmark.correct(condition, label) else _WRONG
+            is_right = benchmark.correct(condition, label) and label not in benchmark.inventions
+            response = _RIGHT if is_right else _WRONG
             response = _ABSTAINS if label in rule.labels[condition] else response
             places[condition, label] = (int(condition in rule.conflict), response)
     return places

@@ -103,6 +103,8 @@ class Benchmark(ABC):
     """The abstention that is scored beside an answer to an open question: what its prompts ask for on a conflict."""
     without_media: str = ""
     """A sentence on how to run it with a model that does not take its media, if there is a way."""
+    inventions: frozenset[str] = frozenset()
+    """The labels of values that no source has, which no decision takes as right, whatever the paper's metric does."""
     situations: Mapping[str, str] = {}
     """The situation of a condition, as in "when only the image is right"; stands behind a behaviour."""
 
@@ -267,6 +269,14 @@ class Benchmark(ABC):
     def right_sources(self, instance: Instance) -> Sequence[str]:
         """Return those of :meth:`sources_alone` that are right."""
         return ()
+
+    def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
+        """Return the instance that shows the question of an example without any source; None if its right value is unknown.
+
+        ``siblings`` are the instances of the example. A benchmark that overrides this has :data:`CLOSED_BOOK` among its
+        :attr:`conditions`.
+        """
+        return None
 
     def label_metrics(self) -> LabelMetrics | None:
         """Return the metrics that are functions of label counts, for correcting them by human labels."""

@@ -77,7 +77,10 @@ policies read it; no judge and no person does. In a multiple choice, "shown text
 
 RIGHT_VALUE = "right"
 """A key of ``Instance.references``: the right answer where no source has it. The judge ``match`` tells it from inventions; no
-model that judges and no person sees it."""
+model that judges and no person sees it, except under :data:`CLOSED_BOOK` or where a label is named after it."""
+
+CLOSED_BOOK = "closed-book"
+"""The condition that shows a question without any source; see ``benchmarks/closed_book.py``. A run has it only if it names it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,12 @@ from app.cli.options import (
 )
 from benchmarks import number_ranges as ranges
 
+trust = click.option(
+    "--trust",
+    type=click.Choice(["image", "text", "flag"]),
+    help="What should win where sources disagree: the image, the text, or that the conflict is flagged. It decides.",
+)
+
 
 @click.command()
 @as_json
@@ -43,19 +49,20 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 @click.option(
     "--spec", is_flag=True, help="Show the spec that repeats the run instead; with --json also its provenance."
 )
+@trust
 @click.option("--speed", is_flag=True, help="Show how fast the run was instead, and what was computed only once.")
 @judge
 @as_json
 @click.pass_obj
 def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> None:
     """Show a run's headline and main table, even while it runs. With several runs, one row each."""
+    from app.commands.show import ShowArguments, show_speed
     from app.commands.show import show as show_runs
-    from app.commands.show import show_speed
 
     if speed:
         show_speed(workspace, run, as_json=options["as_json"])
     else:
-        show_runs(workspace, run, **options)
+        show_runs(workspace, run, ShowArguments(**options))
 
 
 @click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table, published:FILE a run in a bundle.")
@@ -179,6 +186,7 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
     metavar="KIND=COST,...",
     help="Decide by the utility under these costs of mistakes: wrong=1,needless=0.2,missed=3; those left out are 1.",
 )
+@trust
 @number(
     "--conflict-share", ranges.CONFLICT_SHARE, metavar="SHARE", help="The share of your questions that have a conflict."
 )

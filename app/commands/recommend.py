@@ -28,6 +28,7 @@ class RecommendArguments:
     lower_is_better: bool = False
     costs: str | None = None
     conflict_share: float | None = None
+    trust: str | None = None
     max_memory: float | None = None
     max_seconds: float | None = None
     max_disk: float | None = None
@@ -53,8 +54,10 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
     user, limits = arguments.user, arguments.limits
     folders = [workspace.run_folder(run) for run in runs]
     if arguments.plan:
-        if user is not None or limits != NO_LIMITS:
-            raise SpecError("a plan takes no costs and no limits; give --plan alone, with --metric if you like.")
+        if user is not None or limits != NO_LIMITS or arguments.trust is not None:
+            raise SpecError(
+                "a plan takes no costs, no rule and no limits; give --plan alone, with --metric if you like."
+            )
         with spinner(f"reading {len(folders)} runs"):
             table = plan_runs(
                 folders,
@@ -78,6 +81,7 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
             lower_is_better=arguments.lower_is_better,
             user=user,
             limits=limits,
+            trust=arguments.trust,
         )
     if arguments.as_json:
         decision = recommendation.decision

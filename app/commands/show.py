@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,48 +27,66 @@ from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
 from benchmarks.answer_confidence import likelihood_remarks
 from benchmarks.answers import AnswerKind
+from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Media
+from benchmarks.scorecard import NAME as SCORECARD
+from benchmarks.scorecard import has_scorecard, scorecard_sentences
+from benchmarks.vocabulary import Media, Table
 
 
-def show(
-    workspace: Workspace,
-    runs: Sequence[str],
-    *,
-    table: str | None,
-    sample: str | None,
-    spec: bool,
-    judge: str | None,
-    as_json: bool,
-    all_tables: bool = False,
-) -> None:
-    """Print the headlines and main table of ``runs``, or one ``table``, one instance (``sample_to_json``) or the ``spec``.
+@dataclass(frozen=True, slots=True)
+class ShowArguments:
+    """The options of ``rashomon show``: one ``table`` or ``sample``, or the ``spec``, or the headlines and tables.
 
-    With ``all_tables`` every table is printed.
+    ``trust`` says what should win where sources disagree; then, and on own documents, the scorecard comes first.
     """
+
+    table: str | None = None
+    sample: str | None = None
+    spec: bool = False
+    judge: str | None = None
+    as_json: bool = False
+    all_tables: bool = False
+    trust: str | None = None
+
+
+def show(workspace: Workspace, runs: Sequence[str], arguments: ShowArguments) -> None:
+    """Print the headlines and main table of ``runs``, or what the arguments name instead."""
     folders = [workspace.run_folder(run) for run in runs]
-    if spec:
-        if as_json:
-            specs = [{"spec": spec_of(folder), "provenance": read_provenance(folder)} for folder in folders]
-            print(json.dumps(specs, indent=2))
-        else:
-            print("\n".join(spec_toml(folder) for folder in folders), end="")
-        return
-    if sample is not None:
-        samples = [_sample(workspace, folder, sample) for folder in folders]
-        if as_json:
-            print(json.dumps([details for details, _ in samples], indent=2, ensure_ascii=True))
-        else:
-            for folder, (details, media) in zip(folders, samples, strict=True):
-                _print_sample(folder, details, media)
-        return
-    with spinner("computing the tables"):
-        inputs = read_inputs(folders, judge)
-        tables = tables_from(inputs, only=table)
-        headlines = [
-            " ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()
-        ]
+    if arguments.spec:
+        _show_specs(folders, as_json=arguments.as_json)
+    elif arguments.sample is not None:
+        _show_samples(workspace, folders, arguments.sample, as_json=arguments.as_json)
+    else:
+        _show_tables(folders, arguments)
+
+
+def _show_specs(folders: Sequence[Path], *, as_json: bool) -> None:
     if as_json:
+        specs = [{"spec": spec_of(folder), "provenance": read_provenance(folder)} for folder in folders]
+        print(json.dumps(specs, indent=2))
+    else:
+        print("\n".join(spec_toml(folder) for folder in folders), end="")
+
+
+def _show_samples(workspace: Workspace, folders: Sequence[Path], sample: str, *, as_json: bool) -> None:
+    samples = [_sample(workspace, folder, sample) for folder in folders]
+    if as_json:
+        print(json.dumps([details for details, _ in samples], indent=2, ensure_ascii=True))
+    else:
+        for folder, (details, media) in zip(folders, samples, strict=True):
+            _print_sample(folder, details, media)
+
+
+def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
+    table = arguments.table
+    with spinner("computing the tables"):
+        inputs = replace(read_inputs(folders, arguments.judge), trust=arguments.trust)
+        if arguments.trust is not None and not has_scorecard(inputs.benchmark):
+            raise SpecError(f"the labels of {inputs.benchmark.name} name no source; leave --trust out.")
+        tables = tables_from(inputs, only=table)
+        headlines = _headlines(inputs, tables)
+    if arguments.as_json:
         print(json.dumps([to_json(table_) for table_ in tables], indent=2))
         return
     for folder in folders:
@@ -82,7 +101,8 @@ def show(
     for line in headlines if table is None else ():
         print(clean(line))
     print()
-    printed = tables if table is not None or all_tables else tables[:1]
+    lead = _lead(inputs, tables)
+    printed = tables if table is not None or arguments.all_tables else tables[:1] if lead is None else [lead]
     for table_ in printed:
         print_table(table_)
     for folder in folders:
@@ -90,6 +110,19 @@ def show(
             print(f"  {clean(line)}")
     if table is None:
         _print_next(folders, inputs, other_tables_note(tables, [table_.name for table_ in printed]))
+
+
+def _lead(inputs: TableInputs, tables: Sequence[Table]) -> Table | None:
+    """Return the scorecard where that is what a user reads first."""
+    return next((table for table in tables if inputs.leads_with_scorecard and table.name == SCORECARD), None)
+
+
+def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
+    """Return a line for each run: its scorecard where that leads, else its accuracy and behaviour."""
+    if (lead := _lead(inputs, tables)) is None:
+        return [" ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()]
+    lines = [" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)]
+    return lines if inputs.trust else [*lines, "Say what should win where they disagree: --trust image, text or flag."]
 
 
 def _print_next(folders: Sequence[Path], inputs: TableInputs, other_tables: str) -> None:

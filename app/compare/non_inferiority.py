@@ -77,7 +77,8 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
     if name is None or name.casefold() == ACCURACY:
         if lower_is_better:
             raise SpecError("a lower accuracy is not better; name another --metric with --lower-is-better.")
-        return TargetMetric(ACCURACY, correct_labels(views), counts_no_answer=True)
+        correct = correct_labels(views) & ~np.isin(views.label_metrics.labels, list(views.benchmark.inventions))
+        return TargetMetric(ACCURACY, correct, counts_no_answer=True)
     metrics = views.label_metrics
     known = {metric.casefold(): metric for metric in metrics.of}
     if name.casefold() not in known:

@@ -27,10 +27,12 @@ from app.compare.non_inferiority import (
 )
 from app.compare.pairs import label_codes
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
+from app.compare.trust import trust_target
 from app.compare.utility import UserCosts, cost_ratios_table, utility_target
 from app.report.competence import SourceAccuracy, source_accuracies
 from app.report.remedies import Counted, remedies, remedies_title
 from benchmarks import number_ranges as ranges
+from benchmarks.abstention import EQUAL_COSTS
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -70,10 +72,12 @@ def recommend(
     lower_is_better: bool = False,
     user: UserCosts | None = None,
     limits: Limits = NO_LIMITS,
+    trust: str | None = None,
 ) -> Recommendation:
     """Recommend one of the runs in ``folders``, at a loss of at most ``margin`` in ``metric`` (None: the accuracy).
 
-    With the costs of a ``user``, the utility under them decides. Runs beyond ``limits`` are not recommended.
+    With the costs of a ``user``, the utility under them decides; with ``trust``, obedience to that rule. Runs beyond ``limits``
+    are not recommended.
 
     Raises:
         SpecError: Nothing can be compared, or the metric is no share of all answers.
@@ -88,6 +92,7 @@ def recommend(
         lower_is_better=lower_is_better,
         user=user,
         limits=limits,
+        trust=trust,
     )
 
 
@@ -99,16 +104,24 @@ def recommend_views(
     lower_is_better: bool = False,
     user: UserCosts | None = None,
     limits: Limits = NO_LIMITS,
+    trust: str | None = None,
 ) -> Recommendation:
     """Recommend one of the loaded runs as :func:`recommend` does."""
     ranges.MARGIN.check("--margin", margin)
     if user is not None and (metric is not None or lower_is_better):
         raise SpecError("costs decide by the utility; leave --metric and --lower-is-better out, or the costs.")
+    if trust is not None and (
+        (user is not None and user.costs != EQUAL_COSTS) or metric is not None or lower_is_better
+    ):
+        raise SpecError("--trust decides by what should win; leave --costs, --metric and --lower-is-better out.")
     all_models, policies = split_policies(views)
     models, beyond = within_limits(all_models, limits)
     if all_models and not models:
         raise SpecError(f"no model is within {limits}: {' '.join(beyond)} Raise a limit, or add a smaller model's run.")
-    target = utility_target(views, user) if user else target_metric(views, metric, lower_is_better=lower_is_better)
+    if trust is not None:
+        target = trust_target(views, trust, None if user is None else user.conflict_share)
+    else:
+        target = utility_target(views, user) if user else target_metric(views, metric, lower_is_better=lower_is_better)
     shares = target_shares(replace(views, runs=models or policies or views.runs), target)
     if shares.groups < 2:
         raise SpecError("these runs have one labelled example in common, which decides nothing; run more of them.")

@@ -13,11 +13,11 @@ from benchmarks.base import Benchmark
 from benchmarks.factors.tables import reference_cells, reference_note
 from benchmarks.sheet import MISSING, list_missing, missing_outcomes
 from benchmarks.stats.intervals import clustered_wilson, span
-from benchmarks.vocabulary import Estimate, Table
+from benchmarks.vocabulary import CLOSED_BOOK, Estimate, Table
 
 
 def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> list[str]:
-    """Return sentences on the accuracy of the run ``label``, its behaviour under conflict, and its reading of each source.
+    """Return sentences on a run's accuracy, its behaviour under conflict, its reading of each source, and what it knows without.
 
     The first one has the number of answers that are missing, too.
     """
@@ -34,6 +34,8 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
     sentences = (
         [f"{accuracy or f'{label} has no answer that is right or wrong'}{clause}."] if accuracy or clause else []
     )
+    if invented := answers.count(lambda kind: _is_invention(kind, judge, benchmark) or None)[True]:
+        sentences.append(f"{invented:,} of these are values that no source has, which this metric counts as right.")
     label_sets = answers.count(conflict_labels)
     behaviours = {name: sum(n for labels, n in label_sets.items() if name in labels) for name in benchmark.behaviours}
     if any(behaviours.values()):
@@ -50,6 +52,9 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
         failing = [f"{source}s" for source, reading in by_source.items() if reading.fails]
         verdict = f" It does not read the {join_names(failing)}: more rows will not change that." if failing else ""
         sentences.append(f"Right {listing}.{verdict}")
+    without, right = score_under({CLOSED_BOOK}, answers, judge, benchmark)
+    if without.n:
+        sentences.append(f"Without any source it is right on {right:.0f} of {without.n}: that much needs no reading.")
     if note := reference_note(varied):
         sentences.append(note)
     if accuracy and (
@@ -57,6 +62,14 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
     ):
         sentences.append(f"Under the other conditions{clause.removeprefix(';')}.")
     return sentences
+
+
+def _is_invention(kind: AnswerKind, judge: str, benchmark: Benchmark) -> bool:
+    """Return whether an answer counts as right by a value that no source has, and that is not known to be the right one."""
+    if kind.condition not in benchmark.counted_conditions or benchmark.counted_score(kind, judge) != 1:
+        return False
+    verdict = kind.verdicts[judge]
+    return verdict.label in benchmark.inventions and verdict.behaviour not in ("right", "off-topic")
 
 
 def _accuracy(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -62,8 +62,14 @@ def print_table(table: Table, console: Console | None = None) -> None:
     from app.text.console import Terminal
 
     console = console or Terminal()
-    label_width = min(max((len(clean(label)) for label, _ in table.rows), default=0), max(16, console.width // 3))
-    parts = _parts(table, console.width - label_width - 1)
+    longest = max((len(clean(label)) for label, _ in table.rows), default=0)
+    if _is_list(table, console.width - longest - 1):
+        console.print(_rich_table(table, range(len(table.columns)), table.title, longest, cell_text))
+        console.print()
+        parts = []
+    else:
+        label_width = min(longest, max(16, console.width // 3))
+        parts = _parts(table, console.width - label_width - 1)
     for number, columns in enumerate(parts):
         title = table.title if number == 0 else f"{table.title}, continued"
         console.print(_rich_table(table, columns, title, label_width))
@@ -72,6 +78,16 @@ def print_table(table: Table, console: Console | None = None) -> None:
         console.print(Text(clean(note)), style="dim")
     if table.notes:
         console.print()
+
+
+def _is_list(table: Table, width: int) -> bool:
+    """Return whether a table has few columns and many rows, so that each row fits on one line with its intervals."""
+    if not 0 < len(table.columns) <= 3 or len(table.rows) < 8:
+        return False
+    widths = [
+        max(len(cell_text(cells[i], table.percent)) for _, cells in table.rows) for i in range(len(table.columns))
+    ]
+    return sum(max(own, len(name)) + 1 for own, name in zip(widths, table.columns, strict=True)) <= width
 
 
 def _parts(table: Table, width: int) -> list[list[int]]:
@@ -89,7 +105,13 @@ def _parts(table: Table, width: int) -> list[list[int]]:
     return parts
 
 
-def _rich_table(table: Table, columns: Sequence[int], title: str, label_width: int) -> RichTable:
+def _rich_table(
+    table: Table,
+    columns: Sequence[int],
+    title: str,
+    label_width: int,
+    text: Callable[[Cell, bool], str] | None = None,
+) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -103,7 +125,7 @@ def _rich_table(table: Table, columns: Sequence[int], title: str, label_width: i
         heading = Text(clean(table.columns[i]))
         rich.add_column(heading, justify="left" if prose else "right", overflow="fold", no_wrap=not prose)
     for label, cells in table.rows:
-        texts = (Text(clean(terminal_cell(cells[i], table.percent), newlines=True)) for i in columns)
+        texts = (Text(clean((text or terminal_cell)(cells[i], table.percent), newlines=True)) for i in columns)
         rich.add_row(Text(clean(label)), *texts)
     return rich
 

@@ -32,6 +32,7 @@ from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.factors.tables import factor_tables, reference_cells, reference_note
 from benchmarks.registry import get_benchmark
+from benchmarks.scorecard import has_scorecard, scorecard_table
 from benchmarks.undecided_table import undecided_table
 from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
@@ -104,6 +105,13 @@ class TableInputs:
     """Pairs of runs that answer the same instances with one model, with more and with fewer bits."""
     own_rows_only: bool = False
     """True if every example comes from the user's own table, so that nothing of a paper is comparable."""
+    trust: str | None = None
+    """What should win where sources disagree, a key of ``FOLLOWS``; None if the user has not said."""
+
+    @property
+    def leads_with_scorecard(self) -> bool:
+        """True if the scorecard is what a user reads first: on own documents, or where what should win was said."""
+        return has_scorecard(self.benchmark) and (self.own_rows_only or self.trust is not None)
 
 
 def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInputs:
@@ -179,6 +187,11 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
         tables = [*tables[:1], bounds, *tables[1:]]
     if (behaviours := behaviour_table(runs, inputs.judge)) is not None:
         tables = [*tables, behaviours]
+    scorecard = scorecard_table(
+        inputs.benchmark, runs, inputs.judge, rule=inputs.trust, resamples=RESAMPLES, seed=inputs.seed
+    )
+    if scorecard is not None:
+        tables = [*tables, scorecard]
     if note := reference_note(inputs.runs):
         tables = _all_failures(inputs, [replace(table, notes=(*table.notes, note)) for table in tables])
     if any(counts.total for counts in inputs.excluded.values()):

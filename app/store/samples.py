@@ -12,6 +12,8 @@ from typing import Any, Literal, get_args
 
 from app.store.database import storable
 from app.store.verdicts import Verdicts
+from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
 from judges.base import OVERRIDE
 
@@ -188,11 +190,20 @@ class Samples(Verdicts):
             status = _verdict_sql(criteria, "status")
             judged_sql = (
                 f"CASE WHEN {status} IS NULL THEN 'pending' WHEN {status} != 'labelled' THEN {status}"
-                f" WHEN {right_sql} THEN 'right' ELSE 'wrong' END"
+                f" WHEN {right_sql} AND NOT {self._invents_sql(criteria, label, values)} THEN 'right' ELSE 'wrong' END"
             )
         return (
             f"CASE WHEN g.id IS NULL THEN 'pending' WHEN g.finish_reason = 'error' THEN 'error' ELSE {judged_sql} END"
         )
+
+    def _invents_sql(self, criteria: SampleFilter, label: str, values: dict[str, Any]) -> str:
+        """Return SQL that tests if an answer gives a value that no source has, and that is not known to be the right one."""
+        try:
+            inventions = sorted(get_benchmark(str(self.meta("spec", {}).get("benchmark", ""))).inventions)
+        except SpecError:  # its package is not installed
+            return "0"
+        behaviour = _verdict_sql(criteria, "behaviour") if self._has_undecided else "NULL"
+        return f"({label} IN {_list_sql(inventions, 'invention', values)} AND coalesce({behaviour}, '') != 'right')"
 
     def _register_folding(self) -> None:
         self._db.create_function("folded_has", 2, _folded_has, deterministic=True)

@@ -180,10 +180,17 @@ def state_appearance(state: str) -> Appearance:
     return STATES.get(state, Appearance("?", state, UNJUDGED))
 
 
-def outcome_appearance(benchmark: Benchmark, condition: str, outcome: str, label: str | None) -> Appearance:
-    """Return the appearance of an answer with this ``Record.outcome``; that of a labelled one has its label as the word."""
+def outcome_appearance(
+    benchmark: Benchmark, condition: str, outcome: str, label: str | None, behaviour: str | None = None
+) -> Appearance:
+    """Return the appearance of an answer with this ``Record.outcome``; that of a labelled one has its label as the word.
+
+    A value that no source has is ticked only where the ``behaviour`` of the verdict says that it is the right one.
+    """
     if outcome == "labelled" and label is not None:
-        kind = OUTCOMES["right" if benchmark.correct(condition, label) else "wrong"]
+        invents = label in benchmark.inventions and behaviour != "right"
+        is_right = benchmark.correct(condition, label) and not invents
+        kind = OUTCOMES["right" if is_right else "wrong"]
         return Appearance(kind.glyph, label, kind.colour)
     return OUTCOMES.get(outcome, OUTCOMES["pending"])
 

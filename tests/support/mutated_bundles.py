@@ -19,7 +19,7 @@ from io import StringIO
 from pathlib import Path
 
 from app.commands.export import ExportArguments, export
-from app.commands.show import show
+from app.commands.show import ShowArguments, show
 from app.exports.export_input import media_of
 from app.exports.thumbnails import make_thumbnails
 from app.store.bundles.layout import MANIFEST
@@ -91,8 +91,8 @@ def _read(path: Path, home: Path) -> str:
         make_thumbnails(_media(bundle, run.name))
         with RunStore.read(bundle.runs_folder / run.name) as store:
             instance = store.ids()[0]
-        show(bundle, [run.name], table=None, sample=None, spec=True, judge=None, as_json=False)
-        show(bundle, [run.name], table=None, sample=instance, spec=False, judge=None, as_json=False)
+        show(bundle, [run.name], ShowArguments(spec=True))
+        show(bundle, [run.name], ShowArguments(sample=instance))
     return "read"
 
 

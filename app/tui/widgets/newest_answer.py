@@ -48,7 +48,13 @@ class NewestAnswer(Horizontal):
         instance, answer = record.instance, record.answer
         verdict = record.verdicts.get(newest.judge or "")
         outcome = "pending" if newest.judge is None else record.outcome(newest.judge)
-        appearance = outcome_appearance(benchmark, instance.condition, outcome, verdict.label if verdict else None)
+        appearance = outcome_appearance(
+            benchmark,
+            instance.condition,
+            outcome,
+            verdict.label if verdict else None,
+            verdict.behaviour if verdict else None,
+        )
         truncated = " (truncated at the token limit)" if answer.finish_reason == "length" else ""
         reply = answer.error if answer.finish_reason == "error" else answer.text
         references = "; ".join(f"{source}: {', '.join(values)}" for source, values in instance.references.items())

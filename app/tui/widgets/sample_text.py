@@ -130,7 +130,9 @@ def _labels(detail: SampleDetail, expanded: bool, limit: int) -> Iterator[Conten
     counting = next((judge for judge in judges if judge in record.verdicts), None)
     for judge in sorted(record.verdicts, key=lambda judge: (ranks.get(judge, len(ranks)), judge)):
         verdict, condition = record.verdicts[judge], record.instance.condition
-        appearance = outcome_appearance(detail.benchmark, condition, record.outcome(judge), verdict.label)
+        appearance = outcome_appearance(
+            detail.benchmark, condition, record.outcome(judge), verdict.label, verdict.behaviour
+        )
         if judge == counting:
             appearance = sample_appearance(detail.row)  # with the marks of the list
         yield from _verdict(verdict, appearance, expanded, limit)

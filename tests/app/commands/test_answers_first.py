@@ -37,12 +37,17 @@ def lines(rashomon: Rashomon, *arguments: str) -> list[str]:
 def test_show_says_what_a_run_comes_to_before_its_main_table(own: Rashomon) -> None:
     result = lines(own, "show", "always-text")
     assert result[0] == "always-text: done, 96 of 96 answered"
-    assert result[1].startswith("policy:always-text is right on 24 of 48 answers (50.0%, ")
-    assert "Under conflict it follows the text in 36 of 36 answers (100%)." in result[1]
-    assert "Right with the image alone 0 of 12, with the text alone 12 of 12. It does not read the images" in result[1]
-    assert result[3].rstrip() == "Main results"
+    sentence = "Where its sources disagree, policy:always-text follows the text in 100% of 36 answers."
+    assert result[1].startswith(sentence)
+    assert "reads the image alone in 0% of 12, reads the text alone in 100% of 12" in result[1]
+    assert "It does not read the images" in result[1]
+    assert result[2] == "Say what should win where they disagree: --trust image, text or flag."
+    assert lines(own, "show", "always-text", "--trust", "text")[1].startswith(
+        sentence.replace("the text", "your rule (text)")
+    )
+    assert result[4].rstrip() == "What it does with its sources"
     assert result[-1].startswith(
-        "More tables: by-type, labels, gap, arbitration, failures, both-audit, behaviours, abstention, risk-coverage, "
+        "More tables: main, by-type, labels, gap, arbitration, failures, both-audit, behaviours, abstention, risk-coverage, "
         "utility (--table "
     )
     assert len(result) < 25
@@ -102,6 +107,7 @@ def test_json_and_exports_are_complete_without_a_paper(own: Rashomon) -> None:
         "failures",
         "both-audit",
         "behaviours",
+        "scorecard",
         "abstention",
         "risk-coverage",
         "utility",

@@ -1,0 +1,238 @@
+"""Scorecard: what a model does with sources that disagree, and with each alone, under the rule that a user chose.
+
+Acts are what an answer does; the paper's labels do not tell an invented value from the right one that no source has, nor an
+abstention from no answer. ``FOLLOWS`` is the truth table of acts and rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.failure_table import counts_by_run
+from benchmarks.sheet import MISSING, Column, Grid, Sheet, Sheets, missing_outcomes
+from benchmarks.stats.intervals import ratio
+from benchmarks.vocabulary import CLOSED_BOOK, Cell, Estimate, Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from benchmarks.base import Benchmark
+
+    Array = NDArray[np.float64]
+
+NAME = "scorecard"
+
+ACTS: Mapping[str, str] = {
+    "image": "follows the image",
+    "text": "follows the text",
+    "both": "gives both values",
+    "flags": "flags the conflict or abstains",
+    "right": "gives a right value that no source has",
+    "invents": "invents a value",
+    "none": "gives no answer",
+}
+"""What an answer does, and the row of the scorecard under conflict."""
+
+FOLLOWS: Mapping[str, frozenset[str]] = {
+    "image": frozenset({"image"}),
+    "text": frozenset({"text"}),
+    "flag": frozenset({"flags"}),
+}
+"""The rules, and the acts that follow each under conflict; a rule is named by what should win."""
+
+AGREES = frozenset({"image", "text", "both"})
+"""The acts that give the value of sources that agree, whatever the rule."""
+
+_NEEDS: Mapping[str, tuple[str, ...]] = {"image": ("image",), "text": ("text",), "flag": ("image", "text")}
+"""The sources that must be read to follow a rule."""
+
+_OF_LABEL = {"IMAGE": "image", "TEXT": "text", "BOTH": "both", "ABSTAIN": "flags", "NEITHER": "invents"}
+_OF_BEHAVIOUR = {"right": "right", "off-topic": "none"}
+
+_SITUATIONS = ("without sources", "image", "text", "agreement", "conflict")
+_KNOWS, _IMAGE, _TEXT, _AGREEMENT, _CONFLICT = range(len(_SITUATIONS))
+_PLACE = {act: place for place, act in enumerate(ACTS)}
+CEILING = "could follow your rule: reads alone what it takes"
+
+
+def check_rule(rule: str | None) -> None:
+    """Raise SpecError for a rule that there is not."""
+    if rule is not None and rule not in FOLLOWS:
+        raise SpecError(f"{rule!r} is not what can win; {did_you_mean(rule, FOLLOWS)}")
+
+
+def has_scorecard(benchmark: Benchmark) -> bool:
+    """Return whether the labels of a benchmark say which source an answer follows."""
+    return set(benchmark.labels) <= _OF_LABEL.keys() and bool(benchmark.conflicts)
+
+
+def act_of_label(label: str) -> str:
+    """Return what an answer with a label does, as far as the label tells."""
+    return _OF_LABEL[label]
+
+
+def act_of(kind: AnswerKind, judge: str) -> str:
+    """Return what an answer does, a key of ``ACTS``; empty if that is not known (pending, in error, undecided, judge failed)."""
+    outcome = kind.outcome(judge)
+    if outcome == "unparsed" or (kind.finish_reason == "length" and outcome not in ("pending", "error")):
+        return "none"
+    if outcome != "labelled":
+        return ""
+    verdict = kind.verdicts[judge]
+    return _OF_BEHAVIOUR.get(verdict.behaviour or "") or _OF_LABEL[str(verdict.label)]
+
+
+def _places(benchmark: Benchmark, judge: str, kind: AnswerKind, labels: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    situation = _situation(benchmark, kind)
+    if situation is None:
+        return
+    act = act_of(kind, judge)
+    if not act and labels == benchmark.labels[:1]:
+        act = _OF_LABEL[labels[0]]  # an answer without a label, in the row of those that it could be in
+    if act and situation == _KNOWS and act != "none":
+        act = (
+            "right" if labels and benchmark.correct(kind.condition, labels[0]) else "invents" if act != "flags" else act
+        )
+    if act:
+        yield situation, _PLACE[act]
+
+
+def _situation(benchmark: Benchmark, kind: AnswerKind) -> int | None:
+    if kind.condition == CLOSED_BOOK:
+        return _KNOWS
+    if kind.condition in benchmark.conflicts:
+        return _CONFLICT
+    if kind.instance.single_source:
+        return {"image": _IMAGE, "text": _TEXT}.get(kind.instance.single_source)
+    return _AGREEMENT if kind.condition == "aligned" else None
+
+
+def _share(situation: int, acts: frozenset[str], asked: str) -> Column:
+    """Return the share of these acts among the answers of a situation."""
+    chosen = [_PLACE[act] for act in acts]
+
+    def of(counts: Array) -> Array:
+        return ratio(counts[..., situation, chosen].sum(-1), counts[..., situation, :].sum(-1))
+
+    return Column(of, lambda totals: totals[situation].sum(), lambda totals: f"no answer that counts {asked}")
+
+
+def columns_of(rule: str | None) -> dict[str, Column]:
+    """Return the lines of a scorecard, by name; under a ``rule``, whether answers follow it stands first."""
+    under = "conflict"
+    follows = FOLLOWS[rule] if rule else frozenset()
+    lines = {
+        "knows without sources": _share(_KNOWS, frozenset({"right"}), "without sources"),
+        "reads the image alone": _share(_IMAGE, frozenset({"image", "both"}), "to the image alone"),
+        "reads the text alone": _share(_TEXT, frozenset({"text", "both"}), "to the text alone"),
+        "gives the value on which they agree": _share(_AGREEMENT, AGREES, "where the sources agree"),
+    }
+    if rule:
+        lines[f"{under}: follows your rule ({rule})"] = _share(_CONFLICT, follows, under)
+    for act, does in ACTS.items():
+        if act not in follows:
+            lines[f"{under}: {does}"] = _share(_CONFLICT, frozenset({act}), under)
+    return lines
+
+
+def scorecard_table(
+    benchmark: Benchmark, runs: Mapping[str, Answers], judge: str, *, rule: str | None, resamples: int, seed: int
+) -> Table | None:
+    """Return the scorecard, a line a row and a run a column; None for a benchmark whose labels name no source.
+
+    Raises SpecError for a rule that there is not.
+    """
+    check_rule(rule)
+    if not has_scorecard(benchmark):
+        return None
+    sheets = Sheets(benchmark, runs, judge, resamples, seed)
+    grid = Grid((len(_SITUATIONS), len(ACTS)), partial(_places, benchmark, judge))
+    lines = columns_of(rule)
+    by_run = {run: dict(zip(lines, sheets.sheet(run, grid).cells(lines.values()), strict=True)) for run in runs}
+    if rule:
+        for run, cells in by_run.items():
+            cells[CEILING] = _ceiling(sheets.sheet(run, grid), rule)
+    names = list(next(iter(by_run.values()), lines))
+    rows: list[tuple[str, tuple[Cell, ...]]] = [
+        (name, tuple(cells[name] for cells in by_run.values())) for name in names
+    ]
+    rows = [(name, cells) for name, cells in rows if any(isinstance(c, Estimate) and c.n + c.missing for c in cells)]
+    notes = (
+        "Shares of the answers, with 95% intervals (percentile bootstrap over examples). An invented value is never right, and "
+        "an answer cut off at the limit of tokens is none.",
+        *([] if rule else ["What should win where the sources disagree is yours to say: --trust image, text or flag."]),
+    )
+    missing = {run: missing_outcomes(benchmark, answers, judge) for run, answers in runs.items()}
+    numbers = {name: counts_by_run({run: counts[name] for run, counts in missing.items()}) for name in MISSING}
+    left_out = [f"{MISSING[name]} ({number})" for name, number in numbers.items() if number and name != "unparsed"]
+    own = [f"Left out of all answers: {', '.join(left_out)}."] if left_out else []
+    return Table(NAME, "What it does with its sources", tuple(by_run), tuple(rows), (*own, *notes), percent=True)
+
+
+def _ceiling(sheet: Sheet, rule: str) -> Estimate:
+    """Return the share of the answers under conflict to examples whose needed sources the model reads alone."""
+    situations = {"image": _IMAGE, "text": _TEXT}
+    alone = [sheet.counts[:, situations[source]] for source in _NEEDS[rule]]
+    known = np.logical_and.reduce([counts.any(-1) for counts in alone])
+    reads = [
+        counts[:, [_PLACE[source], _PLACE["both"]]].any(-1) for source, counts in zip(_NEEDS[rule], alone, strict=True)
+    ]
+    asked = np.where(known, sheet.counts[:, _CONFLICT].sum(-1), 0)
+    counts = np.stack([np.where(np.logical_and.reduce(reads), asked, 0), asked], axis=-1)
+    column = Column(
+        lambda of: ratio(of[..., 0], of[..., 1]),
+        lambda totals: totals[1],
+        lambda totals: f"the {' and the '.join(_NEEDS[rule])} were not asked alone",
+    )
+    (estimate,) = sheet.of_examples(counts[known]).cells([column])
+    return estimate
+
+
+def scorecard_sentences(label: str, table: Table, run: int) -> list[str]:
+    """Return a run's scorecard in sentences; ``run`` is its column."""
+    values = {name: cells[run] for name, cells in table.rows}
+    under = {
+        name.removeprefix("conflict: "): cell
+        for name, cell in values.items()
+        if name.startswith("conflict: ") and isinstance(cell, Estimate) and cell.value
+    }
+    sentences = []
+    conflict = [cell for cell in under.values() if isinstance(cell, Estimate)]
+    if conflict:
+        shares = [f"{name} in {_percent(cell)}" for name, cell in under.items()]
+        n, missing = conflict[0].n, conflict[0].missing
+        more = f"; {missing:,} more have no label" if missing else ""
+        sentences.append(f"Where its sources disagree, {label} {_joined(shares)} of {n:,} answers{more}.")
+    else:
+        sentences.append(f"{label} has no answer that counts where its sources disagree.")
+    alone = [
+        f"{name} in {_percent(cell)} of {cell.n:,}"
+        for name, cell in values.items()
+        if not name.startswith("conflict: ") and name != CEILING and isinstance(cell, Estimate) and cell.n
+    ]
+    if alone:
+        sentences.append(f"It {_joined(alone)}.")
+    for source in ("image", "text"):
+        reading = values.get(f"reads the {source} alone")
+        if isinstance(reading, Estimate) and reading.high is not None and reading.high < 0.5:
+            sentences.append(f"It does not read the {source}s: more rows will not change that.")
+    ceiling = values.get(CEILING)
+    if isinstance(ceiling, Estimate) and ceiling.n:
+        sentences.append(
+            f"It could follow your rule in {_percent(ceiling)}: there it reads, alone, what the rule takes."
+        )
+    return sentences
+
+
+def _percent(cell: Cell) -> str:
+    return f"{cell.value:.0%}" if isinstance(cell, Estimate) and cell.value is not None else "n/a"
+
+
+def _joined(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]

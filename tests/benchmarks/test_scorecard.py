@@ -1,0 +1,142 @@
+"""The scorecard: what a model does with its sources, and the rules that a user may choose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.answers import Answers
+from benchmarks.errors import SpecError
+from benchmarks.registry import BUILT_IN, get_benchmark
+from benchmarks.scorecard import (
+    ACTS,
+    CEILING,
+    FOLLOWS,
+    act_of_label,
+    has_scorecard,
+    scorecard_sentences,
+    scorecard_table,
+)
+from benchmarks.vocabulary import Estimate, Record, Table, Verdict
+from tests.support.labelled import labelled
+
+JUDGE = "match@4"
+CMC = get_benchmark("cmc-bench")
+
+
+def answer(outcome: str | Verdict, group: str, condition: str, *, cut_off: bool = False, error: bool = False) -> Record:
+    strata = {"type": "factual", "correct": "both"}
+    record = labelled(
+        {JUDGE: outcome}, id=f"{group}/{condition}", group=group, condition=condition, strata=strata, error=error
+    )
+    if not cut_off or record.answer is None:
+        return record
+    return replace(record, generations=(replace(record.answer, finish_reason="length"),))
+
+
+def does(behaviour: str) -> Verdict:
+    return Verdict(JUDGE, "labelled", "NEITHER", behaviour=behaviour)
+
+
+def card(*records: Record, rule: str | None = None) -> Table:
+    table = scorecard_table(CMC, {"m": Answers.of(records, CMC)}, JUDGE, rule=rule, resamples=200, seed=0)
+    assert table is not None
+    return table
+
+
+def line(table: Table, name: str) -> Estimate:
+    (cell,) = dict(table.rows)[name]
+    assert isinstance(cell, Estimate)
+    return cell
+
+
+CONFLICT = [
+    answer("IMAGE", "a", "image-correct"),
+    answer("TEXT", "b", "image-correct"),
+    answer("TEXT", "c", "text-correct"),
+    answer("BOTH", "d", "text-correct"),
+    answer("ABSTAIN", "e", "both-wrong"),
+    answer(does("invents"), "f", "both-wrong"),
+    answer("NEITHER", "g", "both-wrong"),
+    answer(does("right"), "h", "both-wrong"),
+    answer("unparsed", "i", "both-wrong"),
+    answer("IMAGE", "j", "image-correct", cut_off=True),
+]
+
+
+def test_each_answer_is_one_act_and_the_acts_add_up() -> None:
+    table = card(*CONFLICT)
+    shares = {act: line(table, f"conflict: {ACTS[act]}") for act in ACTS}
+    assert {act: round((share.value or 0) * 10) for act, share in shares.items()} == {
+        "image": 1,
+        "text": 2,
+        "both": 1,
+        "flags": 1,
+        "right": 1,
+        "invents": 2,
+        "none": 2,
+    }
+    assert {share.n for share in shares.values()} == {10}
+
+
+@pytest.mark.parametrize(("rule", "follows"), [("image", 1), ("text", 2), ("flag", 1)])
+def test_a_rule_names_the_acts_that_follow_it(rule: str, follows: int) -> None:
+    table = card(*CONFLICT, rule=rule)
+    share = line(table, f"conflict: follows your rule ({rule})")
+    assert round((share.value or 0) * 10) == follows
+    assert all(f"conflict: {ACTS[act]}" not in dict(table.rows) for act in FOLLOWS[rule])
+
+
+def test_no_rule_is_followed_by_an_invention_or_by_no_answer() -> None:
+    assert set().union(*FOLLOWS.values()).isdisjoint({"invents", "none", "right"})
+    assert act_of_label("NEITHER") == "invents"
+
+
+def test_answers_whose_label_is_not_known_are_in_no_share_and_named() -> None:
+    table = card(*CONFLICT, answer("undecided", "k", "both-wrong"), answer("judge-failed", "l", "both-wrong"))
+    share = line(table, f"conflict: {ACTS['flags']}")
+    assert (share.n, share.missing) == (10, 2)
+    assert any("undecided by the judge (1), not labelled by the judge (1)" in note for note in table.notes)
+    assert not any("without an answer" in note for note in table.notes)
+
+
+def test_the_ceiling_is_over_the_examples_whose_sources_were_asked_alone() -> None:
+    records = [
+        answer("TEXT", "a", "image-correct"),
+        answer("IMAGE", "a", "image-only"),
+        answer("TEXT", "b", "image-correct"),
+        answer("NEITHER", "b", "image-only"),
+        answer("TEXT", "c", "image-correct"),
+    ]
+    ceiling = line(card(*records, rule="image"), CEILING)
+    assert (ceiling.value, ceiling.n) == (0.5, 2)
+    assert CEILING not in dict(card(*records, rule="text").rows)  # the text was not asked alone
+    assert CEILING not in dict(card(*records).rows)
+
+
+def test_all_answers_missing_leave_no_share() -> None:
+    table = card(*(answer("undecided", str(n), "image-correct") for n in range(3)))
+    share = line(table, f"conflict: {ACTS['image']}")
+    assert (share.value, share.n, share.missing) == (None, 0, 3)
+    assert "no answer that counts where its sources disagree" in scorecard_sentences("m", table, 0)[0]
+
+
+def test_sentences_name_what_is_done_and_by_how_many_answers() -> None:
+    reads = [answer("IMAGE", str(n), "image-only") for n in range(4)]
+    first, second, *_ = scorecard_sentences("m", card(*CONFLICT, *reads, rule="text"), 0)
+    assert "m follows your rule (text) in 20%" in first
+    assert "invents a value in 20%" in first
+    assert "of 10 answers" in first
+    assert "reads the image alone in 100% of 4" in second
+
+
+def test_an_unknown_rule_is_refused() -> None:
+    with pytest.raises(SpecError):
+        card(*CONFLICT, rule="neither")
+
+
+def test_benchmarks_whose_labels_name_no_source_have_none() -> None:
+    assert {name for name in BUILT_IN if has_scorecard(get_benchmark(name))} == {"cmc-bench", "retrieval"}
+    clash = get_benchmark("clash")
+    assert scorecard_table(clash, {}, "strict@1", rule=None, resamples=10, seed=0) is None
