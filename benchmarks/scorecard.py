@@ -46,6 +46,13 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
 }
 """The rules, and the acts that follow each under conflict; a rule is named by what should win."""
 
+RULES: Mapping[str, str] = {
+    "image": "the image should win",
+    "text": "the text should win",
+    "flag": "a conflict should be flagged",
+}
+"""The rules in words, to follow "if"."""
+
 AGREES = frozenset({"image", "text", "both"})
 """The acts that give the value of sources that agree, whatever the rule."""
 

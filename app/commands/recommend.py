@@ -98,6 +98,7 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
             "does": recommendation.behaviour,
             "unknown": recommendation.caveats,
             "try": recommendation.to_try[1],
+            "rules": recommendation.by_rule,
         }
         single_source = (
             {} if recommendation.single_sources is None else {"alone": to_json(recommendation.single_sources)}
@@ -107,6 +108,7 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
         print(json.dumps({**values, **sentences, **tables}, indent=2))
         return
     print("\n".join(clean(line) for line in recommendation.advice))
+    print("\n".join(clean(line) for line in recommendation.by_rule), end="\n" * bool(recommendation.by_rule))
     if recommendation.more_examples_help:
         print("--plan shows how many examples.")
     print()

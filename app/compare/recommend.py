@@ -29,11 +29,12 @@ from app.compare.pairs import label_codes
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
 from app.compare.trust import trust_target
 from app.compare.utility import UserCosts, cost_ratios_table, utility_target
-from app.report.competence import SourceAccuracy, source_accuracies
+from app.report.competence import SourceAccuracy, join_names, source_accuracies
 from app.report.remedies import Counted, remedies, remedies_title
 from benchmarks import number_ranges as ranges
 from benchmarks.abstention import EQUAL_COSTS
 from benchmarks.errors import SpecError
+from benchmarks.scorecard import RULES, has_scorecard
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 
@@ -61,6 +62,8 @@ class Recommendation:
     """What to try with the recommended run's model, or with the best one's: a title, and its lines."""
     missing: str = ""
     """A sentence on the missing answers, if they could change the advice, which has it too."""
+    by_rule: tuple[str, ...] = ()
+    """A sentence for each rule on what should win, over own documents for which the user has not said it."""
 
 
 def recommend(
@@ -148,7 +151,30 @@ def recommend_views(
         summary(evidence) or " ".join(advice(evidence)[:1]),
         _to_try(decision, views) if models else ("", ()),
         missing_sentence(evidence),
+        _by_rule(models, views, margin) if trust is None and user is None and metric is None else (),
     )
+
+
+def _by_rule(models: Sequence[RunView], views: RunViews, margin: float) -> tuple[str, ...]:
+    """Return for each rule the run that follows it most; nothing where the data are not the user's own."""
+    if not models or not views.own_rows_only or not has_scorecard(views.benchmark):
+        return ()
+    sentences = []
+    for rule, wins in RULES.items():
+        try:
+            decision = decide(target_shares(replace(views, runs=tuple(models)), trust_target(views, rule)), margin)
+        except SpecError:  # no answer counts for it in all runs
+            continue
+        shares = decision.basis
+        best = f"{shares.views.runs[shares.best].label} follows it most, in {shares.shares[shares.best]:.1%} of its answers"
+        others = [shares.views.runs[i].label for i in decision.holds if i != shares.best]
+        within = (
+            f"; {join_names(others)} {'are' if len(others) > 1 else 'is'} within {format_points(margin)} points"
+            if others
+            else ""
+        )
+        sentences.append(f"If {wins} (--trust {rule}): {best}{within}.")
+    return tuple(sentences)
 
 
 def _to_try(decision: Decision, views: RunViews) -> tuple[str, tuple[str, ...]]:

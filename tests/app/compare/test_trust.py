@@ -1,0 +1,93 @@
+"""Recommendations by what a user says should win."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.compare.recommend import Recommendation, recommend_views
+from app.compare.run_view import RunView, RunViews
+from app.compare.trust import OBEDIENCE
+from app.compare.utility import UserCosts
+from benchmarks.abstention import Costs
+from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
+from tests.support.compared_runs import CONDITIONS, side, sides
+
+EXAMPLES = 200
+
+
+def model(name: str, under_conflict: str, aligned: str = "BOTH") -> RunView:
+    """A model that does one thing under conflict."""
+    labels = {(f"e{n}", c): aligned if c == "aligned" else under_conflict for n in range(EXAMPLES) for c in CONDITIONS}
+    return replace(side(name, labels), own_rows_only=True)
+
+
+def reader(name: str, correct: float) -> RunView:
+    """A model that does the same in some examples, and invents in the others."""
+    labels = {
+        (f"e{n}", c): "BOTH" if c == "aligned" else "IMAGE" if n < correct * EXAMPLES else "NEITHER"
+        for n in range(EXAMPLES)
+        for c in CONDITIONS
+    }
+    return replace(side(name, labels), own_rows_only=True)
+
+
+def recommended(recommendation: Recommendation) -> list[str]:
+    decision = recommendation.decision
+    return [decision.basis.views.runs[i].label for i in decision.holds]
+
+
+@pytest.mark.parametrize(("rule", "winner"), [("image", "sees"), ("text", "reads"), ("flag", "flags")])
+def test_the_rule_decides(rule: str, winner: str) -> None:
+    views = sides(
+        model("sees", "IMAGE"), model("reads", "TEXT"), model("flags", "ABSTAIN"), model("invents", "NEITHER")
+    )
+    recommendation = recommend_views(views, trust=rule)
+    assert recommended(recommendation) == [winner]
+    assert recommendation.table.columns[0] == OBEDIENCE
+    assert recommendation.by_rule == ()
+
+
+def test_without_a_rule_own_documents_have_a_sentence_for_each() -> None:
+    by_rule = recommend_views(sides(model("sees", "IMAGE"), model("reads", "TEXT"), model("flags", "ABSTAIN"))).by_rule
+    assert [sentence.partition(": ")[2].split()[0] for sentence in by_rule] == ["sees", "reads", "flags"]
+    assert all(f"--trust {rule}" in sentence for rule, sentence in zip(("image", "text", "flag"), by_rule, strict=True))
+
+
+def test_inventing_never_wins_where_both_sources_are_wrong() -> None:
+    invents, follows = reader("invents", 0.5), reader("follows", 1.0)
+    recommendation = recommend_views(sides(invents, follows))
+    first, second = recommendation.decision.basis.shares.tolist()
+    assert (first, second) == (pytest.approx(1.5 / 4), pytest.approx(2 / 4))
+    assert recommended(recommendation) == ["follows"]
+
+
+def test_the_share_of_conflicts_weighs_agreement() -> None:
+    obeys, agrees = model("obeys", "IMAGE", aligned="NEITHER"), model("agrees", "TEXT")
+    always, never = (
+        recommend_views(sides(obeys, agrees), trust="image", user=UserCosts(conflict_share=share))
+        for share in (1.0, 0.0)
+    )
+    assert recommended(always) == ["obeys"]
+    assert recommended(never) == ["agrees"]
+
+
+def test_a_rule_that_no_answer_follows_recommends_nobody_by_a_lead() -> None:
+    recommendation = recommend_views(
+        sides(model("a", "NEITHER", "NEITHER"), model("b", "NEITHER", "NEITHER")), trust="flag"
+    )
+    assert recommendation.decision.basis.shares.tolist() == [0, 0]
+
+
+def test_costs_and_a_rule_exclude_each_other() -> None:
+    views = sides(model("a", "IMAGE"), model("b", "TEXT"))
+    for options in ({"user": UserCosts(Costs(wrong=2))}, {"metric": "CDR"}):
+        with pytest.raises(SpecError):
+            recommend_views(views, trust="image", **options)  # type: ignore[arg-type]
+    with pytest.raises(SpecError):
+        recommend_views(views, trust="nobody")
+    other = RunViews(get_benchmark("contra4"), "choice@1", views.runs, seed=0)
+    with pytest.raises(SpecError):
+        recommend_views(other, trust="image")
