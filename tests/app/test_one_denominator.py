@@ -21,7 +21,7 @@ from app.report.running_accuracy import overall_accuracy
 from app.report.tables import tables_of
 from app.store.answers import read_answers
 from app.store.run import RunStore
-from app.store.samples import SampleFilter
+from app.store.samples import SampleFilter, SampleOutcome
 from app.store.workspace import Workspace, read_summary
 from benchmarks.answers import kind_of
 from benchmarks.base import Benchmark
@@ -166,9 +166,10 @@ def test_samples_have_the_outcomes_of_the_failures_table(name: str, runs: Callab
             place = table.columns.index(came)
             assert sum(cells[place] for _, cells in table.rows) == outcomes[came]  # type: ignore[misc]
         with RunStore.read(folder) as store:
-            for came in ("unparsed", "undecided", "judge-failed", "error", "pending"):
-                rows = store.sample_ordinals(SampleFilter(judges=(judge,), outcomes=(came,)))
-                assert len(rows) == outcomes[came], came
+            unlabelled: tuple[SampleOutcome, ...] = ("unparsed", "undecided", "judge-failed", "error", "pending")
+            for without in unlabelled:
+                rows = store.sample_ordinals(SampleFilter(judges=(judge,), outcomes=(without,)))
+                assert len(rows) == outcomes[without], without
 
 
 @every_benchmark

@@ -83,9 +83,10 @@ def test_a_rule_that_no_answer_follows_recommends_nobody_by_a_lead() -> None:
 
 def test_costs_and_a_rule_exclude_each_other() -> None:
     views = sides(model("a", "IMAGE"), model("b", "TEXT"))
-    for options in ({"user": UserCosts(Costs(wrong=2))}, {"metric": "CDR"}):
-        with pytest.raises(SpecError):
-            recommend_views(views, trust="image", **options)  # type: ignore[arg-type]
+    with pytest.raises(SpecError):
+        recommend_views(views, trust="image", user=UserCosts(Costs(wrong=2)))
+    with pytest.raises(SpecError):
+        recommend_views(views, trust="image", metric="CDR")
     with pytest.raises(SpecError):
         recommend_views(views, trust="nobody")
     other = RunViews(get_benchmark("contra4"), "choice@1", views.runs, seed=0)
