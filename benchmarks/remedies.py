@@ -12,7 +12,7 @@ from typing import Final
 from benchmarks.protocols import Protocol, candidate_values
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import marked_letter
-from benchmarks.vocabulary import Generation, Instance, Message, Request, Stated, Text, digest
+from benchmarks.vocabulary import CLOSED_BOOK, Generation, Instance, Message, Request, Stated, Text, digest
 
 DIRECT: Final = "direct"
 READ: Final = "read-then-compare"
@@ -60,12 +60,17 @@ def calls_per_answer(protocol: str, samples: int | None = None) -> int:
 
 
 class _Conversation(Protocol):
-    """A conversation that begins with a benchmark's own request; a step that failed ends it."""
+    """A conversation that begins with a benchmark's own request; a step that failed ends it.
+
+    A question without sources has nothing to read or to check, so it is asked as it is.
+    """
 
     def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol
 
     def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
+        if instance.condition == CLOSED_BOOK:
+            return self._protocol.next(instance, generations)
         request = self._protocol.next(instance, ())
         if request is None or any(generation.finish_reason == "error" for generation in generations):
             return None

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from copy import copy
+from typing import Any, ClassVar, Self, TypeVar
 
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
-from benchmarks.vocabulary import Choice, Form, JSONObject, Message, Record, Text, digest
+from benchmarks.vocabulary import Choice, Form, Instance, JSONObject, Message, Record, Text, digest
 
-_FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n\s*```\Z", re.DOTALL)
+_FENCE = re.compile(r"\A```(?:json)?(.*)```\Z", re.DOTALL | re.IGNORECASE)
 _LINE_BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
-_PADDING = " \t\n\r\"'`*_.“”‘’"
+_SPACES = (*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C), 0x2028, 0x2029, 0x202F, 0x205F)
+_PADDING = "".join(map(chr, (*_SPACES, 0x2060, 0x3000, 0xFEFF))) + "\"'`*_.“”‘’„«»"
+
+_T = TypeVar("_T")
 
 
 class Rubric(ABC):
@@ -26,6 +31,8 @@ class Rubric(ABC):
     form: ClassVar[Form]
     conditions: ClassVar[tuple[str, ...]] = ()
     """The conditions whose answers it labels; empty for all of them."""
+    is_reversed = False
+    """True to list the references of each instance in the opposite of their drawn order."""
 
     @abstractmethod
     def prompt(self, record: Record) -> str:
@@ -57,13 +64,32 @@ class Rubric(ABC):
     def read(self, reply: str) -> str | None:
         """Return the benchmark's label for ``reply``, or None if the reply is not exactly one label.
 
-        Case is ignored. Labels are not searched for in longer replies, which may quote the answer that they judge.
+        That is the bare word, in any case, quoted or bold, or the field "label" of a JSON object none of whose other fields is
+        another label. Labels are not searched for in longer replies, which may quote the answer that they judge.
         """
         text = visible_answer(reply)
-        word = _field(text) if isinstance(self.form, JSONObject) else text.strip(_PADDING)
+        if fence := _FENCE.match(text):
+            text = fence[1].strip()
         labels = {label.casefold(): label for label in self.labels}
-        label = labels.get(word.casefold()) if word is not None else None
+        fields = _fields(text)
+        if fields is None:
+            words = {_bare(text)}
+        else:
+            words = {_bare(value) for key, value in fields if key.casefold() == "label"}
+            words |= {word for _, value in fields if words and (word := _bare(value)) in labels}
+        label = labels.get(words.pop()) if len(words) == 1 else None
         return None if label is None else self.benchmark_label(label)
+
+    def in_drawn_order(self, instance: Instance, references: Sequence[_T]) -> Sequence[_T]:
+        """Return ``references`` or their reverse, as drawn by the instance's id, so that no reference is always first."""
+        is_reversed = is_drawn_reversed(instance.id) != self.is_reversed
+        return references[::-1] if is_reversed else references
+
+    def reversed(self) -> Self:
+        """Return this rubric with the references of each instance in the opposite order."""
+        rubric = copy(self)
+        rubric.is_reversed = not self.is_reversed
+        return rubric
 
     @property
     def digest(self) -> str:
@@ -72,24 +98,27 @@ class Rubric(ABC):
         return digest([self.name, self.version, list(self.labels), form])
 
 
-def _field(text: str) -> str | None:
-    """Return the value of the JSON object's single field "label", or None if ``text`` is anything else."""
-    fence = _FENCE.match(text)
+def is_drawn_reversed(instance_id: str) -> bool:
+    """Return whether the references of an instance are drawn to be listed in reverse; the same each time."""
+    return int(digest(["order of references", instance_id]), 16) % 2 == 1
+
+
+def _fields(text: str) -> list[tuple[str, Any]] | None:
+    """Return the fields of a JSON object, also those with one name; None if ``text`` is anything else."""
     try:
-        value = parse_json(fence[1] if fence else text)
+        if not isinstance(parse_json(text), dict):
+            return None
     except OutsideJSONError:
         return None
-    if isinstance(value, dict) and list(value) == ["label"] and isinstance(value["label"], str):
-        return value["label"].strip()
-    return None
+    fields: list[tuple[str, Any]] = json.loads(text, object_pairs_hook=list)
+    return fields
+
+
+def _bare(value: Any) -> str:
+    """Return a word in small letters, without quotation marks and emphasis around it; "" for what is no text."""
+    return value.strip(_PADDING).casefold() if isinstance(value, str) else ""
 
 
 def one_line(text: str) -> str:
     """Return ``text`` with spaces for line breaks, so that none of it can start a line of a prompt."""
     return _LINE_BREAKS.sub(" ", text).strip()
-
-
-def wrap_in_tag(text: str, tag: str) -> str:
-    """Return ``text`` between ``<tag>`` and ``</tag>``, with these tags defused wherever ``text`` itself contains them."""
-    escaped = re.sub(rf"<(\s*/?\s*{re.escape(tag)})", r"< \1", text, flags=re.IGNORECASE)
-    return f"<{tag}>\n{escaped}\n</{tag}>"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.hashed import HashOrder, hash64
 from benchmarks.varied import example_of
-from benchmarks.vocabulary import Instance
+from benchmarks.vocabulary import CLOSED_BOOK, Instance
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,10 @@ class Selection:
                 yield instance
 
     def _matching(self) -> Iterator[Instance]:
-        if not self.conditions and not self.strata:
-            return iter(self.instances)
         return (
             i
             for i in self.instances
-            if (not self.conditions or i.condition in self.conditions)
+            if (i.condition in self.conditions if self.conditions else i.condition != CLOSED_BOOK)
             and all(i.strata.get(key) in values for key, values in self.strata.items())
         )
 
@@ -58,7 +56,8 @@ def select(
     ``instances`` are iterated up to three times, and again by every iteration of the result; an iterator is read into a list.
     Otherwise they are not held in memory, only 16 bytes of an example if there is a ``limit``.
 
-    ``conditions`` and ``strata`` (key to values) filter instances; None or an empty collection selects all. A filter may
+    ``conditions`` and ``strata`` (key to values) filter instances; None or an empty collection selects all, except
+    for the condition ``closed-book``, which has to be named. A filter may
     remove single instances of an example; ``limit`` then selects or drops the rest of the example as a whole. ``limit``
     counts examples (groups) and is divided among the values of ``strata[stratify_by]`` by largest remainder. Only ``seed``
     and the groups' ids decide which examples are drawn. Raises SpecError for an unknown name, for a ``limit`` below 1, and

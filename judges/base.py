@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from benchmarks.errors import SpecError
@@ -31,10 +31,6 @@ class Judge(ABC):
     method: str = ""
     """The rule that it shares with other judges, under some conditions at least; they count as one where judges are counted.
     Empty: it shares none."""
-
-    def measured_agreement(self, sources: Collection[str]) -> str:
-        """Return a sentence on how often this judge was right on answers like those from ``sources``; "" if unknown."""
-        return ""
 
     @property
     def id(self) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
+from benchmarks.closed_book import judged_references
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.rows.base import open_source
 from benchmarks.rows.spreadsheet_formulas import unguard_formulas
@@ -119,13 +120,15 @@ def blind_answer(record: Record, labels: Sequence[str], seed: int) -> BlindAnswe
     A judge that is a model sees the same. Anything the answer itself gives away stays in it.
     """
     instance = record.instance
-    visible = (name for name in instance.references if not name.startswith(SHOWN_TEXT) and name != RIGHT_VALUE)
+    shows_right = RIGHT_VALUE.upper() in labels
+    references = instance.references if shows_right else judged_references(instance)
+    visible = (n for n in references if not n.startswith(SHOWN_TEXT) and (n != RIGHT_VALUE or shows_right))
     names = sorted(visible, key=lambda name: _rank(seed, "reference", f"{instance.id}|{name}"))
     own_answer = [(OWN_ANSWER_HEADING, (visible_answer(record.basis.text),))] if record.basis else []
     return BlindAnswer(
         id=blind_id(record),
         question=instance.question,
-        references=(*own_answer, *((name, tuple(instance.references[name])) for name in names)),
+        references=(*own_answer, *((name, tuple(references[name])) for name in names)),
         answer=visible_answer(record.answer.text) if record.answer else "",
         labels=tuple(labels),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -37,6 +38,12 @@ class RubricJudge(Judge):
         """Return everything that decides this judge's labels; it is stored with a run and compared when judging resumes."""
         info = {key: value for key, value in asdict(self.info).items() if key not in ("needs_device", "takes")}
         return {**info, "rubric": self.rubric.digest, "decoding": asdict(_DECODING), "replies": MAX_REPLIES}
+
+    def reversed(self) -> RubricJudge:
+        """Return this judge with the references of each instance in the opposite order."""
+        judge = copy(self)
+        judge.rubric = self.rubric.reversed()
+        return judge
 
     def verdict_without_model(self, record: Record) -> Verdict | None:
         """Return the verdict on an answer that needs no model: it is empty, or the rubric decides it by rule."""

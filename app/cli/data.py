@@ -308,13 +308,35 @@ def benchmarks(workspace: Any, /, name: str | None, as_json: bool) -> None:
     list_benchmarks(workspace, name, as_json=as_json)
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @as_json
-def judges(as_json: bool) -> None:
-    """List the judges."""
-    from app.commands.listing import judges as list_judges
+@click.pass_context
+def judges(context: click.Context, as_json: bool) -> None:
+    """List the judges and how well each was found to label. `rashomon judges check JUDGE` examines one."""
+    if context.invoked_subcommand is None:
+        from app.commands.listing import judges as list_judges
 
-    list_judges(as_json=as_json)
+        list_judges(as_json=as_json)
+
+
+@judges.command("check")
+@click.argument("judge", shell_complete=completion.judges)
+@number("--limit", ranges.LIMIT, help="Only this many labelled answers and hostile ones; for a first try.")
+@click.option("--dry-run", is_flag=True, help="Show how many answers would be judged and the estimated cost.")
+@api_options
+@force
+@allow_address
+@as_json
+@click.pass_obj
+def judges_check(workspace: Any, /, judge: str, **options: Any) -> int:
+    """Examine a judge by labelled answers: its agreement, the effect of the references' order, and what steers it.
+
+    JUDGE is a rule, a model or a panel, such as match, openai:NAME or "first(match, openai:NAME)".
+    """
+    from app.commands.judges_check import CheckArguments, check_judge
+
+    api = pop_api_options(options)
+    return check_judge(workspace, judge, CheckArguments(api=api, **options))
 
 
 @click.command()

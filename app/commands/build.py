@@ -15,7 +15,7 @@ from typing import Any
 
 from app.commands.check_rows import check_rows
 from app.commands.confirm_addresses import confirm_addresses
-from app.engine.text_models import CachedTextModel, LocalEmbedder, LocalModelSlot
+from app.engine.text_models import LocalEmbedder, LocalModelSlot, open_text_model
 from app.engine.workers.cluster.address import NONE, check_workers
 from app.engine.workers.cluster.connect import connect, node_job
 from app.engine.workers.cluster.messages import NodeJob
@@ -47,7 +47,6 @@ from benchmarks.text_model import Embedder, TextModel
 from benchmarks.untrusted.safe_files import is_disk_full
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.base import Backend, MediaPath
-from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend, refusal
 from mlx_backends.remote import is_remote
@@ -272,10 +271,7 @@ def _text_model(
     device: LocalModelSlot,
     out: Path,
 ) -> TextModel:
-    """Return the model called ``name``, which finds media in the unfinished build for ``out``.
-
-    A remote model stays open until ``stack`` ends; a local one is loaded while it is in use, here or on a cluster.
-    """
+    """Return the model called ``name``, open until ``stack`` ends; it finds media in the unfinished build for ``out``."""
     name = resolve_models([name])[0]
     info = describe(name)
     if info.engine == "policy" or refusal(name):
@@ -290,11 +286,7 @@ def _text_model(
             return _on_cluster(models.workers, job, media, allow_open=models.allow_open_cluster)
         return load_backend(name, media, force=models.force, remote=remote_options)
 
-    if info.needs_device:
-        return CachedTextModel(info, lambda: device.use(name, load), ResponseCache(workspace.replies))
-    backend = load()
-    stack.callback(backend.close)
-    return CachedTextModel(backend.info, lambda: backend, None)
+    return open_text_model(stack, name, info, load, device, workspace.replies)
 
 
 def _on_cluster(workers: str, job: NodeJob, media: MediaPath, *, allow_open: bool) -> Backend:

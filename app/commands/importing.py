@@ -15,8 +15,8 @@ from app.commands.batch import ExecutionOptions, print_message
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.judge import judge as judge_run
 from app.engine.identity import refused_differences
-from app.engine.instance_streams import run_instances
-from app.engine.plan import chosen_instances, create_run, identity_of, open_build
+from app.engine.instance_streams import BuildInstances, run_instances
+from app.engine.plan import create_run, identity_of, open_build
 from app.run_spec import RunSpec, parse, resolve_judges
 from app.store.data_types import NewAnswer
 from app.store.database import DATABASE
@@ -85,7 +85,7 @@ def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments)
         if build is None:
             answers = list(benchmark.read_answers(path, kind, lambda row, reason: left_out.update([reason])))
         else:
-            instances, _ = run_instances(chosen_instances(spec, benchmark, build), ALL_MODALITIES, build)
+            instances, _ = run_instances(BuildInstances(benchmark, build, spec.prompts), ALL_MODALITIES, build)
             answers = list(_read_jsonl(path, instances))
         if not answers:
             raise SourceError(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from app.new_run.choices import benchmark_choices, cached_choices, policy_choices
 from app.setups import PREFIX, find_setup, setup_names
+from app.store.judge_checks import current_checks
 from app.store.workspace import Workspace
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError, did_you_mean
@@ -158,8 +160,10 @@ def _print_catalog(models: Iterable[CatalogModel], fetched: Container[str], head
 
 
 def judges(*, as_json: bool) -> None:
-    """Print the rule-based judges, and the benchmarks with a rubric for judging by a model."""
+    """Print the rule-based judges, the benchmarks with a rubric for judging by a model, and the results of checks."""
     rule_judges = [get_judge(name) for name in judge_names()]
+    checks = {check.judge: check for check in reversed(current_checks())}
+    of_rules = {judge.id: checks.pop(judge.id, None) for judge in rule_judges}
     rubrics = {name: rubric for name in benchmark_names() if (rubric := get_benchmark(name).rubric) is not None}
     if as_json:
         entries = [
@@ -168,6 +172,7 @@ def judges(*, as_json: bool) -> None:
                 "version": judge.version,
                 "benchmarks": list(judge.benchmarks),
                 "description": judge.description,
+                "check": (check := of_rules[judge.id]) and asdict(check),
             }
             for judge in rule_judges
         ]
@@ -180,13 +185,20 @@ def judges(*, as_json: bool) -> None:
             }
             for name, rubric in rubrics.items()
         ]
+        entries += [{"name": check.judge, "check": asdict(check)} for check in checks.values()]
         print(json.dumps(entries, indent=2))
         return
     for judge in rule_judges:
         print(f"{judge.id:<12} {', '.join(judge.benchmarks)}: {judge.description}")
+        if check := of_rules[judge.id]:
+            print(f"{'':<12} {check}")
     for name, rubric in rubrics.items():
         print(f"MODEL        {name}: any model, which answers with one of {', '.join(rubric.labels)}")
     print(
         "MODEL is a folder, a Hub id in the cache, openai:NAME, azure:DEPLOYMENT, anthropic:NAME, gemini:NAME or "
         "endpoint:NAME@URL."
     )
+    for check in checks.values():
+        print(clean(f"{check.judge} {check}"))
+    if not any((*of_rules.values(), *checks.values())):
+        print("`rashomon judges check JUDGE` examines a judge of cmc-bench by labelled answers.")

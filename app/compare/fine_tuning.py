@@ -20,7 +20,7 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import estimate, ratio, resample, span
 from benchmarks.stats.paired_tests import Difference, holm, share_difference, sign_flip_test
-from benchmarks.vocabulary import Cell, Estimate, Table
+from benchmarks.vocabulary import CLOSED_BOOK, Cell, Estimate, Table
 
 COLUMNS = ("before", "after", "difference", "n", "lost", "gained", "p", "p (Holm)")
 _SCALE = 30
@@ -153,7 +153,7 @@ def conflict_conditions(benchmark: Benchmark) -> tuple[tuple[str, ...], tuple[st
     if not benchmark.conflicts:
         return benchmark.conditions, ()
     without = benchmark.without_conflict or tuple(c for c in benchmark.conditions if c not in benchmark.conflicts)
-    return tuple(c for c in benchmark.conditions if c not in without), without
+    return tuple(c for c in benchmark.conditions if c not in (*without, CLOSED_BOOK)), without
 
 
 def change_between(

@@ -1,9 +1,11 @@
-"""Text models for benchmark construction, with a reply cache, so that an interrupted build pays for no reply twice."""
+"""Text models of commands, with a reply cache, so that an interrupted build or check pays for no reply twice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.engine.workers.device_lock import acquire_device
@@ -81,11 +83,14 @@ def _identity(info: EngineInfo) -> str:
 class LocalModelSlot:
     """Slot for one local model at a time: using a model unloads the previous one.
 
-    The device lock is acquired for the first model and held until :meth:`close`; meanwhile ``waiting`` receives its holder.
-    Models on a cluster (``elsewhere``) leave the device to the cluster's nodes, of which this machine may be one.
+    The device lock is acquired for the first model and held for ``owner`` until :meth:`close`; meanwhile ``waiting`` receives
+    its holder. Models on a cluster (``elsewhere``) leave the device to the cluster's nodes, of which this machine may be one.
     """
 
-    def __init__(self, waiting: Callable[[str], None], *, elsewhere: bool = False) -> None:
+    def __init__(
+        self, waiting: Callable[[str], None], *, owner: str = "rashomon build", elsewhere: bool = False
+    ) -> None:
+        self._owner = owner
         self._waiting = waiting
         self._elsewhere = elsewhere
         self._device_lock: FileLock | None = None
@@ -102,7 +107,7 @@ class LocalModelSlot:
         """Hold the device without a model on it."""
         self._unload()
         if self._device_lock is None:
-            self._device_lock = acquire_device("rashomon build", waiting=self._waiting, stop=bool)
+            self._device_lock = acquire_device(self._owner, waiting=self._waiting, stop=bool)
 
     def close(self) -> None:
         """Release the model and the device."""
@@ -115,6 +120,20 @@ class LocalModelSlot:
         if self._loaded is not None:
             model, self._loaded = self._loaded, None
             model[1].close()
+
+
+def open_text_model(
+    stack: ExitStack, name: str, info: EngineInfo, load: Callable[[], Backend], device: LocalModelSlot, replies: Path
+) -> CachedTextModel:
+    """Return the model ``name``, which ``load`` loads: a local one while it is in use, a remote one until ``stack`` ends.
+
+    ``replies`` is the file of its cache; a remote one has its own.
+    """
+    if info.needs_device:
+        return CachedTextModel(info, lambda: device.use(name, load), ResponseCache(replies))
+    backend = load()
+    stack.callback(backend.close)
+    return CachedTextModel(backend.info, lambda: backend, None)
 
 
 class LocalEmbedder(Embedder):

@@ -253,7 +253,7 @@ class _Writer:
     # --- report and file -------------------------------------------------------------------------
 
     def _add_report(self, benchmark: str, folders: Sequence[Path]) -> None:
-        export = read_export(Workspace(self._staging), folders)
+        export = read_export(Workspace(self._staging), folders, checked=False)
         for suffix, text in (("html", html_report(export)), ("md", markdown_tables(export))):
             self._write(f"{REPORT}/{benchmark}.{suffix}", text.encode("utf-8", "backslashreplace"))
 

@@ -101,16 +101,22 @@ def export_runs(
 
 
 def read_export(
-    workspace: Workspace, folders: Sequence[Path], judge: str | None = None, options: ExportOptions | None = None
+    workspace: Workspace,
+    folders: Sequence[Path],
+    judge: str | None = None,
+    options: ExportOptions | None = None,
+    *,
+    checked: bool = True,
 ) -> Export:
-    """Read the runs in ``folders``, and count their joint tables."""
-    inputs = read_inputs(folders, judge)
+    """Read the runs in ``folders``, and count their joint tables; for ``checked`` see :func:`read_inputs`."""
+    options = options or ExportOptions()
+    inputs = read_inputs(folders, judge, checked=checked and not options.canonical)
     runs = load_runs(workspace, folders, judge, inputs)
     return Export(
         benchmark_of(runs),
         runs,
         tables_from(inputs),
-        options or ExportOptions(),
+        options,
         inputs=inputs,
         folders=folders,
         workspace=workspace,

@@ -11,7 +11,7 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from app.engine.instance_streams import NOTHING_SELECTED
+from app.engine.instance_streams import NOTHING_SELECTED, BuildInstances
 from app.engine.plan import select_instances
 from app.engine.unsupported_media import ExclusionCounts, require_instances
 from app.new_run.instance_file import InstanceSubset, PlacedInstances, held_instances
@@ -23,13 +23,12 @@ from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
-from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import count_distinct
 from benchmarks.prompt_template import Prompts
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.remedies import DIRECT, calls_per_answer
-from benchmarks.vocabulary import Generation, Instance, Record, Request, Stated, Text
+from benchmarks.vocabulary import CLOSED_BOOK, Generation, Instance, Record, Request, Stated, Text
 from judges.registry import find_judges
 from judges.rubric import RubricJudge
 from mlx_backends.policy import suitable_policies
@@ -54,7 +53,7 @@ class BuildContents:
         """Read the instances of ``build`` under ``prompt_set``. Raises SourceError, and SpecError for an unknown prompt set."""
         benchmark = get_benchmark(build.benchmark)
         benchmark.check(build, prompt_set)
-        return cls(build, benchmark, held_instances(instances_of(benchmark, build, prompt_set)))
+        return cls(build, benchmark, held_instances(iter(BuildInstances(benchmark, build, prompt_set))))
 
     @cached_property
     def conditions(self) -> Mapping[str, int]:
@@ -64,10 +63,10 @@ class BuildContents:
 
     @cached_property
     def strata(self) -> Mapping[str, Mapping[str, int]]:
-        """The number of instances by key and value of the strata, the most frequent first."""
+        """The number of the build's own instances by key and value of the strata, the most frequent first."""
         counts: dict[str, Counter[str]] = {}
         for instance in self.instances:
-            for key, value in instance.strata.items():
+            for key, value in instance.strata.items() if instance.condition != CLOSED_BOOK else ():
                 counts.setdefault(key, Counter())[value] += 1
         return {key: dict(values.most_common()) for key, values in counts.items()}
 

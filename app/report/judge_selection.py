@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from app.store.judge_checks import find_check, models_digest
 from app.store.run import RunStore
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
@@ -108,11 +109,14 @@ def undecided_instances(store: RunStore) -> frozenset[str]:
     return frozenset(record.instance.id for record in records if record.outcome(judge_id) == "undecided")
 
 
-def measured_agreement(judge_id: str, sources: Collection[str]) -> str:
-    """Return a sentence on the judge's measured agreement on answers from ``sources``; "" if it has none."""
-    name = judge_id.rpartition("@")[0]
-    judge = get_judge(name) if name in judge_names() else None
-    return judge.measured_agreement(sources) if judge is not None and judge.id == judge_id else ""
+def checked_agreement(stores: Sequence[RunStore], judge_id: str) -> str:
+    """Return a sentence on the result of `rashomon judges check` for the judge that labelled these runs; "" if there is none."""
+    panel = resolve_panel(judge_id, present_judges(stores))
+    members = (judge_id,) if panel is None else panel.members
+    labelled = [store for store in stores if set(members) <= set(present_judges([store]))]
+    digests = {models_digest(store.meta("judges", {}).get(member) for member in members) for store in labelled}
+    check = find_check(judge_id, digests.pop()) if len(digests) == 1 else None
+    return f"{judge_id} {check} with `rashomon judges check`." if check else ""
 
 
 def caveat(judge_id: str) -> str:

@@ -12,8 +12,8 @@ from app.annotation.human_sample import drawn_samples, restrict_to_sample
 from app.report.fine_tuned import base_places
 from app.report.judge_selection import (
     caveat,
+    checked_agreement,
     count_overrides,
-    measured_agreement,
     present_judges,
     reference_judges,
     resolve_judge,
@@ -63,7 +63,7 @@ def tables_of(
 def tables_from(inputs: TableInputs, *, only: str | None = None, published: bool = True) -> list[Table]:
     """Return the tables of runs that were read; see :func:`tables_of`."""
     tables = _select_tables(inputs, only)
-    label_notes = _LabelNotes(inputs.runs, inputs.measures, inputs.seed)
+    label_notes = _LabelNotes(inputs)
     noted = [
         replace(table, notes=(*table.notes, *label_notes.of(_judges_of(table, inputs)), *inputs.remarks))
         if table.name not in _JUDGE_TABLES
@@ -107,6 +107,8 @@ class TableInputs:
     """True if every example comes from the user's own table, so that nothing of a paper is comparable."""
     trust: str | None = None
     """What should win where sources disagree, a key of ``FOLLOWS``; None if the user has not said."""
+    checked: str = ""
+    """A sentence on what `rashomon judges check` found for the judge on this machine; empty if it was not checked."""
 
     @property
     def leads_with_scorecard(self) -> bool:
@@ -114,8 +116,11 @@ class TableInputs:
         return has_scorecard(self.benchmark) and (self.own_rows_only or self.trust is not None)
 
 
-def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInputs:
-    """Read the runs in ``folders``. Raises SpecError if they are of several benchmarks, or the judge is unknown."""
+def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: bool = True) -> TableInputs:
+    """Read the runs in ``folders``, and if ``checked`` how well their judge did when it was checked on this machine.
+
+    Raises SpecError if they are of several benchmarks, or the judge is unknown.
+    """
     with ExitStack() as stack:
         stores = [stack.enter_context(RunStore.read(folder)) for folder in folders]
         benchmark = shared_benchmark(stores, "show them one by one")
@@ -140,6 +145,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
         ]
         overrides = count_overrides(stores)
         quantisations = quantisation_pairs({label: store.meta("identity", {}) for label, store in by_label.items()})
+        agreement = checked_agreement(stores, judge_id) if checked else ""
     remarks += [f"{label}: {counts.sentence}." for label, counts in excluded.items() if counts.total]
     panel = resolve_panel(judge_id, judges)
     members: tuple[str, ...] = ()
@@ -173,6 +179,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None) -> TableInput
         seed,
         quantisations,
         has_only_own_rows(runs.values(), benchmark),
+        checked=agreement,
     )
 
 
@@ -290,10 +297,11 @@ def _judge_tables(inputs: TableInputs) -> list[Table]:
 class _LabelNotes:
     """Notes on the judges that a table's labels come from, and on their measured quality."""
 
-    def __init__(self, runs: Mapping[str, Answers], measures: Sequence[str], seed: int) -> None:
-        self._runs = runs
-        self._measures = measures
-        self._seed = seed
+    def __init__(self, inputs: TableInputs) -> None:
+        self._runs = inputs.runs
+        self._measures = inputs.measures
+        self._seed = inputs.seed
+        self._checked = {inputs.judge: inputs.checked} if inputs.checked else {}
         self._cache: dict[str, list[str]] = {}
 
     def of(self, judges: Sequence[str]) -> list[str]:
@@ -301,9 +309,8 @@ class _LabelNotes:
         if not judges:
             return []
         note = f"Labels by {', '.join(f'{judge}{caveat(judge)}' for judge in judges)}."
-        sources = {kind.strata.get("source", "") for answers in self._runs.values() for kind in answers.kinds}
-        measured = [sentence for judge in judges if (sentence := measured_agreement(judge, sources))]
-        return [note, *measured, *dict.fromkeys(sentence for judge in judges for sentence in self._agreement(judge))]
+        checked = [self._checked[judge] for judge in judges if judge in self._checked]
+        return [note, *checked, *dict.fromkeys(sentence for judge in judges for sentence in self._agreement(judge))]
 
     def _agreement(self, judge: str) -> list[str]:
         if judge.startswith(HUMAN) or judge in self._measures:

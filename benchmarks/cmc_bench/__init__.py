@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
+from benchmarks.closed_book import closed_book_instance
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
     CONDITIONS,
@@ -23,7 +24,7 @@ from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Part, Table
+from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, Part, Table
 
 __all__ = ["CMCBench"]
 
@@ -39,7 +40,7 @@ class CMCBench(Benchmark):
         "right; where both are wrong, it repeats neither."
     )
     paper = "Catapang, When Image and Text Disagree: Cross-Modal Evidence Conflict in Multimodal RAG"
-    conditions: tuple[str, ...] = CONDITIONS
+    conditions: tuple[str, ...] = (*CONDITIONS, CLOSED_BOOK)
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text")
@@ -56,6 +57,7 @@ class CMCBench(Benchmark):
     paper_judge = "gpt-5-mini behind an API (section 4.2)"
     paper_prompts = "paper"
     conflicts: tuple[str, ...] = CONFLICT_CONDITIONS
+    without_conflict = ("aligned", "image-only", "text-only")
     detection = "CDR"
     behaviours: Mapping[str, str] = {
         "IMAGE": "follows the image",
@@ -71,8 +73,10 @@ class CMCBench(Benchmark):
         "aligned": "when image and text agree",
         "image-only": "when it sees the image alone",
         "text-only": "when it sees the text alone",
+        CLOSED_BOOK: "when it sees no source",
     }
 
+    inventions = frozenset({"NEITHER"})
     abstention = AbstentionRule(
         CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys(PAPER_CONDITIONS, frozenset({"ABSTAIN"}))
     )
@@ -142,6 +146,15 @@ class CMCBench(Benchmark):
 
         correct = CORRECT_SOURCES.get(instance.condition, "none")
         return [source for source in ("image", "text") if correct in ("both", source)]
+
+    def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
+        from benchmarks.cmc_bench.prompts import parts
+
+        values = (i.references.get((*self.right_sources(i), RIGHT_VALUE)[0]) for i in siblings)
+        if (right := next(filter(None, values), None)) is None:
+            return None
+        prompt = parts(prompt_set, siblings[0].question, None, None)
+        return closed_book_instance(siblings[0], prompt, {RIGHT_VALUE: right})
 
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.cmc_bench.metrics import MAIN_METRICS

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from benchmarks.vocabulary import CLOSED_BOOK
+
 ConflictType = Literal["factual", "temporal", "entity", "granularity"]
 Correct = Literal["both", "image", "text", "none"]
 
@@ -23,8 +25,10 @@ ACCURATE = {
     "both-wrong": frozenset({"NEITHER", "ABSTAIN"}),
     "image-only": frozenset({"IMAGE"}),
     "text-only": frozenset({"TEXT"}),
+    CLOSED_BOOK: frozenset({"IMAGE", "TEXT", "BOTH"}),
 }
-"""The accurate labels under each condition (section 4.3); a single source is either read or not."""
+"""The accurate labels under each condition (section 4.3); a single source is either read or not. Without any source, the right
+value counts as what the image and the text of the aligned condition both say."""
 
 SUBJECTS = ("Physics", "History", "Psychology", "Computer_Science", "Art", "Economics")
 """The six subject configurations of MMMU that the paper draws on."""

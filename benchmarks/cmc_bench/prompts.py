@@ -24,12 +24,15 @@ _PERMIT = (
     "If the evidence does not settle the answer, do not guess: say that you cannot answer, and why."
 )
 
+_ASK_WITHOUT = "Answer the query."
+_PERMIT_WITHOUT = " If you do not know the answer, do not guess: say that you cannot answer, and why."
+
 
 def parts(prompt_set: Prompts, question: str, image: Media | None, passage: str | None) -> tuple[Part, ...]:
     """Return the prompt's parts, with the image between the texts.
 
-    Without an image or without a passage its sentence is left out. Source: section 4.2 for ``paper``; the rest is
-    ours.
+    Without an image or without a passage its sentence is left out, and without both every mention of evidence. Source:
+    section 4.2 for ``paper``; the rest is ours.
     """
     if isinstance(prompt_set, PromptTemplate):
         return prompt_set.parts(
@@ -40,8 +43,11 @@ def parts(prompt_set: Prompts, question: str, image: Media | None, passage: str 
                 "abstention": (Text(ABSTENTION),),
             }
         )
+    is_aware = prompt_set == "conflict-aware"
     ask = _ASK
-    if prompt_set == "conflict-aware":
+    if image is None and passage is None:
+        ask = _ASK_WITHOUT + _PERMIT_WITHOUT * is_aware
+    elif is_aware:
         ask = _AWARE["both" if image is not None and passage is not None else "one"] + _PERMIT
     query = f"Query: {question}. "
     text = "" if passage is None else _text_evidence(passage)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.answers import AnswerKind, Answers
+from benchmarks.closed_book_table import closed_book_tables
 from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.metrics import MAIN_METRICS, condition_gap, label_shares
 from benchmarks.failure_table import failures_table
@@ -114,8 +115,16 @@ def _by_type(answers: Answers) -> list[Row]:
     ]
 
 
+def _shows_alone(source: str, kind: AnswerKind) -> bool:
+    """Return whether an answer's prompt shows a source that answers its question, and no other."""
+    return kind.instance.single_source == source
+
+
 _MAIN = {name: _main_column(name) for name in MAIN_METRICS}
 _GAP = Column(condition_gap, lambda totals: totals[_PAIR].sum(), lambda totals: _without_label(_PAIR, totals))
+_ALONE: Mapping[str, Callable[[AnswerKind], bool]] = {
+    f"{source} alone": partial(_shows_alone, source) for source in ("image", "text")
+}
 _LAYOUTS = (
     Layout(
         "main",
@@ -156,11 +165,12 @@ _LAYOUTS = (
 
 
 def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return every table that the answers fill: main, by-type, labels, gap, arbitration, failures, both-audit."""
+    """Return every table that the answers fill: main, by-type, labels, gap, arbitration, closed-book, failures, both-audit."""
     sheets = Sheets(benchmark, runs, judge, resamples, seed)
     return [
         *map(sheets.table, _LAYOUTS),
         _arbitration(sheets),
+        *closed_book_tables(sheets, _ALONE),
         failures_table(runs, judge, benchmark.conditions),
         _both_audit(runs, judge),
     ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from benchmarks.crosscheck_bench.constants import LABELS
 from benchmarks.crosscheck_bench.exact_match import match_final_answer
-from benchmarks.rubric import Rubric, one_line, wrap_in_tag
+from benchmarks.rubric import Rubric, one_line
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.untrusted.tags import wrap_in_tag
 from benchmarks.vocabulary import Choice, Record
 
 INSTRUCTION = """\
@@ -22,7 +23,7 @@ class CrossCheckRubric(Rubric):
     """CORRECT or INCORRECT for an open answer. A closed question needs no model: its final answer is matched exactly."""
 
     name = "crosscheck"
-    version = "2"
+    version = "3"
     labels = LABELS
     form = Choice(LABELS)
 

@@ -9,11 +9,12 @@ from typing import Any
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
+from benchmarks.closed_book import closed_book_instance
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
-from benchmarks.k_passages.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS
+from benchmarks.k_passages.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, RIGHT, WRONG
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.prompts import text_before_image
-from benchmarks.vocabulary import Instance, Part, Table
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, Part, Table
 
 __all__ = ["KPassages"]
 
@@ -28,7 +29,7 @@ class KPassages(Benchmark):
         "answers by those that are right, however many they are."
     )
     paper = "no paper; the examples and the prompt of CMC-Bench (Catapang) with more passages"
-    conditions = CONDITIONS
+    conditions = (*CONDITIONS, CLOSED_BOOK)
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text")
@@ -38,6 +39,7 @@ class KPassages(Benchmark):
     judges = ("which-passage",)
     paper_rows = "no paper's rows"
     conflicts = CONFLICT_CONDITIONS
+    without_conflict = CONDITIONS[:1]
     detection = "Shows conflict"
     behaviours: Mapping[str, str] = {
         "RIGHT": "gives the right passage's value",
@@ -50,6 +52,7 @@ class KPassages(Benchmark):
     situations: Mapping[str, str] = {
         "tie": "when one passage is wrong",
         "majority-wrong": "when most of those that answer are wrong",
+        CLOSED_BOOK: "when it sees no source",
     }
     table_strata = ("passages", "wrong", "place", "images", "words")
 
@@ -75,6 +78,12 @@ class KPassages(Benchmark):
     def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
         changed = text_before_image(parts, passages) if text_first else ()
         return changed or super().reordered(parts, passages, text_first=text_first)
+
+    def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
+        from benchmarks.cmc_bench.prompts import parts
+
+        stated = {key: values for i in siblings for key in (RIGHT, WRONG) if (values := i.references.get(key))}
+        return closed_book_instance(siblings[0], parts(prompt_set, siblings[0].question, None, None), stated)
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "RIGHT"

@@ -10,22 +10,32 @@ from benchmarks.vocabulary import Choice, Record
 
 _LABELS = ("ORIGINAL", "COUNTER", "IRRELEVANT")
 
-INSTRUCTION = """\
+_PROMPT = """\
 A model was asked a question about an image twice: once with nothing but the image, and once after it was shown evidence that \
 says otherwise. Compare its answer after the evidence with its original answer and with what the evidence says. Whether any \
 of them is true does not matter.
-ORIGINAL: the answer means the same as the original answer.
-COUNTER: the answer means the same as one of the evidence's answers.
+{meanings}
 IRRELEVANT: the answer means neither, or both, or does not answer the question.
-Ignore differences in wording, spelling, capital letters, and in how much is said, as long as the meaning is the same."""
-"""The judge's instruction. Ours: the paper names the three kinds of answer, but not who sorts open answers or how."""
+Ignore differences in wording, spelling, capital letters, and in how much is said, as long as the meaning is the same.
+
+Question: {question}
+{references}
+Answer after the evidence: {answer}
+
+Reply with one word: {first}, {second} or IRRELEVANT."""
+"""The judge's prompt. Ours: the paper names the three kinds of answer, but not who sorts open answers or how."""
+
+_MEANINGS = {"ORIGINAL": "the original answer", "COUNTER": "one of the evidence's answers"}
 
 
 class MMKCRubric(Rubric):
-    """ORIGINAL, COUNTER or IRRELEVANT for an open answer under conflict."""
+    """ORIGINAL, COUNTER or IRRELEVANT for an open answer under conflict.
+
+    The original answer and the evidence's, with their labels, are listed in an order that is drawn for each instance.
+    """
 
     name = "mmkc-bench"
-    version = "1"
+    version = "2"
     labels = _LABELS
     form = Choice(_LABELS)
     conditions = tuple(condition for condition in CONFLICT_CONDITIONS if condition.endswith("-open"))
@@ -37,12 +47,18 @@ class MMKCRubric(Rubric):
     def prompt(self, record: Record) -> str:
         assert record.answer is not None
         assert record.basis is not None
-        counters = record.instance.references.get(TEXT, ())
-        fields = [
-            ("Question", record.instance.question),
-            ("Original answer", visible_answer(record.basis.text)),
-            *((f"Answer of the evidence {number}", counter) for number, counter in enumerate(counters, 1)),
-            ("Answer after the evidence", visible_answer(record.answer.text)),
-        ]
-        lines = "\n".join(f"{name}: {one_line(text)}" for name, text in fields)
-        return f"{INSTRUCTION}\n\n{lines}\n\nReply with one word: {', '.join(_LABELS[:-1])} or {_LABELS[-1]}."
+        instance = record.instance
+        evidence = enumerate(instance.references.get(TEXT, ()), 1)
+        lines = {
+            "ORIGINAL": [f"Original answer: {one_line(visible_answer(record.basis.text))}"],
+            "COUNTER": [f"Answer of the evidence {number}: {one_line(answer)}" for number, answer in evidence],
+        }
+        first, second = order = self.in_drawn_order(instance, ("ORIGINAL", "COUNTER"))
+        return _PROMPT.format(
+            meanings="\n".join(f"{label}: the answer means the same as {_MEANINGS[label]}." for label in order),
+            question=one_line(instance.question),
+            references="\n".join(line for label in order for line in lines[label]),
+            answer=one_line(visible_answer(record.answer.text)),
+            first=first,
+            second=second,
+        )

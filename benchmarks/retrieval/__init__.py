@@ -17,7 +17,7 @@ from benchmarks.retrieval.prompts import text_before_image
 from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Part, Table
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, Part, Table
 
 __all__ = ["Retrieval"]
 
@@ -32,7 +32,7 @@ class Retrieval(CMCBench):
         "good model answers what is right, and says so if it cannot tell."
     )
     paper = "no paper; the conditions and metrics of CMC-Bench (Catapang) on questions of your own"
-    conditions = CONDITIONS
+    conditions = (*CONDITIONS, CLOSED_BOOK)
     sources = (
         DataSource(
             "log", "JSON lines of a question, retrieved passages and page images, optionally the right answer", own=True
@@ -47,6 +47,7 @@ class Retrieval(CMCBench):
         UNDECIDED: "when nobody knows which is right",
     }
 
+    inventions = frozenset({"NEITHER"})
     abstention = AbstentionRule(
         CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys((*PAPER_CONDITIONS, UNDECIDED), frozenset({"ABSTAIN"}))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.closed_book import judged_references
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import RIGHT_VALUE, Record, Verdict
 from judges.base import FunctionJudge
@@ -32,7 +33,7 @@ class Match(FunctionJudge):
         if not record.answer or not answer:
             return self.empty(text)
         cut_off = record.answer.finish_reason == "length"
-        decision = decide(answer, instance.question, instance.references, cut_off=cut_off)
+        decision = decide(answer, instance.question, judged_references(instance), cut_off=cut_off)
         if decision.behaviour == UNDECIDED:
             return Verdict(self.id, "undecided", reason=decision.reason)
         if decision.behaviour == "invents" and (right := instance.references.get(RIGHT_VALUE)):

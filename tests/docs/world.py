@@ -24,9 +24,11 @@ import huggingface_hub.constants
 
 from app.cli import run_cli
 from app.engine.workers import supervise
+from app.store.judge_checks import JUDGE_CHECKS_FILE
 from app.store.run import RunStore
 from benchmarks.build import REJECTED_SUFFIX
 from benchmarks.errors import RashomonError
+from mlx_backends import user_state
 from tests.docs import sources
 from tests.docs.online import MODELS, online
 from tests.docs.pages import ROOT, Command, files
@@ -171,6 +173,7 @@ class World:
                 stack.enter_context(patch.object(huggingface_hub.constants, name, value))
             stack.enter_context(patch.object(supervise.Supervisor, "_run_worker", _work))
             stack.enter_context(chdir(self.here))
+            stack.callback(user_state.remove, JUDGE_CHECKS_FILE)  # or the tables of other tests would name the results
             yield
 
     def perform(self, command: Command, stands: Mapping[str, str]) -> CommandResult:

@@ -144,6 +144,7 @@ def test_the_wheel_is_small_and_complete(wheel: Path) -> None:
         assert f"{package}/py.typed" in names
     assert "rashomon/py.typed" in names
     assert "assets/demo/model-4bit/model.safetensors" in names
+    assert {f"judges/examination/{name}.jsonl" for name in ("labelled_set", "hostile_answers")} <= names
 
 
 def test_the_installed_command_works_far_from_the_repository(installed: Installed) -> None:

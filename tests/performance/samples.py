@@ -24,7 +24,7 @@ CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 KINDS = ("factual", "conceptual", "mathematical")
 TIMES = 7
-JUDGES = ("match@4", "openai:gpt-5-mini@cmc-bench-1")
+JUDGES = ("match@4", "openai:gpt-5-mini@cmc-bench-2")
 
 
 def instances(count: int) -> Iterator[Instance]:

@@ -22,6 +22,7 @@ from app.tui.screens.new_run_options import LIKELIHOOD
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.field import Field
 from app.tui.widgets.tab_line import TabLine
+from benchmarks.registry import get_benchmark
 from tests.support.demo import FOUR_BIT, HeldOutSet
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
@@ -184,6 +185,25 @@ def test_a_problem_is_shown_at_its_field_its_section_and_below(desk: Stage) -> N
     drive(desk.app(), script, (120, 40))
 
 
+def test_closed_book_is_offered_and_off(desk: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        await pilot.press("ctrl+n", "space", "ctrl+n", "tab")
+        await known(pilot, screen)
+        table, key = screen._table("scope-table"), ("conditions", "closed-book")
+        assert key not in table.chosen
+        assert "1 run, 144 examples, 1,152 instances" in screen_text(app)
+        table.cursor = [option.key for option in table.options].index(key)
+        await pilot.press("space")
+        await until(pilot, lambda: "1 run, 144 examples, 1,296 instances" in screen_text(app))
+        assert screen.spec is not None
+        assert set(screen.spec.conditions) == {*get_benchmark("cmc-bench").conditions}
+        await pilot.press("space")
+        await until(pilot, lambda: screen.spec is not None and screen.spec.conditions == ())
+
+    drive(desk.app(), script, (120, 40))
+
+
 def test_a_remote_model_is_asked_about_before_it_starts(desk: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
@@ -253,7 +273,7 @@ def test_hostile_names_strata_and_questions_are_only_text(
             await pilot.press("ctrl+n")
             await pilot.pause()
             assert_harmless(app)
-        await until(pilot, lambda: "1 of 30" in screen_text(app))
+        await until(pilot, lambda: "1 of 27" in screen_text(app))
         assert "[@click" in screen_text(app)
         assert_harmless(app)
         field = next(field for field in screen.query(Field) if field.key == "data")

@@ -16,7 +16,7 @@ from app.exports.report.first_page import few_names, first_page
 from app.exports.report.limitations import limitations
 from app.exports.report.one_page import fitted, short_names, with_short_names
 from app.report.competence import join_names
-from app.report.judge_selection import caveat, measured_agreement
+from app.report.judge_selection import caveat
 from app.report.latex import without_commands, without_papers_number
 from app.report.samples import prompt_text
 from app.text.escape import size
@@ -112,7 +112,7 @@ def _setup(evidence: Evidence) -> Iterator[Block | str]:
         ("Origin", _origin(sources, benchmark.rows_source) or "not recorded"),
         ("Prompt sets", ", ".join(dict.fromkeys(str(run.spec["prompt_set"]) for run in runs))),
         ("Decoding", _decoding(evidence)),
-        ("Judge", f"{judge}. {measured_agreement(evidence.judge, sources)}".strip()),
+        ("Judge", f"{judge}. {evidence.inputs.checked}".strip()),
     ]
     yield Facts(tuple(facts))
     yield "Models"

@@ -11,7 +11,7 @@ from app.compare.run_view import RunView
 from app.exports.report.evidence import Evidence, percent
 from app.report.competence import join_names
 from app.report.imported import is_imported
-from app.report.judge_selection import caveat, measured_agreement
+from app.report.judge_selection import caveat
 from judges.base import HUMAN
 from mlx_backends.remote.model_names import ENGINES as REMOTE_ENGINES
 
@@ -98,12 +98,9 @@ def _truncated(evidence: Evidence) -> Iterator[Limitation]:
 def _no_person(evidence: Evidence) -> Iterator[Limitation]:
     if evidence.judge.startswith(HUMAN) or any(judge.startswith(HUMAN) for judge in evidence.inputs.judges):
         return
-    sources = {kind.strata.get("source", "") for answers in evidence.answers.values() for kind in answers.kinds}
-    measured = measured_agreement(evidence.judge, sources)
+    checked = f"{evidence.inputs.checked} " if evidence.inputs.checked else ""
     by = f"Which answers are right was decided by a program ({evidence.judge}{caveat(evidence.judge)}), not by people."
-    yield Limitation(
-        "No person checked the scores", f"{by} {measured or 'Its quality on these answers is unknown.'}", by
-    )
+    yield Limitation("No person checked the scores", f"{by} {checked}Its quality on these answers is unknown.", by)
 
 
 def _no_policy(evidence: Evidence) -> Iterator[Limitation]:

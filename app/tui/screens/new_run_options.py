@@ -18,6 +18,7 @@ from app.tui.widgets.choice_table import ChoiceOption
 from app.tui.widgets.estimate_line import memory_words
 from app.tui.widgets.virtual_table import Cell, Row
 from benchmarks.base import Benchmark
+from benchmarks.vocabulary import CLOSED_BOOK
 from mlx_backends.policy import PREFIX as POLICY
 
 SelectionKey = tuple[str, ...]
@@ -41,6 +42,7 @@ _STRATUM_WORDS = {
 """The words for the strata whose keys are not words."""
 _CONFLICT = "the sources disagree"
 _NO_CONFLICT = "no conflict"
+_NO_SOURCE = "no source: memory"
 
 
 def stratum_word(key: str) -> str:
@@ -217,6 +219,7 @@ def _condition_options(benchmark: Benchmark, contents: BuildContents | None) -> 
     for word in benchmark.conditions:
         count = None if contents is None else contents.conditions.get(word, 0)
         note = (_CONFLICT if word in benchmark.conflicts else _NO_CONFLICT) if benchmark.conflicts else ""
+        note = _NO_SOURCE if word == CLOSED_BOOK else note
         yield ChoiceOption(
             ("conditions", word),
             ["conditions", word, "" if count is None else f"{count:,}", note],
@@ -255,7 +258,8 @@ def default_selection(benchmark: Benchmark, contents: BuildContents | None) -> l
 
 def _default_conditions(benchmark: Benchmark, contents: BuildContents | None) -> list[str]:
     available = benchmark.conditions if contents is None else tuple(contents.conditions)
-    return [word for word in benchmark.default_conditions or available if word in available]
+    default = benchmark.default_conditions or tuple(word for word in available if word != CLOSED_BOOK)
+    return [word for word in default if word in available]
 
 
 def carry_over_selection(

@@ -133,7 +133,7 @@ def test_every_answer_ends_labelled_or_judge_failed_and_all_is_counted(
 ) -> None:
     folder = make_run(Workspace(rashomon.workspace), count, answer)
     with FaultServer(reply, faults(7, 0.3), hang=0.7) as server:
-        judge_id = f"endpoint:judge@{server.url}@cmc-bench-1"
+        judge_id = f"endpoint:judge@{server.url}@cmc-bench-2"
         done = rashomon.run(*command(server), code=1)
         with RunStore.read(folder) as store:
             usage = store.judge_usage(judge_id)
@@ -181,7 +181,7 @@ def test_endless_replies_are_failures_of_the_judge_and_judging_ends(rashomon: Ra
         for _ in range(2):  # the replies are kept, so the same command meets them again
             done = rashomon.run(*command(server), code=1)
             assert "Traceback" not in done.stdout + done.stderr
-        judge_id = f"endpoint:judge@{server.url}@cmc-bench-1"
+        judge_id = f"endpoint:judge@{server.url}@cmc-bench-2"
     assert [record.outcome(judge_id) for record in judged(folder)] == ["labelled", "judge-failed"] * 10
 
 
@@ -189,7 +189,7 @@ def test_endless_replies_are_failures_of_the_judge_and_judging_ends(rashomon: Ra
 def test_killed_while_it_judges_it_goes_on_and_pays_for_nothing_twice(rashomon: Rashomon) -> None:
     folder = make_run(Workspace(rashomon.workspace), 200, lambda n: f"Number {n} it was 1960.")
     with FaultServer(lambda prompt, times: json.dumps({"label": "IMAGE"}), latency=0.02) as server:
-        judge_id = f"endpoint:judge@{server.url}@cmc-bench-1"
+        judge_id = f"endpoint:judge@{server.url}@cmc-bench-2"
         for wanted in (40, 90):
             process = rashomon.start(*command(server))
             while server.requests < wanted:
@@ -247,7 +247,7 @@ def test_what_a_judge_failed_on_is_really_asked_again(rashomon: Rashomon) -> Non
     rashomon.run("judge", "r", "--judge", "match")
     garbage = True
     with FaultServer(lambda *_: "garbage" if garbage else json.dumps({"label": "IMAGE"})) as server:
-        judge_id = f"endpoint:judge@{server.url}@cmc-bench-1"
+        judge_id = f"endpoint:judge@{server.url}@cmc-bench-2"
         rashomon.run(*command(server), code=1)
         assert server.requests == 8 * 3, "each is asked three times"
         rashomon.run(*command(server), code=1)

@@ -101,7 +101,7 @@ def test_a_judge_behind_mlx_vlms_server_only_ever_gives_labels(rashomon: Rashomo
 @pytest.mark.slow
 def test_a_judge_of_this_machine_labels_the_same_in_a_batch_and_one_by_one(rashomon: Rashomon, count: int) -> None:
     make_run(Workspace(rashomon.workspace), count, answer)
-    build_tiny_lm(rashomon.home / "judge", TEXTS, quantise=False)
+    build_tiny_lm(rashomon.home / "judge", TEXTS, seed=2, quantise=False)
     rashomon.run("judge", "r", "--judge", rashomon.home / "judge")
     together = labels(rashomon, "judge@")
     assert len(together) == count
@@ -111,11 +111,11 @@ def test_a_judge_of_this_machine_labels_the_same_in_a_batch_and_one_by_one(rasho
     alone = Rashomon(rashomon.home, {"text_width": 1}, {"RASHOMON_WORKSPACE": str(rashomon.home / "alone")})
     alone.run("judge", "r", "--judge", rashomon.home / "judge")
     with RunStore.read(rashomon.home / "alone" / "runs" / "r") as store:
-        one_by_one = [record.verdicts["judge@cmc-bench-1"].label for record in store.records()]
+        one_by_one = [record.verdicts["judge@cmc-bench-2"].label for record in store.records()]
     assert together == one_by_one
     shown = rashomon.run("show", "r", "--judge", rashomon.home / "judge", "--table", "main").stdout
-    assert "Labels by judge@cmc-bench-1." in shown
-    assert "How judge@cmc-bench-1 agrees with people or with an API judge is unknown" in " ".join(shown.split())
+    assert "Labels by judge@cmc-bench-2." in shown
+    assert "How judge@cmc-bench-2 agrees with people or with an API judge is unknown" in " ".join(shown.split())
 
 
 @pytest.mark.slow

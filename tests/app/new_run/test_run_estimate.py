@@ -57,10 +57,18 @@ def test_a_limit_gives_what_the_run_then_asks(charts: HeldOutSet, tmp_path: Path
     workspace.build_folder("cmc-bench").parent.mkdir()
     workspace.build_folder("cmc-bench").symlink_to(build.path)
     contents = BuildContents.read(build, "paper")
-    assert sum(contents.conditions.values()) == len(contents.instances) == build.manifest["instances"]
+    assert sum(contents.conditions.values()) == len(contents.instances)
+    assert len(contents.instances) - contents.conditions["closed-book"] == build.manifest["instances"]
+    assert contents.conditions["closed-book"] == contents.examples
     assert list(contents.conditions) == [c for c in contents.benchmark.conditions if c in contents.conditions]
-    assert sum(contents.strata["type"].values()) == len(contents.instances)
-    for limit, conditions in ((1, ()), (3, ()), (5, ("aligned", "text-only")), (10**6, ())):
+    assert sum(contents.strata["type"].values()) == build.manifest["instances"]
+    for limit, conditions in (
+        (1, ()),
+        (3, ()),
+        (5, ("aligned", "text-only")),
+        (5, ("aligned", "closed-book")),
+        (10**6, ()),
+    ):
         wanted = spec(limit=limit, conditions=conditions)
         result = estimate_run(workspace, wanted, contents)
         (checked,) = check_runs(

@@ -11,7 +11,7 @@ from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.workspace import RunSummary
 from app.tui.screens.live import _judges
 
-MODEL = "model-4bit@cmc-bench-1"
+MODEL = "model-4bit@cmc-bench-2"
 
 
 def run_of(judged: Mapping[str, Mapping[str, int]], *judges: str, done: int = 4, errors: int = 0) -> RunSummary:
@@ -76,7 +76,7 @@ def test_an_earlier_version_of_a_judge_is_not_behind() -> None:
 
 def test_a_rubric_of_some_conditions_is_counted_against_those() -> None:
     progress = [
-        ConditionProgress(condition, 4, 4, 0, 0, 10, 1.0, 0, {"m@mmkc-bench-1": JudgedCounts(labelled=1)})
+        ConditionProgress(condition, 4, 4, 0, 0, 10, 1.0, 0, {"m@mmkc-bench-2": JudgedCounts(labelled=1)})
         for condition in ("context-memory-open", "context-memory-choice")
     ]
     summary = RunSummary("r", "judging", {"benchmark": "mmkc-bench", "judge": ["m"]}, tuple(progress))

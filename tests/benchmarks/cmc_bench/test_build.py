@@ -427,6 +427,7 @@ def test_correct_label_depends_on_the_condition() -> None:
         "both-wrong": {"NEITHER", "ABSTAIN"},
         "image-only": {"IMAGE"},
         "text-only": {"TEXT"},
+        "closed-book": {"IMAGE", "TEXT", "BOTH"},
     }
 
 

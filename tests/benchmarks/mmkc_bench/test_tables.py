@@ -210,7 +210,7 @@ def test_open_answers_use_the_selected_judge() -> None:
     by_rule = tables(records)["open"]
     assert rates(by_rule, "Context-Memory", "ER") == (0.5, 0.5, 0)
     assert rates(by_rule, "Inter-Context", "ER") == (0, 0.5, 0.5)
-    model = "gpt@mmkc-bench-1"
+    model = "gpt@mmkc-bench-2"
     judged = [
         replace(r, verdicts={**r.verdicts, model: Verdict(model, "labelled", "IRRELEVANT")}) if r.basis else r
         for r in records

@@ -1,0 +1,156 @@
+"""``rashomon judges check``: a judge's agreement with the labelled answers that ship with Rashomon."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from app.commands.confirm_addresses import confirm_addresses
+from app.commands.spinner import counter
+from app.engine.examination import Examiner, Stopwatch
+from app.engine.text_models import LocalModelSlot, open_text_model
+from app.report.render import print_table, to_json
+from app.run_spec import ApiSpec, parse
+from app.store.judge_checks import JudgeCheck, last_check, models_digest, save_check
+from app.store.workspace import Workspace
+from app.text.escape import clean
+from judges.examination.answers import hostile_answers, labelled_set, set_digest
+from judges.examination.result import Examination
+from judges.rubric import RubricJudge
+from mlx_backends.base import Backend, no_media
+from mlx_backends.options import RemoteOptions
+from mlx_backends.registry import load_backend
+from mlx_backends.remote import check_all_ready, readiness_problem
+
+_PROBE_REQUESTS = 32
+_LONGEST = 100
+"""The most characters of an answer that are printed."""
+
+_NOTE = (
+    "Language models wrote and labelled these answers. The result says how the judge does on such forms; it corrects no run, as "
+    "a labelled random sample of that run does (`rashomon label`)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckArguments:
+    """The options of ``rashomon judges check``."""
+
+    limit: int | None = None
+    dry_run: bool = False
+    force: bool = False
+    allowed: tuple[str, ...] = ()
+    api: Mapping[str, Any] = field(default_factory=dict)
+    as_json: bool = False
+
+
+def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> int:
+    """Examine the judge or panel ``name`` and print the result; return the exit code, 1 if it gave no usable reply somewhere.
+
+    Replies are cached, so that the same command resumes. Raises as :class:`Examiner`, and what loading a model raises.
+    """
+    answers, hostile = labelled_set()[: arguments.limit], hostile_answers()[: arguments.limit]
+    examiner = Examiner(name, answers, hostile)
+    models = models_digest(judge.identity() if isinstance(judge, RubricJudge) else None for judge in examiner.judges)
+    # Another model may be behind a user's own server by now: a check that is complete is not repeated from the cache.
+    scope = f"judges check after {last_check(examiner.id, models)}"
+    options = replace(parse(ApiSpec, arguments.api, "the command line").remote_options(workspace.replies), scope=scope)
+    names = [judge.model for judge in examiner.models]
+    if arguments.dry_run:
+        _print_estimate(examiner, options)
+        if problem := readiness_problem(names, options):
+            print(clean(f"not ready to judge: {problem}"), file=sys.stderr)
+        return 0
+    confirm_addresses(names, arguments.allowed)
+    check_all_ready(names, options)
+    for judge in examiner.models:
+        workspace.make()
+        _ask(examiner, judge, workspace, options, force=arguments.force)
+    result = examiner.result()
+    if arguments.as_json:
+        print(json.dumps(_to_json(result), indent=2))
+    else:
+        _print(result)
+    if result.usage.errors:
+        print(
+            f"{result.usage.errors} requests got no reply, so the result is not recorded; the same command repeats them.",
+            file=sys.stderr,
+        )
+    else:
+        digest, labelled = set_digest(answers), result.outcomes["labelled"]
+        save_check(JudgeCheck(result.judge, models, digest, time.time(), len(answers), labelled, result.right))
+    return 1 if result.failed else 0
+
+
+def _print_estimate(examiner: Examiner, options: RemoteOptions) -> None:
+    from mlx_backends.remote.budget import estimate_usage
+
+    print(clean(f"{examiner.id}: {len(examiner.answers)} answers"))
+    for judge in examiner.models:
+        requests = examiner.requests(judge)
+        remote = not judge.info.needs_device
+        estimate = (
+            estimate_usage(((request, 0) for request in requests), options) if remote else f"{len(requests)} calls"
+        )
+        print(clean(f"  {judge.id}: {estimate}"))
+
+
+def _ask(examiner: Examiner, judge: RubricJudge, workspace: Workspace, options: RemoteOptions, *, force: bool) -> None:
+    """Have a model judge; its loading is not timed."""
+    requests = examiner.requests(judge)
+    stopwatch = Stopwatch()
+
+    def load() -> Backend:
+        backend = load_backend(judge.model, no_media, force=force, remote=options)
+        if judge.info.needs_device:
+            backend.use_sequential_mode()
+            backend.choose_mode(requests[:_PROBE_REQUESTS])
+        stopwatch.restart()
+        return backend
+
+    with ExitStack() as stack:
+        device = LocalModelSlot(
+            lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr), owner="rashomon judges check"
+        )
+        stack.callback(device.close)
+        model = open_text_model(stack, judge.model, judge.info, load, device, workspace.replies)
+        done = stack.enter_context(counter(len(requests), "labels"))
+        examiner.ask(judge, model, done, stopwatch)
+
+
+def _print(result: Examination) -> None:
+    for line in result.lines():
+        print(clean(line))
+    print()
+    for table in result.tables():
+        print_table(table)
+    labels = dict(zip((answer.id for answer in result.hostile), result.hostile_verdicts, strict=True))
+    for answer in result.steered:
+        text = answer.text if len(answer.text) <= _LONGEST else f"{answer.text[:_LONGEST]} ..."
+        print(clean(f"steered by {answer.id} ({answer.form}): {labels[answer.id].label} for {answer.label}: {text!r}"))
+    print(_NOTE)
+
+
+def _to_json(result: Examination) -> dict[str, Any]:
+    order = result.order
+    return {
+        "judge": result.judge,
+        "summary": list(result.lines()),
+        "answers": len(result.answers),
+        "outcomes": dict(result.outcomes),
+        "right": result.right,
+        "agreement": asdict(result.agreement),
+        "order": order and {**asdict(order), "preferred": order.preferred},
+        "hostile": {
+            "answers": len(result.hostile),
+            "steered": [answer.id for answer in result.steered],
+        },
+        "usage": asdict(result.usage),
+        "tables": [to_json(table) for table in result.tables()],
+        "disagreements": result.disagreements(),
+    }

@@ -1,0 +1,88 @@
+"""Runs with the condition ``closed-book`` by the command line: chosen, resumed, tabulated, compared, imported, refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.command import Rashomon
+
+ALL = ("--conditions", "aligned,image-correct,text-correct,both-wrong,image-only,text-only,closed-book")
+SENTENCE = "Without any source it is right on"
+
+
+def run_of(rashomon: Rashomon, name: str, *arguments: str, model: str = "policy:always-image", code: int = 0) -> str:
+    shared = ("--batch", "--benchmark", "cmc-bench", "--model", model, "--limit", "4", "--name", name)
+    done = rashomon.run(*shared, *arguments, code=code)
+    return done.stdout + done.stderr
+
+
+def tables(rashomon: Rashomon, run: str) -> dict[str, Any]:
+    return {table["name"]: table for table in json.loads(rashomon.run("show", run, "--all", "--json").stdout)}
+
+
+def progress(rashomon: Rashomon) -> dict[str, tuple[str, int, int]]:
+    runs = json.loads(rashomon.run("runs", "--json").stdout)
+    return {run["name"]: (run["state"], run["done"], run["total"]) for run in runs}
+
+
+def test_failed_answers_are_repeated_and_counted_in_its_table(rashomon: Rashomon) -> None:
+    failing = rashomon.ordered(says={"/closed-book": ["", "error"]})
+    assert "4 failed" in run_of(failing, "x", *ALL, code=1)
+    assert "4 instances will be answered again" in rashomon.run("resume", "x", "--retry-errors").stdout
+    assert progress(rashomon)["x"] == ("done", 36, 36)
+    (row,) = tables(rashomon, "x")["closed-book"]["rows"]
+    assert row["cells"]["answers"] == 4
+    shares = [row["cells"][name]["value"] for name in ("no source", "image alone", "text alone")]
+    assert shares == [0, 1, 0]
+    assert (
+        "4 instances will be answered again"
+        in rashomon.run("resume", "x", "--repeat", "--conditions", "closed-book").stdout
+    )
+
+
+def test_a_run_that_does_not_name_it_is_as_before(rashomon: Rashomon) -> None:
+    run_of(rashomon, "plain")
+    run_of(rashomon, "with", *ALL)
+    assert progress(rashomon) == {"plain": ("done", 32, 32), "with": ("done", 36, 36)}
+    plain, more = tables(rashomon, "plain"), tables(rashomon, "with")
+    assert more.keys() - plain.keys() == {"closed-book"}
+    assert "closed-book" not in json.dumps(plain)
+    for name in ("main", "by-type", "labels", "gap", "arbitration", "abstention"):
+        assert more[name]["rows"] == plain[name]["rows"]
+    compared = rashomon.run("compare", "plain", "with", "--all").stdout
+    assert "closed-book" not in compared, "only one of the runs has it"
+    assert SENTENCE not in rashomon.run("show", "plain").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "more", [("--score", "likelihood"), ("--protocol", "read-then-compare"), ("--protocol", "verify"), ("--exact",)]
+)
+def test_other_ways_to_answer_take_it(rashomon: Rashomon, more: tuple[str, ...]) -> None:
+    run_of(rashomon, "x", *ALL, *more, model="policy:uniform")
+    assert progress(rashomon)["x"] == ("done", 36, 36)
+    assert tables(rashomon, "x")["closed-book"]["rows"]
+    assert "24 answers" not in rashomon.run("baselines", "x").stdout
+    assert "closed-book" not in json.dumps(progress(rashomon))
+
+
+def test_answers_from_elsewhere_are_imported(rashomon: Rashomon) -> None:
+    run_of(rashomon, "here", *ALL)
+    rashomon.run("export", "here", "--format", "json")
+    lines = (rashomon.home / "export" / "here" / "samples.jsonl").read_text("utf-8").splitlines()
+    answers = [{"id": sample["id"], "answer": sample["answer"]} for sample in map(json.loads, lines)]
+    file = rashomon.home / "answers.jsonl"
+    file.write_text("\n".join(map(json.dumps, answers)), "utf-8")
+    rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "elsewhere", "--name", "there")
+    (here,), (there,) = (tables(rashomon, run)["closed-book"]["rows"] for run in ("here", "there"))
+    assert here["cells"] == there["cells"]
+
+
+def test_where_it_means_nothing_it_is_refused(rashomon: Rashomon) -> None:
+    vary = rashomon.run("vary", "cmc-bench", "--factor", "blur=0,2", "--conditions", "closed-book", code=2)
+    assert "shows no source" in vary.stderr
+    assert "answers nothing" in run_of(rashomon, "x", "--conditions", "closed-book", code=2)
+    assert progress(rashomon) == {}
