@@ -17,7 +17,9 @@ from benchmarks.values.words import words_of
 from judges.cmc_rules import cues
 
 _LETTERED = re.compile(r"[( ]*([A-Ja-j])(?:[).: ]*$|[).:]| (?=[(–-]))")
-_DETERMINER = re.compile(r"\bno (?!(?:and|but|or|not|per|in|on|is|are|while|whereas|rather|versus|vs)\b)(?=\w)|\bno\. ?(?=[0-9])")
+_DETERMINER = re.compile(
+    r"\bno (?!(?:and|but|or|not|per|in|on|is|are|while|whereas|rather|versus|vs)\b)(?=\w)|\bno\. ?(?=[0-9])"
+)
 OTHER, UNCLEAR = "other", "unclear"
 """The names of a value that is no reference's, and of one that may be."""
 
