@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from app.compare.packed_answers import LabelledAnswer
 from app.compare.pairs import label_codes
 from app.compare.run_view import RunView
+from benchmarks.answers import AnswerKind
 from benchmarks.base import Benchmark, LabelMetrics
 from benchmarks.sheet import MISSING, list_missing
 
@@ -26,6 +27,18 @@ UNKNOWN = ("undecided", "judge-failed")
 def decided_outcome(answer: LabelledAnswer) -> str:
     """Return the outcome of an answer in a decision."""
     return CUT_OFF if answer.cut_off else answer.outcome
+
+
+def decided_score(kind: AnswerKind, judge: str, benchmark: Benchmark) -> float | None:
+    """Return the score of an answer in a decision: 0 for no answer and for an invention; None if it is not known."""
+    outcome = kind.outcome(judge)
+    if outcome == "unparsed" or (kind.finish_reason == "length" and outcome not in ("pending", "error")):
+        return None if benchmark.left_out(kind) else 0.0
+    score = benchmark.counted_score(kind, judge)
+    if score is None:
+        return None
+    verdict = kind.verdicts[judge]
+    return 0.0 if verdict.label in benchmark.inventions and verdict.behaviour != "right" else score
 
 
 def score_bounds(benchmark: Benchmark, condition: str) -> dict[str, tuple[float, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -111,14 +111,22 @@ def missing_clause(answers: Answers, judge: str, benchmark: Benchmark) -> str:
 
 
 def score_under(
-    conditions: Collection[str], answers: Answers, judge: str, benchmark: Benchmark
+    conditions: Collection[str],
+    answers: Answers,
+    judge: str,
+    benchmark: Benchmark,
+    score_of: Callable[[AnswerKind, str, Benchmark], float | None] | None = None,
 ) -> tuple[Estimate, float]:
-    """Return the mean score under ``conditions`` with Wilson's interval, and the sum, as the benchmark's tables count them."""
-    scores = [benchmark.counted_score(kind, judge) if kind.condition in conditions else None for kind in answers.kinds]
+    """Return the mean score under ``conditions`` with Wilson's interval, and the sum.
+
+    An answer counts as in the benchmark's tables, or as ``score_of`` returns.
+    """
+    counted = score_of or (lambda kind, judge, benchmark: benchmark.counted_score(kind, judge))
+    scores = [counted(kind, judge, benchmark) if kind.condition in conditions else None for kind in answers.kinds]
     score = np.array([-1.0 if score is None else score for score in scores], np.float64)[answers.kind]
-    counted = score >= 0
-    examples, example = number_groups(answers.group[counted])
-    sums, sizes = (np.bincount(example, weights, examples) for weights in (score[counted], None))
+    has_score = score >= 0
+    examples, example = number_groups(answers.group[has_score])
+    sums, sizes = (np.bincount(example, weights, examples) for weights in (score[has_score], None))
     return clustered_wilson(sums.tolist(), sizes.tolist()), float(sums.sum())
 
 

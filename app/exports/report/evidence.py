@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from app.compare.decided import decided_score
 from app.compare.floor import Floor, hardest_floors
 from app.compare.non_inferiority import Decision
 from app.compare.recommend import Recommendation, recommend_views
@@ -16,7 +17,7 @@ from app.compare.run_view import RunView, RunViews, split_policies
 from app.exports.export_input import Export, ExportedRun
 from app.report.citations import Citations, cite
 from app.report.competence import SourceAccuracy, source_accuracies
-from app.report.headline import count_by_source, score_under
+from app.report.headline import score_under
 from app.report.tables import TableInputs
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
@@ -132,8 +133,8 @@ class Evidence:
         return bool(self.benchmark.conflicts) and not set(self.present).intersection(self.benchmark.conflicts)
 
     def share_right(self, run: str, conditions: Collection[str]) -> Estimate | None:
-        """Return the share of right answers of a run under ``conditions``; None where none counts."""
-        share, _ = score_under(conditions, self.answers[run], self.judge, self.benchmark)
+        """Return the share of right answers of a run under ``conditions``, as a decision counts them; None where none does."""
+        share, _ = score_under(conditions, self.answers[run], self.judge, self.benchmark, decided_score)
         return share if share.n else None
 
     def share_labelled(self, run: str, label: str, conditions: Collection[str]) -> Estimate | None:
@@ -153,7 +154,11 @@ class Evidence:
         return {run.label: self._readings(run.label) for run in self.models}
 
     def _readings(self, run: str) -> dict[str, SourceAccuracy]:
-        return source_accuracies(count_by_source(self.answers[run], self.judge, self.benchmark))
+        def right_alone(kind: AnswerKind) -> tuple[str, bool] | None:
+            score = decided_score(kind, self.judge, self.benchmark)
+            return None if score is None else (single_source(kind), score == 1)
+
+        return source_accuracies(self.answers[run].count(right_alone))
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

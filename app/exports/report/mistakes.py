@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from app.compare.decided import CUT_OFF, decided_score
 from app.exports.export_input import media_of
 from app.exports.report.document import Example
 from app.exports.report.evidence import Evidence, percent, single_source
@@ -28,6 +29,7 @@ _UNLABELLED = {
     "unparsed": "gives nothing that can be scored",
     "error": "fails with an error",
     "judge-failed": "gives an answer that could not be scored",
+    CUT_OFF: "is cut off at the token limit",
 }
 _RIGHT = "right"
 """The outcome of an answer that the benchmark's tables count as right."""
@@ -74,8 +76,10 @@ def _outcome(evidence: Evidence, kind: AnswerKind, condition: str) -> str | None
     outcome = kind.outcome(evidence.judge)
     if outcome in ("pending", "undecided"):
         return None
-    if evidence.benchmark.counted_score(kind, evidence.judge) == 1:
+    if decided_score(kind, evidence.judge, evidence.benchmark) == 1:
         return _RIGHT
+    if kind.finish_reason == "length":
+        return CUT_OFF
     return kind.label(evidence.judge) if outcome == "labelled" else outcome
 
 
@@ -122,7 +126,7 @@ def _wrong_kind(evidence: Evidence, kind: AnswerKind) -> str | None:
     """Return the condition and the label of a wrong answer."""
     if kind.condition not in evidence.counted or kind.outcome(evidence.judge) != "labelled" or single_source(kind):
         return None
-    if evidence.benchmark.counted_score(kind, evidence.judge) in (None, 1):
+    if kind.finish_reason == "length" or decided_score(kind, evidence.judge, evidence.benchmark) in (None, 1):
         return None
     return f"{kind.condition} {kind.label(evidence.judge)}"
 
