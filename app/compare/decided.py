@@ -18,6 +18,8 @@ from benchmarks.sheet import MISSING, list_missing
 
 CUT_OFF = "cut off"
 """The outcome in a decision of an answer that ended at the limit of tokens, whatever its label."""
+GIVES_RIGHT = "right value"
+"""The outcome in a decision of an answer that gives the right value though no source has it."""
 NO_ANSWER = ("unparsed", CUT_OFF)
 """The outcomes that are no answer, and so not right."""
 UNKNOWN = ("undecided", "judge-failed")
@@ -26,7 +28,7 @@ UNKNOWN = ("undecided", "judge-failed")
 
 def decided_outcome(answer: LabelledAnswer) -> str:
     """Return the outcome of an answer in a decision."""
-    return CUT_OFF if answer.cut_off else answer.outcome
+    return CUT_OFF if answer.cut_off else GIVES_RIGHT if answer.gives_right else answer.outcome
 
 
 def decided_score(kind: AnswerKind, judge: str, benchmark: Benchmark) -> float | None:
@@ -44,6 +46,7 @@ def decided_score(kind: AnswerKind, judge: str, benchmark: Benchmark) -> float |
 def score_bounds(benchmark: Benchmark, condition: str) -> dict[str, tuple[float, float]]:
     """Return the least and the greatest score of each outcome that counts in a decision under a condition."""
     scores = {label: benchmark.score(condition, label) for label in benchmark.labels}
+    scores |= {label: 0.0 for label in scores if label in benchmark.inventions} | {GIVES_RIGHT: 1.0}
     unknown = (min(scores.values()), max(scores.values()))
     known = {**dict.fromkeys(NO_ANSWER, 0.0), **scores}
     return {**dict.fromkeys(UNKNOWN, unknown), **{outcome: (score, score) for outcome, score in known.items()}}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.compare.cost import LabelMask, correct_labels
-from app.compare.decided import CUT_OFF, NO_ANSWER, UNKNOWN
+from app.compare.decided import CUT_OFF, GIVES_RIGHT, NO_ANSWER, UNKNOWN
 from app.compare.pairs import Array, label_codes
 from app.compare.run_view import RunView, RunViews
 from benchmarks.answers import number_groups
@@ -66,6 +66,8 @@ class TargetMetric:
     note: str = ""
     counts_no_answer: bool = False
     """An empty answer or one that was cut off counts, with a score of 0; else it is left out."""
+    right_value: float | None = None
+    """The score of the right value though no source has it; None: that of its label."""
 
 
 def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = False) -> TargetMetric:
@@ -78,7 +80,7 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
         if lower_is_better:
             raise SpecError("a lower accuracy is not better; name another --metric with --lower-is-better.")
         correct = correct_labels(views) & ~np.isin(views.label_metrics.labels, list(views.benchmark.inventions))
-        return TargetMetric(ACCURACY, correct, counts_no_answer=True)
+        return TargetMetric(ACCURACY, correct, counts_no_answer=True, right_value=1.0)
     metrics = views.label_metrics
     known = {metric.casefold(): metric for metric in metrics.of}
     if name.casefold() not in known:
@@ -96,8 +98,8 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
 class TargetShares:
     """The answers that a decision rests on: those that count in all runs, under the conditions of the metric.
 
-    ``label``, of shape (answers, runs), holds the index of each label, one past the last for no answer; ``group`` and
-    ``condition``, of shape (answers,), are indices too.
+    ``label``, of shape (answers, runs), holds the index of each label; one past the last is no answer, the next the right value
+    where no source has it. ``group`` and ``condition``, of shape (answers,), are indices too.
     """
 
     views: RunViews
@@ -199,7 +201,7 @@ class UndecidedAnswers:
         Equal answers to an instance have equal labels, so they make no difference.
         """
         credit = _credit(self.metric)
-        least, greatest = (bound[self.condition] for bound in (credit[:, :-1].min(1), credit[:, :-1].max(1)))
+        least, greatest = (bound[self.condition] for bound in (credit[:, :-2].min(1), credit[:, :-2].max(1)))
         own, others = (
             np.where(self.label[:, place] < 0, bound, credit[self.condition, self.label[:, place]])
             for place, bound in ((run, least), (other, greatest))
@@ -216,9 +218,14 @@ class UndecidedAnswers:
 
 
 def _credit(metric: TargetMetric) -> Array:
-    """Return the credit of each label under each condition, from 0 to 1, and of no answer; shape (conditions, labels + 1)."""
+    """Return the credit of each label under each condition, from 0 to 1, of no answer and of the right value that no source has.
+
+    The shape is (conditions, labels + 2).
+    """
     scores = metric.hits.astype(float)
-    return np.pad(1 - scores if metric.lower_is_better else scores, ((0, 0), (0, 1)))
+    credit = np.pad(1 - scores if metric.lower_is_better else scores, ((0, 0), (0, 2)))
+    credit[:, -1] = metric.right_value or 0.0
+    return credit
 
 
 def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
@@ -229,10 +236,12 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
     """
     metrics = views.label_metrics
     first, no_answer = views.runs[0].coded, len(metrics.labels)
-    unknown = no_answer + 1
+    unknown = no_answer + 2
     codes = {**dict.fromkeys(UNKNOWN, unknown), "error": unknown + 1, **label_codes(metrics)}
     if metric.counts_no_answer:
         codes = {**dict.fromkeys(NO_ANSWER, no_answer), **codes}
+    if metric.right_value is not None:
+        codes[GIVES_RIGHT] = no_answer + 1
     condition = first.condition_codes({condition: i for i, condition in enumerate(metrics.conditions)})
     is_used = np.append(metric.hits.any(1), False)[condition]  # False for -1, a condition that does not count
     labels = np.full((len(first), len(views.runs)), -1)
@@ -261,6 +270,8 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
 def _decided(run: RunView, codes: Mapping[str, int]) -> NDArray[np.int64]:
     """Return the codes of a run's outcomes in a decision, -1 for an answer that does not count; shape (answers,)."""
     outcomes = run.coded.outcome_codes(codes)
+    if GIVES_RIGHT in codes:
+        outcomes = np.where(run.coded.gives_right, codes[GIVES_RIGHT], outcomes)
     is_cut_off = run.coded.cut_off & (outcomes >= 0) if CUT_OFF in codes else np.zeros(len(outcomes), np.bool_)
     return np.where(is_cut_off, codes.get(CUT_OFF, -1), outcomes)
 

@@ -29,6 +29,8 @@ class LabelledAnswer(NamedTuple):
     """The modality of the only source, where the prompt has a single one: see :meth:`Benchmark.single_source`."""
     cut_off: bool = False
     """The answer ended at the limit of tokens."""
+    gives_right: bool = False
+    """The answer gives the right value though no source has it, as its verdict says."""
 
 
 class PackedTexts(Sequence[str]):
@@ -128,6 +130,7 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
         group, condition, outcome, source: The index of each answer's in these, shape (answers,).
         prompt: The digest of each prompt, shape (answers,).
         cut_off: A mask of the answers that ended at the limit of tokens, shape (answers,).
+        gives_right: A mask of the answers that give the right value though no source has it, shape (answers,).
     """
 
     ids: PackedTexts
@@ -141,6 +144,7 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
     source: Numbers
     prompt: NDArray[np.uint64]
     cut_off: NDArray[np.bool_]
+    gives_right: NDArray[np.bool_]
 
     @classmethod
     def of(cls, answers: Mapping[str, LabelledAnswer]) -> PackedAnswers:
@@ -152,8 +156,11 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
         sources, source = numbered([answer.single_source for answer in items])
         prompt = np.array([answer.prompt for answer in items], np.uint64)
         cut_off = np.array([answer.cut_off for answer in items], np.bool_)
+        gives_right = np.array([answer.gives_right for answer in items], np.bool_)
         names = PackedTexts(answers), PackedTexts(groups)
-        return cls(*names, conditions, outcomes, sources, group, condition, outcome, source, prompt, cut_off)
+        return cls(
+            *names, conditions, outcomes, sources, group, condition, outcome, source, prompt, cut_off, gives_right
+        )
 
     def sharing(self, other: PackedAnswers) -> PackedAnswers:
         """Return these answers with the texts of ``other`` where they are the same, which then take no memory of their own."""
@@ -181,6 +188,7 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
             int(self.prompt[place]),
             self.sources[self.source[place]],
             bool(self.cut_off[place]),
+            bool(self.gives_right[place]),
         )
 
     def values(self) -> ValuesView[LabelledAnswer]:

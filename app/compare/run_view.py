@@ -277,6 +277,7 @@ class _ViewReader:
             source[answers.kind],
             prompt,
             answers.mask(lambda kind: kind.finish_reason == "length"),
+            answers.mask(lambda kind: self._judge in kind.verdicts and kind.verdicts[self._judge].behaviour == "right"),
         )
         identity = known_identity(store.meta("identity", {}), store.meta("spec"))
         protocol = str(identity.get("protocol") or "")

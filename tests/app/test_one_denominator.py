@@ -94,9 +94,8 @@ def counted(folder: Path, benchmark: Benchmark) -> Counted:
             verdict = record.verdicts[judge]
             labels = (verdict.flags if benchmark.counts_flags else ()) or (str(verdict.label),)
             score = max(benchmark.score(condition, label) for label in labels)
-            single = float(
-                benchmark.correct(condition, str(verdict.label)) and verdict.label not in benchmark.inventions
-            )
+            is_right = benchmark.correct(condition, str(verdict.label)) and verdict.label not in benchmark.inventions
+            single = float(is_right or verdict.behaviour == "right")
         elif came == "unparsed" and benchmark.unparsed_label is not None:
             score = benchmark.score(condition, benchmark.unparsed_label)
         if condition in conditions and score is not None:
