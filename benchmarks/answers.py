@@ -80,6 +80,11 @@ class AnswerKind:
         """Return the label of ``judge``; the outcome must be "labelled"."""
         return str(self.verdicts[judge].label)
 
+    def is_no_answer(self, judge: str) -> bool:
+        """Return whether an answer is none in a decision: it has nothing to label, or ended at the limit of tokens."""
+        outcome = self.outcome(judge)
+        return outcome == "unparsed" or (self.finish_reason == "length" and outcome != "pending")
+
     @property
     def text_outcome(self) -> Outcome:
         """The outcome for a rule that labels every answer that is not empty, without a judge."""

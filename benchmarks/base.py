@@ -216,6 +216,10 @@ class Benchmark(ABC):
         labels = self.counted_labels(kind, judge)
         return max((self.score(kind.condition, label) for label in labels), default=None)
 
+    def is_invention(self, label: str | None, behaviour: str | None) -> bool:
+        """Return whether an answer with this label and behaviour gives what no source has, and is not known to be right."""
+        return label in self.inventions and behaviour != "right"
+
     @abstractmethod
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         """Return every table of the paper that these answers can fill; ``runs`` maps a row's label to the answers of a run.

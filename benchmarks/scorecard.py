@@ -37,7 +37,7 @@ ACTS: Mapping[str, str] = {
     "invents": "invents a value",
     "none": "gives no answer",
 }
-"""What an answer does, and the row of the scorecard under conflict."""
+"""The acts of an answer, and the row of each in the scorecard."""
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
     "image": frozenset({"image"}),
@@ -86,10 +86,9 @@ def act_of_label(label: str) -> str:
 
 def act_of(kind: AnswerKind, judge: str) -> str:
     """Return what an answer does, a key of ``ACTS``; empty if that is not known (pending, in error, undecided, judge failed)."""
-    outcome = kind.outcome(judge)
-    if outcome == "unparsed" or (kind.finish_reason == "length" and outcome not in ("pending", "error")):
+    if kind.is_no_answer(judge):
         return "none"
-    if outcome != "labelled":
+    if kind.outcome(judge) != "labelled":
         return ""
     verdict = kind.verdicts[judge]
     return _OF_BEHAVIOUR.get(verdict.behaviour or "") or _OF_LABEL[str(verdict.label)]

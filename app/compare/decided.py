@@ -33,14 +33,13 @@ def decided_outcome(answer: LabelledAnswer) -> str:
 
 def decided_score(kind: AnswerKind, judge: str, benchmark: Benchmark) -> float | None:
     """Return the score of an answer in a decision: 0 for no answer and for an invention; None if it is not known."""
-    outcome = kind.outcome(judge)
-    if outcome == "unparsed" or (kind.finish_reason == "length" and outcome not in ("pending", "error")):
+    if kind.is_no_answer(judge):
         return None if benchmark.left_out(kind) else 0.0
     score = benchmark.counted_score(kind, judge)
     if score is None:
         return None
     verdict = kind.verdicts[judge]
-    return 0.0 if verdict.label in benchmark.inventions and verdict.behaviour != "right" else score
+    return 0.0 if benchmark.is_invention(verdict.label, verdict.behaviour) else score
 
 
 def score_bounds(benchmark: Benchmark, condition: str) -> dict[str, tuple[float, float]]:
@@ -64,7 +63,7 @@ class MissingAnswers(NamedTuple):
 
     @property
     def clause(self) -> str:
-        """What a run lacks, as a predicate; empty if nothing is missing."""
+        """The missing answers as a predicate of their run; empty if nothing is missing."""
         words = {**MISSING, CUT_OFF: "cut off at the token limit"}
         return (
             f"lacks {self.total:,} of {self.of:,} answers ({list_missing(self.by_outcome, words)})"

@@ -35,7 +35,7 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
         [f"{accuracy or f'{label} has no answer that is right or wrong'}{clause}."] if accuracy or clause else []
     )
     if invented := answers.count(lambda kind: _is_invention(kind, judge, benchmark) or None)[True]:
-        sentences.append(f"{invented:,} of these are values that no source has, which this metric counts as right.")
+        sentences.append(f"{invented:,} of these give what no source has, which this metric counts as right.")
     label_sets = answers.count(conflict_labels)
     behaviours = {name: sum(n for labels, n in label_sets.items() if name in labels) for name in benchmark.behaviours}
     if any(behaviours.values()):
@@ -69,7 +69,7 @@ def _is_invention(kind: AnswerKind, judge: str, benchmark: Benchmark) -> bool:
     if kind.condition not in benchmark.counted_conditions or benchmark.counted_score(kind, judge) != 1:
         return False
     verdict = kind.verdicts[judge]
-    return verdict.label in benchmark.inventions and verdict.behaviour not in ("right", "off-topic")
+    return benchmark.is_invention(verdict.label, verdict.behaviour)
 
 
 def _accuracy(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> str:

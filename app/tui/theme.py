@@ -188,8 +188,7 @@ def outcome_appearance(
     A value that no source has is ticked only where the ``behaviour`` of the verdict says that it is the right one.
     """
     if outcome == "labelled" and label is not None:
-        invents = label in benchmark.inventions and behaviour != "right"
-        is_right = benchmark.correct(condition, label) and not invents
+        is_right = benchmark.correct(condition, label) and not benchmark.is_invention(label, behaviour)
         kind = OUTCOMES["right" if is_right else "wrong"]
         return Appearance(kind.glyph, label, kind.colour)
     return OUTCOMES.get(outcome, OUTCOMES["pending"])

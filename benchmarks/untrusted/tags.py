@@ -13,7 +13,7 @@ _CHARACTER = re.compile(
 """A character, or one that is written as an entity of HTML, an escape of JSON or one of a URL."""
 
 _MAY_OPEN = re.compile(r"[<&%\\]|[^\x00-\x7f]")
-"""What a tag begins with, however it is spelled. Most answers have nothing of it, and need no millisecond."""
+"""The beginning of a tag, however it is spelled. Most answers have nothing of it, and need no millisecond."""
 
 _LOOK_ALIKES = str.maketrans("‹〈⟨❮❬ᐸ«›〉⟩❯❭ᐳ»∕⁄⧸╱аеѕոԝгѵоіυԛт", "<<<<<<<>>>>>>>////aesnwrvoiuqt")
 

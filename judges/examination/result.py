@@ -34,7 +34,7 @@ _Pair = tuple[LabelledAnswer, Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the models that judge used: their replies, some of them errors or from the cache, and time and tokens."""
+    """The use of the models that judge: their replies, some of them errors or from the cache, and time and tokens."""
 
     replies: int = 0
     errors: int = 0
