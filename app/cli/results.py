@@ -27,7 +27,7 @@ from benchmarks import number_ranges as ranges
 trust = click.option(
     "--trust",
     type=click.Choice(["image", "text", "flag"]),
-    help="What should win where sources disagree: the image, the text, or that the conflict is flagged. It decides.",
+    help="What should win where sources disagree: the image, the text, or a flag on the conflict.",
 )
 
 

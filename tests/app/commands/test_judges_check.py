@@ -28,7 +28,7 @@ LIMIT = 40
 
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is stored is this test's alone."""
+    """Keep what is stored to this test."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 

@@ -1,4 +1,4 @@
-"""What a comparison counts where empty answers are wrong by the benchmark's declaration, and what it says of them."""
+"""Comparisons where empty answers are wrong by the benchmark's declaration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison calls the answers of runs with likelihoods: the likeliest option where options are scored, else generated."""
+"""Names of likelihood runs in a comparison: the likeliest option where options are scored, else generated."""
 
 from __future__ import annotations
 
