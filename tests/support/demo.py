@@ -52,20 +52,20 @@ class HeldOutSet:
         """The model, reading this set's pictures."""
         return load_backend(str(model), self.path)
 
-    def labels(self, backend: Backend, instances: Sequence[Instance], judge: str | None = None) -> list[str]:
-        """The label of each answer by the benchmark's first judge, or by ``judge``; no answer may fail."""
+    def labels(self, backend: Backend, instances: Sequence[Instance], judge: str | None = None) -> list[str | None]:
+        """The label of each answer by the benchmark's first judge, or by ``judge``; None if undecided. No answer may fail."""
         about = get_benchmark(self.benchmark)
         chosen = get_judge(judge or about.judges[0])
         siblings = {(item.group, item.condition): item for item in self.instances}
-        labels = []
+        labels: list[str | None] = []
         for instance in instances:
             generation = evaluate.answer(backend, instance)
             assert generation.error is None
             needed = about.basis(instance.condition)
             basis = None if needed is None else evaluate.answer(backend, siblings[instance.group, needed])
-            label = chosen.judge(Record(instance, (generation,), basis=basis)).label
-            assert label is not None
-            labels.append(label)
+            verdict = chosen.judge(Record(instance, (generation,), basis=basis))
+            assert verdict.status in ("labelled", "undecided"), verdict
+            labels.append(verdict.label)
         return labels
 
     def shares(self, model: Path, instances: Sequence[Instance], judge: str | None = None) -> dict[str, float]:
