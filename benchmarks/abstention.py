@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks import number_ranges as ranges
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.base import AbstentionRule, Benchmark, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark
 from benchmarks.errors import SpecError, did_you_mean
-from benchmarks.stats.intervals import clustered_wilson, estimate, ratio, resample
-from benchmarks.vocabulary import Cell, Estimate, Table
+from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, Draws, clustered_wilson, estimate, ratio
+from benchmarks.vocabulary import Cell, Estimate, LabelMetrics, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -250,19 +250,18 @@ def curve_rows(
         size = round(share * total)
         if 0 < size <= len(answered):
             chosen = answered[:size]
-            example = np.unique(answers.example[answers.group[chosen]], return_inverse=True)[1]
-            wrong, sizes = np.bincount(example, responses[chosen] == _WRONG), np.bincount(example)
+            clusters = answers.clusters.at(chosen)
             rows.append(
                 (
                     f"{run} / most confident {share:.0%}",
-                    (Estimate(size / total, n=total), clustered_wilson(wrong.tolist(), sizes.tolist())),
+                    (Estimate(size / total, n=total), clusters.mean(responses[chosen] == _WRONG)),
                 )
             )
     return rows
 
 
 def count_responses(answers: Answers, judge: str, benchmark: Benchmark, rule: AbstentionRule) -> NDArray[np.int64]:
-    """Return each example's answers by situation and response; shape (examples, situations, responses).
+    """Return each cluster's answers by situation and response; shape (clusters, situations, responses).
 
     Only labelled answers count, and empty ones where the benchmark's tables count them.
     """
@@ -287,9 +286,7 @@ _NOTE_COLUMNS = (
     "share of the abstentions that are under conflict; coverage: the share of answers that do not abstain; risk: the share of "
     "wrong ones among those."
 )
-_NOTE_INTERVALS = (
-    "Intervals: 95%, over examples: Wilson's with the effective sample size, for the difference a percentile bootstrap."
-)
+_NOTE_INTERVALS = INTERVALS
 _NOTE_UTILITY = (
     "Utility is 1 for an answer without a cost and 0 for the costliest mistake. The columns are the cost of a needless "
     "abstention to that of a wrong answer or a missed conflict, which cost the same here. A conflict is missed by an answer "
@@ -297,7 +294,7 @@ _NOTE_UTILITY = (
 )
 _NOTE_CURVE = (
     "A run that abstains at the right questions has a low risk at a high coverage. Runs with likelihoods have further rows: the "
-    "risk if they also left unanswered what they are least confident of. Intervals: Wilson's, over examples; the thresholds are "
+    "risk if they also left unanswered what they are least confident of. Intervals: 95%, over clusters; the thresholds are "
     "chosen on these answers."
 )
 _NOTE_MIX = (
@@ -357,7 +354,7 @@ def abstention_tables(
             "Utility by cost ratio",
             tuple(RATIOS),
             tuple(utilities),
-            (_NOTE_UTILITY, definition, "Intervals: 95%, percentile bootstrap over examples.", *mixed),
+            (_NOTE_UTILITY, definition, INTERVALS, *mixed),
             chart="bars",
         ),
     ]
@@ -367,7 +364,7 @@ _Row = tuple[str, tuple[Cell, ...]]
 
 
 def share_estimates(counts: NDArray[np.int64], resamples: int, seed: int) -> dict[str, Estimate]:
-    """Return every metric of ``SHARES`` with its interval; ``counts`` has shape (examples, situations, responses)."""
+    """Return every metric of ``SHARES`` with its interval; ``counts`` has shape (clusters, situations, responses)."""
     return {name: _share_estimate(name, counts, resamples, seed) for name in SHARES}
 
 
@@ -376,15 +373,27 @@ def utility_estimate(
 ) -> Estimate:
     """Return the mean utility under ``costs`` with its bootstrap interval."""
     metric, totals = utility(costs, conflict_share), counts.sum(0).astype(float)
-    replicates = metric(resample(counts, resamples, seed))
-    return estimate(float(metric(totals)), replicates, int(totals.sum()), reason=_REASONS[GAP])
+    replicates = Draws.of(counts, resamples, seed).replicates(metric)
+    clusters = _clusters_behind(counts)
+    return estimate(float(metric(totals)), replicates, int(totals.sum()), clusters=clusters, reason=_REASONS[GAP])
+
+
+def _clusters_behind(counts: NDArray[np.int64]) -> int:
+    return int((counts.sum((1, 2)) > 0).sum())
 
 
 def _share_estimate(name: str, counts: NDArray[np.int64], resamples: int, seed: int) -> Estimate:
     totals = counts.sum(0).astype(float)
     if name not in _PARTS:
-        replicates = SHARES[name](resample(counts, resamples, seed))
-        return estimate(float(SHARES[name](totals)), replicates, int(totals.sum()), reason=_REASONS[name])
+        replicates = Draws.of(counts, resamples, seed).replicates(SHARES[name])
+        return estimate(
+            float(SHARES[name](totals)),
+            replicates,
+            int(totals.sum()),
+            clusters=_clusters_behind(counts),
+            within=DIFFERENCE,
+            reason=_REASONS[name],
+        )
     hits, answers = (sum((counts[:, i, j] for i, j in cells), start=0 * counts[:, 0, 0]) for cells in _PARTS[name])
-    cell = clustered_wilson(hits.tolist(), answers.tolist())
+    cell = clustered_wilson(hits, answers)
     return cell if cell.value is not None else Estimate(None, reason=_REASONS[name])

@@ -12,9 +12,10 @@ from operator import mul
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from benchmarks.answer_confidence import UNKNOWN, Confidence, Confidences, confidence_of
+from benchmarks.stats.clusters import ClusterNames, Clusters, number_groups
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.varied import FACTOR_NAMES, example_of
-from benchmarks.vocabulary import FinishReason, Instance, Outcome, Record, Verdict, outcome_of
+from benchmarks.vocabulary import Estimate, FinishReason, Instance, Outcome, Pages, Record, Verdict, outcome_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,6 +108,7 @@ class Answers:
         example: The number of the example that each group repeats, shape (groups,); in a build that is not varied, its own.
         confidence: The confidences of the records; None for a run without likelihoods.
         base: The label of the run whose model this run's was fine-tuned from, if that is among the runs; else empty.
+        clusters: The clusters of the records; without any, every example is one.
     """
 
     kinds: Sequence[AnswerKind]
@@ -116,6 +118,11 @@ class Answers:
     example: NDArray[np.int32]
     base: str = ""
     confidence: Confidences | None = None
+    clusters: Clusters = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.clusters is None:
+            object.__setattr__(self, "clusters", Clusters.of(self.group))
 
     @classmethod
     def of(cls, records: Sequence[Record], benchmark: TableReader) -> Answers:
@@ -131,7 +138,8 @@ class Answers:
                     tokens=len(answer.tokens),
                     finish_reason=answer.finish_reason,
                 )
-            columns.add(record.instance.group, *_key_and_kind(record, benchmark), confidence=confidence)
+            pages = benchmark.pages(record.instance)
+            columns.add(record.instance.group, *_key_and_kind(record, benchmark), pages=pages, confidence=confidence)
         return columns.answers(lambda positions: (records[position] for position in positions))
 
     def __len__(self) -> int:
@@ -172,10 +180,10 @@ class Answers:
         return mask
 
     def cells(self, shape: Sequence[int], cell: Callable[[AnswerKind], Sequence[int] | None]) -> Codes:
-        """Return the number of records of each example in each cell of a table; shape (examples, *shape).
+        """Return the number of records of each cluster in each cell of a table; shape (clusters, *shape).
 
         ``cell`` returns the cell of a kind, as an index into an array of ``shape``, or None: such records are not counted. Only
-        the examples of counted records are in the result, in order of their first one.
+        the clusters of counted records are in the result, in order of their first one.
         """
         return self.counts(shape, lambda kind: () if (place := cell(kind)) is None else (place,))
 
@@ -185,10 +193,13 @@ class Answers:
         places: Callable[[AnswerKind], Iterable[Sequence[int]]],
         *,
         every_example: bool = False,
+        by_example: bool = False,
+        shown: bool = True,
     ) -> Codes:
         """Return what :meth:`cells` returns, where a record may be in several cells, or in none.
 
-        With ``every_example``, examples of which no record is counted are in the result, too.
+        With ``every_example``, clusters of which no record is counted are in the result, too; with ``by_example``, it is by
+        example rather than by cluster; without ``shown``, no cluster counts what it shows of others.
         """
         import numpy as np
 
@@ -201,12 +212,29 @@ class Answers:
         )
         is_counted: Mask = np.logical_or.reduce(padded >= 0, axis=1) | every_example
         counted = is_counted[self.kind]
-        examples, groups = number_groups(self.group[counted])
-        totals = np.zeros(examples * size, dtype=np.int64)
-        for column in padded.T:
-            place = column[self.kind[counted]]
-            totals += np.bincount((groups * size + place)[place >= 0], minlength=examples * size)
-        return totals.reshape(examples, *shape)
+        clusters = Clusters.of(self.group[counted]) if by_example else self.clusters.at(counted)
+        clusters = clusters if shown else Clusters.of(clusters.own)
+        tallies = [clusters.tally(column[self.kind[counted]], size) for column in padded.T]
+        totals: Codes = np.sum(tallies, axis=0) if tallies else np.zeros((clusters.count, size), dtype=np.int64)
+        return totals.reshape(clusters.count, *shape)
+
+    def mean_score(self, score_of: Callable[[AnswerKind], float | None]) -> tuple[Estimate, float]:
+        """Return the mean score of the records that have one, with its interval, and the sum of their scores."""
+        import numpy as np
+
+        of_kind = [-1.0 if (one := score_of(kind)) is None else one for kind in self.kinds]
+        score = np.array(of_kind, dtype=np.float64)[self.kind]
+        has_score = score >= 0
+        return self.clusters.at(has_score).mean(score[has_score]), float(score[has_score].sum())
+
+    def cluster_of_examples(self) -> Codes:
+        """Return the number of each example's cluster, in order of the examples; shape (examples,)."""
+        import numpy as np
+
+        count, example = number_groups(self.group)
+        clusters = np.zeros(count, dtype=np.int64)
+        clusters[example] = self.clusters.own
+        return clusters
 
     def derive(self, change: Callable[[AnswerKind], AnswerKind]) -> Answers:
         """Return these answers with changed kinds, such as with the verdicts of another judge."""
@@ -227,6 +255,7 @@ class Answers:
             group=self.group[positions],
             read=lambda chosen: self.read(positions[list(chosen)].tolist()),
             confidence=confidence,
+            clusters=self.clusters.at(positions),
         )
 
     def derive_at(self, positions: Sequence[int], change: Callable[[AnswerKind], AnswerKind]) -> Answers:
@@ -250,6 +279,7 @@ class TableReader(Protocol):
     def single_source(self, instance: Instance) -> str: ...
     def reading(self, record: Record) -> Hashable: ...
     def options(self, instance: Instance) -> tuple[str, ...]: ...
+    def pages(self, instance: Instance) -> Pages: ...
 
 
 class AnswerColumns:
@@ -263,9 +293,18 @@ class AnswerColumns:
         self._confidence = array("d")
         self._examples: dict[str, int] = {}
         self._example = array("i")
+        self._names = ClusterNames()
+        self._group_names: list[str] = []
+        self._shown: dict[int, tuple[str, ...]] = {}
 
     def add(
-        self, group: str, key: Hashable, kind: Callable[[], AnswerKind], confidence: Confidence | None = None
+        self,
+        group: str,
+        key: Hashable,
+        kind: Callable[[], AnswerKind],
+        *,
+        pages: Pages,
+        confidence: Confidence | None = None,
     ) -> None:
         """Add a record of the example ``group``; ``kind`` returns its kind, and is called for the first one with ``key``."""
         if confidence is not None:
@@ -280,6 +319,10 @@ class AnswerColumns:
         if place == len(self._example):
             name = example_of(group)
             self._example.append(place if name == group else self._examples.setdefault(name, place))
+            self._group_names.append(name)
+        self._names.add(self._group_names[place], pages.own)
+        if pages.shown:
+            self._shown[len(self._group)] = pages.shown
         self._group.append(place)
 
     def answers(self, read: Callable[[Sequence[int]], Iterator[Record]]) -> Answers:
@@ -291,7 +334,18 @@ class AnswerColumns:
         if self._confidence:
             self._fill()
             confidence = Confidences(*np.array(self._confidence).reshape(-1, len(UNKNOWN)).T)
-        return Answers(tuple(self._values), kind, group, read, example, confidence=confidence)
+        clusters = Clusters.of(*self._clusters(group))
+        return Answers(tuple(self._values), kind, group, read, example, confidence=confidence, clusters=clusters)
+
+    def _clusters(self, group: NDArray[np.int32]) -> tuple[Codes, Codes]:
+        """Return the number of each record's own cluster, and those of the pages that it shows besides."""
+        import numpy as np
+
+        own = np.array([self._names.cluster(name) for name in self._group_names], dtype=np.int64)[group]
+        shown = np.full((len(group), max(map(len, self._shown.values()), default=0)), -1, dtype=np.int64)
+        for place, pages in self._shown.items():
+            shown[place, : len(pages)] = [self._names.page(page) for page in pages]
+        return own, shown
 
     def _fill(self) -> None:
         """Add unknown confidences for all records so far that have none."""
@@ -310,22 +364,6 @@ def instance_kind(instance: Instance, benchmark: TableReader) -> InstanceKind:
 def kind_of(record: Record, benchmark: TableReader) -> AnswerKind:
     """Return what tables use of a record."""
     return _key_and_kind(record, benchmark)[1]()
-
-
-def number_groups(group: NDArray[Any]) -> tuple[int, Codes]:
-    """Return the number of distinct groups, and each one's number in order of first occurrence; shape (records,).
-
-    ``group`` holds numbers from 0 on.
-    """
-    import numpy as np
-
-    records = len(group)
-    first = np.full(int(group.max(initial=-1)) + 1, records)
-    first[group[::-1]] = np.arange(records)[::-1]  # of equal indices, the last assignment holds
-    groups = np.flatnonzero(first < records)
-    order = np.zeros(len(first), dtype=np.int64)
-    order[groups[np.argsort(first[groups])]] = np.arange(len(groups))
-    return len(groups), order[group]
 
 
 def _key_and_kind(record: Record, benchmark: TableReader) -> tuple[Hashable, Callable[[], AnswerKind]]:

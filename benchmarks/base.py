@@ -12,7 +12,19 @@ from benchmarks.answers import AnswerKind, Answers
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
-from benchmarks.vocabulary import Decoding, Estimate, Instance, Media, Part, Record, Table, Verdict
+from benchmarks.vocabulary import (
+    DOCUMENT,
+    Decoding,
+    Estimate,
+    Instance,
+    LabelMetrics,
+    Media,
+    Pages,
+    Part,
+    Record,
+    Table,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
@@ -260,6 +272,12 @@ class Benchmark(ABC):
         """
         return ""
 
+    def pages(self, instance: Instance) -> Pages:
+        """Return the pages of ``instance``: the document that the user named, and its media, the first of which is its own."""
+        media = tuple(dict.fromkeys(part.sha256 for part in instance.parts if isinstance(part, Media)))
+        document = instance.strata.get(DOCUMENT)
+        return Pages((*([f"{DOCUMENT} {document}"] if document else []), *media[:1]), media[1:])
+
     value_labels: frozenset[str] = frozenset()
     """The labels that name a value: two answers to one instance with the same one of them state the same value."""
 
@@ -338,21 +356,6 @@ class Benchmark(ABC):
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         """Yield the rows that a build gives for fine-tuning; ``options`` have one of its prompt sets and filters."""
         raise SpecError(f"{self.name} has no training data.")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelMetrics:
-    """Figures that are made of counts of labels.
-
-    Each of ``of`` is a function of an array of counts of shape (..., conditions, labels) and returns shape (...); counts
-    need not be whole numbers, and nan is undefined. Two of them are equal only if they are one object.
-    """
-
-    conditions: tuple[str, ...]
-    labels: tuple[str, ...]
-    of: Mapping[str, Callable[[Any], Any]]
-    unparsed: str | None = None
-    """The label that an answer without one counts as, where the counts are of answers; see :meth:`Benchmark.answer_metrics`."""
 
 
 @dataclass(frozen=True, slots=True)

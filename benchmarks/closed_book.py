@@ -10,14 +10,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from benchmarks.prompt_template import Prompts
-from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, Part
+from benchmarks.vocabulary import CLOSED_BOOK, DOCUMENT, RIGHT_VALUE, Instance, Part
 
 if TYPE_CHECKING:
     from benchmarks.base import Benchmark
 
 References = Mapping[str, tuple[str, ...]]
 
-_STRATA = ("type", "source", "subject")
+_STRATA = ("type", "source", "subject", DOCUMENT)
 """The strata of an example, not of what an instance shows of it."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from benchmarks.answers import AnswerKind
-from benchmarks.sheet import INTERVALS, NO_WIDTH, Column, Grid, Sheets
-from benchmarks.stats.intervals import ratio
+from benchmarks.sheet import Column, Grid, Sheets
+from benchmarks.stats.intervals import INTERVALS, ratio
 from benchmarks.vocabulary import CLOSED_BOOK, Cell, Table
 
 _NOTE = (
@@ -34,11 +34,7 @@ def closed_book_tables(sheets: Sheets, others: Mapping[str, Callable[[AnswerKind
     for run in sheets.runs:
         sheet = sheets.sheet(run, grid)
         rows.append((run, (int(sheet.totals[0].sum()), *sheet.cells(map(_share_right, range(len(views)))))))
-    return [
-        sheets.finish(
-            CLOSED_BOOK, "Right answers without any source", ("answers", *views), rows, _NOTE, INTERVALS, NO_WIDTH
-        )
-    ]
+    return [sheets.finish(CLOSED_BOOK, "Right answers without any source", ("answers", *views), rows, _NOTE, INTERVALS)]
 
 
 def _share_right(view: int) -> Column:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.stats.calibration import (
-    MIN_EXAMPLES,
+    MIN_CLUSTERS,
     auroc_estimate,
     bin_count,
     brier_estimate,
@@ -19,7 +19,8 @@ from benchmarks.stats.calibration import (
     mean_estimate,
     reliability,
 )
-from benchmarks.stats.intervals import clustered_wilson
+from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.intervals import SHARE
 from benchmarks.stats.selective import conformal_threshold, smallest_risk
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -169,7 +170,11 @@ def _confidence(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> Ta
                 run.label,
                 tuple(
                     mean_estimate(
-                        confidence[chosen], run.answers.group[chosen], resamples=draw.resamples, seed=draw.seed
+                        confidence[chosen],
+                        run.answers.clusters.at(chosen),
+                        resamples=draw.resamples,
+                        seed=draw.seed,
+                        within=SHARE,
                     )
                     for condition in columns
                     for chosen in [known & run.under(condition)]
@@ -185,25 +190,25 @@ def _calibration(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> T
     for run in runs:
         for view in run.views():
             chosen = run.judged & run.under(view)
-            confidence, right, group = run.of("answer")[chosen], run.right[chosen], run.answers.group[chosen]
-            examples = _examples(group)
-            if not examples:
+            confidence, right, clusters = run.of("answer")[chosen], run.right[chosen], run.answers.clusters.at(chosen)
+            count = clusters.count
+            if not count:
                 continue
-            error: Estimate = Estimate(None, n=len(group), reason=_too_few(examples))
+            error: Estimate = Estimate(None, n=len(clusters), reason=_too_few(count))
             chance: Cell = error
-            if examples >= MIN_EXAMPLES:
+            if count >= MIN_CLUSTERS:
                 error, by_chance = calibration_error_estimate(
-                    confidence, right, group, bin_count(examples), resamples=draw.resamples, seed=draw.seed
+                    confidence, right, clusters, bin_count(count), resamples=draw.resamples, seed=draw.seed
                 )
-                chance = Estimate(by_chance, n=len(group))
+                chance = Estimate(by_chance, n=len(clusters))
             cells = (
-                len(group),
-                _share(right, group),
-                mean_estimate(confidence, group, resamples=draw.resamples, seed=draw.seed),
+                len(clusters),
+                _share(right, clusters),
+                mean_estimate(confidence, clusters, resamples=draw.resamples, seed=draw.seed, within=SHARE),
                 error,
                 chance,
-                brier_estimate(confidence, right, group, resamples=draw.resamples, seed=draw.seed),
-                auroc_estimate(confidence, right, group),
+                brier_estimate(confidence, right, clusters, resamples=draw.resamples, seed=draw.seed),
+                auroc_estimate(confidence, right, clusters),
             )
             rows.append((f"{run.label} / {view}", (*cells, *(_detection(run) if view == _ALL else (None, None)))))
     columns = (
@@ -231,20 +236,26 @@ def _detection(run: _Run) -> tuple[Estimate, Estimate]:
         if not (chosen & conflict).any() or not (chosen & other).any():
             areas.append(Estimate(None, n=int(chosen.sum()), reason="needs conditions with and without a conflict"))
         else:
-            areas.append(auroc_estimate(score[chosen], conflict[chosen].astype(np.float64), run.answers.group[chosen]))
+            areas.append(
+                auroc_estimate(score[chosen], conflict[chosen].astype(np.float64), run.answers.clusters.at(chosen))
+            )
     return areas[0], areas[1]
 
 
 def _reliability(runs: Sequence[_Run], notes: tuple[str, ...]) -> Table:
     rows: list[_ROW] = []
     for run in runs:
-        confidence, right, group = run.of("answer")[run.judged], run.right[run.judged], run.answers.group[run.judged]
-        examples = _examples(group)
-        if examples < MIN_EXAMPLES:
-            missing = Estimate(None, n=len(group), reason=f"{run.label}: {_too_few(examples)}")
-            rows.append((f"{run.label} / {_ALL}", (missing, missing, len(group))))
+        confidence, right, clusters = (
+            run.of("answer")[run.judged],
+            run.right[run.judged],
+            run.answers.clusters.at(run.judged),
+        )
+        count = clusters.count
+        if count < MIN_CLUSTERS:
+            missing = Estimate(None, n=len(clusters), reason=f"{run.label}: {_too_few(count)}")
+            rows.append((f"{run.label} / {_ALL}", (missing, missing, len(clusters))))
             continue
-        for number, bin_ in enumerate(reliability(confidence, right, group, bin_count(examples)), 1):
+        for number, bin_ in enumerate(reliability(confidence, right, clusters, bin_count(count)), 1):
             rows.append((f"{run.label} / bin {number}", (Estimate(bin_.confidence, n=bin_.n), bin_.accuracy, bin_.n)))
     about = (
         "Bins of equally many answers, from the least confident ones; equal confidences share a bin. On the diagonal, confidence "
@@ -269,15 +280,15 @@ def _preference(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> Ta
         known = ~np.isnan(preference)
         for condition in run.views()[1:]:
             chosen = known & run.under(condition)
-            group = run.answers.group[chosen]
+            clusters = run.answers.clusters.at(chosen)
             reason = "the image's and the text's value are equal, or one is missing or without tokens"
             cells: list[Cell] = [
-                mean_estimate(preference[chosen], group, resamples=draw.resamples, seed=draw.seed, reason=reason),
-                _share((preference[chosen] > 0).astype(np.float64), group, reason),
+                mean_estimate(preference[chosen], clusters, resamples=draw.resamples, seed=draw.seed, reason=reason),
+                _share((preference[chosen] > 0).astype(np.float64), clusters, reason),
             ]
             counted = run.labelled & run.under(condition)
             for label in label_of.values():
-                cells.append(_share(run.has_label(label)[counted], run.answers.group[counted]))
+                cells.append(_share(run.has_label(label)[counted], run.answers.clusters.at(counted)))
             if chosen.any():
                 rows.append((f"{run.label} / {condition}", (*cells, int(chosen.sum()))))
     columns = (
@@ -298,24 +309,28 @@ def _preference(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> Ta
 def _selective(runs: Sequence[_Run], notes: tuple[str, ...]) -> Table:
     rows: list[_ROW] = []
     for run in runs:
-        confidence, right, group = run.of("answer")[run.judged], run.right[run.judged], run.answers.group[run.judged]
-        examples = _examples(group)
-        for risk in RISKS if examples else ():
-            threshold = conformal_threshold(confidence, 1 - right, group, risk)
+        confidence, right, clusters = (
+            run.of("answer")[run.judged],
+            run.right[run.judged],
+            run.answers.clusters.at(run.judged),
+        )
+        count = clusters.count
+        for risk in RISKS if count else ():
+            threshold = conformal_threshold(confidence, 1 - right, clusters.own, risk)
             answered = confidence > threshold.above
-            above = _threshold(threshold.above, len(group))
-            if smallest_risk(examples) > risk:
+            above = _threshold(threshold.above, len(clusters))
+            if smallest_risk(count) > risk:
                 above = Estimate(
-                    None, n=len(group), reason=f"a risk of {risk:.0%} needs {round(1 / risk) - 1} examples"
+                    None, n=len(clusters), reason=f"a risk of {risk:.0%} needs {round(1 / risk) - 1} clusters"
                 )
             rows.append(
                 (
                     f"{run.label} / at most {risk:.0%} wrong",
                     (
                         above,
-                        _share(answered.astype(float), group),
-                        _share((answered & (right == 0)).astype(float), group),
-                        _share(right[answered], group[answered], "no answer is above the threshold"),
+                        _share(answered.astype(float), clusters),
+                        _share((answered & (right == 0)).astype(float), clusters),
+                        _share(right[answered], clusters.at(answered), "no answer is above the threshold"),
                     ),
                 )
             )
@@ -339,9 +354,9 @@ def _quantisation(pairs: Sequence[tuple[_Run, _Run]], draw: _Draw) -> Table:
             for name in ("answer", "preference"):
                 before, after = more.of(name), less.of(name)
                 chosen = under & ~np.isnan(before) & ~np.isnan(after)
-                group = more.answers.group[chosen]
+                clusters = more.answers.clusters.at(chosen)
                 means = [
-                    mean_estimate(values[chosen], group, resamples=draw.resamples, seed=draw.seed)
+                    mean_estimate(values[chosen], clusters, resamples=draw.resamples, seed=draw.seed)
                     for values in ((before, after, after - before) if name == "answer" else (after - before,))
                 ]
                 cells += means
@@ -372,21 +387,12 @@ def _same_instances(run: _Run, other: _Run) -> bool:
     return np.array_equal(run.answers.group, other.answers.group) and np.array_equal(first, second)
 
 
-def _share(hits: Array, group: NDArray[np.int32], reason: str = "no answers") -> Estimate:
-    """Return a share of answers with the interval for answers that are correlated within groups."""
-    import numpy as np
-
+def _share(hits: Array, clusters: Clusters, reason: str = "no answers") -> Estimate:
+    """Return a share of answers with the interval for answers that are correlated within clusters."""
     if not len(hits):
         return Estimate(None, reason=reason)
-    _, numbers = np.unique(group, return_inverse=True)
-    return clustered_wilson(np.bincount(numbers, hits).tolist(), np.bincount(numbers).tolist())
+    return clusters.mean(hits)
 
 
-def _examples(group: NDArray[np.int32]) -> int:
-    import numpy as np
-
-    return len(np.unique(group))
-
-
-def _too_few(examples: int) -> str:
-    return f"{examples} examples; a calibration curve needs {MIN_EXAMPLES}"
+def _too_few(clusters: int) -> str:
+    return f"{clusters} clusters; a calibration curve needs {MIN_CLUSTERS}"

@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.failure_table import counts_by_run
-from benchmarks.sheet import MISSING, Column, Grid, Sheet, Sheets, missing_outcomes
-from benchmarks.stats.intervals import ratio
+from benchmarks.sheet import MISSING, Column, Grid, Sheets, missing_outcomes
+from benchmarks.stats.intervals import INTERVALS, ratio
 from benchmarks.vocabulary import CLOSED_BOOK, Cell, Estimate, Table
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ RULES: Mapping[str, str] = {
 AGREES = frozenset({"image", "text", "both"})
 """The acts that give the value of sources that agree, whatever the rule."""
 
-_NEEDS: Mapping[str, tuple[str, ...]] = {"image": ("image",), "text": ("text",), "flag": ("image", "text")}
+NEEDS: Mapping[str, tuple[str, ...]] = {"image": ("image",), "text": ("text",), "flag": ("image", "text")}
 """The sources that must be read to follow a rule."""
 
 _OF_LABEL = {"IMAGE": "image", "TEXT": "text", "BOTH": "both", "ABSTAIN": "flags", "NEITHER": "invents"}
@@ -95,9 +95,10 @@ def act_of(kind: AnswerKind, judge: str) -> str:
 
 
 def _places(benchmark: Benchmark, judge: str, kind: AnswerKind, labels: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    situation = _situation(benchmark, kind)
-    if situation is None:
+    name = situation_of(benchmark, kind.condition, kind.instance.single_source)
+    if not name:
         return
+    situation = _SITUATIONS.index(name)
     act = act_of(kind, judge)
     if not act and labels == benchmark.labels[:1]:
         act = _OF_LABEL[labels[0]]  # an answer without a label, in the row of those that it could be in
@@ -109,14 +110,15 @@ def _places(benchmark: Benchmark, judge: str, kind: AnswerKind, labels: tuple[st
         yield situation, _PLACE[act]
 
 
-def _situation(benchmark: Benchmark, kind: AnswerKind) -> int | None:
-    if kind.condition == CLOSED_BOOK:
-        return _KNOWS
-    if kind.condition in benchmark.conflicts:
-        return _CONFLICT
-    if kind.instance.single_source:
-        return {"image": _IMAGE, "text": _TEXT}.get(kind.instance.single_source)
-    return _AGREEMENT if kind.condition == "aligned" else None
+def situation_of(benchmark: Benchmark, condition: str, single_source: str) -> str:
+    """Return the situation of an answer, such as "conflict"; empty if the scorecard leaves it out."""
+    if condition == CLOSED_BOOK:
+        return "without sources"
+    if condition in benchmark.conflicts:
+        return "conflict"
+    if single_source:
+        return single_source if single_source in ("image", "text") else ""
+    return "agreement" if condition == "aligned" else ""
 
 
 def _share(situation: int, acts: frozenset[str], asked: str) -> Column:
@@ -163,40 +165,48 @@ def scorecard_table(
     by_run = {run: dict(zip(lines, sheets.sheet(run, grid).cells(lines.values()), strict=True)) for run in runs}
     if rule:
         for run, cells in by_run.items():
-            cells[CEILING] = _ceiling(sheets.sheet(run, grid), rule)
+            cells[CEILING] = _ceiling(sheets, run, grid, rule)
     names = list(next(iter(by_run.values()), lines))
     rows: list[tuple[str, tuple[Cell, ...]]] = [
         (name, tuple(cells[name] for cells in by_run.values())) for name in names
     ]
     rows = [(name, cells) for name, cells in rows if any(isinstance(c, Estimate) and c.n + c.missing for c in cells)]
     notes = (
-        "Shares of the answers, with 95% intervals (percentile bootstrap over examples). An invented value is never right, and "
-        "an answer cut off at the limit of tokens is none.",
+        "Shares of the answers. An invented value is never right, and an answer cut off at the limit of tokens is none.",
+        INTERVALS,
         *([] if rule else ["What should win where the sources disagree is yours to say: --trust image, text or flag."]),
     )
     missing = {run: missing_outcomes(benchmark, answers, judge) for run, answers in runs.items()}
     numbers = {name: counts_by_run({run: counts[name] for run, counts in missing.items()}) for name in MISSING}
     left_out = [f"{MISSING[name]} ({number})" for name, number in numbers.items() if number and name != "unparsed"]
     own = [f"Left out of all answers: {', '.join(left_out)}."] if left_out else []
-    return Table(NAME, "What it does with its sources", tuple(by_run), tuple(rows), (*own, *notes), percent=True)
+    return Table(
+        NAME,
+        "What it does with its sources, in %",
+        tuple(by_run),
+        tuple(rows),
+        (*own, *notes),
+        percent=True,
+    )
 
 
-def _ceiling(sheet: Sheet, rule: str) -> Estimate:
+def _ceiling(sheets: Sheets, run: str, grid: Grid, rule: str) -> Estimate:
     """Return the share of the answers under conflict to examples whose needed sources the model reads alone."""
     situations = {"image": _IMAGE, "text": _TEXT}
-    alone = [sheet.counts[:, situations[source]] for source in _NEEDS[rule]]
+    every, cluster = sheets.by_example(run, grid)
+    alone = [every[:, situations[source]] for source in NEEDS[rule]]
     known = np.logical_and.reduce([counts.any(-1) for counts in alone])
     reads = [
-        counts[:, [_PLACE[source], _PLACE["both"]]].any(-1) for source, counts in zip(_NEEDS[rule], alone, strict=True)
+        counts[:, [_PLACE[source], _PLACE["both"]]].any(-1) for source, counts in zip(NEEDS[rule], alone, strict=True)
     ]
-    asked = np.where(known, sheet.counts[:, _CONFLICT].sum(-1), 0)
+    asked = np.where(known, every[:, _CONFLICT].sum(-1), 0)
     counts = np.stack([np.where(np.logical_and.reduce(reads), asked, 0), asked], axis=-1)
     column = Column(
         lambda of: ratio(of[..., 0], of[..., 1]),
         lambda totals: totals[1],
-        lambda totals: f"the {' and the '.join(_NEEDS[rule])} were not asked alone",
+        lambda totals: f"the {' and the '.join(NEEDS[rule])} were not asked alone",
     )
-    (estimate,) = sheet.of_examples(counts[known]).cells([column])
+    (estimate,) = sheets.of_examples(counts[known], cluster[known]).cells([column])
     return estimate
 
 

@@ -7,17 +7,19 @@ rows and notes together. :class:`Sheets` fills layouts with the answers of runs.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.failure_table import counts_by_run
-from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.intervals import INTERVALS, SHARE, Draws, estimate
 from benchmarks.vocabulary import Cell, Chart, Estimate, Table
 
 if TYPE_CHECKING:
@@ -27,9 +29,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-INTERVALS = "Intervals: 95%, percentile bootstrap over examples, so that an example's conditions stay together."
-NO_WIDTH = "An interval of no width means that all answers agree, not that the figure is certain."
-SPREAD = "±: standard deviation over the bootstrap resamples; intervals are their 95% percentiles."
+SPREAD = "±: standard deviation over the bootstrap resamples of the clusters."
 
 MISSING: Mapping[str, str] = {
     "unparsed": "without an answer",
@@ -50,15 +50,13 @@ class Grid:
     Attributes:
         shape: The shape of the counts of an example.
         places: A function from a kind of answer, and the labels that it counts as, to its cells; an answer without labels
-            does not count. An example of which no answer has a cell is not drawn.
-        every_example: True to draw such examples, too.
-        cluster: A function from a kind of answer to what the bootstrap draws in place of its example, such as an entity.
+            does not count. A cluster of which no answer has a cell is not drawn.
+        every_example: True to draw such clusters, too.
     """
 
     shape: tuple[int, ...]
     places: Callable[[AnswerKind, tuple[str, ...]], Places]
     every_example: bool = False
-    cluster: Callable[[AnswerKind], Hashable] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,50 +67,73 @@ class Column:
         of: The metric, as a function of counts of shape (..., *cells) that returns shape (...); nan is undefined.
         rests_on: The number of answers behind it, from the total counts; all of them unless given.
         reason: The reason why it is undefined, from the total counts.
+        within: Its range, by which its interval is computed; None where it has none. See :func:`estimate`.
     """
 
     of: Callable[[Array], Array]
     rests_on: Callable[[Array], Any] = lambda totals: totals.sum()
     reason: Callable[[Array], str] = lambda totals: "no labelled answer"
+    within: tuple[float, float] | None = SHARE
 
 
 class Sheet:
-    """The counts of a run's answers in the cells of a grid, their totals, and their resamples over examples.
+    """The counts of a run's answers in the cells of a grid, their totals, and their resamples over clusters.
 
-    ``counts`` has shape (examples, *cells); ``missing``, of shape (*cells), counts answers without a label as if they had one.
+    ``counts`` has shape (clusters, *cells); ``missing``, of shape (*cells), counts answers without a label as if they had one;
+    ``own``, of the shape of ``counts``, leaves out what clusters show of others.
     """
 
-    def __init__(self, counts: NDArray[Any], resamples: int, seed: int, missing: NDArray[Any] | None = None) -> None:
+    def __init__(
+        self,
+        counts: NDArray[Any],
+        resamples: int,
+        seed: int,
+        missing: NDArray[Any] | None = None,
+        own: NDArray[Any] | None = None,
+    ) -> None:
         self.counts = counts
+        self._own = counts if own is None else own
         self.totals: Array = counts.sum(0).astype(float)
         self.missing: Array = np.zeros_like(self.totals) if missing is None else missing.astype(float)
         self._resamples, self._seed = resamples, seed
 
     @cached_property
-    def draws(self) -> Array:
-        """The resampled totals; shape (resamples, *cells)."""
-        return resample(self.counts, self._resamples, self._seed)
-
-    def of_examples(self, counts: NDArray[Any]) -> Sheet:
-        """Return the sheet of other counts, drawn as often."""
-        return Sheet(counts, self._resamples, self._seed)
+    def draws(self) -> Draws:
+        """The totals and their resamples."""
+        return Draws.of(self.counts, self._resamples, self._seed)
 
     def cells(self, columns: Iterable[Column], at: Any = (), *, spread: bool = False) -> tuple[Estimate, ...]:
         """Return the estimates of columns over the part ``at`` of the cells; with ``spread``, with standard deviations."""
         place = at if isinstance(at, tuple) else (at,)
-        totals, missing, draws = self.totals[place], self.missing[place], self.draws[(slice(None), *place)]
+        totals, missing, draws = self.totals[place], self.missing[place], self.draws.at(place)
         estimates = []
         for column in columns:
-            value, replicates, n = float(column.of(totals)), column.of(draws), int(column.rests_on(totals))
-            if replicates.shape != draws.shape[:1]:
+            value, replicates, n = float(column.of(totals)), draws.replicates(column.of), int(column.rests_on(totals))
+            if replicates.shape != draws.drawn.shape[:1]:
                 raise ValueError(
-                    f"a column gives shape {replicates.shape} for counts of shape {draws.shape}; it must give one value for each "
-                    "resample, so index and sum the last axes: counts[..., 0], counts.sum(-1)."
+                    f"a column gives shape {replicates.shape} for counts of shape {draws.drawn.shape}; it must give one "
+                    "value for each resample, so index and sum the last axes: counts[..., 0], counts.sum(-1)."
                 )
-            cell = estimate(value, replicates, n, reason=column.reason(totals))
+            clusters = self._clusters_behind(column, place, totals.shape)
+            reason = column.reason(totals)
+            cell = estimate(value, replicates, n, clusters=clusters, within=column.within, reason=reason)
             sd = float(np.nanstd(replicates)) if spread and cell.low is not None else None
             estimates.append(replace(cell, sd=sd, missing=int(column.rests_on(missing))))
         return tuple(estimates)
+
+    def _clusters_behind(self, column: Column, place: tuple[Any, ...], shape: tuple[int, ...]) -> int:
+        """Return the number of clusters that have an answer behind a column."""
+        behind = self._own[(slice(None), *place)].reshape(len(self._own), math.prod(shape)) @ _cells_behind(
+            column.rests_on, shape
+        )
+        return int((behind > 0).sum())
+
+
+@lru_cache(maxsize=256)
+def _cells_behind(rests_on: Callable[[Array], Any], shape: tuple[int, ...]) -> Array:
+    """Return which cells count for ``rests_on``, a number of answers, as 0 and 1; shape (cells,)."""
+    size = math.prod(shape)
+    return np.array([float(rests_on(one.reshape(shape)) > 0) for one in np.eye(size)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +163,7 @@ class Layout:
     grid: Grid
     columns: Mapping[str, Column]
     rows: Callable[[Answers], Iterable[Row]] = one_row
-    notes: tuple[str, ...] = (INTERVALS, NO_WIDTH)
-    """Its notes; NO_WIDTH is left out where every interval has a width."""
+    notes: tuple[str, ...] = (INTERVALS,)
     spread: bool = False
     percent: bool = False
     chart: Chart | None = None
@@ -188,8 +208,20 @@ class Sheets:
         """Return the counts of a run's answers in ``grid``, of all kinds or of some."""
         if (key := (run, grid, of)) not in self._sheets:
             counted = (self.benchmark, self.runs[run], self.judge_of(run), grid, of)
-            self._sheets[key] = Sheet(count(*counted), self.resamples, self.seed, count_missing(*counted))
+            own = count(*counted, shown=False) if self.runs[run].clusters.shown.size else None
+            self._sheets[key] = Sheet(count(*counted), self.resamples, self.seed, count_missing(*counted), own)
         return self._sheets[key]
+
+    def by_example(self, run: str, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the counts of each example of a run, and the number of its cluster; shapes (examples, *cells), (examples,)."""
+        answers = self.runs[run]
+        counted = replace(grid, every_example=True)
+        counts = count(self.benchmark, answers, self.judge_of(run), counted, by_example=True)
+        return counts, answers.cluster_of_examples()
+
+    def of_examples(self, counts: NDArray[Any], cluster: NDArray[np.int64]) -> Sheet:
+        """Return the sheet of counts of examples, shape (examples, *cells), that belong to these clusters."""
+        return Sheet(Clusters.of(cluster).sums(counts), self.resamples, self.seed)
 
     def table(self, layout: Layout) -> Table:
         """Return a declared table, with notes on the answers that it leaves out."""
@@ -226,10 +258,7 @@ class Sheets:
     ) -> Table:
         """Return a table of these rows; as for a layout, with notes on the answers that it leaves out."""
         rows = tuple(rows)
-        estimates = (cell for _, cells in rows for cell in cells if isinstance(cell, Estimate))
-        is_flat = any(cell.low is not None and cell.low == cell.high for cell in estimates)
-        own = (note for note in notes if is_flat or note != NO_WIDTH)
-        all_notes = (*(self.missing if judges is None else ()), *own)
+        all_notes = (*(self.missing if judges is None else ()), *notes)
         judges = other_judges(self.judge, self.judges.values()) if judges is None else judges
         return Table(name, title, tuple(columns), rows, all_notes, percent=percent, judges=judges, chart=chart)
 
@@ -245,15 +274,19 @@ def count(
     judge: str,
     grid: Grid,
     of: Callable[[AnswerKind], bool] | None = None,
+    *,
+    by_example: bool = False,
+    shown: bool = True,
 ) -> NDArray[np.int64]:
-    """Return the number of answers of each example in each cell; shape (examples, *grid.shape)."""
+    """Return the number of answers of each cluster in each cell; shape (clusters, *grid.shape).
+
+    ``by_example``: of each example instead; without ``shown``, without what clusters show of others.
+    """
 
     def places(kind: AnswerKind) -> Places:
         return grid.places(kind, benchmark.counted_labels(kind, judge)) if of is None or of(kind) else ()
 
-    if grid.cluster is not None:
-        answers = _clustered(answers, grid.cluster)
-    return answers.counts(grid.shape, places, every_example=grid.every_example)
+    return answers.counts(grid.shape, places, every_example=grid.every_example, by_example=by_example, shown=shown)
 
 
 def count_missing(
@@ -336,10 +369,3 @@ def _left_out(benchmark: Benchmark, answers: Answers, judge: str) -> Counter[str
         return benchmark.left_out(kind) or (None if outcome == "labelled" else outcome)
 
     return answers.count(reason)
-
-
-def _clustered(answers: Answers, cluster: Callable[[AnswerKind], Hashable]) -> Answers:
-    """Return answers with their clusters as the examples."""
-    numbers: dict[Hashable, int] = {}
-    clusters = answers.codes(lambda kind: numbers.setdefault(cluster(kind), len(numbers)))
-    return replace(answers, group=clusters.astype("int32"))

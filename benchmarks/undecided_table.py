@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.base import LabelMetrics
-from benchmarks.stats.intervals import estimate, resample
-from benchmarks.stats.paired_tests import contributing_labels
+from benchmarks.stats.intervals import INTERVALS, Draws, estimate
+from benchmarks.stats.paired_tests import contributing_labels, metric_range
 from benchmarks.stats.undecided import extremes
-from benchmarks.vocabulary import Cell, Table
+from benchmarks.vocabulary import Cell, LabelMetrics, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,13 +41,13 @@ def undecided_table(
         "The tables count the answers that the judge has decided. Here every undecided answer counts too, with the labels that "
         "make the metric least, and with those that make it greatest. A model or a person can decide them: --judge "
         "first(match, MODEL), or `rashomon label`.",
-        "Intervals: 95%, percentile bootstrap over examples, with these labels.",
+        f"{INTERVALS[:-1]}, with these labels.",
     )
     return Table(NAME, "Bounds while answers are undecided", ("undecided", *metrics.of), tuple(rows), notes)
 
 
 def label_counts(answers: Answers, judge: str, metrics: LabelMetrics) -> NDArray[np.int64]:
-    """Return the number of answers of each example by condition and label; shape (examples, conditions, labels + 1).
+    """Return the number of answers of each cluster by condition and label; shape (clusters, conditions, labels + 1).
 
     The last are the undecided ones.
     """
@@ -81,8 +80,10 @@ def _bounds(
         ends.append(
             estimate(
                 value,
-                metric(resample(filled, resamples, seed)),
+                Draws.of(filled, resamples, seed).replicates(metric),
                 int(whole[counted_labels].sum()),
+                clusters=int((filled[:, counted_labels].sum(1) > 0).sum()),
+                within=metric_range(metric, metrics),
                 reason="it rests on labels that the run lacks",
             )
         )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Modality = Literal["image", "audio", "video", "point_cloud"]
 FinishReason = Literal["stop", "length", "error"]
@@ -100,6 +100,20 @@ class Instance:
     parts: tuple[Part, ...]
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     strata: Mapping[str, str] = field(default_factory=dict)
+
+
+DOCUMENT = "document"
+"""The stratum of an example that names its document or page, by the user's word."""
+
+
+class Pages(NamedTuple):
+    """The pages of an instance by name: pictures, documents and entities that other instances may show, too.
+
+    Examples with an ``own`` page in common are one cluster; ``shown`` are pages of others, such as a borrowed picture.
+    """
+
+    own: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +355,21 @@ def outcome_of(finish_reason: FinishReason | None, verdict: Verdict | None) -> O
 
 
 # --- tables --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelMetrics:
+    """Figures that are made of counts of labels.
+
+    Each of ``of`` is a function of an array of counts of shape (..., conditions, labels) and returns shape (...); counts
+    need not be whole numbers, and nan is undefined. Two of them are equal only if they are one object.
+    """
+
+    conditions: tuple[str, ...]
+    labels: tuple[str, ...]
+    of: Mapping[str, Callable[[Any], Any]]
+    unparsed: str | None = None
+    """The label that an answer without one counts as, where the counts are of answers; see :meth:`Benchmark.answer_metrics`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.answers import AnswerKind, Answers, number_groups
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.stats.intervals import diagonal, ratio
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _label_index(kind: AnswerKind, judge: str, code: Mapping[str, int]) -> int |
 
 
 def fleiss_group_sums(answers: Answers, judges: Sequence[str], labels: Sequence[str], of: Selection = _all) -> Array:
-    """Return :func:`fleiss_sums` of the answers ``of`` some kinds summed by group; shape (groups, 2 + labels)."""
+    """Return :func:`fleiss_sums` of the answers ``of`` some kinds summed by cluster; shape (clusters, 2 + labels)."""
     import numpy as np
 
     code = {label: i for i, label in enumerate(labels)}
@@ -158,7 +158,5 @@ def fleiss_group_sums(answers: Answers, judges: Sequence[str], labels: Sequence[
             counted[number] = True
             counts[number] = np.bincount(indices, minlength=len(labels))
     chosen = counted[answers.kind]
-    groups, group = number_groups(answers.group[chosen])
-    sums = np.zeros((groups, 2 + len(labels)))
-    np.add.at(sums, group, fleiss_sums(counts)[answers.kind[chosen]])
+    sums: Array = answers.clusters.at(chosen).sums(fleiss_sums(counts)[answers.kind[chosen]])
     return sums

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.errors import SpecError
-from benchmarks.stats.intervals import cohen_kappa, diagonal, estimate, resample, span, wilson
+from benchmarks.stats.intervals import (
+    DIFFERENCE,
+    INTERVALS,
+    SHARE,
+    Draws,
+    cohen_kappa,
+    diagonal,
+    estimate,
+    span,
+)
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import (
     LabelPairs,
@@ -45,10 +54,6 @@ _NOTE_PAIRS = (
 _NOTE_KAPPA = (
     "kappa: agreement beyond chance (Cohen 1960); 1 is full agreement, 0 what two independent judges would reach."
 )
-_NOTE_INTERVALS = (
-    "Intervals: 95%, percentile bootstrap over examples, each with all its conditions. Where the bootstrap has no spread, "
-    "agreement has Wilson's interval on the number of examples and the other metrics have none."
-)
 
 
 def agreement_tables(
@@ -82,7 +87,7 @@ def agreement_tables(
             "Agreement between judges",
             ("answers", "agreement", "kappa", "first left out", "second left out"),
             tuple(agreement),
-            (_NOTE_PAIRS, _NOTE_KAPPA, *_not_together(judges, methods), _NOTE_INTERVALS),
+            (_NOTE_PAIRS, _NOTE_KAPPA, *_not_together(judges, methods), INTERVALS),
         ),
         Table(
             "agreement-labels",
@@ -92,7 +97,7 @@ def agreement_tables(
             (
                 "Positive agreement: of all that either gives this label, the share that both do (Dice). "
                 "kappa: this label against all others.",
-                _NOTE_INTERVALS,
+                INTERVALS,
             ),
         ),
         Table(
@@ -157,20 +162,21 @@ def _under(condition: str) -> Selection:
 
 def _estimate_agreement(counts: NDArray[np.int64], resamples: int, seed: int) -> tuple[Estimate, Estimate]:
     """Return raw agreement and Cohen's kappa with their intervals."""
-    totals, draws = counts.sum(0, dtype=float), resample(counts, resamples, seed)
+    totals, draws = counts.sum(0, dtype=float), Draws.of(counts, resamples, seed)
     n = int(totals.sum())
-    agreed = estimate(float(raw_agreement(totals)), raw_agreement(draws), n, reason=_NO_SHARED_LABELS)
-    if agreed.value in (0.0, 1.0):
-        # The bootstrap has no spread at 0 and 1, however few the examples.
-        interval = wilson(len(counts) * int(agreed.value), len(counts))
-        agreed = replace(agreed, low=interval.low, high=interval.high)
+    clusters = len(counts)
+    agreed = estimate(
+        float(raw_agreement(totals)), draws.replicates(raw_agreement), n, clusters=clusters, reason=_NO_SHARED_LABELS
+    )
     kappa = estimate(
         float(cohen_kappa(totals)),
-        cohen_kappa(draws),
+        draws.replicates(cohen_kappa),
         n,
+        clusters=clusters,
+        within=DIFFERENCE,
         reason=_NO_SHARED_LABELS if n == 0 else _undefined_kappa(totals),
     )
-    return agreed, _without_width(kappa)
+    return agreed, kappa
 
 
 def _undefined_kappa(totals: Array) -> str:
@@ -179,10 +185,6 @@ def _undefined_kappa(totals: Array) -> str:
         if totals.any()
         else _NO_SHARED_LABELS
     )
-
-
-def _without_width(estimate: Estimate) -> Estimate:
-    return replace(estimate, low=None, high=None) if estimate.low == estimate.high else estimate
 
 
 def _agreement_cells(label_pairs: LabelPairs, resamples: int, seed: int) -> tuple[Cell, ...]:
@@ -195,11 +197,11 @@ def _format_reasons(reasons: Counter[str]) -> str:
 
 
 def _label_rows(prefix: str, counts: NDArray[np.int64], labels: Sequence[str], resamples: int, seed: int) -> list[_Row]:
-    totals, draws = counts.sum(0, dtype=float), resample(counts, resamples, seed)
+    totals, draws = counts.sum(0, dtype=float), Draws.of(counts, resamples, seed)
     first, second, agreed = totals.sum(-1), totals.sum(-2), diagonal(totals)
     n = int(totals.sum())
     values = positive_agreement(totals), label_kappa(totals)
-    replicates = positive_agreement(draws), label_kappa(draws)
+    replicates = draws.replicates(positive_agreement), draws.replicates(label_kappa)
     rows: list[_Row] = []
     for i, label in enumerate(labels):
         either = int(first[i] + second[i] - agreed[i])
@@ -211,8 +213,8 @@ def _label_rows(prefix: str, counts: NDArray[np.int64], labels: Sequence[str], r
             else _undefined_kappa(totals)
         )
         cells = (
-            _without_width(estimate(float(value[i]), draw[:, i], size, reason=none))
-            for value, draw, size in zip(values, replicates, (either, n), strict=True)
+            estimate(float(value[i]), draw[:, i], size, clusters=len(counts), within=within, reason=none)
+            for value, draw, size, within in zip(values, replicates, (either, n), (SHARE, DIFFERENCE), strict=True)
         )
         rows.append((f"{prefix} / {label}", (int(first[i]), int(second[i]), int(agreed[i]), *cells)))
     return rows
@@ -232,6 +234,10 @@ def _not_together(judges: Sequence[str], methods: MethodJudges) -> tuple[str, ..
     )
 
 
+def _fleiss_part(part: int, judges: int, sums: Any) -> Any:
+    return fleiss_from_sums(sums, judges)[part]
+
+
 def _fleiss_table(
     runs: Runs, methods: MethodJudges, labels: Sequence[str], conditions: Sequence[str], resamples: int, seed: int
 ) -> Table:
@@ -240,24 +246,24 @@ def _fleiss_table(
     for run, answers in runs.items():
         for view, of in _views(answers, conditions).items():
             sums = fleiss_group_sums(answers, judges, labels, of)
-            totals, draws = sums.sum(0), resample(sums, resamples, seed)
+            totals, draws = sums.sum(0), Draws.of(sums, resamples, seed)
             n = int(totals[1])
             reason = (
                 _undefined_kappa(totals).replace("both give", "all judges give")
                 if n
                 else "no answer is labelled by all of them"
             )
-            cells = (
-                _without_width(estimate(float(value), draw, n, reason=reason))
-                for value, draw in zip(
-                    fleiss_from_sums(totals, len(judges)), fleiss_from_sums(draws, len(judges)), strict=True
-                )
-            )
+            values = fleiss_from_sums(totals, len(judges))
+            cells = []
+            for part, within in enumerate((SHARE, DIFFERENCE)):
+                replicates = draws.replicates(partial(_fleiss_part, part, len(judges)))
+                value = float(values[part])
+                cells.append(estimate(value, replicates, n, clusters=len(sums), within=within, reason=reason))
             rows.append((f"{run} / {view}", (n, *cells)))
     notes = (
         f"Judges: {', '.join(judges)}. Only answers that all of them labelled count.",
         *([f"Each method counts once. Left out: {methods.left_out_text()}."] if methods.left_out else []),
         "agreement: of all pairs of judges, the share that agree; kappa: Fleiss' (Fleiss 1971).",
-        _NOTE_INTERVALS,
+        INTERVALS,
     )
     return Table("fleiss", "Agreement of all judges together", ("answers", "agreement", "kappa"), tuple(rows), notes)

@@ -21,10 +21,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from benchmarks.answers import AnswerKind, Answers, number_groups
-from benchmarks.base import LabelMetrics
-from benchmarks.stats.intervals import estimate, ratio, resample
-from benchmarks.vocabulary import Cell, Estimate, Table
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.stats.clusters import number_groups
+from benchmarks.stats.intervals import INTERVALS, estimate, ratio, resample
+from benchmarks.vocabulary import Cell, Estimate, LabelMetrics, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,13 +138,14 @@ class _Totals:
 def correct(
     sums: Array, metrics: LabelMetrics, *, resamples: int, seed: int, fewest: int = MIN_LABELS
 ) -> dict[str, CorrectedEstimates]:
-    """Return each metric by the judge, corrected, and by people only, with 95% percentile intervals.
+    """Return each metric by the judge, corrected, and by people only, with 95% intervals.
 
-    ``sums`` come from :func:`correction_sums`, for the metrics' conditions and labels in their order. Groups with and
+    ``sums`` come from :func:`correction_sums`, for the metrics' conditions and labels in their order. Clusters with and
     without human labels are drawn separately, so that every resample has as many labelled examples as the data.
     """
     totals = _Totals.of(sums.sum(0))
     resampled_totals = _Totals.of(_draws(sums, resamples, seed))
+    clusters = int(sums[:, :, 1].any(-1).sum())
     estimates: dict[str, CorrectedEstimates] = {}
     for name, metric in metrics.of.items():
         needed = needed_conditions(metric, metrics)
@@ -154,9 +155,14 @@ def correct(
         no_judge = f"the judge has labelled no answer under {', '.join(unjudged)}" if unjudged else ""
         no_people = f"people looked at fewer than {fewest} answers under {', '.join(unseen)}" if unseen else ""
         estimates[name] = CorrectedEstimates(
-            _estimate(metric, totals.by_judge, resampled_totals.by_judge, int(totals.by_judge[needed].sum()), no_judge),
-            _estimate(metric, totals.rectified(), resampled_totals.rectified(), n, no_judge or no_people),
-            _estimate(metric, totals.by_people, resampled_totals.by_people, n, no_people),
+            *(
+                _estimate(metric, counts, drawn, number, missing, clusters)
+                for counts, drawn, number, missing in (
+                    (totals.by_judge, resampled_totals.by_judge, int(totals.by_judge[needed].sum()), no_judge),
+                    (totals.rectified(), resampled_totals.rectified(), n, no_judge or no_people),
+                    (totals.by_people, resampled_totals.by_people, n, no_people),
+                )
+            )
         )
     return estimates
 
@@ -173,13 +179,15 @@ def needed_conditions(metric: Callable[[Array], Array], metrics: LabelMetrics) -
     return [i for i in range(len(reduced)) if parts[i] != complete]
 
 
-def _estimate(metric: Callable[[Array], Array], counts: Array, draws: Array, n: int, missing: str) -> Estimate:
+def _estimate(
+    metric: Callable[[Array], Array], counts: Array, draws: Array, n: int, missing: str, clusters: int
+) -> Estimate:
     import numpy as np
 
     if missing:
         return Estimate(None, n=n, reason=missing)
     filled, filled_drawn = np.nan_to_num(counts), np.nan_to_num(draws)
-    values = estimate(float(metric(filled)), np.asarray(metric(filled_drawn)), n)
+    values = estimate(float(metric(filled)), np.asarray(metric(filled_drawn)), n, clusters=clusters, within=None)
     if values.value is None or values.low is None or values.high is None:
         return values
     # The prior counts shift only the draws, so a share of 0 or 1 would lie outside its own interval.
@@ -247,7 +255,7 @@ def corrected_table(
     notes = [
         f"corrected: what {human} would have said of all answers, from {judge} on all of them and {human} on a random sample, by "
         "prediction-powered inference (Angelopoulos, Duchi and Zrnic 2023; Zrnic 2024).",
-        "Intervals: 95%, percentile bootstrap over examples. They hold where the sample is random within each condition.",
+        f"{INTERVALS} They hold where the sample is random within each condition.",
         *(f"{reason}: {count}." for reason, count in exclusions.items() if count),
     ]
     columns = (judge, "corrected", f"{human} alone", "labelled by people")
@@ -277,7 +285,7 @@ def _sums(answers: Answers, judge: str, human: str, metrics: LabelMetrics, exclu
         )
         coded[number] = condition[kind.condition], by_judge, by_people
     counted = (coded[:, 0] >= 0)[answers.kind]
-    groups, group_of = number_groups(answers.group[counted])
+    groups, group_of = number_groups(answers.clusters.own[counted])
     condition_of, judge_codes, label_codes = coded[answers.kind[counted]].T
     return correction_sums(group_of, condition_of, judge_codes, label_codes, (groups, len(condition), len(code)))
 

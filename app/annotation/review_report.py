@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.annotation.review_session import by_item, disagreements
 from app.annotation.review_store import CHOICES, Decision
 from benchmarks.review import ReviewGuide
-from benchmarks.stats.intervals import cohen_kappa, estimate, resample, wilson
+from benchmarks.stats.intervals import DIFFERENCE, cohen_kappa, estimate, resample, wilson
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import fleiss_from_sums, fleiss_sums, gwet_ac1, gwet_from_sums, raw_agreement
 
@@ -123,8 +123,8 @@ def agreement_numbers(counts: Array, seed: int = 0) -> dict[str, Estimate]:
     agreed = float(raw_agreement(totals)) if n else float("nan")
     return {
         "agreement": wilson(round(agreed * n), n) if n else Estimate(None, reason=_NO_PAIRS),
-        "kappa": estimate(float(cohen_kappa(totals)), cohen_kappa(draws), n, reason=_ONE_CHOICE if n else _NO_PAIRS),
-        "AC1": estimate(float(gwet_ac1(totals)), gwet_ac1(draws), n, reason=_NO_PAIRS),
+        "kappa": _beyond_chance(cohen_kappa(totals), cohen_kappa(draws), n, _ONE_CHOICE if n else _NO_PAIRS),
+        "AC1": _beyond_chance(gwet_ac1(totals), gwet_ac1(draws), n, _NO_PAIRS),
     }
 
 
@@ -162,10 +162,15 @@ def _all_agree(given: Sequence[Mapping[str, str]], labels: Sequence[str], seed: 
     agreed_draws, kappa_draws = fleiss_from_sums(draws, people)
     return (
         n,
-        estimate(float(agreed), agreed_draws, n, reason=_NO_PAIRS),
-        estimate(float(kappa), kappa_draws, n, reason=_ONE_CHOICE if n else _NO_PAIRS),
-        estimate(float(gwet_from_sums(totals, people)), gwet_from_sums(draws, people), n, reason=_NO_PAIRS),
+        estimate(float(agreed), agreed_draws, n, clusters=n, reason=_NO_PAIRS),
+        _beyond_chance(kappa, kappa_draws, n, _ONE_CHOICE if n else _NO_PAIRS),
+        _beyond_chance(gwet_from_sums(totals, people), gwet_from_sums(draws, people), n, _NO_PAIRS),
     )
+
+
+def _beyond_chance(value: Any, draws: Array, n: int, reason: str) -> Estimate:
+    """Return an agreement beyond chance over ``n`` rows."""
+    return estimate(float(value), draws, n, clusters=n, within=DIFFERENCE, reason=reason)
 
 
 def _reasons(by_row: Mapping[str, Outcome]) -> Table:

@@ -46,6 +46,13 @@ from benchmarks import number_ranges as ranges
     is_flag=True,
     help="Check the rows of --from, and build nothing: list unusable rows with fixes, and what the others become.",
 )
+@click.option(
+    "--cluster",
+    default="",
+    metavar="COLUMN",
+    help="The column of --from that names the document or page of a row; rows of one count together. Default: document, doc_id "
+    "or page, else the picture.",
+)
 @click.option("--all", "every", is_flag=True, help="Print all details of the build; with --check, list every row.")
 @click.option("--out", type=PATH, help="The folder to write the build to; default: in the workspace.")
 @number("--seed", ranges.SEED, default=0, show_default=True, help="Seed of the construction.")

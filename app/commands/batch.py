@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
@@ -41,6 +41,9 @@ from mlx_backends.imported import IMPORTED
 from mlx_backends.person import PERSON
 from mlx_backends.registry import describe, refusal, required_memory
 from mlx_backends.remote import check_all_ready, is_remote, readiness_problem
+
+if TYPE_CHECKING:
+    from app.report.tables import TableInputs
 
 _DEVICE = "device"
 _STAND_IN = "policy:random"
@@ -336,13 +339,13 @@ def execute_runs(
     *,
     conditions: Sequence[str] = (),
     placement: Placement | None = None,
-    demo: bool = False,
+    demo: Callable[[TableInputs], None] | None = None,
 ) -> int:
     """Execute the planned runs with one worker per model, print their main table, and return the exit code.
 
     With a ``placement``, models that fit on different nodes of the cluster answer at the same time.
 
-    A ``demo`` shows the paper's rows although it uses its own data, because that data ships with the project.
+    ``demo`` prints the results of the demo, whose data ship with the project and count as the paper's.
     """
     for run in planned:
         if run.spec.model.startswith(PERSON):
@@ -441,15 +444,15 @@ def _remote_models(run: CheckedSpec) -> list[str]:
     return [name for name in names if name in needed]
 
 
-def _print_results(planned: Sequence[PlannedRun], summaries: Sequence[RunSummary], *, demo: bool) -> None:
+def _print_results(
+    planned: Sequence[PlannedRun], summaries: Sequence[RunSummary], *, demo: Callable[[TableInputs], None] | None
+) -> None:
     from app.report.render import print_table
     from app.report.tables import read_inputs, tables_from
     from app.text.escape import clean
 
-    if any(run.done for run in summaries):
-        inputs = read_inputs([run.folder for run in planned])
-        if demo:
-            inputs = replace(inputs, own_rows_only=False)
+    inputs = read_inputs([run.folder for run in planned]) if any(run.done for run in summaries) else None
+    if inputs is not None and demo is None:
         (main,) = tables_from(inputs, only="main")
         print_table(main)
     for run in summaries:
@@ -471,6 +474,8 @@ def _print_results(planned: Sequence[PlannedRun], summaries: Sequence[RunSummary
             limitations = [proof["lacks"] for proof in store.meta("canary", []) if proof.get("lacks")]
             for remark in dict.fromkeys([*store.meta("remarks", []), *limitations]):
                 print(clean(remark))
+    if inputs is not None and demo is not None:
+        demo(replace(inputs, own_rows_only=False))
 
 
 def _failures(run: RunSummary) -> int:

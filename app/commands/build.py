@@ -83,6 +83,8 @@ class BuildArguments:
     rendered: bool = False
     """True to render 3D models and videos as images."""
     as_json: bool = False
+    cluster: str = ""
+    """The column of ``from_file`` that names the documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +128,12 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
     rows = table_path(arguments.from_file) if arguments.from_file is not None else None
     if rows is not None and not benchmark.rows_source:
         benchmark.check_rows(rows, BuildOptions())  # raises the error that explains it
+    if arguments.cluster and rows is None:
+        raise SpecError("--cluster names a column of your own table; name the table with --from.")
     if arguments.check:
         if rows is None or arguments.sources:
             raise SpecError("--check checks a table of rows; name it with --from, without --source.")
-        options = BuildOptions(seed=arguments.seed, per_stratum=arguments.per_stratum)
+        options = BuildOptions(seed=arguments.seed, per_stratum=arguments.per_stratum, cluster=arguments.cluster)
         return check_rows(benchmark, rows, options, as_json=arguments.as_json, every=arguments.every)
     sources = _sources(workspace, benchmark, arguments.sources, rows)
     folder = typed_path(arguments.out or workspace.build_folder(name))
@@ -229,6 +233,7 @@ def _build_options(
     return BuildOptions(
         seed=arguments.seed,
         per_stratum=arguments.per_stratum,
+        cluster=arguments.cluster,
         replace=arguments.replace,
         writer=text_models[models.writer] if models.writer else None,
         checker=text_models[models.checkers[0]] if models.checkers else None,

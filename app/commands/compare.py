@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.commands.spinner import spinner
-from app.compare.headline import headlines
+from app.compare.headline import headlines, shows_transitions
 from app.compare.published import PUBLISHED_PREFIX
 from app.compare.tables import Comparison, to_json
 from app.compare.tables import compare as compare_runs
@@ -50,8 +50,8 @@ class CompareArguments:
 def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArguments) -> None:
     """Print the differences between ``runs`` with their significance, or write them to files.
 
-    By default the tables that the arguments request are printed: the differences or quantisations, the flipped instances and
-    the paper's rows.
+    By default the tables that the arguments request are printed: for own rows the transitions, then the differences or
+    quantisations, the flipped instances and the paper's rows.
     """
     inches(arguments.width)
     ranges.MARGIN.check("--margin", arguments.margin)
@@ -104,7 +104,8 @@ def _requested_tables(comparison: Comparison) -> tuple[str, ...]:
     paper = [name for name in names if name in ("published", "received")]
     first = next((name for name in ("tradeoff", "differences") if name in names), "")
     tuning = [name for name in names if name in ("fine-tuning", "regressions")]
-    return (*(tuning or (first,)), *flipped, *paper)
+    transitions = ["transitions"] if shows_transitions(comparison) else []
+    return (*transitions, *(tuning or (first,)), *flipped, *paper)
 
 
 def _write(workspace: Workspace, comparison: Comparison, formats: Sequence[str], arguments: CompareArguments) -> None:

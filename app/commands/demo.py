@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.commands.batch import ExecutionOptions, execute_runs
 from app.commands.progress_display import make_display
@@ -23,6 +24,11 @@ from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import make_folder
+from benchmarks.vocabulary import Estimate, Table
+from mlx_backends.policy import PREFIX
+
+if TYPE_CHECKING:
+    from app.report.tables import TableInputs
 
 _MODELS_BY_BITS = {16: "model-bf16", 4: "model-4bit"}
 MODELS = tuple(_MODELS_BY_BITS.values())
@@ -148,15 +154,15 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
         plans.append(plan_run(home, check_spec(home, spec)))
     judge = get_benchmark(benchmark).judges[0]
     _print(f"3. They answer, and the judge `{judge}` labels the answers\n")
-    code = execute_runs(home, plans, progress, ExecutionOptions(display=display), demo=True)
+    code = execute_runs(home, plans, progress, ExecutionOptions(display=display), demo=_print_results)
     script = Path(sys.argv[0]).absolute()
     command = _short(script) if script.name == "rashomon" else f"{_short(Path(sys.executable))} -m app.main"
     rashomon = "rashomon" if shutil.which("rashomon") else command
     model_id = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
-    table_option = f" --table {demo.table}" if demo.table else ""
-    _print(
-        f"\nLook closer:       {clean(rashomon)} --workspace {clean(_short(home.path))} show demo-model-4bit{table_option}"
-    )
+    show = f"{clean(rashomon)} --workspace {clean(_short(home.path))} show demo-model-4bit"
+    _print(f"\nLook closer:       {show}{f' --table {demo.table}' if demo.table else ''}")
+    if not demo.table:
+        _print(f"The paper's table: {show} --table main")
     steps = (
         f"{rashomon} models get {model_id}",
         *build_commands(rashomon, benchmark, Workspace.find().source_folder(benchmark)),
@@ -165,6 +171,35 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
     for line, step in enumerate(steps):
         _print(f"{'' if line else 'Run a real model:':<19}{clean(step)}")
     return code
+
+
+def demo_scorecard(inputs: TableInputs) -> tuple[Table, str]:
+    """Return the models' scorecard, without the lines that are 0 for all of them, and a sentence on the last one."""
+    from app.report.tables import tables_from
+    from benchmarks.scorecard import scorecard_sentences
+
+    models = {label: run for label, run in inputs.runs.items() if not label.startswith(PREFIX)}
+    (table,) = tables_from(replace(inputs, runs=models), only="scorecard")
+    rows = [(name, cells) for name, cells in table.rows if any(not isinstance(c, Estimate) or c.value for c in cells)]
+    conflict, *_ = scorecard_sentences([*models][-1], table, len(models) - 1)
+    sentence = f"{conflict} Which should win is yours to say (--trust)."
+    return replace(table, rows=tuple(rows), notes=()), sentence
+
+
+def _print_results(inputs: TableInputs) -> None:
+    """Print the scorecard, or the paper's table of a benchmark that has none."""
+    from app.report.render import print_table
+    from app.report.tables import tables_from
+    from benchmarks.scorecard import has_scorecard
+
+    if not has_scorecard(inputs.benchmark):
+        (main,) = tables_from(inputs, only="main")
+        print_table(main)
+        return
+    table, sentence = demo_scorecard(inputs)
+    _print("")
+    print_table(table)
+    _print(clean(sentence))
 
 
 def _short(path: Path) -> str:

@@ -108,7 +108,6 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
         print(json.dumps({**values, **sentences, **tables}, indent=2))
         return
     print("\n".join(clean(line) for line in recommendation.advice))
-    print("\n".join(clean(line) for line in recommendation.by_rule), end="\n" * bool(recommendation.by_rule))
     if recommendation.more_examples_help:
         print("--plan shows how many examples.")
     print()

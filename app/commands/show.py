@@ -10,10 +10,10 @@ from typing import Any
 
 from app.commands.spinner import spinner
 from app.report.checks import stored_check
-from app.report.headline import headline, other_tables_note
+from app.report.headline import counted_answers, headline, other_tables_note
 from app.report.media import media_path, preview_media
 from app.report.provenance import read_provenance, spec_of, spec_toml
-from app.report.remedies import Counted, Remedy, remedies, remedies_title
+from app.report.remedies import Remedy, remedies, remedies_title
 from app.report.render import print_table, to_json
 from app.report.samples import sample_to_json
 from app.report.speed import lines as speed_lines
@@ -26,7 +26,6 @@ from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
 from benchmarks.answer_confidence import likelihood_remarks
-from benchmarks.answers import AnswerKind
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.scorecard import NAME as SCORECARD
@@ -146,12 +145,7 @@ def show_speed(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> N
 def _to_try(folder: Path, inputs: TableInputs) -> list[Remedy]:
     """Return what to try with the model of the only run among ``inputs``."""
     (answers,), benchmark, judge = inputs.runs.values(), inputs.benchmark, inputs.judge
-
-    def counted(kind: AnswerKind) -> Counted | None:
-        score = benchmark.counted_score(kind, judge)
-        return None if score is None else (kind.condition, kind.instance.single_source, score == 1)
-
-    return remedies(folder.name, spec_of(folder), benchmark, answers.count(counted))
+    return remedies(folder.name, spec_of(folder), benchmark, counted_answers(answers, judge, benchmark))
 
 
 def _answering_modes(folder: Path) -> Iterator[str]:

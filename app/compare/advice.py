@@ -10,11 +10,14 @@ from app.compare.floor import Floor, floor_sentence, none_beats_sentence
 from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
 from app.compare.run_view import RunView
 from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
+from benchmarks.stats.intervals import FEW_CLUSTERS
+from benchmarks.vocabulary import Estimate
 
 _NO_MODEL = (
     "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
     "Add a model's run."
 )
+ASK = "Which model is better depends on what should win where your sources disagree: say it with --trust image, text or flag."
 _SAME_TIME = 0.05
 """The relative difference below which speeds count as equal: other load on the machine explains it."""
 
@@ -31,6 +34,12 @@ class Evidence:
     """A sentence on each model that exceeds a limit."""
     missing: Mapping[str, MissingAnswers] = field(default_factory=dict)
     """The missing answers of each model."""
+    ceilings: Mapping[str, Estimate] = field(default_factory=dict)
+    """How often each model could follow the rule that decides, by what it reads alone; empty without a rule."""
+    ends: tuple[Estimate, Estimate] | None = None
+    """The best model's share if none of the user's questions had a conflict, and if all had; None where that is known."""
+    by_rule: tuple[str, ...] = ()
+    """A sentence for each rule, over own documents for which the user has not said what should win."""
 
     def floor(self, index: int) -> Floor | None:
         label = self.decision.basis.views.runs[index].label
@@ -102,13 +111,18 @@ def advice(evidence: Evidence) -> list[str]:
     if first and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
     lines = [*first, *choice, *last]
-    return [f"{lines[0]} {missing_sentence(evidence)}".rstrip(), *lines[1:]] if lines else lines
+    lines = [ASK, *evidence.by_rule, *lines] if evidence.by_rule else lines
+    if lines:
+        lines[0] = " ".join(filter(None, [lines[0], _bounds_sentence(evidence), change_sentence(evidence)]))
+    return lines
 
 
 def summary(evidence: Evidence) -> str:
     """Return the advice in short: the recommended run, and the objections to all runs."""
     if not evidence.models:
         return _NO_MODEL
+    if evidence.by_rule:
+        return " ".join([ASK, *evidence.by_rule])
     decision, shares = evidence.decision, evidence.decision.basis
     labels = [run.label for run in shares.views.runs]
     within = f"shown to be within {format_points(decision.margin)} points of the best in {shares.metric.name}"
@@ -140,7 +154,34 @@ def summary(evidence: Evidence) -> str:
         policies = join_names(list(dict.fromkeys(floor.policy.label for floor in evidence.floors)))
         subject = "No model significantly beats" if len(labels) > 1 else f"{labels[0]} does not significantly beat"
         sentences.append(f"{subject} {policies}.")
-    return " ".join(filter(None, [*sentences, missing_sentence(evidence) if sentences else ""]))
+    return " ".join(filter(None, [*sentences, change_sentence(evidence) if sentences else ""]))
+
+
+def _bounds_sentence(evidence: Evidence) -> str:
+    """Return between which ends the best model's share lies: its hardest policy's, and what it could reach by what it reads."""
+    shares = evidence.decision.basis
+    best = shares.views.runs[shares.best].label
+    top, floor = evidence.ceilings.get(best), evidence.floor(shares.best)
+    if top is None:
+        return ""
+    below = f"The floor is {floor.basis.shares[1]:.1%} ({floor.policy.label})" if floor else "No policy sets a floor"
+    above = (
+        f"the ceiling is unknown: {top.reason}"
+        if top.value is None
+        else f"the ceiling under conflict is {top.value:.1%}, where {best} reads alone what the rule takes"
+    )
+    mixed = ""
+    if evidence.ends is not None:
+        without, all_conflicts = (f"{end.value:.1%}" for end in evidence.ends)
+        mixed = f" It is {without} if no question had a conflict and {all_conflicts} if all had (--conflict-share)."
+    return f"{below}; {above}.{mixed}"
+
+
+def change_sentence(evidence: Evidence) -> str:
+    """Return what could change the advice: missing answers, and too few pages; empty if nothing is known that could."""
+    pages = evidence.decision.basis.clusters.count
+    few = f"Too few pages: it rests on {pages}, and others may decide otherwise." if pages < FEW_CLUSTERS else ""
+    return " ".join(filter(None, [missing_sentence(evidence), few]))
 
 
 def missing_sentence(evidence: Evidence) -> str:

@@ -83,9 +83,17 @@ def _under_condition(shares: TargetShares, condition: int) -> TargetShares | Non
     selected = shares.condition == condition
     if not selected.any():
         return None
-    group = np.unique(shares.group[selected], return_inverse=True)[1]
     metric, every = replace(shares.metric, mix=None), shares.every
     if every is not None and (mask := every.condition == condition).any():
-        of_all = np.unique(every.group[mask], return_inverse=True)[1]
-        every = UndecidedAnswers(metric, of_all, every.condition[mask], every.label[mask], every.text[mask])
-    return TargetShares(shares.views, metric, group, shares.condition[selected], shares.label[selected], every)
+        every = UndecidedAnswers(
+            metric, every.clusters.at(mask), every.condition[mask], every.label[mask], every.text[mask]
+        )
+    return TargetShares(
+        shares.views,
+        metric,
+        shares.group[selected],
+        shares.clusters.at(selected),
+        shares.condition[selected],
+        shares.label[selected],
+        every,
+    )

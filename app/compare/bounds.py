@@ -75,9 +75,7 @@ def undecided_of(pair: RunPair) -> Undecided | None:
     both = np.flatnonzero(rows & (codes[:, 2:] == count).all(1))
     texts = [run.answer_texts(places[both]) for run, places in zip((pair.first, pair.second), pair.places, strict=True)]
     same[both] = [text == other for text, other in zip(*texts, strict=True)]
-    groups = codes[rows]
-    groups[:, 0] = np.unique(groups[:, 0], return_inverse=True)[1]
-    return Undecided(groups, same[rows], count)
+    return Undecided(codes[rows], same[rows], count)
 
 
 def difference_bounds(
@@ -85,7 +83,7 @@ def difference_bounds(
 ) -> tuple[PairedDifference, PairedDifference]:
     """Return the difference of a metric at its least and at its greatest, whatever the ``undecided`` answers turn out to be.
 
-    Each has the interval of the bootstrap over examples with the labels of that bound. Equal answers cancel in linear metrics;
+    Each has the interval with the labels of that bound. Equal answers cancel in linear metrics;
     in others their labels move both runs' denominators, so each run gets its own there, and the bounds are wider.
     """
     shape = (len(pair.label_metrics.conditions), undecided.labels)

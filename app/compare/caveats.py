@@ -9,6 +9,7 @@ from app.compare.spec_diff import difference_warnings
 from app.compare.tables import coverage_warnings
 from app.report.competence import join_names
 from app.report.judge_selection import caveat
+from benchmarks.stats.intervals import FEW_CLUSTERS
 
 FEW_EXAMPLES = 30
 """The number of examples below which the bounds, which are approximations, are too wide to be of use."""
@@ -18,8 +19,12 @@ def caveats(evidence: Evidence, views: RunViews) -> list[str]:
     """Return what a reader must know before following the advice, in sentences."""
     shares = evidence.decision.basis
     lines = [*evidence.beyond, *_not_holding(evidence), *_unmeasured(evidence.decision)]
-    if shares.groups < FEW_EXAMPLES:
-        lines.append(f"{shares.groups} examples are few: their bounds are wide and approximate.")
+    examples, pages = shares.examples, shares.clusters.count
+    on_pages = f" on {pages} pages" if pages < examples else ""
+    if pages < FEW_CLUSTERS:
+        lines.append(f"Too few pages: {examples} examples{on_pages} say little of other pages.")
+    elif examples < FEW_EXAMPLES:
+        lines.append(f"{examples} examples are few: their bounds are wide and approximate.")
     _, policies = split_policies(views)
     if not policies:
         lines.append(
@@ -28,7 +33,7 @@ def caveats(evidence: Evidence, views: RunViews) -> list[str]:
         )
     with_floor = {floor.model.label for floor in evidence.floors}
     without_floor = [run for run in evidence.readings if run not in with_floor]
-    if policies and without_floor:
+    if policies and without_floor and not evidence.ceilings:
         lines.append(
             f"No policy shares labelled answers with {join_names(without_floor)}, so there is no floor to compare with."
         )
@@ -41,7 +46,7 @@ def caveats(evidence: Evidence, views: RunViews) -> list[str]:
     lines += coverage_warnings(views)
     lines += difference_warnings(shares.views.runs)
     lines.append(
-        f"The metrics rest on {len(shares.group)} answers to {shares.groups} examples, labelled by "
+        f"The metrics rest on {len(shares.group)} answers to {examples} examples{on_pages}, labelled by "
         f"{views.judge}{caveat(views.judge)}. They do not carry over to other data, prompts or decoding."
     )
     return lines

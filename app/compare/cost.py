@@ -7,15 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.pairs import Array, RunPair, counted_in_both, label_counts
+from app.compare.pairs import RunPair, counted_in_both, share_of_labels
 from app.compare.run_view import RunView, RunViews
 from app.compare.spec_diff import chip_of, unquantised_model
-from benchmarks.stats.intervals import estimate, ratio, resample
+from benchmarks.stats.intervals import INTERVALS
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 COSTS = ("tokens per second", "seconds per answer", "peak memory, GB", "size on disk, GB")
 _GB = 1e9
 _NOT_TIMED, _NO_TOKENS = "no answer was timed", "the engine does not count tokens"
+_UNLABELLED = "there is no labelled answer"
 
 LabelMask = NDArray[np.bool_]
 
@@ -60,9 +61,8 @@ def tradeoff_table(
             rows.append((label, (accuracy(run, views, resamples), difference, *cost_cells(run))))
     notes = (
         f"accuracy: the share of right labels over {', '.join(views.label_metrics.conditions)} together; difference: to the "
-        f"first row of the same model, over the answers {counted_in_both(views.runs, views.label_metrics)}. Intervals: 95%, "
-        "percentile bootstrap over examples; an interval of zero width means that all examples agree, not that the value is "
-        "certain.",
+        f"first row of the same model, over the answers {counted_in_both(views.runs, views.label_metrics)}.",
+        INTERVALS,
     )
     columns = ("accuracy", "difference", *COSTS)
     return Table("tradeoff", "Quality against memory and speed, by quantisation", columns, tuple(rows), notes)
@@ -78,9 +78,9 @@ def remedies_table(pairs: Sequence[RunPair], views: RunViews, resamples: int) ->
     rows += [(pair.second.label, _remedy_cells(pair.second, pair, views, resamples)) for pair in pairs]
     notes = (
         f"accuracy: the share of right labels over {', '.join(views.label_metrics.conditions)} together; gain: its difference "
-        f"from {first.label}, over the answers {counted_in_both(views.runs, views.label_metrics)}. Intervals: 95%, percentile "
-        "bootstrap over examples. Tokens: of prompts and answers, of all calls for an answer; seconds: of all calls for an "
-        "answer.",
+        f"from {first.label}, over the answers {counted_in_both(views.runs, views.label_metrics)}. Tokens: of prompts "
+        "and answers, of all calls for an answer; seconds: of all calls for an answer.",
+        INTERVALS,
     )
     columns = (
         "protocol",
@@ -126,17 +126,10 @@ def correct_labels(views: RunViews) -> LabelMask:
 
 def accuracy(run: RunView, views: RunViews, resamples: int) -> Estimate:
     """Return the share of a run's labels that are right, over all conditions."""
-    counts = label_counts(run, views.label_metrics)
-    return _estimate_share((counts * correct_labels(views)).sum((1, 2)), counts.sum((1, 2)), resamples, views.seed)
+    return share_of_labels(run, views.label_metrics, correct_labels(views))
 
 
 def accuracy_difference(pair: RunPair, views: RunViews) -> Estimate:
     """Return the second run's accuracy less the first one's, over the answers that count in both."""
-    return _estimate_share(*pair.hit_differences(correct_labels(views)), pair.resamples, pair.seed)
-
-
-def _estimate_share(sums: Array, sizes: Array, resamples: int, seed: int) -> Estimate:
-    totals = resample(np.column_stack([sums, sizes]), resamples, seed)
-    total, n = float(sums.sum()), int(sizes.sum())
-    value = total / n if n else float("nan")
-    return estimate(value, ratio(totals[:, 0], totals[:, 1]), n, reason="there is no labelled answer")
+    _, difference = pair.hit_difference(correct_labels(views))
+    return Estimate(None, reason=_UNLABELLED) if difference is None else difference.estimate

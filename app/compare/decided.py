@@ -13,8 +13,9 @@ from app.compare.packed_answers import LabelledAnswer
 from app.compare.pairs import label_codes
 from app.compare.run_view import RunView
 from benchmarks.answers import AnswerKind
-from benchmarks.base import Benchmark, LabelMetrics
+from benchmarks.base import Benchmark
 from benchmarks.sheet import MISSING, list_missing
+from benchmarks.vocabulary import LabelMetrics
 
 CUT_OFF = "cut off"
 """The outcome in a decision of an answer that ended at the limit of tokens, whatever its label."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.compare.pairs import PairedDifference, RunPair, counted_in_both
+from benchmarks.stats.intervals import INTERVALS
 from benchmarks.stats.paired_tests import holm_by_hypothesis, hypothesis_numbers
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -30,16 +31,14 @@ def differences_table(pairs: Sequence[RunPair], names: Sequence[str]) -> Table:
     answers = counted_in_both(runs, pairs[0].label_metrics) if pairs else "labelled in both"
     baselines = list(dict.fromkeys(pair.first.label for pair in pairs))
     notes = [
-        f"difference: the run less the baseline ({', '.join(baselines)}), over the n answers {answers}, with its "
-        "95% percentile bootstrap interval; an example is resampled with both runs' answers.",
+        f"difference: the run less the baseline ({', '.join(baselines)}), over the n answers {answers}.",
+        INTERVALS,
         "lost, gained: answers that the metric counts only in the baseline, only in the run. Where they are given, p is the "
-        "exact sign-flip test over examples, which with one answer per example is McNemar's exact test; elsewhere p is the "
-        "permutation test that exchanges the two runs' answers example by example, 9,999 draws.",
+        "exact sign-flip test over clusters, which with one answer per cluster is McNemar's exact test; elsewhere, and where "
+        "clusters show pages of one another, p is that of the interval.",
         f"p (Holm): corrected for the {tests} tests of this table (Holm 1979); metrics of which one follows "
         "from the other are one test. A p of .000 is below .0005.",
     ]
-    if any(entry.difference.low is not None and entry.difference.low == entry.difference.high for entry in differences):
-        notes.append("An interval of zero width means that no answer differs, not that the difference is certain.")
     return Table("differences", "Differences", COLUMNS, rows, tuple(notes))
 
 

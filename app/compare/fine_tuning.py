@@ -15,11 +15,11 @@ from app.compare.pairs import RunPair, empty_label, run_metrics
 from app.compare.published import comparable_rows, normalised_name
 from app.compare.run_view import RunView, RunViews
 from app.report.fine_tuned import ADAPTER, WEIGHTS, base_places
-from benchmarks.answers import number_groups
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
-from benchmarks.stats.intervals import estimate, ratio, resample, span
-from benchmarks.stats.paired_tests import Difference, holm, share_difference, sign_flip_test
+from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.intervals import INTERVALS, span
+from benchmarks.stats.paired_tests import Difference, holm, paired_p
 from benchmarks.vocabulary import CLOSED_BOOK, Cell, Estimate, Table
 
 COLUMNS = ("before", "after", "difference", "n", "lost", "gained", "p", "p (Holm)")
@@ -37,7 +37,7 @@ class Change:
         after: The fine-tuned model's accuracy.
         difference: The difference with its paired 95% interval.
         lost, gained: The numbers of answers whose score fell and rose.
-        p: The two-sided p of the exact sign-flip test over examples.
+        p: The two-sided p of the sign-flip test over clusters.
         bounds: The difference of shares at its least and its greatest, whatever the undecided answers turn out to be; None
             where it is no difference of shares.
     """
@@ -201,20 +201,19 @@ class _Measure:
     def change(self, part: str, conditions: Sequence[str]) -> Change:
         """Return the change under ``conditions``."""
         of_outcomes = {condition: score_bounds(self.benchmark, condition) for condition in conditions}
+        base = self.base.coded
         rows = [
-            (answer.group, *scores[decided_outcome(answer)], *scores[decided_outcome(other)])
-            for instance, answer in self.base.answers.items()
+            (place, *scores[decided_outcome(answer)], *scores[decided_outcome(other)])
+            for place, (instance, answer) in enumerate(base.items())
             if (scores := of_outcomes.get(answer.condition)) is not None
             and (other := self.tuned.answers.get(instance)) is not None
             and decided_outcome(answer) in scores
             and decided_outcome(other) in scores
         ]
-        bounds = _bounds(rows)
+        bounds = self._bounds(rows)
         rows = [row for row in rows if row[1] == row[2] and row[3] == row[4]]
         before, after = (np.array([row[i] for row in rows], dtype=float) for i in (1, 3))
-        sums, sizes = _sums([str(row[0]) for row in rows], after - before)
-        draws = resample(np.stack([sums, sizes], 1), self.resamples, self.seed)
-        n = len(rows)
+        difference, n = self._difference(rows, after - before), len(rows)
         reason = "nothing was answered in both runs"
         first, second = (
             Estimate(float(x.mean()), n=n) if n else Estimate(None, reason=reason) for x in (before, after)
@@ -223,12 +222,30 @@ class _Measure:
             part,
             first,
             second,
-            estimate(float(sums.sum() / n) if n else float("nan"), ratio(draws[:, 0], draws[:, 1]), n, reason=reason),
+            Estimate(None, reason=reason) if difference is None else difference.estimate,
             int((after < before).sum()),
             int((after > before).sum()),
-            sign_flip_test(np.rint(_SCALE * sums).astype(int).tolist()) if n else None,
+            None
+            if difference is None
+            else paired_p(self._clusters(rows).sums(np.rint(_SCALE * (after - before))), difference),
             bounds if n else None,
         )
+
+    def _clusters(self, rows: Sequence[tuple[Any, ...]]) -> Clusters:
+        """Return the clusters of answers, the first item of whose rows is their place in the base."""
+        return self.base.coded.clusters.at(np.array([row[0] for row in rows], dtype=np.int64))
+
+    def _difference(self, rows: Sequence[tuple[Any, ...]], values: Any) -> Difference | None:
+        """Return the mean of the answers' ``values`` as a difference of shares; None where there are none."""
+        if not rows:
+            return None
+        return self._clusters(rows).difference(values)
+
+    def _bounds(self, rows: Sequence[tuple[Any, ...]]) -> tuple[Difference, Difference] | None:
+        """Return the difference of the scores in ``rows`` at its least and at its greatest; None where there are none."""
+        ends = [np.array([row[3] - row[2] for row in rows]), np.array([row[4] - row[1] for row in rows])]
+        least, greatest = (self._difference(rows, end) for end in ends)
+        return None if least is None or greatest is None else (least, greatest)
 
     def losses(
         self, part: str, prefix: str, conditions: Sequence[str]
@@ -257,22 +274,6 @@ class _Measure:
         return Change(f"in {metric}", before, after, paired.difference, lost, gained, paired.p, bounds)
 
 
-def _bounds(rows: Sequence[tuple[Any, ...]]) -> tuple[Difference, Difference] | None:
-    """Return the difference of the scores in ``rows`` at its least and at its greatest; None where there are none."""
-    groups = [row[0] for row in rows]
-    ends = [np.array([row[3] - row[2] for row in rows]), np.array([row[4] - row[1] for row in rows])]
-    least, greatest = (share_difference(*_sums(groups, end)) if rows else None for end in ends)
-    return None if least is None or greatest is None else (least, greatest)
-
-
-def _sums(names: Sequence[str], values: Any) -> tuple[Any, Any]:
-    """Return the sum of the values, and their number, of each group."""
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    count, group = number_groups(np.array([numbers[name] for name in names], dtype=np.int64))
-    sums, sizes = (np.bincount(group, x, minlength=count).astype(np.float64) for x in (values, np.ones(len(names))))
-    return sums, sizes
-
-
 def fine_tuning_table(tunings: Sequence[FineTuning]) -> Table:
     """Return a table with a row for each fine-tuned run and part of the answers."""
     changes = [
@@ -286,8 +287,8 @@ def fine_tuning_table(tunings: Sequence[FineTuning]) -> Table:
     notes = (
         f"before: {', '.join(bases)}. Over the n answers that both runs have; an answer with nothing to label counts as wrong, "
         "so that training gains nothing by answers that cannot be read.",
-        "difference: with its 95% percentile bootstrap interval; an example is resampled with both runs' answers. lost, gained: "
-        "answers whose score fell and rose. p: the exact sign-flip test over examples; p (Holm): corrected for this table.",
+        "lost, gained: answers whose score fell and rose. p: the sign-flip test over clusters; p (Holm): corrected here.",
+        INTERVALS,
     )
     return Table("fine-tuning", "Before and after fine-tuning", COLUMNS, rows, notes)
 
@@ -335,8 +336,8 @@ def regressions_table(tunings: Sequence[FineTuning], others: Sequence[RunViews],
             for label, cells in (*rows.items(), *paper_rows.items())
         ),
         (
-            f"Each run over all its answers that count{as_label}; the row of differences over those that count in both, with its "
-            "paired 95% bootstrap interval.",
+            f"Each run over all its answers that count{as_label}; the row of differences over those that count in both.",
+            INTERVALS,
         ),
         percent=True,
     )

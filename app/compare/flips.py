@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from app.compare.pairs import Array, RunPair
 from app.compare.run_view import RunViews
-from benchmarks.answers import number_groups
+from app.compare.transitions import Transitions
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
-from benchmarks.stats.intervals import cohen_kappa, estimate, resample
+from benchmarks.scorecard import has_scorecard
+from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, Draws, cohen_kappa, estimate
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import raw_agreement
 
@@ -43,23 +44,30 @@ def used_labels(flips: Sequence[Mapping[tuple[str, str], int]], benchmark: Bench
     return [label for label in order if label in present_labels] + sorted(present_labels - set(order))
 
 
-def flipped_table(pairs: Sequence[RunPair], cells: Sequence[tuple[str, str]] = ()) -> Table:
+def flipped_table(
+    pairs: Sequence[RunPair], cells: Sequence[tuple[str, str]] = (), benchmark: Benchmark | None = None
+) -> Table:
     """Return every shared instance whose label differs between the baseline and the run.
 
-    ``cells`` selects cells of the flips, each as (from, to), either of them empty for any label; all if empty.
+    ``cells`` selects cells of the flips, each as (from, to), either of them empty for any label; all if empty. With a
+    ``benchmark`` that has a scorecard, the instances lost or gained under the same label are listed too, with the effect of
+    each transition.
     """
+    of_acts = benchmark if benchmark is not None and has_scorecard(benchmark) else None
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for pair in pairs:
-        flipped: dict[str, tuple[str, str, str]] = {}
-        for instance, condition, before, after in pair.outcomes():
+        flipped: dict[str, tuple[str, ...]] = {}
+        effects = Transitions.of(pair, of_acts).effect_names() if of_acts else [""] * len(pair.shared)
+        for (instance, condition, before, after), effect in zip(pair.outcomes(), effects, strict=True):
             selected = not cells or any(was in ("", before) and now in ("", after) for was, now in cells)
-            if before != after and selected:
-                flipped[instance] = condition, before, after
+            if (before != after or effect) and selected:
+                flipped[instance] = (condition, before, after, *([effect] if of_acts else []))
         excerpts = pair.first.excerpts(flipped), pair.second.excerpts(flipped)
         for instance, labels in flipped.items():
             beginnings = (texts.get(instance, "") for texts in excerpts)
             rows.append((instance, (pair.second.label, *labels, *beginnings)))
-    columns = ("run", "condition", "from", "to", "the baseline's answer begins", "the run's answer begins")
+    labels_of = ("condition", "from", "to", "effect") if of_acts else ("condition", "from", "to")
+    columns = ("run", *labels_of, "the baseline's answer begins", "the run's answer begins")
     note = f"{len(rows)} of {sum(len(pair.shared) for pair in pairs)} shared instances."
     return Table("flipped", "Instances whose label is another", columns, tuple(rows), (note,))
 
@@ -82,8 +90,8 @@ def changes_table(pairs: Sequence[RunPair], views: RunViews) -> Table:
         rows += [_change(pair, name, of_condition, correct) for name, of_condition in by_used_condition.items()]
     columns = ("shared", "both labelled", "same label", "kappa", "right to wrong", "wrong to right")
     notes = (
-        "same label: the share of the answers labelled in both runs; kappa: Cohen's, agreement beyond chance. Intervals: 95%, "
-        "percentile bootstrap over examples; none where nothing varies.",
+        "same label: the share of the answers labelled in both runs; kappa: Cohen's, agreement beyond chance.",
+        INTERVALS,
     )
     return Table("changes", "Agreement of the runs' labels", columns, tuple(rows), notes)
 
@@ -93,23 +101,29 @@ def _change(
 ) -> tuple[str, tuple[Cell, ...]]:
     """Return the row named ``row`` for ``coded``, rows of :meth:`RunPair.shared_codes`; ``correct``: (conditions, labels)."""
     labelled = coded[(coded[:, 2:] >= 0).all(1)]
-    group, condition, was, now = labelled.T
+    place, condition, was, now = labelled.T
     was_right, is_right = correct[condition, was], correct[condition, now]
-    count, groups = number_groups(group)
-    counts = np.zeros((count, correct.shape[1], correct.shape[1]))
-    np.add.at(counts, (groups, was, now), 1)
+    labels = correct.shape[1]
+    clusters = pair.clusters.at(place)
+    counts = clusters.tally(was * labels + now, labels * labels).reshape(clusters.count, labels, labels).astype(float)
     agreement, kappa = _agreement(counts, pair)
     worse, better = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())
     return f"{pair.second.label} / {row}", (len(coded), len(labelled), agreement, kappa, worse, better)
 
 
 def _agreement(counts: Array, pair: RunPair) -> tuple[Estimate, Estimate]:
-    totals, draws = counts.sum(0), resample(counts, pair.resamples, pair.seed)
-    n = int(totals.sum())
-    agreement = estimate(float(raw_agreement(totals)), raw_agreement(draws), n, reason=_NOT_LABELLED)
-    kappa = estimate(float(cohen_kappa(totals)), cohen_kappa(draws), n, reason=_ONE_LABEL if n else _NOT_LABELLED)
-    return _without_empty_interval(agreement), _without_empty_interval(kappa)
-
-
-def _without_empty_interval(value: Estimate) -> Estimate:
-    return Estimate(value.value, n=value.n, reason=value.reason) if value.low == value.high else value
+    totals, draws = counts.sum(0), Draws.of(counts, pair.resamples, pair.seed)
+    n, clusters = round(totals.sum()), len(counts)
+    agreement = estimate(
+        float(raw_agreement(totals)), draws.replicates(raw_agreement), n, clusters=clusters, reason=_NOT_LABELLED
+    )
+    reason = _ONE_LABEL if n else _NOT_LABELLED
+    kappa = estimate(
+        float(cohen_kappa(totals)),
+        draws.replicates(cohen_kappa),
+        n,
+        clusters=clusters,
+        within=DIFFERENCE,
+        reason=reason,
+    )
+    return agreement, kappa

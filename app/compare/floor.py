@@ -11,6 +11,9 @@ from app.report.competence import join_names
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import span
 
+_ALL = 1 - 1e-9
+"""The share at which every answer of a policy counts; weighted sums miss 1 by their last bits."""
+
 
 @dataclass(frozen=True)
 class Floor:
@@ -41,6 +44,11 @@ class Floor:
         """True if the model is significantly worse."""
         return self.interval[1] < 0
 
+    @property
+    def is_perfect(self) -> bool:
+        """True if every answer of the policy counts."""
+        return bool(self.basis.shares[1] >= _ALL) and not self.basis.metric.lower_is_better
+
     def describe(self, against: str = "") -> str:
         """Return both shares and their difference in points with its interval; ``against`` names the policy."""
         (model, policy), (low, high) = self.basis.shares, self.interval
@@ -52,20 +60,34 @@ class Floor:
 
 
 def hardest_floors(
-    models: Sequence[RunView], policies: Sequence[RunView], views: RunViews, metric: TargetMetric
+    models: Sequence[RunView],
+    policies: Sequence[RunView],
+    views: RunViews,
+    metric: TargetMetric,
 ) -> list[Floor]:
-    """Return for each model the policy that it is furthest from beating; models that share no answer with one are left out."""
+    """Return for each model the policy that it is furthest from beating; models that share no answer with one are left out.
+
+    A policy whose every answer counts is no floor: it does what the metric asks for, such as always following the source that
+    should win.
+    """
     hardest = []
     for model in models:
         floors = []
         for policy in policies:
-            try:
-                floors.append(Floor(target_shares(replace(views, runs=(model, policy)), metric)))
-            except SpecError:  # no answer counts in both
-                continue
+            floor = compare_with(model, policy, views, metric)
+            if floor is not None and not floor.is_perfect:
+                floors.append(floor)
         if floors:
             hardest.append(min(floors, key=lambda floor: floor.interval[0]))
     return hardest
+
+
+def compare_with(model: RunView, policy: RunView, views: RunViews, metric: TargetMetric) -> Floor | None:
+    """Return a model beside a policy; None where no answer counts in both."""
+    try:
+        return Floor(target_shares(replace(views, runs=(model, policy)), metric))
+    except SpecError:
+        return None
 
 
 def none_beats_sentence(floors: Sequence[Floor], models: int) -> str:

@@ -7,27 +7,34 @@ from app.compare.decided import missing_answers
 from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.pairs import RunPair
 from app.compare.tables import Comparison
+from app.compare.transitions import transitions_headline
 from app.report.competence import join_names
 from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 _NAMED = 4
 """The most metrics of a pair that are named."""
+_BY_ACCURACY = "By the benchmark's accuracy, which counts an invention as right where both sources are wrong, "
 
 
 def headlines(comparison: Comparison) -> list[str]:
-    """Return a headline for each pair of runs, and one for the paper's rows."""
+    """Return the headlines of each pair of runs, of own rows losses and gains before all else, and one for the paper's rows."""
     tables = {table.name: table for table in comparison.tables}
-    sentences = (
-        [_pair_headline(pair, comparison, tables["differences"]) for pair in comparison.pairs]
-        if "differences" in tables
-        else []
-    )
+    sentences: list[str] = []
+    for pair in comparison.pairs:
+        if shows_transitions(comparison):
+            sentences.append(transitions_headline(pair, comparison.views))
+        sentences.append(_pair_headline(pair, comparison, tables["differences"]))
     if "tradeoff" in tables and not comparison.pairs:
         sentences.append("No two of these runs are quantisations of one model, so none is compared with another.")
     if "published" in tables:
         sentences.append(_paper_headline(tables["published"]))
     return [sentence for sentence in sentences if sentence]
+
+
+def shows_transitions(comparison: Comparison) -> bool:
+    """Return whether losses and gains come first: for a user's own rows, which have a scorecard."""
+    return comparison.views.own_rows_only and any(table.name == "transitions" for table in comparison.tables)
 
 
 def _pair_headline(pair: RunPair, comparison: Comparison, differences: Table) -> str:
@@ -56,16 +63,19 @@ def _pair_headline(pair: RunPair, comparison: Comparison, differences: Table) ->
 def _accuracy_sentence(pair: RunPair, comparison: Comparison) -> str:
     """Return both accuracies and their difference; empty where only named metrics are compared, or nothing can be."""
     difference = accuracy_difference(pair, comparison.views)
-    if comparison.metrics or difference.value is None or difference.low is None or difference.high is None:
+    if comparison.metrics or difference.value is None:
         return ""
     correct = correct_labels(comparison.views)
     shares = (pair.counts * correct).sum((0, 2, 3)) / difference.n
     empty = pair.empty_answers(correct)
-    caveat = "" if difference.low > 0 or difference.high < 0 else ", not significant"
-    points, low, high = (format_points(x, sign=True) for x in (difference.value, difference.low, difference.high))
+    interval, caveat = " (all on one page)", ", not significant"
+    if difference.low is not None and difference.high is not None:
+        low, high = (format_points(x, sign=True) for x in (difference.low, difference.high))
+        interval, caveat = f" ({span(low, high)} at 95%)", "" if difference.low > 0 or difference.high < 0 else caveat
+    start = _BY_ACCURACY if shows_transitions(comparison) else ""
     return (
-        f"{pair.second.label} is right on {shares[1]:.1%} of the {difference.n} answers that count in both, "
-        f"{pair.first.label} on {shares[0]:.1%}: {points} points ({span(low, high)} at 95%){caveat}. "
+        f"{start}{pair.second.label} is right on {shares[1]:.1%} of the {difference.n} answers that count in both, "
+        f"{pair.first.label} on {shares[0]:.1%}: {format_points(difference.value, sign=True)} points{interval}{caveat}. "
         f"{_empty_sentence(pair, empty)}{_missing_sentences(pair, correct)}"
     )
 

@@ -14,7 +14,7 @@ from app.compare.pairs import run_metrics
 from app.compare.run_view import RunView, RunViews, label_metrics_of
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
-from benchmarks.stats.intervals import clustered_wilson
+from benchmarks.stats.intervals import INTERVALS
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 COLUMNS = ("rows", "under conflict", "gain", "without conflict", "change")
@@ -136,12 +136,14 @@ def find_metric(benchmark: Benchmark, metric: str) -> str:
 def _accuracy(views: RunViews, run: RunView, conditions: Sequence[str]) -> Estimate:
     """Return a run's accuracy with Wilson's interval, as a decision counts its answers."""
     of_outcomes = {condition: score_bounds(views.benchmark, condition) for condition in conditions}
-    groups: dict[str, list[float]] = {}
-    for answer in run.answers.values():
+    places, scores = [], []
+    for place, answer in enumerate(run.coded.values()):
         least, greatest = of_outcomes.get(answer.condition, {}).get(decided_outcome(answer), (0.0, 1.0))
         if least == greatest:
-            groups.setdefault(answer.group, []).append(least)
-    return clustered_wilson([float(np.sum(scores)) for scores in groups.values()], list(map(len, groups.values())))
+            places.append(place)
+            scores.append(least)
+    clusters = run.coded.clusters.at(np.array(places, dtype=np.int64))
+    return clusters.mean(scores)
 
 
 def curve_table(curve: LearningCurve) -> Table:
@@ -165,9 +167,9 @@ def curve_table(curve: LearningCurve) -> Table:
     ]
     rows += [(f"{point.data} / {point.rows}", (point.rows, "failed", None, None, None)) for point in curve.failed]
     notes = (
-        "The same training on each data set and number of rows; smaller sets are parts of larger ones. Accuracies with Wilson's "
-        "95% interval over examples; an answer with nothing to label is wrong.",
-        "gain, change: less the base, with the paired 95% bootstrap interval over examples.",
+        "The same training on each data set and number of rows; smaller sets are parts of larger ones. An answer with nothing to "
+        "label is wrong. gain, change: less the base, paired.",
+        INTERVALS,
         *(f"{point.data} / {point.rows}: {point.reason}" for point in curve.failed),
     )
     columns = (COLUMNS[0], curve.measured, *COLUMNS[2:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,9 @@ from app.compare.cost import LabelMask, correct_labels
 from app.compare.decided import CUT_OFF, GIVES_RIGHT, NO_ANSWER, UNKNOWN
 from app.compare.pairs import Array, label_codes
 from app.compare.run_view import RunView, RunViews
-from benchmarks.answers import number_groups
 from benchmarks.errors import SpecError, did_you_mean
-from benchmarks.stats.paired_tests import Difference, holm, share_difference, share_labels
+from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.paired_tests import Difference, holm, share_labels
 
 ALPHA = 0.05
 """The significance level: the highest long-run rate of runs that are said to hold, but do not."""
@@ -99,12 +100,13 @@ class TargetShares:
     """The answers that a decision rests on: those that count in all runs, under the conditions of the metric.
 
     ``label``, of shape (answers, runs), holds the index of each label; one past the last is no answer, the next the right value
-    where no source has it. ``group`` and ``condition``, of shape (answers,), are indices too.
+    where no source has it. ``group``, the example, and ``condition``, of shape (answers,), are indices too.
     """
 
     views: RunViews
     metric: TargetMetric
-    group: NDArray[np.int64]
+    group: NDArray[np.integer[Any]]
+    clusters: Clusters
     condition: NDArray[np.int64]
     label: NDArray[np.int64]
     every: UndecidedAnswers | None = None
@@ -128,13 +130,9 @@ class TargetShares:
         return means
 
     @property
-    def groups(self) -> int:
-        return int(self.group.max(initial=-1)) + 1
-
-    @cached_property
-    def sizes(self) -> Array:
-        """The weight of the answers of each group, of shape (groups,)."""
-        return np.bincount(self.group, self.weight, minlength=self.groups).astype(float)
+    def examples(self) -> int:
+        """The number of examples."""
+        return len(np.unique(self.group))
 
     @cached_property
     def shares(self) -> Array:
@@ -148,11 +146,7 @@ class TargetShares:
 
     def difference(self, run: int, other: int) -> Difference:
         """Return the lead of ``run`` over ``other`` in the answers that are decided for all runs."""
-        lead = self.weight * (self.hit[:, run] - self.hit[:, other])
-        sums = np.bincount(self.group, lead, minlength=self.groups).astype(np.float64)
-        difference = share_difference(sums, self.sizes)
-        assert difference is not None
-        return difference
+        return _difference(self.clusters, self.hit[:, run] - self.hit[:, other], self.weight)
 
     def least(self, run: int, other: int) -> Difference:
         """Return the lead of ``run`` over ``other`` where the undecided answers of both turn out against ``run``."""
@@ -184,7 +178,7 @@ class UndecidedAnswers:
     """
 
     metric: TargetMetric
-    group: NDArray[np.int64]
+    clusters: Clusters
     condition: NDArray[np.int64]
     label: NDArray[np.int64]
     text: NDArray[np.int64]
@@ -208,13 +202,14 @@ class UndecidedAnswers:
         )
         lead = np.where(self.text[:, run] == self.text[:, other], 0.0, own - others)
         weight = np.ones(len(lead)) if self.metric.mix is None else self.metric.mix.weights(self.condition)
-        groups = int(self.group.max()) + 1
-        difference = share_difference(
-            np.bincount(self.group, weight * lead, minlength=groups).astype(np.float64),
-            np.bincount(self.group, weight, minlength=groups).astype(np.float64),
-        )
-        assert difference is not None
-        return difference
+        return _difference(self.clusters, lead, weight)
+
+
+def _difference(clusters: Clusters, lead: Array, weight: Array) -> Difference:
+    """Return the weighted mean ``lead`` of answers, shape (answers,), as a difference of shares."""
+    difference = clusters.difference(lead, weight)
+    assert difference is not None
+    return difference
 
 
 def _credit(metric: TargetMetric) -> Array:
@@ -261,10 +256,10 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
     if len(every) > len(rows):
         label = labels[every]
         text = _texts(views, label == unknown, [place[every] for place in there])
-        group = number_groups(first.group[every])[1]
         label[label >= unknown] = -1
-        open_answers = UndecidedAnswers(metric, group, condition[every], label, text)
-    return TargetShares(views, metric, number_groups(first.group[rows])[1], condition[rows], labels[rows], open_answers)
+        open_answers = UndecidedAnswers(metric, first.clusters.at(every), condition[every], label, text)
+    clusters = first.clusters.at(rows)
+    return TargetShares(views, metric, first.group[rows], clusters, condition[rows], labels[rows], open_answers)
 
 
 def _decided(run: RunView, codes: Mapping[str, int]) -> NDArray[np.int64]:

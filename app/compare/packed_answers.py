@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.stats.clusters import Clusters
+
 Places = NDArray[np.int64]
 Numbers = NDArray[np.int32]
 
@@ -31,6 +33,8 @@ class LabelledAnswer(NamedTuple):
     """The answer ended at the limit of tokens."""
     gives_right: bool = False
     """The answer gives the right value though no source has it, as its verdict says."""
+    off_topic: bool = False
+    """The answer gives no value of the kind asked for, as its verdict says."""
 
 
 class PackedTexts(Sequence[str]):
@@ -131,6 +135,8 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
         prompt: The digest of each prompt, shape (answers,).
         cut_off: A mask of the answers that ended at the limit of tokens, shape (answers,).
         gives_right: A mask of the answers that give the right value though no source has it, shape (answers,).
+        off_topic: A mask of the answers that give no value of the kind asked for, shape (answers,).
+        clusters: The clusters of the answers.
     """
 
     ids: PackedTexts
@@ -145,6 +151,8 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
     prompt: NDArray[np.uint64]
     cut_off: NDArray[np.bool_]
     gives_right: NDArray[np.bool_]
+    off_topic: NDArray[np.bool_]
+    clusters: Clusters
 
     @classmethod
     def of(cls, answers: Mapping[str, LabelledAnswer]) -> PackedAnswers:
@@ -157,9 +165,22 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
         prompt = np.array([answer.prompt for answer in items], np.uint64)
         cut_off = np.array([answer.cut_off for answer in items], np.bool_)
         gives_right = np.array([answer.gives_right for answer in items], np.bool_)
+        off_topic = np.array([answer.off_topic for answer in items], np.bool_)
         names = PackedTexts(answers), PackedTexts(groups)
         return cls(
-            *names, conditions, outcomes, sources, group, condition, outcome, source, prompt, cut_off, gives_right
+            *names,
+            conditions,
+            outcomes,
+            sources,
+            group,
+            condition,
+            outcome,
+            source,
+            prompt,
+            cut_off,
+            gives_right,
+            off_topic,
+            Clusters.of(group),
         )
 
     def sharing(self, other: PackedAnswers) -> PackedAnswers:
@@ -189,6 +210,7 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
             self.sources[self.source[place]],
             bool(self.cut_off[place]),
             bool(self.gives_right[place]),
+            bool(self.off_topic[place]),
         )
 
     def values(self) -> ValuesView[LabelledAnswer]:

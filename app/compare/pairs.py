@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -14,19 +14,16 @@ from numpy.typing import NDArray
 
 from app.compare.packed_answers import Places
 from app.compare.run_view import RunView
-from benchmarks.answers import number_groups
-from benchmarks.base import LabelMetrics
-from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.intervals import Draws, difference_p, estimate
 from benchmarks.stats.paired_tests import (
     Difference,
     contributing_labels,
-    permutation_test,
-    permuted_totals,
-    share_difference,
+    metric_range,
+    paired_p,
     share_labels,
-    sign_flip_test,
 )
-from benchmarks.vocabulary import Estimate
+from benchmarks.vocabulary import Estimate, LabelMetrics
 
 Array = NDArray[np.float64]
 MetricFunction = Callable[[Any], Any]
@@ -77,53 +74,47 @@ class RunPair:
         return self.first.coded.ids.at(self.places[0])
 
     def shared_codes(self, conditions: Sequence[str], labels: Mapping[str, int]) -> NDArray[np.int64]:
-        """Return group, condition, first and second label of each shared instance as numbers; shape (instances, 4).
+        """Return place, condition, first and second label of each shared instance as numbers; shape (instances, 4).
 
-        The condition is its index in ``conditions``; ``labels`` has the codes of the labels. What neither has is -1.
+        The place is that among the shared instances, as in :attr:`clusters`; the condition is its index in ``conditions``;
+        ``labels`` has the codes of the labels. What neither has is -1.
         """
         first, second = self.first.coded, self.second.coded
         here, there = self.places
         condition = first.condition_codes({name: number for number, name in enumerate(conditions)})
         before, after = first.outcome_codes(labels)[here], second.outcome_codes(labels)[there]
-        return np.stack([first.group[here], condition[here], before, after], axis=1)
+        return np.stack([np.arange(len(here)), condition[here], before, after], axis=1)
 
     @cached_property
     def coded(self) -> NDArray[np.int64]:
-        """Group, condition, first and second label of each instance that counts in both; shape (instances, 4).
+        """Place, condition, first and second label of each instance that counts in both; shape (instances, 4).
 
         Empty answers have the label that they count as, if they count.
         """
         if self.given is not None:
             return self.given
         codes = self.shared_codes(self.label_metrics.conditions, label_codes(self.label_metrics))
-        codes = codes[(codes >= 0).all(1)]
-        codes[:, 0] = number_groups(codes[:, 0])[1]
-        return codes
+        return codes[(codes >= 0).all(1)]
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """The clusters of the shared instances."""
+        return self.first.coded.clusters.at(self.places[0])
 
     @cached_property
     def counts(self) -> Array:
-        """Label counts of shape (groups, runs, conditions, labels)."""
-        group, condition, first, second = self.coded.T
-        shape = (
-            int(group.max(initial=-1)) + 1,
-            2,
-            len(self.label_metrics.conditions),
-            len(self.label_metrics.labels),
-        )
-        counts = np.zeros(shape)
-        np.add.at(counts, (group, 0, condition, first), 1)
-        np.add.at(counts, (group, 1, condition, second), 1)
-        return counts
+        """Label counts of shape (clusters, runs, conditions, labels)."""
+        place, condition, *labels = self.coded.T
+        clusters = self.clusters.at(place)
+        shape = (len(self.label_metrics.conditions), len(self.label_metrics.labels))
+        size = shape[0] * shape[1]
+        by_run = [clusters.tally(condition * shape[1] + label, size).astype(float) for label in labels]
+        return np.stack(by_run, axis=1).reshape(clusters.count, 2, *shape)
 
     @cached_property
-    def draws(self) -> Array:
-        """Bootstrap totals over groups, both runs of a group together; shape (resamples, runs, conditions, labels)."""
-        return resample(self.counts, self.resamples, self.seed)
-
-    @cached_property
-    def swapped(self) -> Array:
-        """Totals with the two runs exchanged or not in each group, at random; shape (draws, runs, conditions, labels)."""
-        return permuted_totals(self.counts, seed=self.seed)
+    def draws(self) -> Draws:
+        """Bootstrap totals over clusters, both runs of a cluster together; shape (resamples, runs, conditions, labels)."""
+        return Draws.of(self.counts, self.resamples, self.seed)
 
     def compare(self, metric: MetricFunction) -> PairedDifference:
         """Return the metric in both runs, its difference (the second's less the first's) with its interval, and p.
@@ -134,44 +125,56 @@ class RunPair:
         totals, draws = self.counts.sum(0), self.draws
         hits = share_labels(metric, self.label_metrics)
         counted_labels = contributing_labels(metric, self.label_metrics)
-        _, condition, before, after = self.coded.T
-        n = int((counted_labels[condition, before] | counted_labels[condition, after]).sum())
+        place, condition, before, after = self.coded.T
+        counted = counted_labels[condition, before] | counted_labels[condition, after]
+        clusters, n = self.clusters.at(place[counted]).own_count, int(counted.sum())
         reason = NO_LABELS if self.shared else NO_PAIR
-        values, replicates = np.asarray(metric(totals)), np.asarray(metric(draws))
+        values, replicates = np.asarray(metric(totals)), draws.replicates(metric)
+        within = metric_range(metric, self.label_metrics)
+        wider = None if within is None else (within[0] - within[1], within[1] - within[0])
         first, second, difference = (
-            estimate(float(value), samples, int(count), reason=reason)
-            for value, samples, count in (
-                (values[0], replicates[:, 0], totals[0][counted_labels].sum()),
-                (values[1], replicates[:, 1], totals[1][counted_labels].sum()),
-                (values[1] - values[0], replicates[:, 1] - replicates[:, 0], n),
+            estimate(float(value), samples, int(count), clusters=clusters, within=ends, reason=reason)
+            for value, samples, count, ends in (
+                (values[0], replicates[:, 0], round(totals[0][counted_labels].sum()), within),
+                (values[1], replicates[:, 1], round(totals[1][counted_labels].sum()), within),
+                (values[1] - values[0], replicates[:, 1] - replicates[:, 0], n, wider),
             )
         )
         if difference.value is None:
             return PairedDifference(first, second, difference)
         if hits is None:
-            p = permutation_test(self.counts, self.swapped, metric)
+            unit = 1.0 if wider is None else wider[1]
+            spread = (replicates[:, 1] - replicates[:, 0]) / unit
+            p = difference_p(
+                difference.value / unit, float(np.nanvar(spread)) if np.isfinite(spread).any() else 0.0, clusters
+            )
             return PairedDifference(first, second, difference, p=p)
-        sums, sizes = self.hit_differences(hits)
-        hit_before, hit_after = hits[condition, before], hits[condition, after]
+        lead, share = self.hit_difference(hits)
+        assert share is not None
         return PairedDifference(
             first,
             second,
-            difference,
-            int((hit_before & ~hit_after).sum()),
-            int((hit_after & ~hit_before).sum()),
-            sign_flip_test(sums.astype(int).tolist()),
-            share_difference(sums, sizes),
+            replace(share.estimate, n=n),
+            int((lead < 0).sum()),
+            int((lead > 0).sum()),
+            paired_p(self._used(hits).sums(lead), share),
+            share,
         )
 
-    def hit_differences(self, hits: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Return for each group the second run's hits less the first's, and its number of answers.
+    def hit_difference(self, hits: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Difference | None]:
+        """Return 1 for each answer that the second run alone hits, -1 for the first alone, else 0, and the difference of shares.
 
-        Both have shape (groups,), without the groups that have no answer under the conditions of ``hits``.
+        Answers count under the conditions of ``hits``; the shape is (answers,).
         """
-        by_run = (self.counts * hits).sum((2, 3))
-        sizes = self.counts[:, 0][:, hits.any(1)].sum((1, 2))
-        has_answers = sizes > 0
-        return (by_run[:, 1] - by_run[:, 0])[has_answers], sizes[has_answers]
+        _, condition, before, after = self.coded.T
+        used = (hits.sum(1) > 0)[condition]
+        lead = hits[condition[used], after[used]].astype(np.int64) - hits[condition[used], before[used]]
+        return lead, self._used(hits).difference(lead)
+
+    def _used(self, hits: NDArray[np.bool_]) -> Clusters:
+        """Return the clusters of the answers that count in both runs, under the conditions of ``hits``."""
+        place, condition, *_ = self.coded.T
+        return self.clusters.at(place[(hits.sum(1) > 0)[condition]])
 
     def empty_answers(self, hits: NDArray[np.bool_]) -> tuple[int, int]:
         """Return how many empty answers of each run are among those that count in both, under the conditions of ``hits``."""
@@ -229,29 +232,41 @@ def counted_in_both(runs: Iterable[RunView], metrics: LabelMetrics) -> str:
     return f"that count in both, empty ones as {label}" if label else "labelled in both"
 
 
-def label_counts(run: RunView, metrics: LabelMetrics) -> Array:
-    """Return a run's label counts of shape (groups, conditions, labels), with every group that has an answer that counts."""
+def labelled_answers(run: RunView, metrics: LabelMetrics) -> tuple[Places, Places, Clusters]:
+    """Return the condition and the label of a run's answers that count, as numbers, and their clusters; shape (answers,)."""
     coded = run.coded
     condition = coded.condition_codes({name: number for number, name in enumerate(metrics.conditions)})
     label = coded.outcome_codes(label_codes(metrics))
-    labelled = label >= 0
-    count, groups = number_groups(coded.group[labelled])
-    counts = np.zeros((count, len(metrics.conditions), len(metrics.labels)))
-    counted = condition[labelled] >= 0
-    np.add.at(counts, (groups[counted], condition[labelled][counted], label[labelled][counted]), 1)
-    return counts
+    counted = (label >= 0) & (condition >= 0)
+    return condition[counted], label[counted], coded.clusters.at(counted)
+
+
+def share_of_labels(run: RunView, metrics: LabelMetrics, hits: NDArray[np.bool_]) -> Estimate:
+    """Return the share of ``hits``, labels by condition, among a run's answers that count."""
+    condition, label, clusters = labelled_answers(run, metrics)
+    return clusters.mean(hits[condition, label]) if len(label) else Estimate(None, reason=NO_LABELS)
 
 
 def run_metrics(
     run: RunView, metrics: LabelMetrics, names: Sequence[str], *, resamples: int, seed: int
 ) -> list[Estimate]:
     """Return the metrics ``names`` of a run over all its answers that count, as the run's own tables show them."""
-    counts = label_counts(run, metrics)
-    totals, draws = counts.sum(0), resample(counts, resamples, seed)
+    condition, label, clusters = labelled_answers(run, metrics)
+    shape = (len(metrics.conditions), len(metrics.labels))
+    counts = clusters.tally(condition * shape[1] + label, shape[0] * shape[1]).reshape(clusters.count, *shape)
+    draws = Draws.of(counts, resamples, seed)
     values = []
     for name in names:
         metric = metrics.of[name]
-        n = int(totals[contributing_labels(metric, metrics)].sum())
-        reason = "it rests on labels that the run lacks"
-        values.append(estimate(float(metric(totals)), np.asarray(metric(draws)), n, reason=reason))
+        counted = contributing_labels(metric, metrics)[condition, label]
+        values.append(
+            estimate(
+                float(metric(draws.totals)),
+                draws.replicates(metric),
+                int(counted.sum()),
+                clusters=clusters.at(counted).own_count,
+                within=metric_range(metric, metrics),
+                reason="it rests on labels that the run lacks",
+            )
+        )
     return values

@@ -10,7 +10,7 @@ from statistics import NormalDist
 from app.compare.run_view import RunView, RunViews
 from app.report.published import published_cells, published_rows
 from benchmarks.errors import SpecError, did_you_mean
-from benchmarks.stats.intervals import clustered_wilson, independent_difference, wilson
+from benchmarks.stats.intervals import independent_difference, wilson
 from benchmarks.stats.paired_tests import share_labels
 from benchmarks.vocabulary import Cell, Decoding, Estimate, Table
 from mlx_backends.imported import IMPORTED
@@ -44,9 +44,8 @@ def published_table(ours: Sequence[Table], views: RunViews, rows: Sequence[str],
     for table in ours:
         for row in chosen_rows:
             for run in views.runs:
-                groups = run.examples
                 table_rows += [
-                    (label, compared_cells(cell, paper, groups, is_share=is_share_column(column, views)))
+                    (label, compared_cells(cell, paper, is_share=is_share_column(column, views)))
                     for label, column, cell, paper in matching_cells(
                         table, run.label, row, theirs[table.name], selected
                     )
@@ -190,8 +189,8 @@ def is_share_column(column: str, views: RunViews) -> bool:
     return metric is None or share_labels(metric, views.label_metrics) is not None
 
 
-def compared_cells(ours: Estimate, paper: Estimate, groups: int, *, is_share: bool) -> tuple[Cell, ...]:
-    """Return the cells of a comparison of our estimate, from so many examples, with the paper's."""
+def compared_cells(ours: Estimate, paper: Estimate, *, is_share: bool) -> tuple[Cell, ...]:
+    """Return the cells of a comparison of our estimate with the paper's."""
     assert paper.value is not None
     n = paper.n or None
     if ours.value is None:
@@ -199,17 +198,9 @@ def compared_cells(ours: Estimate, paper: Estimate, groups: int, *, is_share: bo
     inside: str = "no interval"
     if ours.low is not None and ours.high is not None:
         inside = "yes" if ours.low <= paper.value <= ours.high else "no"
-    difference = independent_difference(own_interval(ours, groups), _paper_interval(paper, is_share=is_share))
+    difference = independent_difference(ours, _paper_interval(paper, is_share=is_share))
     difference = replace(difference, value=ours.value - paper.value, n=ours.n)
     return (ours, paper, difference, inside, ours.n, n)
-
-
-def own_interval(ours: Estimate, groups: int) -> Estimate:
-    """Return our estimate with its interval; where all examples agree, so that it has zero width, the score interval."""
-    if ours.value is None or ours.low != ours.high or not 0 <= ours.value <= 1 or not ours.n:
-        return ours
-    examples = min(ours.n, groups)
-    return clustered_wilson([ours.value] * examples, [1] * examples)
 
 
 def _paper_interval(paper: Estimate, *, is_share: bool) -> Estimate:

@@ -39,9 +39,8 @@ def received_table(
         (table,) = tables_of([folder], judge=judge, only=main.name, published=False)
         others = _aligned(table, main, theirs.runs[0].label, display)
         for run in views.runs:
-            groups = run.examples
             rows += [
-                (label, compared_cells(cell, other, groups, is_share=is_share_column(column, views)))
+                (label, compared_cells(cell, other, is_share=is_share_column(column, views)))
                 for label, column, cell, other in matching_cells(main, run.label, display, others, columns)
             ]
         notes += _comparability(views, theirs, display)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from app.compare.advice import Evidence, advice, missing_sentence, summary
 from app.compare.behaviour import behaviour
 from app.compare.caveats import caveats
 from app.compare.cost import COSTS, cost_cells
 from app.compare.decided import missing_answers
-from app.compare.floor import hardest_floors
+from app.compare.floor import compare_with, hardest_floors
 from app.compare.limits import NO_LIMITS, Limits, within_limits
 from app.compare.non_inferiority import (
     ACCURACY,
@@ -27,14 +28,15 @@ from app.compare.non_inferiority import (
 )
 from app.compare.pairs import label_codes
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
-from app.compare.trust import trust_target
+from app.compare.trust import ceiling, trust_target
 from app.compare.utility import UserCosts, cost_ratios_table, utility_target
-from app.report.competence import SourceAccuracy, join_names, source_accuracies
-from app.report.remedies import Counted, remedies, remedies_title
+from app.report.competence import Counted, CountedAnswers, SourceAccuracy, join_names
+from app.report.remedies import remedies, remedies_title
 from benchmarks import number_ranges as ranges
 from benchmarks.abstention import EQUAL_COSTS
 from benchmarks.errors import SpecError
 from benchmarks.scorecard import RULES, has_scorecard
+from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 
@@ -126,7 +128,7 @@ def recommend_views(
     else:
         target = utility_target(views, user) if user else target_metric(views, metric, lower_is_better=lower_is_better)
     shares = target_shares(replace(views, runs=models or policies or views.runs), target)
-    if shares.groups < 2:
+    if shares.examples < 2:
         raise SpecError("these runs have one labelled example in common, which decides nothing; run more of them.")
     decision = decide(shares, margin)
     if not models:
@@ -134,10 +136,13 @@ def recommend_views(
     evidence = Evidence(
         decision,
         tuple(hardest_floors(models, policies, views, target)),
-        {run.label: _source_accuracies(run, views) for run in models},
+        {run.label: _counted_answers(run, views).sources for run in models},
         bool(models),
         tuple(beyond),
         {run.label: missing_answers(run, views.label_metrics, target.hits, decision=True) for run in models},
+        {run.label: ceiling(run, views, trust) for run in models} if trust is not None else {},
+        _ends(shares.views.runs[shares.best], views, trust) if trust is not None and target.mix is None else None,
+        _by_rule(models, views, margin) if trust is None and user is None and metric is None else (),
     )
     return Recommendation(
         decision,
@@ -151,7 +156,7 @@ def recommend_views(
         summary(evidence) or " ".join(advice(evidence)[:1]),
         _to_try(decision, views) if models else ("", ()),
         missing_sentence(evidence),
-        _by_rule(models, views, margin) if trust is None and user is None and metric is None else (),
+        evidence.by_rule,
     )
 
 
@@ -166,7 +171,9 @@ def _by_rule(models: Sequence[RunView], views: RunViews, margin: float) -> tuple
         except SpecError:  # no answer counts for it in all runs
             continue
         shares = decision.basis
-        best = f"{shares.views.runs[shares.best].label} follows it most, in {shares.shares[shares.best]:.1%} of its answers"
+        share = _share_of(shares, shares.best)
+        interval = f", {span(f'{share.low:.1%}', f'{share.high:.1%}')} at 95%" if share.low is not None else ""
+        best = f"{shares.views.runs[shares.best].label} follows it most, in {share.value:.1%} of its answers{interval}"
         others = [shares.views.runs[i].label for i in decision.holds if i != shares.best]
         within = (
             f"; {join_names(others)} {'are' if len(others) > 1 else 'is'} within {format_points(margin)} points"
@@ -175,6 +182,23 @@ def _by_rule(models: Sequence[RunView], views: RunViews, margin: float) -> tuple
         )
         sentences.append(f"If {wins} (--trust {rule}): {best}{within}.")
     return tuple(sentences)
+
+
+def _ends(run: RunView, views: RunViews, rule: str) -> tuple[Estimate, Estimate] | None:
+    """Return a run's obedience if no question had a conflict, and if all had; None if it was not asked both."""
+    try:
+        without, every = (
+            _share_of(target_shares(replace(views, runs=(run,)), trust_target(views, rule, share)), 0)
+            for share in (0.0, 1.0)
+        )
+    except SpecError:
+        return None
+    return without, every
+
+
+def _share_of(shares: TargetShares, run: int) -> Estimate:
+    """Return a run's share with its interval."""
+    return shares.clusters.mean(shares.hit[:, run], shares.weight)
 
 
 def _to_try(decision: Decision, views: RunViews) -> tuple[str, tuple[str, ...]]:
@@ -196,25 +220,16 @@ def _cost_ratios(
         return None
 
 
-def _source_accuracies(run: RunView, views: RunViews) -> dict[str, SourceAccuracy]:
-    by_source: Counter[tuple[str, bool]] = Counter()
-    for (_, source, is_right), number in _counted_answers(run, views).items():
-        by_source[source, is_right] += number
-    return source_accuracies(by_source)
-
-
-def _counted_answers(run: RunView, views: RunViews) -> Counter[Counted]:
+def _counted_answers(run: RunView, views: RunViews) -> CountedAnswers:
     benchmark = views.benchmark
     codes = label_codes(views.label_metrics)
-    return Counter(
-        (
-            answer.condition,
-            answer.single_source,
-            benchmark.correct(answer.condition, benchmark.labels[codes[answer.outcome]]),
-        )
-        for answer in run.answers.values()
-        if answer.outcome in codes
-    )
+    places, keys = [], list[Counted]()
+    for place, answer in enumerate(run.coded.values()):
+        if (code := codes.get(answer.outcome)) is not None:
+            is_right = benchmark.correct(answer.condition, benchmark.labels[code])
+            places.append(place)
+            keys.append((answer.condition, answer.single_source, is_right))
+    return CountedAnswers(keys, run.coded.clusters.at(np.array(places, dtype=np.int64)))
 
 
 def _single_sources_table(readings: Mapping[str, Mapping[str, SourceAccuracy]]) -> Table | None:
@@ -227,7 +242,7 @@ def _single_sources_table(readings: Mapping[str, Mapping[str, SourceAccuracy]]) 
         (run, tuple(by_source[source].share if source in by_source else missing for source in sources))
         for run, by_source in readings.items()
     )
-    note = "Shares of right labels where the prompt has the right source only, with Wilson's 95% intervals."
+    note = "Shares of right labels where the prompt has the right source only."
     return Table("alone", "Each source alone", tuple(f"{source} alone" for source in sources), rows, (note,))
 
 
@@ -256,24 +271,26 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
     best = runs[shares.best]
     ceilings = [run for run in views.runs if run.is_oracle and not best.is_policy]
     for other in (*policies, *ceilings):
-        for floor in hardest_floors([best], [other], views, target):
+        if (floor := compare_with(best, other, views, target)) is not None:
             n, lead = len(floor.basis.group), floor.basis.difference(1, 0)
             share, value, bound = (
                 Estimate(x, n=n)
                 for x in (float(floor.basis.shares[1]), lead.value, floor.basis.least(1, 0).lower(1 - ALPHA))
             )
-            status = "ceiling" if other.is_oracle else "floor"
+            status = "ceiling" if other.is_oracle or floor.is_perfect else "floor"
             rows.append((other.label, (share, value, bound, status, None, *cost_cells(other))))
+    obeys = any(cells[3] == "ceiling" for label, cells in rows) and not ceilings
     lower = ", lower is better" if shares.metric.lower_is_better else ""
     margin = format_points(decision.margin)
     notes = (
         f"{_metric_note(shares)}, over the {len(shares.group)} answers that count for all models{lower}. better by: the "
-        "difference to the model with the best value; at least: its one-sided 95% lower bound (Bonett and Price 2012, over "
-        "examples).",
+        "difference to the model with the best value; at least: its one-sided 95% lower bound, over clusters (Zou and "
+        "Donner 2008).",
         f"holds: shown not to be worse than any other run by {margin} points or more, and so not than the best, whichever that "
         "is; p tests against that, corrected for the number of runs (Holm 1979).",
         *(["floor: a policy, which reads no input and is not recommended."] if policies else ()),
         *(["ceiling: an oracle, which knows the right source; it is no run to choose."] if ceilings else ()),
+        *(["ceiling: a policy that does what the rule asks for, whatever the sources say."] if obeys else ()),
     )
     columns = (shares.metric.name, "better by", "at least", "holds", "p (Holm)", *COSTS)
     return Table("recommend", f"Within {margin} points of the best", columns, tuple(rows), notes)

@@ -24,15 +24,16 @@ from app.store.run import RunStore
 from app.store.run_facts import NOT_TRAINED, TrainedExamples
 from app.store.workspace import read_summary
 from app.system.parallel import map_shares
-from benchmarks.answers import AnswerKind, number_groups
-from benchmarks.base import Benchmark, LabelMetrics
+from benchmarks.answers import AnswerKind
+from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.factors.tables import is_varied, reference_note, reference_positions
 from benchmarks.protocols import answered_by
 from benchmarks.registry import get_benchmark
+from benchmarks.stats.clusters import number_groups
 from benchmarks.stats.intervals import ratio
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Instance, Record, digest, part_to_json
+from benchmarks.vocabulary import Instance, LabelMetrics, Record, digest, part_to_json
 from judges.panel import Panel, panel_judge
 from mlx_backends.baseline import is_oracle, split_baseline
 from mlx_backends.policy import PREFIX
@@ -277,7 +278,9 @@ class _ViewReader:
             source[answers.kind],
             prompt,
             answers.mask(lambda kind: kind.finish_reason == "length"),
-            answers.mask(lambda kind: self._judge in kind.verdicts and kind.verdicts[self._judge].behaviour == "right"),
+            answers.mask(lambda kind: self._does(kind, "right")),
+            answers.mask(lambda kind: self._does(kind, "off-topic")),
+            answers.clusters,
         )
         identity = known_identity(store.meta("identity", {}), store.meta("spec"))
         protocol = str(identity.get("protocol") or "")
@@ -306,6 +309,9 @@ class _ViewReader:
             value = int(digest([part_to_json(part) for part in instance.parts])[:16], 16)
             self._prompts.add(text, value)
         return value
+
+    def _does(self, kind: AnswerKind, behaviour: str) -> bool:
+        return self._judge in kind.verdicts and kind.verdicts[self._judge].behaviour == behaviour
 
     def _names(self, kind: AnswerKind) -> tuple[str, str, str]:
         """Return the condition, the outcome and the single source of a kind."""

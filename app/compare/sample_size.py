@@ -7,20 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
-
-import numpy as np
 
 from app.compare.non_inferiority import ACCURACY, ALPHA, TargetMetric, TargetShares, target_metric, target_shares
-from app.compare.pairs import MetricFunction, label_counts
+from app.compare.pairs import run_metrics, share_of_labels
 from app.compare.run_view import RunView, RunViews, load_views
 from app.store.run import RunStore
 from benchmarks import number_ranges as ranges
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
 from benchmarks.factors.instances import instances_of
-from benchmarks.stats.intervals import ratio, resample
-from benchmarks.stats.paired_tests import share_labels
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 RESAMPLES = 2_000
@@ -59,11 +54,10 @@ def sample_size_table(
         rows += _paired_rows(target_shares(compared, target), width, margin)
     examples = max(run.examples for run in views.runs)
     notes = [
-        f"examples: for a 95% interval {width:g} wide, given the variance among the pilot's examples; pass it to `--limit`, or "
+        f"examples: for a 95% interval {width:g} wide, given the variance among the pilot's pages; pass it to `--limit`, or "
         f"`--until-width {width:g}` stops the run once its accuracies reach that width. "
         "instances: with all the conditions of the pilot; hours: at its seconds per answer.",
-        "Widths shrink with the square root of the number of examples. Where all answers of the pilot agree, one more of each "
-        "kind is assumed.",
+        "Widths shrink with the square root of the number of examples, if these are of as many more pages.",
         *([f"The build has {size} examples." for size in _build_size(folders[0], views)]),
     ]
     if examples < _FEW:
@@ -76,38 +70,24 @@ def sample_size_table(
 def _run_rows(
     run: RunView, views: RunViews, only: TargetMetric | None, width: float
 ) -> list[tuple[str, tuple[Cell, ...]]]:
-    counts = label_counts(run, views.label_metrics)
-    draws = resample(counts, RESAMPLES, views.seed)
-    metrics = {only.name: _metric_function(only, views)} if only else dict(views.label_metrics.of)
-    rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for name, metric in metrics.items():
-        value, replicates = float(metric(counts.sum(0))), np.asarray(metric(draws))
-        error = float(np.nanstd(replicates)) if np.isfinite(replicates).any() else math.nan
-        if not error and share_labels(metric, views.label_metrics) is not None:
-            # All examples agree, so their variance seems to be zero: assume one more right and one more wrong example.
-            adjusted = (value * len(counts) + 1) / (len(counts) + 2)
-            error = math.sqrt(adjusted * (1 - adjusted) / (len(counts) + 2))
-        rows.append((f"{run.label} / {name}", _cells(value, error, len(counts), width, run)))
-    return rows
+    metrics = views.label_metrics
+    if only is not None and only.name == ACCURACY:
+        estimates = {ACCURACY: share_of_labels(run, metrics, only.hits > 0)}
+    else:
+        names = [only.name] if only else [*metrics.of]
+        values = run_metrics(run, metrics, names, resamples=RESAMPLES, seed=views.seed)
+        estimates = dict(zip(names, values, strict=True))
+    return [(f"{run.label} / {name}", _cells(estimate, width, run)) for name, estimate in estimates.items()]
 
 
-def _metric_function(target: TargetMetric, views: RunViews) -> MetricFunction:
-    if target.name != ACCURACY:
-        return views.label_metrics.of[target.name]
-
-    def accuracy(counts: Any) -> Any:
-        return ratio((counts * target.hits).sum((-1, -2)), counts.sum((-1, -2)))
-
-    return accuracy
-
-
-def _cells(value: float, error: float, groups: int, width: float, run: RunView) -> tuple[Cell, ...]:
-    if math.isnan(value) or math.isnan(error) or not error:
-        undefined = Estimate(None, n=groups, reason="undefined in the pilot, or its examples do not differ")
+def _cells(now: Estimate, width: float, run: RunView) -> tuple[Cell, ...]:
+    groups = run.examples
+    if now.value is None or now.low is None or now.high is None:
+        undefined = Estimate(None, n=groups, reason=now.reason or "one page says nothing of others")
         return (undefined, undefined, groups, undefined, undefined, undefined)
-    width_now = 2 * _TWO_SIDED * error
-    examples = math.ceil(groups * (width_now / width) ** 2 - 1e-9)
-    return (Estimate(value, n=groups), Estimate(width_now, n=groups), groups, *_effort_cells(examples, [run]))
+    width_now = now.high - now.low
+    examples = _scaled(groups, width_now, width)
+    return (Estimate(now.value, n=groups), Estimate(width_now, n=groups), groups, *_effort_cells(examples, [run]))
 
 
 def _effort_cells(examples: int, runs: Sequence[RunView]) -> tuple[Cell, ...]:
@@ -130,17 +110,20 @@ def _paired_rows(shares: TargetShares, width: float, margin: float) -> list[tupl
         if index == best:
             continue
         difference = shares.difference(index, best)
-        now = (
-            Estimate(difference.value, n=shares.groups),
-            Estimate(2 * _TWO_SIDED * difference.error, n=shares.groups),
-            shares.groups,
-        )
+        low, high = difference.interval()
+        examples = shares.examples
+        now = (Estimate(difference.value, n=examples), Estimate(high - low, n=examples), examples)
         pair = (run, runs[best])
         name = f"{run.label} / {shares.metric.name} beside {runs[best].label}"
-        rows.append((name, (*now, *_effort_cells(difference.groups_needed(width / 2 / _TWO_SIDED), pair))))
-        effort = _effort_cells(difference.groups_needed(margin / reach), pair)
+        rows.append((name, (*now, *_effort_cells(_scaled(examples, high - low, width), pair))))
+        effort = _effort_cells(_scaled(examples, difference.error, margin / reach), pair)
         rows.append((f"{name}, to show the margin {margin:g}", (*now, *effort)))
     return rows
+
+
+def _scaled(examples: int, now: float, wanted: float) -> int:
+    """Return the number of examples, on as many more pages, that reduces a width or an error to the ``wanted`` one."""
+    return max(1, math.ceil(examples * (now / wanted) ** 2 - 1e-9))
 
 
 def _build_size(folder: Path, views: RunViews) -> list[int]:

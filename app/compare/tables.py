@@ -17,16 +17,17 @@ from app.compare.published import PUBLISHED_PREFIX, published_table
 from app.compare.received import received_table
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, unlabelled_outcomes
 from app.compare.spec_diff import difference_warnings, unquantised_model
+from app.compare.transitions import transitions_table
 from app.report.judge_selection import caveat
 from app.report.portable import portable_identity, portable_spec
 from app.report.tables import RESAMPLES, tables_of
 from app.store.bundles.opening import bundled_run
 from app.store.run import RunStore
 from benchmarks.abstention import abstention_metrics
-from benchmarks.base import LabelMetrics
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.failure_table import OUTCOMES
-from benchmarks.vocabulary import Table
+from benchmarks.stats.intervals import INTERVALS
+from benchmarks.vocabulary import LabelMetrics, Table
 
 QUANTISATION = "quantisation"
 _GROUPS = {"quantization": QUANTISATION, QUANTISATION: QUANTISATION}
@@ -135,12 +136,14 @@ def compare_views(
     if group_by:
         tables.append(tradeoff_table(groups, pairs, views, resamples))
     if pairs:
+        if (transitions := transitions_table(pairs, views)) is not None:
+            tables.append(transitions)
         tables.append(differences_table(pairs, names))
         if (bounds := bounds_table(pairs, names)) is not None:
             tables.append(bounds)
         tables += [changes_table(pairs, views), flips_table(pairs, views)]
         if instances or cells:
-            tables.append(flipped_table(pairs, [_parse_cell(cell, views) for cell in cells]))
+            tables.append(flipped_table(pairs, [_parse_cell(cell, views) for cell in cells], views.benchmark))
         if not metrics and (abstention := abstention_metrics(views.benchmark)) is not None:
             tables.append(_abstention_table(pairs, abstention))
     tunings = fine_tunings(views, others, metric=names[0] if len(metrics) == 1 else None, resamples=resamples)
@@ -257,8 +260,8 @@ def _values_table(views: RunViews, names: Sequence[str], resamples: int) -> Tabl
     label = empty_label(views.runs, views.label_metrics)
     answers = f"answers that count, empty ones as {label}" if label else "labelled answers"
     notes = [
-        f"Each run over all its {answers}, with 95% percentile bootstrap intervals over examples. Overlap of these "
-        "intervals does not tell whether runs differ; see the table of differences.",
+        f"Each run over all its {answers}. Overlap of intervals does not tell whether runs differ; see the table of differences.",
+        INTERVALS,
         f"Labels by {views.judge}{caveat(views.judge)}.",
     ]
     if views.benchmark.counts_flags:

@@ -89,7 +89,7 @@ def cost_ratios_table(
         "Rows: the cost of a needless abstention to that of a wrong answer. A missed conflict costs "
         f"{_ratio(user.costs.missed, user.costs.wrong)} a wrong answer."
         + ("" if user.conflict_share is None else f" {user.conflict_share:.0%} of the questions have a conflict."),
-        f"lead: the difference to the next with its 95% interval (Bonett and Price 2012, over examples)"
+        f"lead: the difference to the next with its 95% interval, over clusters"
         f"{f', corrected for {others} other runs' if others > 1 else ''}; where it contains 0, either may be the better one.",
         "best policy: the best of the baselines that read no input, over the answers that count in both; where its utility is "
         "higher, the model is not worth its cost.",

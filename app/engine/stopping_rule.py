@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.engine.request_order import WINDOW
-from app.store.data_types import JudgedCounts
+from app.store.answers import KnownInstance, read_answers
+from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.run_facts import REACHED_KEY
 from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.hashed import HashOrder, hash64
-from benchmarks.stats.intervals import ClusterSums
 from benchmarks.vocabulary import Estimate
 from judges.registry import find_judge
 from judges.rubric import RubricJudge
@@ -86,20 +86,18 @@ def next_ordinals(
     if not in_random_order(store):
         yield None
         return
-    accuracies = RunningAccuracies(store, benchmark, find_judge(judge, benchmark).id, conditions)
+    judge, known = find_judge(judge, benchmark).id, ParsedTexts[KnownInstance]()
     for window in windows(store, seed, conditions):
         if stop():
             return
         if width is not None and window.untouched:
-            estimates = accuracies.estimates()
+            estimates = running_accuracies(store, benchmark, judge, conditions, known)
             condition, current = widest(estimates)
             if current <= width:
                 _save_reached_width(store, width)
                 return
             if any(estimate.n for estimate in estimates.values()):
                 report(f"the widest interval is {current:.3f}, of {condition}; {width:g} ends it")
-        if width is not None:
-            accuracies.before_window(window.ordinals)
         yield window.pending
 
 
@@ -126,57 +124,28 @@ def windows(store: RunStore, seed: int, conditions: Sequence[str] = ()) -> Itera
             yield Window(ordinals, pending, untouched)
 
 
-class RunningAccuracies:
-    """The accuracy of each unfinished condition by one judge, kept up to date while a run is answered.
+def running_accuracies(
+    store: RunStore,
+    benchmark: Benchmark,
+    judge: str,
+    conditions: Sequence[str] = (),
+    known: ParsedTexts[KnownInstance] | None = None,
+) -> dict[str, Estimate]:
+    """Return the accuracy of each unfinished condition by ``judge``, with the interval that the tables would have.
 
-    After a window only its labels are read; all of them are if the run's counters show that others were added or removed.
+    A finished condition is left out, since no further answer can narrow its interval. ``known`` keeps the parsed instances for
+    the next look.
     """
+    answers = read_answers(store, benchmark, known)
 
-    def __init__(self, store: RunStore, benchmark: Benchmark, judge: str, conditions: Sequence[str] = ()) -> None:
-        self._store = store
-        self._judge = judge
-        self._conditions = [name for name in benchmark.conditions if not conditions or name in conditions]
-        self._benchmark = benchmark
-        self._sums: dict[str, ClusterSums] | None = None
-        self._window: Sequence[int] = ()
-        self._window_before: Mapping[str, ClusterSums] = {}
+    def accuracy(condition: str) -> Estimate:
+        return answers.mean_score(
+            lambda kind: benchmark.counted_score(kind, judge) if kind.condition == condition else None
+        )[0]
 
-    def estimates(self) -> dict[str, Estimate]:
-        """Return the accuracy of each unfinished condition, with its 95% interval.
-
-        A finished condition is left out, since no further answer can narrow its interval. Answers with nothing to label count
-        as the benchmark's tables count them.
-        """
-        progress = {condition.condition: condition for condition in self._store.progress()}
-        judged = {name: known.judged.get(self._judge, JudgedCounts()) for name, known in progress.items()}
-        counts = {name: verdicts.counted(self._benchmark) for name, verdicts in judged.items()}
-        sums = self._sums_after_window()
-        if sums is None or any(sums.get(name, ClusterSums()).sizes != count for name, count in counts.items()):
-            sums = self._read()
-        self._sums, self._window = sums, ()
-        return {
-            name: sums.get(name, ClusterSums()).wilson()
-            for name in self._conditions
-            if name in progress and progress[name].done < progress[name].total
-        }
-
-    def before_window(self, ordinals: Sequence[int]) -> None:
-        """Read the labels of a window, whole examples, before it is answered."""
-        if self._window:  # two windows without a look at the intervals between them
-            self._sums = None
-        self._window, self._window_before = ordinals, self._read(ordinals)
-
-    def _sums_after_window(self) -> dict[str, ClusterSums] | None:
-        if self._sums is None or not self._window:
-            return self._sums
-        sums = dict(self._sums)
-        for part, times in ((self._read(self._window), 1), (self._window_before, -1)):
-            for name, more in part.items():
-                sums[name] = sums.get(name, ClusterSums()).plus(more, times)
-        return sums
-
-    def _read(self, only: Sequence[int] | None = None) -> dict[str, ClusterSums]:
-        return self._store.label_sums(self._judge, self._benchmark.unparsed_label, only=only)
+    unfinished = {progress.condition for progress in store.progress() if progress.done < progress.total}
+    asked = [name for name in benchmark.conditions if not conditions or name in conditions]
+    return {name: accuracy(name) for name in asked if name in unfinished}
 
 
 def widest(estimates: Mapping[str, Estimate]) -> tuple[str, float]:

@@ -16,7 +16,7 @@ from app.exports.thumbnails import Thumbnail, make_thumbnails
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.report.judge_selection import caveat, judged_records, resolve_judge
 from app.report.portable import portable_identity, portable_spec
-from app.report.tables import TableInputs, read_inputs, run_labels, unique_labels
+from app.report.tables import TABLES, TableInputs, read_inputs, run_labels, unique_labels
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
@@ -102,7 +102,7 @@ class ExportedRun:
     @property
     def versions(self) -> dict[str, str]:
         """The versions of Rashomon and of the engines' libraries."""
-        versions = {"rashomon": rashomon_version()}
+        versions = {"rashomon": rashomon_version(), "tables": str(TABLES)}
         for engine in self.engines:
             versions |= {str(name): str(version) for name, version in (engine.get("versions") or {}).items()}
         return versions
@@ -128,6 +128,7 @@ class ExportedRun:
             count = self.outcomes[outcome]
             facts[outcome] = f"{count} ({100 * count / total:.2f}%)" if total else "0"
         facts["rashomon"] = rashomon_version()
+        facts["tables"] = f"version {TABLES}"
         return facts
 
 

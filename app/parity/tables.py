@@ -10,6 +10,7 @@ from app.compare.flips import changes_table
 from app.compare.pairs import PairedDifference, counted_in_both
 from app.parity.compare_runs import ParityReport
 from app.parity.stages import STAGES, StageFinding
+from benchmarks.stats.intervals import INTERVALS
 from benchmarks.stats.paired_tests import holm_by_hypothesis, hypothesis_numbers
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -54,7 +55,7 @@ def agreement_table(report: ParityReport) -> Table:
         same_count = sum(instance not in differing for instance in answered_instances)
         rows.append((condition, (len(answered_instances), same_count, cells[1], cells[2], cells[3])))
     columns = ("answered", "same answer", "labelled", "same label", "kappa")
-    note = "In both runs; intervals: 95%, percentile bootstrap over examples; kappa: Cohen's."
+    note = f"In both runs; kappa: Cohen's. {INTERVALS}"
     return Table("agreement", "Agreement of answers and labels", columns, tuple(rows), (note,))
 
 
@@ -74,8 +75,8 @@ def figures_table(report: ParityReport, metrics: Sequence[str] = ()) -> Table:
     ]
     note = (
         f"Over the answers {counted_in_both((pair.first, pair.second), pair.label_metrics)} (accuracy of each run: over all of "
-        "its own); B - A with its 95% percentile bootstrap interval, an example resampled with both runs' answers; p as in "
-        "`rashomon compare`, corrected by Holm's method."
+        "its own); B - A and p as in `rashomon compare`, p corrected by Holm's method. "
+        f"{INTERVALS}"
     )
     return Table("figures", "Figures", ("A", "B", "B - A", "n", "p (Holm)"), tuple(rows), (note,))
 

@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.stats.intervals import span, wilson
+import numpy as np
+
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Estimate
 
 READING_THRESHOLD = 0.5
 """The accuracy below which, with its whole 95% interval, a run counts as unable to read the source."""
 
 
+Counted = tuple[str, str, bool]
+"""The condition of a counted answer, the single source of its prompt ("" with several), and whether the answer is right."""
+
+
+@dataclass(frozen=True)
+class CountedAnswers:
+    """The counted answers of a run, and their clusters."""
+
+    keys: Sequence[Counted]
+    clusters: Clusters
+
+    @classmethod
+    def of(cls, answers: Answers, key: Callable[[AnswerKind], Counted | None]) -> CountedAnswers:
+        """Return the answers of which ``key`` returns one."""
+        keys = [key(kind) for kind in answers.kinds]
+        counted = answers.mask(lambda kind: key(kind) is not None)
+        every = (keys[number] for number in answers.kind[counted].tolist())
+        return cls([known for known in every if known is not None], answers.clusters.at(counted))
+
+    def share(self, test: Callable[[str, str], bool]) -> SourceAccuracy:
+        """Return the share of right answers of those whose condition and source pass a test."""
+        places = np.array([test(condition, source) for condition, source, _ in self.keys], dtype=np.bool_)
+        right = np.array([is_right for _, _, is_right in self.keys], dtype=np.bool_)[places]
+        return SourceAccuracy(int(right.sum()), len(right), self.clusters.at(places).mean(right))
+
+    @property
+    def sources(self) -> dict[str, SourceAccuracy]:
+        """The accuracy on each source alone."""
+        names = dict.fromkeys(source for _, source, _ in self.keys if source)
+        return {name: self.share(lambda condition, source, name=name: source == name) for name in names}  # type: ignore[misc]
+
+
 @dataclass(frozen=True, slots=True)
 class SourceAccuracy:
-    """Right answers of a run among the ``n`` labelled ones to a single source."""
+    """Right answers of a run among the ``n`` labelled ones to a single source, and their share with its interval."""
 
     right: int
     n: int
-
-    @property
-    def share(self) -> Estimate:
-        """The share of right answers with Wilson's interval."""
-        return wilson(self.right, self.n)
+    share: Estimate
 
     @property
     def fails(self) -> bool:
@@ -34,20 +66,6 @@ class SourceAccuracy:
         share = self.share
         interval = f", {span(f'{share.low:.1%}', f'{share.high:.1%}')}" if share.low is not None else ""
         return f"right on {self.right} of {self.n} ({share.value or 0:.1%}{interval})"
-
-
-def source_accuracies(numbers: Mapping[tuple[str, bool], int]) -> dict[str, SourceAccuracy]:
-    """Return the accuracy on each source, from the number of labelled answers by single source (a modality) and rightness.
-
-    Answers to several sources (an empty modality) are skipped.
-    """
-    counts: dict[str, list[int]] = {}
-    for (source, right), number in numbers.items():
-        if source:
-            count = counts.setdefault(source, [0, 0])
-            count[0] += right * number
-            count[1] += number
-    return {source: SourceAccuracy(right, n) for source, (right, n) in counts.items()}
 
 
 def unread_sources(runs: Mapping[str, Mapping[str, SourceAccuracy]]) -> dict[str, list[str]]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-import numpy as np
-
-from app.report.competence import join_names, source_accuracies
-from benchmarks.answers import AnswerKind, Answers, number_groups
+from app.report.competence import Counted, CountedAnswers, join_names
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.factors.tables import reference_cells, reference_note
 from benchmarks.sheet import MISSING, list_missing, missing_outcomes
-from benchmarks.stats.intervals import clustered_wilson, span
+from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import CLOSED_BOOK, Estimate, Table
 
 
@@ -44,7 +41,7 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
         sentences.append(
             f"Under conflict it {benchmark.behaviours[name]} in {count} of {total} answers ({count / total:.0%})."
         )
-    by_source = source_accuracies(count_by_source(answers, judge, benchmark))
+    by_source = counted_answers(answers, judge, benchmark).sources
     if by_source:
         listing = ", ".join(
             f"with the {source} alone {reading.right} of {reading.n}" for source, reading in by_source.items()
@@ -97,7 +94,8 @@ def _accuracy(label: str, answers: Answers, judge: str, benchmark: Benchmark) ->
 
 
 def _with_interval(share: Estimate) -> str:
-    return f"{share.value:.1%}, {span(f'{share.low:.1%}', f'{share.high:.1%}')}"
+    interval = "" if share.low is None else f", {span(f'{share.low:.1%}', f'{share.high:.1%}')}"
+    return f"{share.value:.1%}{interval}"
 
 
 def missing_clause(answers: Answers, judge: str, benchmark: Benchmark) -> str:
@@ -117,27 +115,22 @@ def score_under(
     benchmark: Benchmark,
     score_of: Callable[[AnswerKind, str, Benchmark], float | None] | None = None,
 ) -> tuple[Estimate, float]:
-    """Return the mean score under ``conditions`` with Wilson's interval, and the sum.
+    """Return the mean score under ``conditions`` with its interval, and the sum.
 
     An answer counts as in the benchmark's tables, or as ``score_of`` returns.
     """
     counted = score_of or (lambda kind, judge, benchmark: benchmark.counted_score(kind, judge))
-    scores = [counted(kind, judge, benchmark) if kind.condition in conditions else None for kind in answers.kinds]
-    score = np.array([-1.0 if score is None else score for score in scores], np.float64)[answers.kind]
-    has_score = score >= 0
-    examples, example = number_groups(answers.group[has_score])
-    sums, sizes = (np.bincount(example, weights, examples) for weights in (score[has_score], None))
-    return clustered_wilson(sums.tolist(), sizes.tolist()), float(sums.sum())
+    return answers.mean_score(lambda kind: counted(kind, judge, benchmark) if kind.condition in conditions else None)
 
 
-def count_by_source(answers: Answers, judge: str, benchmark: Benchmark) -> Counter[tuple[str, bool]]:
-    """Return the number of counted answers by the single source of their prompt ("" with several) and whether they are right."""
+def counted_answers(answers: Answers, judge: str, benchmark: Benchmark) -> CountedAnswers:
+    """Return the answers that count in the benchmark's tables."""
 
-    def key(kind: AnswerKind) -> tuple[str, bool] | None:
+    def key(kind: AnswerKind) -> Counted | None:
         score = benchmark.counted_score(kind, judge)
-        return None if score is None else (kind.instance.single_source, score == 1)
+        return None if score is None else (kind.condition, kind.instance.single_source, score == 1)
 
-    return answers.count(key)
+    return CountedAnswers.of(answers, key)
 
 
 def other_tables_note(tables: Sequence[Table], shown: Sequence[str]) -> str:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.report.competence import join_names, source_accuracies
+from app.report.competence import CountedAnswers, join_names
 from benchmarks.base import Benchmark
 from benchmarks.remedies import DIRECT, READ
-from benchmarks.stats.intervals import wilson
 from mlx_backends.baseline import WITHOUT_REQUESTS
 from mlx_backends.models.adapters import split_adapter
 from mlx_backends.policy import PREFIX as POLICY
 
 _PROMPT_SET = "expect-conflict"
-
-Counted = tuple[str, str, bool]
-"""The condition of a counted answer, the single source of its prompt ("" with several), and whether the answer is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +28,23 @@ class Remedy:
         return f"rashomon {self.command}  # {self.idea}" if self.command else self.idea
 
 
-def remedies(run: str, spec: Mapping[str, Any], benchmark: Benchmark, answers: Mapping[Counted, int]) -> list[Remedy]:
-    """Return what to try with the model of the run named ``run``, from the numbers of its counted answers.
+def remedies(run: str, spec: Mapping[str, Any], benchmark: Benchmark, answers: CountedAnswers) -> list[Remedy]:
+    """Return what to try with the model of the run named ``run``, from its counted answers.
 
     What the run has already is left out. Nothing is returned for a policy, a baseline or imported answers, and where conflicts
-    are not shown to make the model worse: where Wilson's 95% intervals of its accuracy under conflict and without overlap.
+    are not shown to make the model worse: where the 95% intervals of its accuracy under conflict and without overlap.
     """
     model = str(spec["model"])
     if model.startswith((POLICY, *WITHOUT_REQUESTS)):
         return []
-    sources: Counter[tuple[str, bool]] = Counter()
-    conflict, no_conflict = [0, 0], [0, 0]  # the wrong and the right answers
-    counted = benchmark.counted_conditions
-    for (condition, source, right), number in answers.items():
-        sources[source, right] += number
-        if condition in counted:
-            (conflict if condition in benchmark.conflicts else no_conflict)[right] += number
-    readings = source_accuracies(sources)
+    conflicts, counted, readings = benchmark.conflicts, benchmark.counted_conditions, answers.sources
     if unread := [source for source, reading in readings.items() if reading.fails]:
         larger = "larger images (--max-pixels), more bits, or " if "image" in unread else ""
         return [
             Remedy(f"{larger}another model: this one does not read the {join_names([f'{name}s' for name in unread])}")
         ]
-    high, low = wilson(conflict[1], sum(conflict)).high, wilson(no_conflict[1], sum(no_conflict)).low
+    high = answers.share(lambda condition, _: condition in counted and condition in conflicts).share.high
+    low = answers.share(lambda condition, _: condition in counted and condition not in conflicts).share.low
     if high is None or low is None or high >= low:
         return []
     return [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -19,9 +18,9 @@ from judges.base import newest
 
 
 def accuracy(progress: ConditionProgress, run: RunSummary) -> Estimate:
-    """Return a condition's accuracy so far by the run's first judge, as the tables count, with its 95% Wilson interval.
+    """Return a condition's accuracy so far by the run's first judge, as the tables count; n/a while nothing is labelled.
 
-    It is n/a while nothing is labelled, and without an interval over the cells of a varied build, as each has the same examples.
+    It has no interval: the counters do not say which answers share a page.
     """
     return _accuracy([progress], run)
 
@@ -89,8 +88,6 @@ def _counted(benchmark: str) -> frozenset[str]:
 
 
 def _accuracy(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimate:
-    from benchmarks.stats.intervals import wilson
-
     benchmark = _benchmark(run)
     score, n = 0.0, 0
     for p in progress:
@@ -101,8 +98,7 @@ def _accuracy(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimat
         score, n = score + counts.correct, n + counts.counted(known)
         if known is not None and known.unparsed_label is not None:
             score += counts.unparsed * known.score(p.condition, known.unparsed_label)
-    estimate = wilson(score, n)
-    return estimate if run.cells == 1 else replace(estimate, low=None, high=None)
+    return Estimate(score / n, n=n) if n else Estimate(None, reason="no answers")
 
 
 def judging_progress(run: RunSummary) -> list[str]:

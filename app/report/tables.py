@@ -44,6 +44,9 @@ from mlx_backends.imported import IMPORTED
 from mlx_backends.models.adapters import adapter_name, split_adapter
 from mlx_backends.pytorch.spec import split_name
 
+TABLES = 2
+"""The version of the tables: another one may have other numbers of the same labels. 2: intervals over clusters."""
+
 RESAMPLES = 1000
 
 

@@ -19,7 +19,7 @@ from benchmarks.answers import AnswerColumns, AnswerKind, Answers, InstanceKind,
 from benchmarks.base import Benchmark
 from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Instance, Record, Verdict
+from benchmarks.vocabulary import Instance, Pages, Record, Verdict
 
 
 class KnownInstance(NamedTuple):
@@ -28,6 +28,7 @@ class KnownInstance(NamedTuple):
     instance: Instance
     kind: InstanceKind
     kind_key: Hashable
+    pages: Pages
 
 
 class StepUsage(NamedTuple):
@@ -103,7 +104,8 @@ def read_answers(
                 about.instance.group,
                 (about.kind_key, finish_reason, is_empty, labels, reading),
                 lambda: AnswerKind(about.kind, finish_reason, is_empty, _verdicts(store, verdicts), reading),  # noqa: B023
-                confidence,
+                pages=about.pages,
+                confidence=confidence,
             )
     return columns.answers(partial(_read_again, store.folder, ordinals))
 
@@ -115,7 +117,8 @@ def _known_instance(
     if about is None:
         instance = store.instance(row)
         kind = instance_kind(instance, benchmark)
-        about = KnownInstance(instance, kind, (kind.condition, tuple(kind.strata.items()), kind.single_source))
+        key = (kind.condition, tuple(kind.strata.items()), kind.single_source)
+        about = KnownInstance(instance, kind, key, benchmark.pages(instance))
         if known is not None:
             known.add(row[3], about)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,6 @@ from app.store.database import PAGE, Database, Row, Values, storable
 from app.store.integrity import stored_values
 from app.store.integrity.digests import Tally
 from app.store.sqlite_errors import DamagedError
-from benchmarks.stats.intervals import ClusterSums
 from benchmarks.vocabulary import Generation, Record, Verdict, canonical_json
 from judges.base import Judge
 
@@ -157,35 +155,6 @@ class Verdicts(Database):
             ):
                 return answer["id"], self.instance(row).condition
         return None
-
-    def label_sums(
-        self,
-        judge: str,
-        unparsed: str | None,
-        *,
-        only: Sequence[int] | None = None,
-    ) -> dict[str, ClusterSums]:
-        """Return, by condition, the sums over examples of their labels by ``judge``; ``only`` restricts them to these ordinals.
-
-        A label counts as right if it earns the full score. An answer with nothing to label counts as labelled ``unparsed``, or
-        not at all if that is None.
-        """
-        values: dict[str, Any] = {"judge": judge, "unparsed": unparsed}
-        is_right = self.right_sql("condition", "label", "flags", values)
-        restriction = ""
-        if only is not None:
-            restriction = "WHERE s.ordinal IN (SELECT value FROM json_each(:only))"
-            values["only"] = json.dumps(list(only))
-        rows = self._rows(
-            "SELECT condition, count(*), sum(hits), sum(size), sum(hits * hits), sum(hits * size), sum(size * size)"
-            f' FROM (SELECT condition, sum({is_right}) AS hits, count(*) AS size FROM (SELECT s.condition, s."group", v.flags,'
-            " CASE v.status WHEN 'labelled' THEN v.label WHEN 'unparsed' THEN :unparsed END AS label"
-            " FROM sample s JOIN generation g ON g.instance = s.ordinal AND g.accepted"
-            f" JOIN verdict v ON v.generation = g.id AND v.judge = :judge AND v.accepted {restriction})"
-            ' WHERE label IS NOT NULL GROUP BY condition, "group") GROUP BY condition',
-            values,
-        )
-        return {str(condition): ClusterSums(*sums) for condition, *sums in rows}
 
     def right_sql(self, condition: str, label: str, flags: str, values: dict[str, Any]) -> str:
         """Return SQL that tests if an answer is right, from the SQL for its condition, label and flags; adds its ``values``."""

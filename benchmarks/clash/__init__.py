@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash.constants import (
     CONDITIONS,
@@ -23,7 +23,7 @@ from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Table
+from benchmarks.vocabulary import Instance, LabelMetrics, Table
 
 __all__ = ["Clash"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.closed_book import closed_book_instance
 from benchmarks.cmc_bench.constants import (
@@ -24,7 +24,7 @@ from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, Part, Table
+from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Pages, Part, Table
 
 __all__ = ["CMCBench"]
 
@@ -146,6 +146,11 @@ class CMCBench(Benchmark):
 
         correct = CORRECT_SOURCES.get(instance.condition, "none")
         return [source for source in ("image", "text") if correct in ("both", source)]
+
+    def pages(self, instance: Instance) -> Pages:
+        own, shown = super().pages(instance)
+        borrowed = instance.condition in ("text-correct", "both-wrong") or "/image-only/wrong" in instance.id
+        return Pages(own[:-1], (*own[-1:], *shown)) if borrowed else Pages(own, shown)
 
     def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
         from benchmarks.cmc_bench.prompts import parts

@@ -47,7 +47,7 @@ _FIXES = {
 def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     """Return the result of each row of ``file`` under ``options``. Raises SourceError for an unreadable file."""
     rows = RowFile()
-    for row in read_source("rows", str(file)):
+    for row in read_source("rows", str(file), options.cluster):
         rows.append(row)
     usable, numbers = CandidateFile(rows), array("I")
     problems, problem_of = RecordFile(), _Numbers(len(rows))

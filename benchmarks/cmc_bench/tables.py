@@ -13,7 +13,8 @@ from benchmarks.closed_book_table import closed_book_tables
 from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.metrics import MAIN_METRICS, condition_gap, label_shares
 from benchmarks.failure_table import failures_table
-from benchmarks.sheet import INTERVALS, NO_WIDTH, Column, Grid, Layout, Row, Sheets
+from benchmarks.sheet import Column, Grid, Layout, Row, Sheets
+from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, SHARE
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Cell, Table
 
@@ -84,7 +85,8 @@ def _main_column(name: str) -> Column:
     def reason(totals: NDArray[np.float64]) -> str:
         return _without_label(conditions, totals) or "no conflict answer is labelled IMAGE or TEXT"
 
-    return Column(MAIN_METRICS[name], lambda totals: totals[np.ix_(conditions, labels)].sum(), reason)
+    within = DIFFERENCE if name == "ΔAcc" else SHARE
+    return Column(MAIN_METRICS[name], lambda totals: totals[np.ix_(conditions, labels)].sum(), reason, within)
 
 
 def _without_label(conditions: Sequence[int], totals: NDArray[np.float64]) -> str:
@@ -121,7 +123,9 @@ def _shows_alone(source: str, kind: AnswerKind) -> bool:
 
 
 _MAIN = {name: _main_column(name) for name in MAIN_METRICS}
-_GAP = Column(condition_gap, lambda totals: totals[_PAIR].sum(), lambda totals: _without_label(_PAIR, totals))
+_GAP = Column(
+    condition_gap, lambda totals: totals[_PAIR].sum(), lambda totals: _without_label(_PAIR, totals), DIFFERENCE
+)
 _ALONE: Mapping[str, Callable[[AnswerKind], bool]] = {
     f"{source} alone": partial(_shows_alone, source) for source in ("image", "text")
 }
@@ -132,7 +136,7 @@ _LAYOUTS = (
         GRID,
         _MAIN,
         lambda answers: [Row("", _FOUR)],
-        (INTERVALS, NO_WIDTH, NOTE_WRONG_IMAGE),
+        (INTERVALS, NOTE_WRONG_IMAGE),
     ),
     Layout("by-type", "Main results by conflict type", GRID, _MAIN, _by_type),
     Layout(
@@ -144,7 +148,6 @@ _LAYOUTS = (
         (
             "Shares of the labels in each condition, and from each source alone (Figure 3, all conditions). The column ABSTAIN "
             "is the CDR per condition, the column IMAGE the rate of following the image.",
-            NO_WIDTH,
             NOTE_WRONG_IMAGE,
         ),
         chart="stacked",
@@ -158,7 +161,6 @@ _LAYOUTS = (
         (
             "Above 0: the accuracy is higher where the text alone is right (section 5.2 prints no sign).",
             INTERVALS,
-            NO_WIDTH,
         ),
     ),
 )
@@ -179,24 +181,22 @@ def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed
 def _arbitration(sheets: Sheets) -> Table:
     rows: list[_Row] = []
     for run in sheets.runs:
-        sheet = sheets.sheet(run, GRID)
+        every, cluster = sheets.by_example(run, GRID)
         for condition in CONFLICT_CONDITIONS:
-            shown, image, text = (
-                sheet.counts[:, VIEWS.index(view)] for view in (condition, *_SOURCES_SHOWN[condition])
-            )
+            shown, image, text = (every[:, VIEWS.index(view)] for view in (condition, *_SOURCES_SHOWN[condition]))
             known = shown.any(-1) & image.any(-1) & text.any(-1)
             able = known & (image[:, _IMAGE] > 0) & (text[:, _TEXT] > 0)
             reason = "no example has labelled answers under this condition and for both its sources alone"
             if known.any():
                 reason = "no example's two sources are both read correctly alone"
-            shares = sheet.of_examples(shown[able]).cells(share_columns(reason).values())
+            shares = sheets.of_examples(shown[able], cluster[able]).cells(share_columns(reason).values())
             rows.append((f"{run} / {condition}", (int(known.sum()), int(able.sum()), *shares)))
     note = (
         "Label shares among the examples whose image (image-only: IMAGE) and passage (text-only: TEXT) the model reads "
         "correctly one at a time; `examples` counts those for which that is known."
     )
     columns = ("examples", "both read", *LABELS)
-    return sheets.finish("arbitration", "Arbitration given competence", columns, rows, note, NO_WIDTH, NOTE_WRONG_IMAGE)
+    return sheets.finish("arbitration", "Arbitration given competence", columns, rows, note, NOTE_WRONG_IMAGE)
 
 
 def _both_audit(runs: Runs, judge: str) -> Table:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, DataSource, LabelMetrics
+from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.constants import CONDITIONS, LABELS
 from benchmarks.contra4.prompts import PROMPT_SETS
@@ -15,7 +15,7 @@ from benchmarks.contra4.sources.released import MEDIA_SOURCES
 from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Decoding, Instance, Record, Table
+from benchmarks.vocabulary import Decoding, Instance, LabelMetrics, Pages, Record, Table
 
 if TYPE_CHECKING:
     from benchmarks.contra4.reading import Contra4Reading
@@ -107,6 +107,10 @@ class Contra4(Benchmark):
 
         self.check(build, next(iter(self.prompt_sets)))
         return statistics_tables([Contra4Sample.from_row(row) for row in build.rows()])
+
+    def pages(self, instance: Instance) -> Pages:
+        own, shown = super().pages(instance)
+        return Pages((), (*own, *shown))  # a scene may be among those of many questions
 
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.contra4.tables import label_metrics

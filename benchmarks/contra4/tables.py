@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.base import Benchmark, LabelMetrics
+from benchmarks.base import Benchmark
 from benchmarks.contra4.constants import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
 from benchmarks.contra4.construction.meteor import LABEL, LABEL_WITH_SYNONYMS, meteor
 from benchmarks.contra4.construction.wordnet import wordnet_synonyms
 from benchmarks.failure_table import counts_by_run, failures_table
 from benchmarks.sheet import Column, Grid, Layout, Row, Sheet, Sheets
-from benchmarks.stats.intervals import ratio
-from benchmarks.vocabulary import Chart, Estimate, Table
+from benchmarks.stats.intervals import INTERVALS, ratio
+from benchmarks.vocabulary import Chart, Estimate, LabelMetrics, Table
 
 Runs = Mapping[str, Answers]
 _Columns = Mapping[str, tuple[str, ...]]
@@ -35,7 +35,6 @@ MAIN_COLUMNS: _Columns = {
 CAPTION_COLUMNS = {"Image": "image", "Video": "video", "Audio": "audio", "3D": "point_cloud"}
 """The columns of Table 6."""
 
-_INTERVALS = "Intervals: 95%, percentile bootstrap over samples, so that a sample's conditions stay together."
 _COUNTED = (
     "Every answer counts: one without a choice, or empty, is wrong. Chance: 50%, 33% and 25% with 2, 3 and 4 scenes. "
     "(official): the printed answer occurs anywhere in the reply, as the published evaluation counts."
@@ -109,7 +108,7 @@ def _layout(
                 yield Row(f"{label}{suffix}", of=partial(_is_under, condition), grid=grid)
 
     accuracies = {name: _accuracy(place) for place, name in enumerate(columns)}
-    return Layout(name, title, official, accuracies, rows, (*notes, _COUNTED, _INTERVALS), chart=chart)
+    return Layout(name, title, official, accuracies, rows, (*notes, _COUNTED, INTERVALS), chart=chart)
 
 
 def _is_under(condition: str, kind: AnswerKind) -> bool:
@@ -169,7 +168,7 @@ def _captions(runs: Runs, resamples: int, seed: int) -> Table:
     )
     notes = (
         f"{stages} The captions are those of "
-        "the build's captioners; every medium counts once, beside the data set's caption. Intervals: 95%, bootstrap over media.",
+        "the build's captioners; every medium counts once, beside the data set's caption. Intervals: 95%, over media.",
     )
     return Table(
         "captions", "METEOR of predicted captions (Table 6)", tuple(CAPTION_COLUMNS), tuple(rows), notes, judges=()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, DataSource, LabelMetrics
+from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench.constants import (
     CAPABILITIES,
@@ -23,7 +23,7 @@ from benchmarks.protocols import Protocol
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Decoding, Estimate, Instance, Record, Table
+from benchmarks.vocabulary import Decoding, Estimate, Instance, LabelMetrics, Record, Table
 
 if TYPE_CHECKING:
     from benchmarks.crosscheck_bench.reading import CrossCheckReading

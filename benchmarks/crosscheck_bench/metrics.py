@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import LabelMetrics
 from benchmarks.crosscheck_bench.constants import CAPABILITIES, CONDITIONS, LABELS, LEVELS, TASKS
 from benchmarks.stats.intervals import ratio
+from benchmarks.vocabulary import LabelMetrics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

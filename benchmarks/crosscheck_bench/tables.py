@@ -27,7 +27,8 @@ from benchmarks.crosscheck_bench.metrics import (
 )
 from benchmarks.failure_table import counts_by_run, failures_table
 from benchmarks.sheet import Grid, Places, Sheets
-from benchmarks.stats.intervals import independent_difference, macro_average, wilson
+from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.intervals import INTERVALS, clustered_wilson, independent_difference, macro_average
 from benchmarks.stats.paired_tests import share_difference
 from benchmarks.vocabulary import Cell, Chart, Estimate, Table
 
@@ -43,11 +44,10 @@ _Row = tuple[str, tuple[Cell, ...]]
 
 _VANILLA = CONDITIONS.index("vanilla")
 _RIGHT, _WRONG, _UNCOUNTED = range(len(STATES))
-_INTERVALS = (
-    "Intervals: 95%, Wilson's score interval; for a mean over tasks, with the effective number of answers, so that a task "
-    "with few answers widens it."
+_MEANS = (
+    "A mean over tasks has the interval of its effective number of answers, so that a task with few answers widens it."
 )
-_GAINS = "Intervals of gains: over paired samples, weighted so that tasks count alike (Bonett and Price 2012)."
+_GAINS = "Gains: over paired samples, weighted so that tasks count alike."
 _VRC = (
     'The paper names the other axis "VRC scores" and "reasoning alignment" (Figure 7), and gives neither a definition nor a '
     "value, so VRC is n/a. The table `interleaved` counts how often the reasoning named a region."
@@ -88,7 +88,7 @@ def tables(benchmark: Benchmark, runs: Runs, judge: str) -> list[Table]:
     """
     # No table resamples: the intervals are closed-form, and so the cells are computed here instead of by columns of a layout.
     sheets = Sheets(benchmark, runs, judge, resamples=0, seed=0)
-    notes = (_INTERVALS, _UNWEIGHTED, *_open_note(runs, judge))
+    notes = (INTERVALS, _MEANS, _UNWEIGHTED, *_open_note(runs, judge))
 
     def table(
         name: str,
@@ -124,11 +124,11 @@ def tables(benchmark: Benchmark, runs: Runs, judge: str) -> list[Table]:
 def overall(benchmark: Benchmark, answers: Answers, judge: str) -> dict[str, Estimate]:
     """Return the mean over tasks under vanilla, the column "Avg." of Table 1, by name."""
     counts = _counts(Sheets(benchmark, {"": answers}, judge, resamples=0, seed=0), "")[:, _VANILLA]
-    return {"mean over tasks under vanilla": _cell(MAIN["Avg."], counts.sum(0))} if counts.any() else {}
+    return {"mean over tasks under vanilla": _cell(MAIN["Avg."], counts)} if counts.any() else {}
 
 
 def _counts(sheets: Sheets, run: str, grid: Grid = _GRID) -> Counts:
-    """Return the counts of a run, shape (samples, conditions, tasks, states)."""
+    """Return the counts of a run, shape (clusters, conditions, tasks, states)."""
     return sheets.sheet(run, grid).counts
 
 
@@ -150,20 +150,22 @@ def _row_label(run: str, at: int) -> str:
 
 
 def _cells(columns: Mapping[str, TaskMean], counts: Counts) -> tuple[Estimate, ...]:
-    """Return the means of counts of shape (samples, tasks, states)."""
+    """Return the means of counts of shape (clusters, tasks, states)."""
+    return tuple(_cell(mean, counts) for mean in columns.values())
+
+
+def _cell(mean: TaskMean, counts: Counts) -> Estimate:
     totals = counts.sum(0)
-    return tuple(_cell(mean, totals) for mean in columns.values())
-
-
-def _cell(mean: TaskMean, totals: Counts) -> Estimate:
     answers = dict(zip(TASK_KEYS, answered(totals).tolist(), strict=True))
     if reason := _why_undefined(mean, totals):
         return Estimate(None, n=sum(answers[task] for task in mean.needs), reason=reason)
     missing = int(totals[[TASK_KEYS.index(task) for task in mean.needs], _UNCOUNTED].sum())
-    right = dict(zip(TASK_KEYS, totals[:, _RIGHT].tolist(), strict=True))
-    estimate = macro_average([right[task] for task in mean.tasks], [answers[task] for task in mean.tasks])
+    right, sizes = counts[..., _RIGHT], answered(counts)
+    tasks = [TASK_KEYS.index(task) for task in mean.tasks]
+    estimate = macro_average(right[:, tasks], sizes[:, tasks])
     if mean.less:
-        estimate = independent_difference(estimate, wilson(right[mean.less], answers[mean.less]))
+        less = TASK_KEYS.index(mean.less)
+        estimate = independent_difference(estimate, clustered_wilson(right[:, less], sizes[:, less]))
     return replace(estimate, value=float(mean(accuracy(totals))), missing=missing)
 
 
@@ -185,16 +187,16 @@ def _strategies(sheets: Sheets, name: str, title: str, metrics: Mapping[str, Tas
     gains = tuple(f"{metric} gain" for metric in metrics)
     has_strategies = any(_asked(_counts(sheets, run)) not in ([], [_VANILLA]) for run in sheets.runs)
     for run in sheets.runs if has_strategies else ():
-        counts = _counts(sheets, run)
+        counts, clusters = _by_sample(sheets, run)
         asked = _asked(counts)
         complete = (answered(counts[:, asked]).sum(-1) > 0).all(-1)
         coverage.append(
             f"{run}: {int(complete.sum()):,} of {len(complete):,} samples are answered under all of its strategies."
         )
-        shared = counts[complete]
+        shared, of = counts[complete], clusters.at(complete)
         for at in asked:
-            own = _gains(metrics, shared[:, _VANILLA], shared[:, at]) if at != _VANILLA else (None,) * len(gains)
-            rows.append((f"{run} / {CONDITIONS[at]}", (*_cells(metrics, shared[:, at]), *own)))
+            own = _gains(metrics, shared[:, _VANILLA], shared[:, at], of) if at != _VANILLA else (None,) * len(gains)
+            rows.append((f"{run} / {CONDITIONS[at]}", (*_cells(metrics, of.sums(shared[:, at])), *own)))
     paired = (
         "Each run over the samples that are answered under all of its strategies; a gain is over the run's vanilla."
     )
@@ -216,14 +218,14 @@ def _with_fine_tuned(sheets: Sheets, table: Table) -> Table:
     bases = {run: answers.base for run, answers in sheets.runs.items() if answers.base}
     rows: list[_Row] = []
     for run, base in bases.items():
-        before, after = vanilla[base], vanilla[run]
-        if not after.any():
+        if not vanilla[run].any():
             continue
+        (before, clusters), (after, _) = (_by_sample(sheets, name, _VANILLA) for name in (base, run))
         gains = (Estimate(None, reason="the two runs do not have the same samples"),) * len(INTERVENTIONS)
         if np.array_equal(before.any(-1), after.any(-1)):
             both = answered(before).any(-1) & answered(after).any(-1)
-            gains = _gains(INTERVENTIONS, before[both], after[both])
-        rows.append((f"{run} / CSFT", (*_cells(INTERVENTIONS, after), *gains)))
+            gains = _gains(INTERVENTIONS, before[both], after[both], clusters.at(both))
+        rows.append((f"{run} / CSFT", (*_cells(INTERVENTIONS, vanilla[run]), *gains)))
     if not rows:
         return table
     note = "CSFT: a fine-tuned run under vanilla; its gains are over its base's vanilla, on the samples that both answered."
@@ -236,12 +238,20 @@ def _with_fine_tuned(sheets: Sheets, table: Table) -> Table:
     return replace(table, rows=(*others, *rows), notes=(note, *table.notes))
 
 
-def _gains(columns: Mapping[str, TaskMean], before: Counts, after: Counts) -> tuple[Estimate, ...]:
+def _by_sample(sheets: Sheets, run: str, at: int | None = None) -> tuple[Counts, Clusters]:
+    """Return the counts of each sample that is asked, of one condition or of all, and the samples' clusters."""
+    counts, cluster = sheets.by_example(run, _GRID)
+    counts = counts if at is None else counts[:, at]
+    asked = counts.reshape(len(counts), -1).any(1)
+    return counts[asked], Clusters.of(cluster[asked])
+
+
+def _gains(columns: Mapping[str, TaskMean], before: Counts, after: Counts, clusters: Clusters) -> tuple[Estimate, ...]:
     """Return the means of ``after`` minus those of ``before``: counts of samples that are answered in both."""
-    return tuple(_gain(mean, before, after) for mean in columns.values())
+    return tuple(_gain(mean, before, after, clusters) for mean in columns.values())
 
 
-def _gain(mean: TaskMean, before: Counts, after: Counts) -> Estimate:
+def _gain(mean: TaskMean, before: Counts, after: Counts, clusters: Clusters) -> Estimate:
     if not before.any():
         return Estimate(None, reason="this run was not asked under vanilla")
     tasks = [TASK_KEYS.index(task) for task in mean.needs]
@@ -249,13 +259,14 @@ def _gain(mean: TaskMean, before: Counts, after: Counts) -> Estimate:
     n = int(answers.sum())
     if reason := _why_undefined(mean, after.sum(0)):
         return Estimate(None, n=n, reason=reason)
-    # Weight the samples so that all tasks have the same total weight.
-    weights = (answers * (n / len(tasks) / answers.sum(0))).sum(-1)
-    gains = (after[:, tasks, _RIGHT] - before[:, tasks, _RIGHT]).sum(-1) * weights
-    difference = share_difference(gains[weights > 0], weights[weights > 0])
+    changes = after[:, tasks, _RIGHT] - before[:, tasks, _RIGHT]
+    weights = n / len(tasks) / answers.sum(0)  # so that all tasks have the same total weight
+    parts = (changes.clip(0), (-changes).clip(0), answers)
+    gains, losses, sizes = (clusters.sums((part * weights).sum(-1)) for part in parts)
+    difference = share_difference(gains, losses, sizes)
     assert difference is not None
-    low, high = difference.interval()
-    return Estimate(float(mean(accuracy(after.sum(0))) - mean(accuracy(before.sum(0)))), low, high, n)
+    value = float(mean(accuracy(after.sum(0))) - mean(accuracy(before.sum(0))))
+    return replace(difference.estimate, value=value, n=n)
 
 
 def _interleaved(runs: Runs) -> Table:
@@ -307,7 +318,7 @@ def _exact_match(sheets: Sheets) -> Table:
         "questions alone; All: over all of them together. An empty answer is incorrect."
     )
     title, columns = "Exact match in two readings", ("All", *TASK_KEYS)
-    return sheets.finish("exact-match", title, columns, rows, note, _INTERVALS, percent=True, judges=())
+    return sheets.finish("exact-match", title, columns, rows, note, INTERVALS, percent=True, judges=())
 
 
 def _is_closed(kind: AnswerKind) -> bool:
@@ -315,8 +326,9 @@ def _is_closed(kind: AnswerKind) -> bool:
 
 
 def _pooled(counts: Counts) -> Estimate:
-    right, answers = int(counts[..., _RIGHT].sum()), int(answered(counts).sum())
-    return wilson(right, answers) if answers else Estimate(None, reason="no closed question is answered")
+    right, answers = counts[..., _RIGHT].sum(-1), answered(counts).sum(-1)
+    share = clustered_wilson(right, answers)
+    return share if share.n else Estimate(None, reason="no closed question is answered")
 
 
 def _open_note(runs: Runs, judge: str) -> list[str]:

@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benchmarks.answers import AnswerKind, Answers, number_groups
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.factors.levels import KINDS, dose_of
+from benchmarks.stats.clusters import number_groups
 from benchmarks.stats.factorial import interaction, main_effect
-from benchmarks.stats.intervals import estimate, ratio, resample
+from benchmarks.stats.intervals import INTERVALS, SHARE, estimate, ratio, resample
 from benchmarks.stats.logistic import LogisticFit, curve, fit_logistic
 from benchmarks.varied import FACTOR_NAMES
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -32,10 +33,7 @@ _FOLLOWS = {"follows the image": 1.0, "follows the text": 0.0}
 _MOST_UNDEFINED = 0.05
 """The share of resamples without a value above which an estimate has no interval."""
 
-_PAIRED = (
-    "Intervals: 95%, percentile bootstrap over examples. Each example has all cells, so that levels are compared on the same "
-    "examples."
-)
+_PAIRED = f"{INTERVALS} Each example has all cells, so that levels are compared on the same examples."
 _MEANING = (
     f"`{FOLLOWS_IMAGE}`: the share that follow the image, of the answers under conflict that follow the image or the text; "
     "`right`: accuracy."
@@ -101,6 +99,14 @@ def _reference_cell(answers: Answers) -> Answers:
     return answers.at(reference_positions(answers))
 
 
+class _Drawn(NamedTuple):
+    """Sums of scores and answers, shape (..., 2), their resamples, and the number of clusters behind them."""
+
+    totals: Array
+    draws: Array
+    clusters: int
+
+
 @dataclass(frozen=True)
 class _VariedRun:
     """The answers of a run by cell of its design."""
@@ -128,13 +134,12 @@ class _VariedRun:
 
     @cached_property
     def measures(self) -> dict[str, NDArray[np.float64]]:
-        """The score and the number of answers of each example in each cell, shape (examples, cells, 2), by measure.
+        """The score and the number of answers of each cluster in each cell, shape (clusters, cells, 2), by measure.
 
         Measures without an answer are absent.
         """
         number = {cell: place for place, cell in enumerate(self.cells)}
         cell = self.answers.codes(lambda kind: -1 if (at := self._cell(kind)) is None else number[at])
-        example = self.answers.example[self.answers.group]
         counts = {}
         for name, measure in _measures(self.benchmark, self.judge).items():
             scores = [-1.0 if (part := measure(kind)) is None else part for kind in self.answers.kinds]
@@ -142,17 +147,17 @@ class _VariedRun:
             counted = (score >= 0) & (cell >= 0)
             if not counted.any():
                 continue
-            rows, place = number_groups(example[counted])
+            rows, place = number_groups(self.answers.clusters.own[counted])
             index, size = place * len(number) + cell[counted], rows * len(number)
             sums = np.bincount(index, weights=score[counted], minlength=size)
             sizes = np.bincount(index, minlength=size).astype(np.float64)
             counts[name] = np.stack([sums, sizes], -1).reshape(rows, len(number), 2)
         return counts
 
-    def draws(self, measure: str) -> tuple[Array, Array]:
-        """Return the sums of a measure over all examples, shape (cells, 2), and their resamples."""
+    def draws(self, measure: str) -> _Drawn:
+        """Return the sums of a measure over all clusters, shape (cells, 2), and their resamples."""
         counts = self.measures[measure]
-        return counts.sum(0), resample(counts, self.resamples, self.seed)
+        return _Drawn(counts.sum(0), resample(counts, self.resamples, self.seed), len(counts))
 
     def _cell(self, kind: AnswerKind) -> tuple[int, ...] | None:
         try:
@@ -235,21 +240,28 @@ def _effects(runs: Mapping[str, _VariedRun], measures: Sequence[str]) -> Table:
 
 
 def _contrast_cells(
-    measures: Sequence[str], drawn: Mapping[str, tuple[Array, Array]], weights: Array | None, reason: str
+    measures: Sequence[str], drawn: Mapping[str, _Drawn], weights: Array | None, reason: str
 ) -> tuple[Cell, ...]:
     cells: list[Cell] = []
     for measure in measures:
         if weights is None or measure not in drawn:
             cells.append(Estimate(None, reason=reason if weights is None else "no answer"))
             continue
-        totals, draws = drawn[measure]
+        totals, draws, clusters = drawn[measure]
         used = np.abs(weights) > 1e-12
         value = ratio(totals[used, 0], totals[used, 1]) @ weights[used]
         replicates = ratio(draws[:, used, 0], draws[:, used, 1]) @ weights[used]
-        n = int(totals[used, 1].sum())
+        n, reach = int(totals[used, 1].sum()), max(1.0, float(np.abs(weights).sum()) / 2)
         # Sums of weights leave a difference of equal shares a few last bits from 0.
         cells.append(
-            _estimate(round(float(value), 12) + 0.0, replicates.round(12) + 0.0, n, "a level has no labelled answer")
+            _estimate(
+                round(float(value), 12) + 0.0,
+                replicates.round(12) + 0.0,
+                n,
+                "a level has no labelled answer",
+                clusters,
+                (-reach, reach),
+            )
         )
     return tuple(cells)
 
@@ -317,7 +329,8 @@ def _curves(runs: Mapping[str, _VariedRun], measures: Sequence[str]) -> Table:
         drawn = {measure: run.draws(measure) for measure in measures if measure in run.measures}
         for series in _series(name, run):
             pooled = {
-                measure: (series.pooled(totals), series.pooled(draws)) for measure, (totals, draws) in drawn.items()
+                measure: _Drawn(series.pooled(totals), series.pooled(draws), clusters)
+                for measure, (totals, draws, clusters) in drawn.items()
             }
             columns = [
                 _share_cells(*pooled[measure])
@@ -344,22 +357,22 @@ def _curves(runs: Mapping[str, _VariedRun], measures: Sequence[str]) -> Table:
     return Table("curves", "Shares by dose", names, tuple(rows), notes, chart="curves")
 
 
-def _share_cells(totals: Array, draws: Array) -> list[Estimate]:
+def _share_cells(totals: Array, draws: Array, clusters: int) -> list[Estimate]:
     shares, drawn = ratio(totals[..., 0], totals[..., 1]), ratio(draws[..., 0], draws[..., 1])
     return [
-        _estimate(float(shares[level]), drawn[:, level], int(totals[level, 1]), "no labelled answer")
+        _estimate(float(shares[level]), drawn[:, level], int(totals[level, 1]), "no labelled answer", clusters, SHARE)
         for level in range(len(shares))
     ]
 
 
-def _fitted_cells(series: _Series, pooled: tuple[Array, Array] | None) -> list[Estimate]:
+def _fitted_cells(series: _Series, pooled: _Drawn | None) -> list[Estimate]:
     if pooled is None:
         return [Estimate(None, reason="no answer")] * len(series.levels)
-    fit, fits = _fits(series, *pooled)
+    fit, fits = _fits(series, pooled.totals, pooled.draws)
     shares, drawn = curve(fit, series.scaled_doses), curve(fits, series.scaled_doses)
-    n = int(pooled[0][..., 1].sum())
+    n, changeless = int(pooled.totals[..., 1].sum()), "no curve: the answers change completely, or not at all"
     return [
-        _estimate(float(shares[level]), drawn[:, level], n, "no curve: the answers change completely, or not at all")
+        _estimate(float(shares[level]), drawn[:, level], n, changeless, pooled.clusters, SHARE)
         for level in range(len(series.levels))
     ]
 
@@ -377,12 +390,14 @@ def _equality(runs: Mapping[str, _VariedRun]) -> Table:
     for name, run in runs.items():
         if FOLLOWS_IMAGE not in run.measures:
             continue
-        totals, draws = run.draws(FOLLOWS_IMAGE)
+        totals, draws, clusters = run.draws(FOLLOWS_IMAGE)
         for series in _series(name, run):
             pooled = series.pooled(totals)
             fit, fits = _fits(series, pooled, series.pooled(draws))
             n = int(pooled[:, 1].sum())
-            rows.append((series.name, (_equality_cell(series, fit, fits, n), _slope_cell(fit, fits, n))))
+            rows.append(
+                (series.name, (_equality_cell(series, fit, fits, n, clusters), _slope_cell(fit, fits, n, clusters)))
+            )
     notes = (
         f"PSE: the dose at which the fitted curve of `{FOLLOWS_IMAGE}` is one half, so that image and text are followed equally "
         "often. It is n/a outside the doses that were tried. Where the answers change completely between two doses, it is their "
@@ -394,12 +409,12 @@ def _equality(runs: Mapping[str, _VariedRun]) -> Table:
     return Table("pse", "Points of subjective equality between image and text", ("PSE", "slope"), tuple(rows), notes)
 
 
-def _equality_cell(series: _Series, fit: LogisticFit, fits: LogisticFit, n: int) -> Estimate:
+def _equality_cell(series: _Series, fit: LogisticFit, fits: LogisticFit, n: int, clusters: int) -> Estimate:
     doses = series.scaled_doses
     middle = float(fit.midpoint)
     if np.isnan(middle) or not doses.min() < middle < doses.max():
         return Estimate(None, n=n, reason="the curve is nowhere one half between the lowest and the highest dose")
-    cell = _estimate(middle, fits.midpoint, n, "")
+    cell = _estimate(middle, fits.midpoint, n, "", clusters)
     if np.isnan(fit.slope):
         cell = Estimate(middle, float(doses[doses < middle].max()), float(doses[doses > middle].min()), n)
     if not KINDS[series.factor].is_log:
@@ -408,12 +423,20 @@ def _equality_cell(series: _Series, fit: LogisticFit, fits: LogisticFit, n: int)
     return Estimate(float(np.exp2(middle)), low, high, n)
 
 
-def _slope_cell(fit: LogisticFit, fits: LogisticFit, n: int) -> Estimate:
-    return _estimate(float(fit.slope), fits.slope, n, "no curve: the answers change completely, or not at all")
+def _slope_cell(fit: LogisticFit, fits: LogisticFit, n: int, clusters: int) -> Estimate:
+    reason = "no curve: the answers change completely, or not at all"
+    return _estimate(float(fit.slope), fits.slope, n, reason, clusters)
 
 
-def _estimate(value: float, replicates: Array, n: int, reason: str) -> Estimate:
+def _estimate(
+    value: float,
+    replicates: Array,
+    n: int,
+    reason: str,
+    clusters: int,
+    within: tuple[float, float] | None = None,
+) -> Estimate:
     """Return an estimate, without an interval where too many replicates are undefined."""
     if len(replicates) and np.isnan(replicates).mean() > _MOST_UNDEFINED and not np.isnan(value):
         return Estimate(value, n=n)
-    return estimate(value, replicates, n, reason=reason)
+    return estimate(value, replicates, n, clusters=clusters, within=within, reason=reason)

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import AbstentionRule, Benchmark, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.closed_book import closed_book_instance
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.k_passages.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, RIGHT, WRONG
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.prompts import text_before_image
-from benchmarks.vocabulary import CLOSED_BOOK, Instance, Part, Table
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part, Table
 
 __all__ = ["KPassages"]
 
@@ -78,6 +78,10 @@ class KPassages(Benchmark):
     def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
         changed = text_before_image(parts, passages) if text_first else ()
         return changed or super().reordered(parts, passages, text_first=text_first)
+
+    def pages(self, instance: Instance) -> Pages:
+        own, shown = super().pages(instance)
+        return Pages((), (*own, *shown)) if shown else Pages(own)  # of several pictures in mixed order, one is its own
 
     def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
         from benchmarks.cmc_bench.prompts import parts

@@ -17,7 +17,7 @@ from benchmarks.media.image import read_media
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.rows.sources import resolve_sources
 from benchmarks.values import compare
-from benchmarks.vocabulary import Media
+from benchmarks.vocabulary import DOCUMENT, Media
 
 SOURCE = "cmc-bench"
 MOST_CALLS = 100_000
@@ -80,7 +80,7 @@ def _example(rows: dict[str, Any]) -> Example | None:
         wrong["references"]["text"],
         aligned["passage"],
         wrong["passage"],
-        {key: aligned["strata"][key] for key in ("type", "source", "subject") if key in aligned["strata"]},
+        {key: aligned["strata"][key] for key in ("type", "source", "subject", DOCUMENT) if key in aligned["strata"]},
     )
 
 

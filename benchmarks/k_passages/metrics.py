@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from benchmarks.base import LabelMetrics
 from benchmarks.k_passages.constants import CONDITIONS, LABELS
 from benchmarks.stats.intervals import ratio
+from benchmarks.vocabulary import LabelMetrics
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,7 @@ from benchmarks.failure_table import failures_table
 from benchmarks.k_passages.constants import CONDITIONS, LABELS
 from benchmarks.k_passages.metrics import CONDITIONS_OF, METRICS
 from benchmarks.sheet import Column, Grid, Layout, Row, Sheets, answers_where
-from benchmarks.stats.intervals import ratio
+from benchmarks.stats.intervals import INTERVALS, ratio
 from benchmarks.vocabulary import CLOSED_BOOK, Table
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ Runs = Mapping[str, Answers]
 _Setting = tuple[int, int, int, int, int]
 """The numbers of passages and of wrong ones, the order of the place, the numbers of images and of words."""
 
-_INTERVALS = "Intervals: 95%, percentile bootstrap over examples, so that an example's settings stay together."
 _RIGHT = LABELS.index("RIGHT")
 
 _CURVES = (
@@ -85,7 +84,7 @@ _MAIN = Layout(
     notes=(
         "Shares of right answers without a wrong passage, with one, and with more wrong ones than the one that is right; of "
         "answers that follow these, that answer a distractor's question, and that give both values or neither.",
-        _INTERVALS,
+        INTERVALS,
     ),
 )
 
@@ -101,7 +100,7 @@ def _curve(sheets: Sheets, name: str, factor: str, series: str, title: str, seri
         if (sheet := sheets.sheet(run, grid, partial(_has, series, level))).counts.any()
     ]
     note = f"Columns: {factor}. Every example is in every setting; other factors are pooled."
-    return sheets.finish(name, title, columns, rows, note, _INTERVALS, chart="lines")
+    return sheets.finish(name, title, columns, rows, note, INTERVALS, chart="lines")
 
 
 def _levels(runs: Runs, factor: str) -> list[str]:
@@ -135,7 +134,7 @@ def _settings(runs: Runs) -> Layout:
 
     grid = _grid(len(settings), lambda kind: settings.index(_setting(kind)))
     shares = {label: _share_of(place) for place, label in enumerate(LABELS)}
-    return Layout("settings", "Labels in every setting", grid, shares, rows, (_INTERVALS,), chart="stacked")
+    return Layout("settings", "Labels in every setting", grid, shares, rows, (INTERVALS,), chart="stacked")
 
 
 def _setting(kind: AnswerKind) -> _Setting:

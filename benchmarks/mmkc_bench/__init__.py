@@ -27,7 +27,7 @@ from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Record, Table
+from benchmarks.vocabulary import Instance, Pages, Record, Table
 
 if TYPE_CHECKING:
     from benchmarks.mmkc_bench.reading import MMKCReading
@@ -140,6 +140,10 @@ class MMKCBench(Benchmark):
         from benchmarks.mmkc_bench.reading import read
 
         return read(record)
+
+    def pages(self, instance: Instance) -> Pages:
+        entity = " ".join(filter(None, map(instance.strata.get, ("dataset", "instance"))))
+        return Pages((f"entity {entity}",) if entity else ())
 
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.mmkc_bench.tables import tables

@@ -26,9 +26,9 @@ def official_answers(answers: Answers, judge: str) -> Answers:
     its own letters, and labelled by those of the remaining row.
     """
     originals: dict[_RowName, list[tuple[AnswerKind, int]]] = defaultdict(list)
-    remaining: dict[tuple[str, _RowName], tuple[AnswerKind, int]] = {}
+    remaining: dict[tuple[str, _RowName], tuple[AnswerKind, int, int]] = {}
     letters: dict[tuple[str, int], Sequence[str]] = {}
-    for number, group in zip(answers.kind.tolist(), answers.group.tolist(), strict=True):
+    for place, (number, group) in enumerate(zip(answers.kind.tolist(), answers.group.tolist(), strict=True)):
         kind = answers.kinds[number]
         if kind.condition in CONFLICT_CONDITIONS:
             letters[kind.condition, group] = kind.reading.counters
@@ -38,11 +38,11 @@ def official_answers(answers: Answers, judge: str) -> Answers:
         if kind.condition == ORIGINAL_CONDITIONS[0]:
             originals[name].append((kind, group))
         elif kind.condition in CONFLICT_CONDITIONS and kind.condition.endswith("-mc"):
-            remaining[kind.condition, name] = kind, group
+            remaining[kind.condition, name] = kind, group, place
     pairs: list[tuple[AnswerKind, int]] = []
-    for (condition, name), (kind, group) in remaining.items():
+    for (condition, name), (kind, group, place) in remaining.items():
         if name not in originals:
-            pairs.append((_labelled(kind, judge, left_out=NO_OWN_ANSWER), group))
+            pairs.append((_labelled(kind, judge, left_out=NO_OWN_ANSWER), place))
         counters = letters[condition, group]
         for original, original_group in originals.get(name, ()):
             before, after = original.reading, kind.reading
@@ -50,9 +50,10 @@ def official_answers(answers: Answers, judge: str) -> Answers:
                 pair = _labelled(kind, judge, left_out=ALREADY_COUNTER)
             else:
                 pair = _labelled(kind, judge, label_of_letters(after.letter, before.letter, counters))
-            pairs.append((pair, group))
-    kinds, groups = [kind for kind, _ in pairs], np.array([group for _, group in pairs], dtype=np.int32)
-    return replace(answers, kinds=kinds, kind=np.arange(len(pairs), dtype=np.int32), group=groups, confidence=None)
+            pairs.append((pair, place))
+    places = np.array([place for _, place in pairs], dtype=np.int64)
+    kinds, kind = [kind for kind, _ in pairs], np.arange(len(pairs), dtype=np.int32)
+    return replace(answers.at(places), kinds=kinds, kind=kind, confidence=None)
 
 
 def _labelled(kind: AnswerKind, judge: str, label: str | None = None, left_out: str = "") -> AnswerKind:

@@ -71,7 +71,7 @@ _NOTE_OFFICIAL = (
     "Rows marked (official): as the published evaluation counts. It takes the first A to D in any word for the letter, and "
     "compares every answer without conflict with the last answer under conflict to a row of that name."
 )
-_NOTE_SPREAD = "Intervals: 95%, percentile bootstrap over entities, each with all its facts."
+_NOTE_SPREAD = "Intervals: 95%, over entities, each with all its facts."
 _NOTE_DETECTION = (
     "Accuracy; an answer that says neither yes nor no is wrong. EK: unweighted mean of its sub-types. Coarse Avg.: weighted by "
     "757, 669 and 147."
@@ -79,7 +79,7 @@ _NOTE_DETECTION = (
 
 
 def _grid(conditions: Sequence[str], labels: Sequence[str]) -> Grid:
-    """Return a grid of conditions, types and labels, of which the bootstrap draws entities with all facts and repeated rows."""
+    """Return a grid of conditions, types and labels."""
 
     def places(kind: AnswerKind, counted: Sequence[str]) -> Iterator[tuple[int, int, int]]:
         row_type = kind.strata.get("type")
@@ -87,10 +87,7 @@ def _grid(conditions: Sequence[str], labels: Sequence[str]) -> Grid:
             condition, place = conditions.index(kind.condition), ROW_TYPES.index(row_type)
             yield from ((condition, place, labels.index(label)) for label in counted if label in labels)
 
-    def entity(kind: AnswerKind) -> tuple[str, str]:
-        return kind.strata.get("dataset", ""), kind.strata.get("instance", "")
-
-    return Grid((len(conditions), len(ROW_TYPES), len(labels)), places, cluster=entity)
+    return Grid((len(conditions), len(ROW_TYPES), len(labels)), places)
 
 
 def _columns(of: _Metrics, answers: _Metrics, reasons: Mapping[str, str]) -> dict[str, Column]:

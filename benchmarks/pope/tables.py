@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.base import Benchmark, LabelMetrics
+from benchmarks.base import Benchmark
 from benchmarks.failure_table import failures_table
 from benchmarks.pope.reading import ANSWERS
 from benchmarks.pope.source import SETTINGS
 from benchmarks.sheet import Column, Grid, Layout, Row, Sheets
 from benchmarks.stats.intervals import ratio
-from benchmarks.vocabulary import Table
+from benchmarks.vocabulary import LabelMetrics, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +26,8 @@ _Reader = Callable[[AnswerKind, tuple[str, ...]], str | None]
 _READ = ("yes", "no", "neither")
 
 _NOTE_SPREAD = (
-    "± is the bootstrap standard deviation, intervals are 95% percentiles, over images, so that an image's questions stay "
-    "together; the paper does not say what it resamples."
+    "± is the bootstrap standard deviation, intervals are 95%, both over images, so that an image's questions stay together; the "
+    "paper does not say what it resamples."
 )
 _NOTE_NEITHER = (
     "An answer that says neither yes nor no counts as not correct: Table 14's 32 to 35% on rows that are half yes and half no "

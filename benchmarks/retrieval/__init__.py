@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers import Answers
-from benchmarks.base import AbstentionRule, DataSource, LabelMetrics
+from benchmarks.base import AbstentionRule, Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
@@ -17,7 +17,7 @@ from benchmarks.retrieval.prompts import text_before_image
 from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import CLOSED_BOOK, Instance, Part, Table
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part, Table
 
 __all__ = ["Retrieval"]
 
@@ -66,13 +66,16 @@ class Retrieval(CMCBench):
     def check_rows(self, file: Path, options: BuildOptions) -> TableCheck:
         from benchmarks.retrieval.check_rows import check_rows
 
-        return check_rows(file)
+        return check_rows(file, options)
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.retrieval.instances import instance_from_row
 
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
+
+    def pages(self, instance: Instance) -> Pages:
+        return Benchmark.pages(self, instance)  # what a question retrieved is its own, right or wrong
 
     def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         return ("\n\n".join(row["passages"]),) if row["passages"] else ()

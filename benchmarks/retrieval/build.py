@@ -30,7 +30,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     with BuildWriter(out) as writer:
         rows = StoredRows()
         usable: Counter[str] = Counter()
-        for row in _usable_rows(sources, writer):
+        for row in _usable_rows(sources, writer, options.cluster):
             rows.append(row)
             usable[row.source] += 1
         if not len(rows):
@@ -62,11 +62,11 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         )
 
 
-def _usable_rows(sources: Sequence[tuple[str, str]], writer: BuildWriter) -> Iterator[StoredRow]:
+def _usable_rows(sources: Sequence[tuple[str, str]], writer: BuildWriter, cluster: str) -> Iterator[StoredRow]:
     """Yield the usable rows after adding their images to the build; the others are recorded there."""
     known: set[int] = set()
     for name, place in resolve_sources("retrieval", NAMES, sources):
-        for row in read_source(name, place):
+        for row in read_source(name, place, cluster):
             try:
                 stored = row if isinstance(row, SkippedRow) else checked_row(row, writer)
                 if isinstance(stored, StoredRow) and hash64(stored.id) in known:
@@ -82,7 +82,7 @@ def _usable_rows(sources: Sequence[tuple[str, str]], writer: BuildWriter) -> Ite
 
 def checked_row(row: LogRow, writer: BuildWriter | None = None) -> StoredRow:
     """Return a row with its images added to ``writer``. Raises RowProblem if the row is unusable."""
-    problem = text_problem(row.question, row.group + "".join(row.passages))
+    problem = text_problem(row.question, row.group + row.document + "".join(row.passages))
     for answer in (row.answer, row.image_answer, row.text_answer):
         problem = problem or (answer_problem(answer) if answer else None)
     if problem:
@@ -96,7 +96,7 @@ def checked_row(row: LogRow, writer: BuildWriter | None = None) -> StoredRow:
         raise RowProblem(f"the image {error.reason}") from error
     for data, suffix in loaded:
         images.append(Media(_sha256(data), suffix) if writer is None else writer.add_media(data, suffix))
-    texts = (row.answer, row.group, row.image_answer, row.text_answer)
+    texts = (row.answer, row.group, row.image_answer, row.text_answer, row.document)
     return StoredRow(row.source, row.row, row.question, row.passages, tuple(images), *texts)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+from benchmarks.build import BuildOptions
 from benchmarks.retrieval.build import checked_row
 from benchmarks.retrieval.instances import decide, instance_from_row, instance_rows
 from benchmarks.retrieval.log_row import LogRow
@@ -27,12 +28,12 @@ _FIXES = {
 }
 
 
-def check_rows(file: Path) -> TableCheck:
+def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     """Return the result of each line of ``file``, without a model. Raises SourceError for an unreadable file."""
     checks = RowChecks(lambda number: _preview(file, number))
     near = NearFiles(file.parent)
     counts: Counter[str] = Counter()
-    for number, row in enumerate(read_source("log", str(file))):
+    for number, row in enumerate(read_source("log", str(file), options.cluster)):
         problem = row if isinstance(row, SkippedRow) else _problem(row)
         if problem is not None:
             message, _, fix = problem.reason.partition("; ")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from benchmarks.cmc_bench.constants import ACCURATE as CMC_ACCURATE
 from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS as CMC_CONFLICTS
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
+from benchmarks.rows.base import DOCUMENT_COLUMNS
 
 UNDECIDED = "undecided"
 """The condition of a conflict whose right answer the log does not have."""
@@ -31,6 +32,7 @@ COLUMN_NAMES = {
     "images": ("images", "image", "pages", "page_images"),
     "answer": ("answer", "label", "gold"),
     "group": ("group", "subject"),
+    "document": DOCUMENT_COLUMNS,
     "image_answer": ("image_answer",),
     "text_answer": ("text_answer",),
 }

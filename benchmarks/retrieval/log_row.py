@@ -25,6 +25,7 @@ class LogRow:
     group: str = ""
     image_answer: str = ""
     text_answer: str = ""
+    document: str = ""
 
 
 Reader = Callable[[str], Iterator[LogRow | SkippedRow]]

@@ -22,6 +22,7 @@ class StoredRow:
     group: str
     image_answer: str
     text_answer: str
+    document: str
 
     @property
     def id(self) -> str:

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from benchmarks.errors import SourceError
+from benchmarks.errors import SourceError, did_you_mean
 
 Fields = Mapping[str, Any]
 
 LARGEST_LINE = 16 * 1024 * 1024
 """The maximum size of a JSON line or a table row, in bytes."""
+
+
+DOCUMENT_COLUMNS = ("document", "doc_id", "page")
+"""The columns that name the document or page of a row; the first that a row fills counts."""
+
+
+def check_cluster(cluster: str, columns: Collection[str], file: Path) -> str:
+    """Return the column that names the documents, as rows have it; empty if ``cluster`` is. Raises SourceError without it."""
+    name = cluster.strip().lower()
+    if name and name not in columns:
+        raise SourceError(f"{file.name} has no column {cluster!r} for --cluster; {did_you_mean(name, sorted(columns))}")
+    return name
 
 
 class RowProblem(Exception):

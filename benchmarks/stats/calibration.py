@@ -1,16 +1,16 @@
-"""Calibration: how well confidences say whether an answer is right, with intervals for answers that come in groups.
+"""Calibration: how well confidences say whether an answer is right, with intervals for answers that come in clusters.
 
-Arrays have shape (answers,): ``confidence`` between 0 and 1, ``right`` 0 or 1, ``group`` the number of each answer's example.
+Arrays have shape (answers,): ``confidence`` between 0 and 1, ``right`` 0 or 1.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.stats.intervals import clustered_wilson, estimate, resample
+from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.intervals import SHARE, estimate, resample, student_quantile
 from benchmarks.vocabulary import Estimate
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Codes = NDArray[np.integer[Any]]
 
-MIN_EXAMPLES = 30
-"""The fewest examples of a calibration curve."""
+MIN_CLUSTERS = 30
+"""The fewest clusters of a calibration curve."""
 
 BINS = 10
 """The most bins of a calibration curve."""
 
 _PER_BIN = 10
-"""The fewest examples for each bin of a calibration curve."""
+"""The fewest clusters for each bin of a calibration curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Bin:
     n: int
 
 
-def bin_count(examples: int) -> int:
-    """Return the number of bins for so many examples: ten in each, at most ten bins."""
-    return max(1, min(BINS, examples // _PER_BIN))
+def bin_count(clusters: int) -> int:
+    """Return the number of bins for so many clusters: ten in each, at most ten bins."""
+    return max(1, min(BINS, clusters // _PER_BIN))
 
 
 def bin_numbers(confidence: Array, bins: int) -> Codes:
@@ -83,18 +83,15 @@ def auroc(score: Array, positive: Array) -> float:
     return float(above.mean()) if len(above) and len(below) else math.nan
 
 
-def reliability(confidence: Array, right: Array, group: Codes, bins: int) -> list[Bin]:
+def reliability(confidence: Array, right: Array, clusters: Clusters, bins: int) -> list[Bin]:
     """Return the bins of the reliability diagram that hold answers, in rising order (Murphy and Winkler 1977)."""
-    import numpy as np
-
     numbers = bin_numbers(confidence, bins)
     curve = []
     for number in range(bins):
         chosen = numbers == number
         if not chosen.any():
             continue
-        _, of = np.unique(group[chosen], return_inverse=True)
-        accuracy = clustered_wilson(np.bincount(of, right[chosen]).tolist(), np.bincount(of).tolist())
+        accuracy = clusters.at(chosen).mean(right[chosen])
         curve.append(Bin(float(confidence[chosen].mean()), accuracy, int(chosen.sum())))
     return curve
 
@@ -102,26 +99,35 @@ def reliability(confidence: Array, right: Array, group: Codes, bins: int) -> lis
 # --- intervals -----------------------------------------------------------------------------------
 
 
-def mean_estimate(values: Array, group: Codes, *, resamples: int, seed: int, reason: str = "no answers") -> Estimate:
-    """Return the mean with its bootstrap interval over groups; n/a without values."""
+def mean_estimate(
+    values: Array,
+    clusters: Clusters,
+    *,
+    resamples: int,
+    seed: int,
+    within: tuple[float, float] | None = None,
+    reason: str = "no answers",
+) -> Estimate:
+    """Return the mean with its bootstrap interval over clusters; n/a without values."""
     import numpy as np
 
     if not len(values):
         return Estimate(None, reason=reason)
-    sums = _group_sums(group, np.stack([values, np.ones(len(values))], axis=1))
+    sums = clusters.sums(np.stack([values, np.ones(len(values))], axis=1))
     totals = resample(sums, resamples, seed)
-    return estimate(float(values.mean()), totals[:, 0] / totals[:, 1], len(values))
+    means = totals[:, 0] / totals[:, 1]
+    return estimate(float(values.mean()), means, len(values), clusters=clusters.count, within=within)
 
 
 def calibration_error_estimate(
-    confidence: Array, right: Array, group: Codes, bins: int, *, resamples: int, seed: int
+    confidence: Array, right: Array, clusters: Clusters, bins: int, *, resamples: int, seed: int
 ) -> tuple[Estimate, float]:
     """Return the calibration error with an interval, and the mean error that chance gives a calibrated model.
 
     Shares of finitely many answers vary, which makes every error too high, and that of a resample too high once more. So the
     lower limit is the basic bootstrap's (2 times the value less the upper quantile, Davison and Hinkley 1997, section 5.2), or 0
     if the value is within the errors of chance; the upper limit is the higher of the basic and the percentile bootstrap's. The
-    errors of chance are those of the resampled gaps less the observed ones. All resamples are of groups.
+    errors of chance are those of the resampled gaps less the observed ones. All resamples are of clusters.
     """
     import numpy as np
 
@@ -129,7 +135,7 @@ def calibration_error_estimate(
     cells = np.zeros((n, bins + 1))
     cells[np.arange(n), bin_numbers(confidence, bins)] = right - confidence
     cells[:, -1] = 1
-    sums = _group_sums(group, cells)
+    sums = clusters.sums(cells)
     gaps, totals = sums.sum(0)[:-1], resample(sums, resamples, seed)
     value = float(np.abs(gaps).sum() / n)
     if not len(totals):
@@ -141,16 +147,17 @@ def calibration_error_estimate(
     return Estimate(value, *limits, n), float(by_chance.mean())
 
 
-def brier_estimate(confidence: Array, right: Array, group: Codes, *, resamples: int, seed: int) -> Estimate:
-    """Return the Brier score with its bootstrap interval over groups."""
-    return mean_estimate((confidence - right) ** 2, group, resamples=resamples, seed=seed)
+def brier_estimate(confidence: Array, right: Array, clusters: Clusters, *, resamples: int, seed: int) -> Estimate:
+    """Return the Brier score with its bootstrap interval over clusters."""
+    return mean_estimate((confidence - right) ** 2, clusters, resamples=resamples, seed=seed, within=SHARE)
 
 
-def auroc_estimate(score: Array, positive: Array, group: Codes, confidence: float = 0.95) -> Estimate:
-    """Return the AUROC with an interval for answers that are correlated within groups, of one class or of both.
+def auroc_estimate(score: Array, positive: Array, clusters: Clusters, confidence: float = 0.95) -> Estimate:
+    """Return the AUROC with an interval for answers that are correlated within clusters, of one class or of both.
 
-    The variance is Obuchowski's (1997), DeLong's for groups; the interval is symmetric for the log-odds (Pepe 2003, section
-    5.2.4). At 0 and 1, where the variance is 0, the other limit is Wilson's for as many answers as the rarer class has groups.
+    The variance is Obuchowski's (1997), DeLong's for answers in groups; the interval is symmetric for the log-odds (Pepe 2003,
+    section 5.2.4). At 0 and 1, where the variance is 0, the other limit is Wilson's for as many answers as the rarer class has
+    clusters.
     """
     import numpy as np
 
@@ -160,17 +167,17 @@ def auroc_estimate(score: Array, positive: Array, group: Codes, confidence: floa
     if not len(above) or not len(below):
         return Estimate(None, n=n, reason="all answers are of one kind")
     area = float(above.mean())
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    if clusters.count < 2:
+        return Estimate(area, n=n)
+    z = student_quantile((1 + confidence) / 2, clusters.count - 1)
     if area in (0.0, 1.0):
-        rarer = min(len(np.unique(group[chosen])), len(np.unique(group[~chosen])))
+        rarer = min(clusters.at(chosen).count, clusters.at(~chosen).count)
         margin = z * z / (rarer + z * z)
         return Estimate(area, max(0.0, area - margin), min(1.0, area + margin), n)
     influence = np.empty(n)
     influence[chosen] = (above - area) / len(above)
     influence[~chosen] = (below - area) / len(below)
-    sums = _group_sums(group, influence[:, None])[:, 0]
-    if len(sums) < 2:
-        return Estimate(area, n=n)
+    sums = clusters.sums(influence)
     error = math.sqrt(float((sums**2).sum()) * len(sums) / (len(sums) - 1))
     half_width, centre = z * error / (area * (1 - area)), math.log(area / (1 - area))
     return Estimate(area, _logistic(centre - half_width), _logistic(centre + half_width), n)
@@ -187,16 +194,6 @@ def _placements(score: Array, positive: Array) -> tuple[Array, Array]:
     below = (np.searchsorted(low_order, high) + np.searchsorted(low_order, high, side="right")) / (2 * len(low))
     under = (np.searchsorted(high_order, low) + np.searchsorted(high_order, low, side="right")) / (2 * len(high))
     return below, 1 - under
-
-
-def _group_sums(group: Codes, values: Array) -> Array:
-    """Return the sums over each group's answers; ``values`` of shape (answers, columns) give (groups, columns)."""
-    import numpy as np
-
-    _, numbers = np.unique(group, return_inverse=True)
-    sums = np.zeros((int(numbers.max(initial=-1)) + 1, values.shape[1]))
-    np.add.at(sums, numbers, values)
-    return sums
 
 
 def _logistic(value: float) -> float:

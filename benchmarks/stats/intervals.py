@@ -1,9 +1,9 @@
-"""Confidence intervals (closed-form for running counts, cluster bootstrap for tables) and chance-corrected agreement."""
+"""Confidence intervals over clusters, by sums or by the bootstrap, and chance-corrected agreement."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 _PRIOR_ANSWERS = 4
 """The number of answers by which a stratum's share is shrunk towards the mean of all strata."""
 
+_MANY_DEGREES = 2000
+"""The number of degrees of freedom above which Student's t is normal, to five digits."""
+
+_SLACK = 1e-12
+
 _CHUNK = 1024 * 1024
 """The number of bootstrap weights held at a time, 8 MiB."""
+
+_NEAR = 1 / 64
+"""How near to the totals resamples are kept where answers count in several clusters."""
 
 _SHARED = 1024 * 1024
 """The greatest number of bootstrap weights that is kept for the next table, 4 MiB."""
@@ -32,83 +40,161 @@ def span(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+INTERVALS = "Intervals: 95%, over clusters: examples that show the same picture, page or document count together."
+"""The note on the intervals of tables."""
+
+SHARE = (0.0, 1.0)
+"""The range of a share."""
+DIFFERENCE = (-1.0, 1.0)
+"""The range of a difference of shares."""
+
+FEW_CLUSTERS = 10
+"""Below this number of clusters, an interval is a range that says little of other pages."""
+
+
 def wilson(successes: float, n: int, confidence: float = 0.95) -> Estimate:
-    """Return the proportion ``successes / n`` with Wilson's score interval (Wilson 1927); n/a if ``n`` is 0."""
-    return _score(successes / n, n, n, confidence) if n else Estimate(None, reason="no answers")
+    """Return the proportion ``successes / n`` with Wilson's score interval (Wilson 1927); n/a if ``n`` is 0.
 
-
-def clustered_wilson(successes: Sequence[float], sizes: Sequence[int], confidence: float = 0.95) -> Estimate:
-    """Return the proportion over all answers with Wilson's score interval for answers that are correlated within groups.
-
-    ``successes`` and ``sizes`` have shape (groups,). The formula's n is the effective sample size (n over the design effect,
-    Kish 1965, section 8.2), at most the number of answers; if all answers are equal, it is the number of groups. With one
-    answer per group this is :func:`wilson`.
+    For independent answers only; those of a run are in clusters.
     """
-    n, groups = sum(sizes), sum(size > 0 for size in sizes)
-    if n == 0:
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    return score(successes / n, n, n, z) if n else Estimate(None, reason="no answers")
+
+
+def clustered_wilson(successes: Any, sizes: Any, clusters: int | None = None, confidence: float = 0.95) -> Estimate:
+    """Return the proportion over all answers with the score interval of :func:`share_estimate`.
+
+    ``successes`` and ``sizes`` have shape (clusters,); ``clusters`` is the number of those that count, by default of those with
+    answers.
+    """
+    import numpy as np
+
+    hits, size = np.asarray(successes, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    n = float(size.sum())
+    if n <= 0:
         return Estimate(None, reason="no answers")
-    p = sum(successes) / n
-    spread = sum((hits - p * size) ** 2 for hits, size in zip(successes, sizes, strict=True))
-    effective = min(n, n * n * p * (1 - p) / spread) if spread else groups if p in (0, 1) else n
-    return _score(p, effective, n, confidence)
+    p = min(1.0, max(0.0, float(hits.sum()) / n))
+    variance = float(((hits - p * size) ** 2).sum()) / (n * n)
+    known = int((size > 0).sum()) if clusters is None else clusters
+    return share_estimate(p, variance, known, round(n), confidence)
 
 
-class ClusterSums(NamedTuple):
-    """Sums over groups of their successes, their sizes, and the products of these; groups without an answer do not count."""
+def share_estimate(p: float, variance: float, clusters: int, n: int, confidence: float = 0.95) -> Estimate:
+    """Return a share with Wilson's score interval for answers in clusters; with one cluster, it has none.
 
-    groups: int = 0
-    successes: int = 0
-    sizes: int = 0
-    successes_squared: int = 0
-    products: int = 0
-    sizes_squared: int = 0
-
-    def plus(self, other: ClusterSums, times: int = 1) -> ClusterSums:
-        """Return the sums over the groups of both, with those of ``other`` counted ``times`` times."""
-        return ClusterSums(*(own + times * more for own, more in zip(self, other, strict=True)))
-
-    def wilson(self, confidence: float = 0.95) -> Estimate:
-        """Return :func:`clustered_wilson` of the groups. The sums are whole numbers, so the spread has no rounding errors."""
-        n = self.sizes
-        if n == 0:
-            return Estimate(None, reason="no answers")
-        p = self.successes / n
-        spread = (
-            n * n * self.successes_squared
-            - 2 * n * self.successes * self.products
-            + self.successes * self.successes * self.sizes_squared
-        ) / (n * n)
-        effective = min(n, n * n * p * (1 - p) / spread) if spread else self.groups if p in (0, 1) else n
-        return _score(p, effective, n, confidence)
+    ``variance`` is that of ``p`` over clusters: the sum of their squared deviations by that of the answers, or the bootstrap's.
+    The formula's n is the effective sample size (Kish 1965, section 8.2), at most the number of answers, and its quantile is
+    Student's with ``clusters`` - 1 degrees of freedom. The effective size takes in two clusters of half the usual size, one all
+    right and one all wrong, which keep it down where few clusters happen to agree (Agresti and Coull 1998 add two answers of
+    each); if all answers are equal, it is at most the number of clusters. docs/intervals.md has its measured coverage.
+    """
+    if clusters < 2:
+        return Estimate(p, n=n)
+    return score(p, effective_size(p, variance, clusters, n), n, student_quantile((1 + confidence) / 2, clusters - 1))
 
 
-def _score(p: float, effective: float, answers: int, confidence: float) -> Estimate:
-    """Return the proportion ``p`` with the score interval of a sample of ``effective`` size; n is ``answers``."""
-    n, z = effective, NormalDist().inv_cdf((1 + confidence) / 2)
+def effective_size(p: float, variance: float, clusters: int, n: float) -> float:
+    """Return the size of a simple random sample in which the share ``p`` would vary as it does; see :func:`share_estimate`."""
+    centre = (p * clusters + 0.5) / (clusters + 1)
+    spread = clusters**2 * variance + clusters * (p - centre) ** 2 + ((1 - centre) ** 2 + centre**2) / 4
+    effective = (clusters**2 - 1) * centre * (1 - centre) / spread
+    return min(effective, n, clusters if p in (0, 1) else math.inf)
+
+
+def difference_estimate(value: float, variance: float, clusters: int, n: int, confidence: float = 0.95) -> Estimate:
+    """Return a difference of two metrics with an interval by its ``variance`` over clusters; with one cluster, it has none.
+
+    Two clusters of half the usual size, in which all of the difference falls on one side, are added as by Bonett and Price
+    (2012); the quantile is Student's.
+    """
+    if clusters < 2:
+        return Estimate(value, n=n)
+    centre, error = _adjusted_difference(value, variance, clusters)
+    half_width = student_quantile((1 + confidence) / 2, clusters - 1) * error
+    low, high = max(-1.0, centre - half_width), min(1.0, centre + half_width)
+    return Estimate(value, min(low, value), max(high, value), n)
+
+
+def difference_p(value: float, variance: float, clusters: int) -> float:
+    """Return the two-sided p of no difference that :func:`difference_estimate` amounts to; 1 for one cluster."""
+    if clusters < 2:
+        return 1.0
+    centre, error = _adjusted_difference(value, variance, clusters)
+    return max(0.0, 2 * (1 - student_cdf(abs(centre) / error, clusters - 1)))
+
+
+def _adjusted_difference(value: float, variance: float, clusters: int) -> tuple[float, float]:
+    centre = value * clusters / (clusters + 1)
+    spread = clusters**2 * variance + clusters * (value - centre) ** 2 + (1 + centre**2) / 2
+    return centre, math.sqrt(spread) / (clusters + 1)
+
+
+def score(p: float, effective: float, answers: int, z: float) -> Estimate:
+    """Return the share ``p`` of ``answers`` with the score interval of a sample of ``effective`` size, at the quantile ``z``."""
+    n = effective
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half_width = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return Estimate(p, min(p, max(0.0, centre - half_width)), max(p, min(1.0, centre + half_width)), answers)
 
 
-def macro_average(hits: Sequence[int], sizes: Sequence[int], confidence: float = 0.95) -> Estimate:
-    """Return the unweighted mean of the strata's shares ``hits / sizes`` with a score interval; n is the number of answers.
+@lru_cache(maxsize=1024)
+def student_quantile(probability: float, degrees: int) -> float:
+    """Return the quantile of Student's t, for a ``probability`` of 0.5 or more."""
+    if degrees > _MANY_DEGREES:
+        return NormalDist().inv_cdf(probability)
+    low, high = 0.0, 2.0
+    while student_cdf(high, degrees) < probability:
+        low, high = high, 2 * high
+    while high - low > _SLACK * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_cdf(middle, degrees) < probability else (low, middle)
+    return high
 
-    The n of Wilson's formula is that of a simple random sample whose share has the variance of this mean (Kish 1965, section
-    8.2). A stratum's variance is that of its share after shrinking it towards the mean by z^2 = 4 answers, as Agresti and
-    Coull (1998) shrink theirs towards one half, so that a stratum with one answer or with equal answers does not count as
-    certain. For one stratum this is :func:`wilson`. n/a if any stratum has no answer.
+
+def student_cdf(t: float, degrees: int) -> float:
+    """Return the probability that Student's t is at most ``t`` (Abramowitz and Stegun 1964, equations 26.7.3 and 26.7.4)."""
+    if degrees > _MANY_DEGREES:
+        return NormalDist().cdf(t)
+    angle = math.atan2(abs(t), math.sqrt(degrees))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    is_odd = degrees % 2
+    term = cosine if is_odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for k in range(2 + is_odd, degrees - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    inside = 2 / math.pi * (angle + sine * total) if is_odd else sine * total
+    return (1 + math.copysign(inside, t)) / 2
+
+
+def macro_average(hits: Counts, sizes: Counts, confidence: float = 0.95) -> Estimate:
+    """Return the unweighted mean of strata's shares with a score interval; n is the number of answers.
+
+    ``hits`` and ``sizes`` have shape (clusters, strata). The effective sample size is the lesser of two: that of
+    :func:`share_estimate` by the mean's variance over clusters; and that by the strata's variances, of which each is that of its
+    share after shrinking it towards the mean by z^2 = 4 answers, as Agresti and Coull (1998) shrink theirs towards one half, so
+    that a stratum with one answer or with equal answers does not count as certain. n/a if any stratum has no answer.
     """
-    if not all(sizes):
-        return Estimate(None, n=sum(sizes), reason="no answers")
-    weight = 1 / len(sizes)
-    p = sum(hit / size for hit, size in zip(hits, sizes, strict=True)) * weight
+    import numpy as np
+
+    right, answers = hits.sum(0), sizes.sum(0)
+    n = round(float(answers.sum()))
+    if not answers.all():
+        return Estimate(None, n=n, reason="no answers")
+    weight = 1 / len(answers)
+    shares = right / answers
+    p = min(1.0, max(0.0, float(shares.sum() * weight)))
     if 0 < p < 1:
-        shrunk = [(hit + _PRIOR_ANSWERS * p) / (size + _PRIOR_ANSWERS) for hit, size in zip(hits, sizes, strict=True)]
-        variance = sum(weight**2 * share * (1 - share) / size for share, size in zip(shrunk, sizes, strict=True))
-        effective = p * (1 - p) / variance
+        shrunk = (right + _PRIOR_ANSWERS * p) / (answers + _PRIOR_ANSWERS)
+        by_strata = p * (1 - p) / float((weight**2 * shrunk * (1 - shrunk) / answers).sum())
     else:
-        effective = 1 / sum(weight**2 / size for size in sizes)
-    return _score(p, effective, sum(sizes), confidence)
+        by_strata = 1 / float((weight**2 / answers).sum())
+    clusters = int((sizes.sum(1) > 0).sum())
+    if clusters < 2:
+        return Estimate(p, n=n)
+    deviations = ((hits - shares * sizes) / answers).sum(1) * weight
+    effective = effective_size(p, float((np.asarray(deviations) ** 2).sum()), clusters, by_strata)
+    return score(p, effective, n, student_quantile((1 + confidence) / 2, clusters - 1))
 
 
 def independent_difference(first: Estimate, second: Estimate) -> Estimate:
@@ -128,8 +214,45 @@ def independent_difference(first: Estimate, second: Estimate) -> Estimate:
     return Estimate(difference, difference - below, difference + above, n)
 
 
+class Draws(NamedTuple):
+    """Totals of counts, and their resamples, shape (resamples, *cells).
+
+    Where answers count in several clusters, a resample may leave next to nothing of a denominator; its totals are then
+    ``near`` the observed ones by this factor, and what a metric differs there is scaled back: its linearised variance.
+    """
+
+    totals: NDArray[np.float64]
+    drawn: NDArray[np.float64]
+    near: float = 1.0
+
+    @classmethod
+    def of(cls, counts: Counts, resamples: int, seed: int) -> Draws:
+        """Return the totals of ``counts``, shape (clusters, *cells), and their bootstrap totals; see :func:`resample`."""
+        import numpy as np
+
+        totals, drawn = counts.sum(0, dtype=np.float64), resample(counts, resamples, seed)
+        if np.array_equal(counts, np.rint(counts)):
+            return cls(totals, drawn)
+        return cls(totals, totals + _NEAR * (drawn - totals), _NEAR)
+
+    def at(self, place: tuple[Any, ...]) -> Draws:
+        """Return a part of the cells."""
+        return Draws(self.totals[place], self.drawn[(slice(None), *place)], self.near)
+
+    def replicates(self, metric: Callable[[Any], Any]) -> NDArray[np.float64]:
+        """Return a metric of the resamples; it takes totals of shape (..., *cells)."""
+        import numpy as np
+
+        values: NDArray[np.float64] = np.asarray(metric(self.drawn), dtype=np.float64)
+        if self.near == 1:
+            return values
+        value = np.asarray(metric(self.totals), dtype=np.float64)
+        scaled: NDArray[np.float64] = value + (values - value) / self.near
+        return scaled
+
+
 def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:
-    """Return bootstrap totals of ``counts``: all groups are resampled with replacement, ``resamples`` times.
+    """Return bootstrap totals of ``counts``: all groups, which are clusters, are resampled with replacement.
 
     ``counts`` has shape (groups, *cells), the result (resamples, *cells). Groups with equal counts are drawn by one
     multinomial count, which leaves the distribution unchanged and bounds time and memory by the number of distinct groups.
@@ -199,11 +322,21 @@ def _summed_weights(groups: int, resamples: int, seed: int) -> NDArray[np.int32]
 
 
 def estimate(
-    value: float, replicates: NDArray[np.float64], n: int, *, reason: str = "", confidence: float = 0.95
+    value: float,
+    replicates: NDArray[np.float64],
+    n: int,
+    *,
+    clusters: int,
+    within: tuple[float, float] | None = SHARE,
+    reason: str = "",
+    confidence: float = 0.95,
 ) -> Estimate:
-    """Return a metric's value with the percentile interval of its bootstrap ``replicates``, shape (resamples,).
+    """Return a metric's value with an interval by its bootstrap ``replicates``, shape (resamples,).
 
-    A ``value`` of nan gives n/a with ``reason``. The interval ignores replicates that are nan.
+    ``clusters`` is the number of clusters behind it, and ``within`` its range: a share has the interval of
+    :func:`share_estimate`, a metric between -x and x that of :func:`difference_estimate`, both by the variance of the replicates;
+    any other metric has their percentiles, moved out as the few clusters ask for (Hesterberg 2015, section 5.3). A ``value`` of
+    nan gives n/a with ``reason``. Replicates that are nan are ignored.
     """
     import numpy as np
 
@@ -211,9 +344,17 @@ def estimate(
         return Estimate(None, n=n, reason=reason or "undefined: it would divide by zero")
     defined = np.sort(replicates)  # nan comes last
     defined = defined[: len(defined) - int(np.isnan(defined).sum())]
-    if not defined.size:
+    if not defined.size or clusters < 2:
         return Estimate(float(value), n=n)
-    tail = (1 - confidence) / 2
+    if within == SHARE:
+        return share_estimate(float(value), float(defined.var()), clusters, n, confidence)
+    if within is not None:
+        unit = within[1]
+        scaled = difference_estimate(float(value) / unit, float((defined / unit).var()), clusters, n, confidence)
+        low, high = (None if end is None else end * unit for end in (scaled.low, scaled.high))
+        return Estimate(float(value), low, high, n)
+    widened = math.sqrt(clusters / (clusters - 1)) * student_quantile((1 + confidence) / 2, clusters - 1)
+    tail = NormalDist().cdf(-widened)
     return Estimate(float(value), _quantile(defined, tail), _quantile(defined, 1 - tail), n)
 
 

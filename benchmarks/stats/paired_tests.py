@@ -1,7 +1,6 @@
-"""Paired comparison of two runs over the same examples: exact and permutation tests, bounds, multiple-testing correction.
+"""Paired comparison of two runs over the same examples: exact tests, bounds, multiple-testing correction.
 
-The unit is the group (example), since the answers under an example's conditions are correlated. ``sums`` are the groups'
-differences and ``sizes`` their numbers of paired answers, both of shape (groups,).
+The unit is the cluster (:mod:`benchmarks.stats.clusters`), since the answers to one page are correlated.
 """
 
 from __future__ import annotations
@@ -10,11 +9,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.base import LabelMetrics
-from benchmarks.stats.intervals import distinct_rows
+from benchmarks.stats.intervals import (
+    DIFFERENCE,
+    SHARE,
+    effective_size,
+    score,
+    student_cdf,
+    student_quantile,
+)
+from benchmarks.vocabulary import Estimate, LabelMetrics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,19 +27,30 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_NORMAL = NormalDist()
 _SLACK = 1e-9
 """The tolerance below which two values are equal: sums in another order differ in their last bits."""
 
-_SHARED = 2**24
-"""The greatest number of coin tosses that is kept for the next pair of runs, 32 MiB."""
+_FURTHEST, _HALVINGS = 1e3, 80
+"""How far the bisection for a p looks, in standard errors, and how often it halves."""
+
+
+def paired_p(sums: Array, difference: Difference) -> float:
+    """Return the two-sided p of a difference of shares: the exact one of :func:`sign_flip_test`, or that of its interval.
+
+    ``sums`` are those of the clusters. They are no whole numbers where answers show pages of several clusters, whose signs are
+    then no fair coins.
+    """
+    import numpy as np
+
+    whole = np.rint(sums)
+    return sign_flip_test(whole.astype(int).tolist()) if np.array_equal(whole, sums) else difference.p
 
 
 def sign_flip_test(sums: Sequence[int]) -> float:
     """Return the exact two-sided p of the sign-flip test: the probability of a total at least this far from 0.
 
-    Under the null hypothesis each group's sign is a fair coin. ``sums`` are whole numbers, one for each group. If they are
-    -1, 0 and 1, as with one paired answer per group, this is McNemar's exact test, the binomial test on the discordant
+    Under the null hypothesis each cluster's sign is a fair coin. ``sums`` are whole numbers, one for each cluster. If they are
+    -1, 0 and 1, as with one paired answer per cluster, this is McNemar's exact test, the binomial test on the discordant
     pairs (McNemar 1947). It is 1 if nothing differs.
     """
     import numpy as np
@@ -61,59 +77,6 @@ def _coin_tosses(tosses: int) -> Array:
     return probabilities
 
 
-def permuted_totals(counts: Array, *, draws: int = 9_999, seed: int = 0) -> Array:
-    """Return ``draws`` permutations of two runs' totals, with the two runs exchanged in each group by a fair coin.
-
-    ``counts`` has shape (groups, 2, *cells), the result (draws, 2, *cells).
-    """
-    import numpy as np
-
-    groups, cells = counts.shape[0], counts.shape[2:]
-    kinds, size = distinct_rows((counts[:, 1] - counts[:, 0]).reshape(groups, -1))
-    if draws * groups <= _SHARED:
-        ends, heads = np.cumsum(size), _summed_heads(groups, draws, seed)
-        exchanged_groups = (heads[ends] - heads[ends - size]).T
-    else:
-        exchanged_groups = np.random.default_rng(seed).binomial(size, 0.5, size=(draws, len(size)))
-    exchanged = exchanged_groups.astype(float) @ kinds
-    totals = counts.sum(0, dtype=float).reshape(2, -1)
-    return np.stack([totals[0] + exchanged, totals[1] - exchanged], 1).reshape(draws, 2, *cells)
-
-
-@lru_cache(maxsize=2)
-def _summed_heads(groups: int, draws: int, seed: int) -> NDArray[np.int16]:
-    """Return in each draw the number of heads of the first coins, none to all; shape (groups + 1, draws).
-
-    All pairs of runs with as many groups share this draw.
-    """
-    import numpy as np
-
-    coins = np.random.default_rng(seed).integers(2, size=(groups, draws), dtype=np.int8)
-    sums = np.zeros((groups + 1, draws), dtype=np.int16)
-    np.cumsum(coins, axis=0, out=sums[1:])
-    sums.flags.writeable = False
-    return sums
-
-
-def permutation_test(counts: Array, permuted: Array, metric: Callable[[Array], Array]) -> float | None:
-    """Return the two-sided p of the permutation test on the difference of a metric between two runs.
-
-    ``permuted`` are the :func:`permuted_totals` of ``counts``. ``metric`` takes counts of shape (..., *cells) and returns
-    shape (...). p is (1 + draws at least as extreme as the observed difference) / (1 + draws) (Phipson and Smyth 2010).
-    A draw in which the metric is undefined counts as extreme. Return None if the observed difference is undefined.
-    """
-    import numpy as np
-
-    before, after = np.asarray(metric(counts.sum(0, dtype=float)))
-    observed = float(after - before)
-    if math.isnan(observed):
-        return None
-    values = np.asarray(metric(permuted))
-    differences = values[:, 1] - values[:, 0]
-    extreme = int((np.isnan(differences) | (np.abs(differences) >= abs(observed) - _SLACK)).sum())
-    return (1 + extreme) / (1 + len(differences))
-
-
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return p values corrected by Holm's step-down method (Holm 1979), in their order; None stays None and is not counted."""
     ascending = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
@@ -127,55 +90,113 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference of two shares over paired answers, with the centre and standard error of its interval.
+    """A difference of two shares over paired answers: the share gained less the share lost.
 
-    ``value`` is the plain difference. ``centre`` and ``error`` are those of Bonett and Price's adjusted interval (2012),
-    which adds two groups: one in which only the first run is correct, one in which only the second is. With one answer per
-    group this is their formula; with more, the variance is that of a linearised ratio between groups. The added groups keep
-    the interval wide when few answers all agree.
+    The interval puts those of both shares together by the method of variance estimates recovery (Zou and Donner 2008, with the
+    correlation of gains and losses over clusters), each of them :func:`share_estimate`'s. Where a share is small, its score
+    interval is wide on the side that matters, so that a claim on few lost answers does not come too easily.
     """
 
     value: float
-    centre: float
-    error: float
-    groups: int
+    gained: float
+    lost: float
+    effective: tuple[float, float]
+    """The effective sample sizes behind ``gained`` and ``lost``."""
+    correlation: float
+    clusters: int
+    pairs: int
+
+    @property
+    def error(self) -> float:
+        """The standard error that its 95% interval amounts to."""
+        low, high = self.interval()
+        return (high - low) / (2 * self._quantile(0.975))
 
     def lower(self, confidence: float = 0.95) -> float:
         """Return the one-sided lower bound, at least -1."""
-        return max(-1.0, self.centre - _NORMAL.inv_cdf(confidence) * self.error)
+        return self._lower(self._quantile(confidence))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the two-sided interval, within [-1, 1]."""
-        half_width = _NORMAL.inv_cdf((1 + confidence) / 2) * self.error
-        return max(-1.0, self.centre - half_width), min(1.0, self.centre + half_width)
+        """Return the two-sided interval, within [-1, 1]; all of it for one cluster, which says nothing of others."""
+        z = self._quantile((1 + confidence) / 2)
+        return self._lower(z), self._lower(-z)
+
+    @property
+    def estimate(self) -> Estimate:
+        """The difference with its 95% interval; it has none for one cluster."""
+        low, high = self.interval() if self.clusters > 1 else (None, None)
+        return Estimate(self.value, low, high, self.pairs)
+
+    @property
+    def p(self) -> float:
+        """The two-sided p of no difference that its interval amounts to."""
+        if self.clusters < 2 or not self.value:
+            return 1.0
+        below = self.non_inferiority_p(0.0)
+        return min(1.0, 2 * min(below, 1 - below))
 
     def non_inferiority_p(self, margin: float) -> float:
         """Return the one-sided p of the null hypothesis that the true difference is at most -``margin``."""
-        return 1 - _NORMAL.cdf((self.centre + margin) / self.error)
+        return 1 - student_cdf(self._reach(-margin), self.clusters - 1) if self.clusters > 1 else 1.0
 
-    def groups_needed(self, error: float) -> int:
-        """Return the number of groups like these that reduces the standard error to ``error``.
+    def _quantile(self, confidence: float) -> float:
+        quantile = student_quantile(max(confidence, 1 - confidence), max(1, self.clusters - 1))
+        return quantile if confidence >= 0.5 else -quantile
 
-        The error of N groups with variance v is sqrt(N v + 2) / (N + 2), in units of a group's size.
-        """
-        variance = max(0.0, ((self.error * (self.groups + 2)) ** 2 - 2) / self.groups)
-        root = math.sqrt(max(0.0, variance**2 - 8 * error**2 * (variance - 1)))
-        return max(1, math.ceil((variance + root) / (2 * error**2) - 2 - _SLACK))
+    def _lower(self, z: float) -> float:
+        """Return the lower bound at ``z`` standard errors; the upper one if ``z`` is negative."""
+        if self.clusters < 2:
+            return -math.copysign(1.0, z)
+        gained, lost = (
+            score(share, size, self.pairs, abs(z))
+            for share, size in zip((self.gained, self.lost), self.effective, strict=True)
+        )
+        (below, above), (fewer, more) = _reaches(gained), _reaches(lost)
+        down, up = (below, more) if z >= 0 else (above, fewer)
+        reach = math.sqrt(max(0.0, down * down + up * up - 2 * self.correlation * down * up))
+        return max(-1.0, min(1.0, self.value - math.copysign(reach, z)))
+
+    def _reach(self, bound: float) -> float:
+        """Return the number of standard errors at which the lower bound is ``bound``."""
+        low, high = -_FURTHEST, _FURTHEST
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._lower(middle) > bound else (low, middle)
+        return high
 
 
-def share_difference(sums: Array, sizes: Array) -> Difference | None:
-    """Return the difference of two shares; ``sums`` are the second run's hits minus the first one's. None without pairs."""
+def _reaches(share: Estimate) -> tuple[float, float]:
+    """Return how far an interval reaches below and above its value."""
+    assert share.value is not None
+    assert share.low is not None
+    assert share.high is not None
+    return share.value - share.low, share.high - share.value
+
+
+def share_difference(gains: Array, losses: Array, sizes: Array, clusters: int | None = None) -> Difference | None:
+    """Return the difference of two shares, of clusters with these gains, losses and numbers of pairs; None without pairs.
+
+    All have shape (clusters,): what the second run has over the first, what it has less, both 0 or more. ``clusters`` is as for
+    :func:`clustered_wilson`.
+    """
     import numpy as np
 
-    groups, pairs = len(sizes), float(np.sum(sizes))
-    if not pairs:
+    pairs = float(np.sum(sizes))
+    if pairs <= 0:
         return None
-    mean = pairs / groups
-    total = float(np.sum(sums))
-    centre = total / (pairs + 2 * mean)
-    residuals = np.concatenate([sums - centre * sizes, [mean - centre * mean, -mean - centre * mean]])
-    error = math.sqrt(float((residuals**2).sum())) / (pairs + 2 * mean)
-    return Difference(total / pairs, centre, error, groups)
+    clusters = int((np.asarray(sizes) > 0).sum()) if clusters is None else clusters
+    shares, effective, deviations = [], [], []
+    for sums in (gains, losses):
+        share = min(1.0, max(0.0, float(np.sum(sums)) / pairs))
+        deviation = (sums - share * sizes) / pairs
+        shares.append(share)
+        deviations.append(deviation)
+        variance = float((deviation**2).sum())
+        effective.append(effective_size(share, variance, clusters, pairs) if clusters > 1 else 1.0)
+    product = math.sqrt(float((deviations[0] ** 2).sum() * (deviations[1] ** 2).sum()))
+    correlation = float((deviations[0] * deviations[1]).sum()) / product if product else 0.0
+    gained, lost = shares
+    return Difference(gained - lost, gained, lost, (effective[0], effective[1]), correlation, clusters, round(pairs))
 
 
 @lru_cache(maxsize=256)
@@ -200,6 +221,24 @@ def share_labels(metric: Callable[[Any], Any], metrics: LabelMetrics) -> NDArray
     trials = random.integers(1, 60, (8, *shape)).astype(float)
     shares = (trials * hits).sum((1, 2)) / trials[:, used_labels].sum((1, 2))
     return hits if np.allclose(np.asarray(metric(trials)), shares, atol=_SLACK, rtol=0) else None
+
+
+@lru_cache(maxsize=256)
+def metric_range(metric: Callable[[Any], Any], metrics: LabelMetrics) -> tuple[float, float] | None:
+    """Return the range of a metric, for :func:`estimate`: that of a share, or of a difference of shares; None for any other.
+
+    It is inferred numerically, from random counts and from such in which every condition has a single label.
+    """
+    import numpy as np
+
+    shape = (len(metrics.conditions), len(metrics.labels))
+    random = np.random.default_rng(0)
+    one_label = np.eye(shape[1])[random.integers(shape[1], size=(512, shape[0]))]
+    values = np.asarray(metric(np.concatenate([one_label + 1e-6, random.integers(1, 60, (64, *shape))])), float)
+    least, greatest = float(values.min()), float(values.max())
+    if least >= -_SLACK and greatest <= 1 + _SLACK:
+        return SHARE
+    return DIFFERENCE if least >= -1 - _SLACK and greatest <= 1 + _SLACK else None
 
 
 @lru_cache(maxsize=256)

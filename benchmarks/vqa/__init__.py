@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import Answers
-from benchmarks.base import Benchmark, DataSource, LabelMetrics
+from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION
-from benchmarks.vocabulary import Instance, Media, Part, Record, Table, Text
+from benchmarks.vocabulary import Instance, LabelMetrics, Media, Part, Record, Table, Text
 from benchmarks.vqa.constants import CONDITION, GQA_SCORES, OKVQA_SCORES
 
 if TYPE_CHECKING:

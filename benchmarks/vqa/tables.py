@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.base import Benchmark, LabelMetrics
+from benchmarks.base import Benchmark
 from benchmarks.failure_table import failures_table
 from benchmarks.sheet import Column, Grid, Layout, Sheets
 from benchmarks.stats.intervals import ratio
-from benchmarks.vocabulary import Table
+from benchmarks.vocabulary import LabelMetrics, Table
 from benchmarks.vqa.constants import CONDITION
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     Counts = NDArray[np.float64]
 
 _SPREAD = (
-    "± is the bootstrap standard deviation, intervals are 95% percentiles, over images, so that an image's questions stay "
-    "together; the paper does not say what it resamples."
+    "± is the bootstrap standard deviation, intervals are 95%, both over images, so that an image's questions stay together; the "
+    "paper does not say what it resamples."
 )
 _COUNTED = "The whole answer is compared, as in the published scoring; an empty answer scores 0."
 _ENTERS = "Labelled and unparsed answers enter the other tables, unparsed ones (empty, or nothing but reasoning) as 0."

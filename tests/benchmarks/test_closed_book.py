@@ -60,9 +60,10 @@ LOG: list[dict[str, Any]] = [
 
 
 def _retrieval(folder: Path) -> Build:
-    write_picture(folder / "0.png", 1)
+    for n in range(len(LOG)):
+        write_picture(folder / f"{n}.png", n)
     lines = [
-        {"question": f"What is value {n}?", "passages": [f"It is {n}."], "images": ["0.png"], **line}
+        {"question": f"What is value {n}?", "passages": [f"It is {n}."], "images": [f"{n}.png"], **line}
         for n, line in enumerate(LOG)
     ]
     log = write_log(folder / "log.jsonl", lines)

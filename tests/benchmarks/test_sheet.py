@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.sheet import INTERVALS, NO_WIDTH, Column, Grid, Layout, Row, Sheets, missing_notes
-from benchmarks.stats.intervals import ratio
-from benchmarks.vocabulary import Estimate, Record, Table, Verdict
+from benchmarks.sheet import Column, Grid, Layout, Row, Sheets, missing_notes
+from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, ratio
+from benchmarks.vocabulary import DOCUMENT, Estimate, Record, Table, Verdict
 from tests.support.labelled import labelled
 from tests.support.toy import Toy
 
@@ -94,12 +94,67 @@ def test_all_answers_missing_give_no_value_and_a_reason() -> None:
     assert cell(shown, "m / twisted") == Estimate(None, reason="no labelled answer")
 
 
-def test_a_part_with_one_answer_has_an_interval_of_no_width_and_says_so() -> None:
-    shown = table(answer("YES", "a"), answer("NO", "b", "twisted"))
-    share = cell(shown, "m / plain")
-    assert (share.value, share.low, share.high, share.n) == (1, 1, 1, 1)
-    assert NO_WIDTH in shown.notes
-    assert NO_WIDTH not in table(answer("YES", "a"), answer("NO", "b")).notes
+def test_a_part_with_one_answer_has_no_interval_and_one_with_equal_answers_has_a_width() -> None:
+    shown = table(answer("YES", "a"), answer("NO", "b", "twisted"), answer("NO", "c", "twisted"))
+    alone, alike = cell(shown, "m / plain"), cell(shown, "m / twisted")
+    assert (alone.value, alone.low, alone.high, alone.n) == (1, None, None, 1)
+    assert (alike.value, alike.low, alike.n) == (0, 0, 2)
+    assert alike.high is not None
+    assert alike.high > 0.9, "two examples say little"
+
+
+def test_examples_of_one_document_count_together() -> None:
+    """As many answers on as many examples, once of their own documents and once of two."""
+
+    def shown(documents: int, count: int = 16) -> Estimate:
+        records = [
+            answer("YES" if n % documents % 2 else "NO", str(n), strata={DOCUMENT: str(n % documents)})
+            for n in range(count)
+        ]
+        return cell(table(*records), "m / plain")
+
+    apart, shared, one = shown(16), shown(4), shown(2, 16)
+    assert apart.value == shared.value == one.value == 0.5
+    assert apart.n == shared.n == one.n == 16
+    assert apart.low is not None
+    assert shared.low is not None
+    assert one.low is not None
+    assert one.low < shared.low < apart.low
+    assert shown(1).low is None
+
+
+def test_counts_by_example_add_up_to_the_sheet() -> None:
+    records = [
+        *(
+            answer("YES" if n % 3 else "NO", str(n), c, strata={DOCUMENT: str(n % 4)})
+            for n in range(12)
+            for c in Toy.conditions
+        ),
+        answer("unparsed", "none", strata={DOCUMENT: "1"}),
+    ]
+    sheets = Sheets(Toy(), {"m": Answers.of(records, Toy())}, JUDGE, 200, 0)
+    counts, cluster = sheets.by_example("m", GRID)
+    assert counts.shape == (13, 2, 2)
+    assert counts.sum((1, 2)).tolist() == [2] * 12 + [0]
+    assert cluster.tolist() == [*[0, 1, 2, 3] * 3, 1]
+    whole, again = sheets.sheet("m", GRID), sheets.of_examples(counts, cluster)
+    assert again.totals.tolist() == whole.totals.tolist()
+    assert again.counts.tolist() == whole.counts.tolist()
+    ((one,), (other,)) = (sheet.cells([YES], 0) for sheet in (again, whole))
+    assert one == replace(other, missing=0)
+    assert other.missing == 1
+
+
+def test_a_column_has_the_interval_of_its_range() -> None:
+    """The same values as a share, as a difference, and as anything else."""
+    sheets = Sheets(
+        Toy(), {"m": Answers.of([answer(v, str(n)) for n, v in enumerate(["YES", "NO"] * 8)], Toy())}, JUDGE, 200, 0
+    )
+    share, difference, other = sheets.sheet("m", GRID).cells(
+        [replace(YES, within=within) for within in (YES.within, DIFFERENCE, None)], 0
+    )
+    assert share.value == difference.value == other.value == 0.5
+    assert len({share.low, difference.low, other.low}) == 3
 
 
 def test_no_run_gives_a_table_without_rows() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -132,9 +133,20 @@ def test_full_agreement_on_few_answers_keeps_an_interval() -> None:
     row = _row(_tables(_records([[6, 0], [0, 4]]))["agreement"], f"run / {A}, {B} / all")
     agreed, kappa = _estimate(row["agreement"]), _estimate(row["kappa"])
     assert (agreed.value, agreed.high, kappa.value) == (1, 1, 1)
-    # Wilson's interval of 10 of 10 (Newcombe 1998).
-    assert agreed.low == pytest.approx(0.7225, abs=1e-4)
-    assert (kappa.low, kappa.high) == (None, None)
+    # Wilson's interval of 10 of 10 (Newcombe 1998), with Student's quantile of 9 degrees of freedom.
+    assert agreed.low == pytest.approx(10 / (10 + 2.2622**2), abs=1e-4)
+    assert kappa.low is not None
+    assert 0.5 < kappa.low < 0.8, "kappa keeps a width as well"
+    assert kappa.high == 1
+
+
+def test_answers_of_one_cluster_have_no_intervals() -> None:
+    records = [replace(r, instance=replace(r.instance, group="one")) for r in _records([[6, 3], [0, 4]])]
+    row = _row(_tables(records)["agreement"], f"run / {A}, {B} / all")
+    for name, value in (("agreement", 10 / 13), ("kappa", 48 / 87)):
+        cell = _estimate(row[name])
+        assert cell.value == pytest.approx(value)
+        assert (cell.low, cell.high) == (None, None)
 
 
 def test_unlabelled_answers_are_excluded_and_counted_by_judge() -> None:
@@ -206,8 +218,7 @@ def test_note_under_a_table_names_the_best_reference() -> None:
     assert sentence.endswith(".")
     people = [labelled({A: "IMAGE", C: "IMAGE"}, id="p"), labelled({A: "judge-failed", C: "TEXT"}, id="q")]
     with_people = agreement_sentence(answers_of([*records, *people]), A, [C, B])
-    assert with_people.startswith(f"{A} agrees with {C} on 100.0% (")
-    assert "of 1 answer," in with_people
+    assert with_people.startswith(f"{A} agrees with {C} on 100.0% of 1 answer, "), "one cluster has no interval"
     assert "kappa is undefined" in with_people
     assert f"{A} gave 1 more no label" in with_people
 

@@ -18,6 +18,7 @@ from app.run_spec import BatchSpec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
+from benchmarks.stats.clusters import Clusters
 from judges.base import FunctionJudge
 from judges.registry import get_judge
 from mlx_backends.base import Backend
@@ -66,7 +67,8 @@ def basis_of(right: NDArray[np.bool_], costs: Sequence[RunCost] | None = None) -
     kinds = np.array([[code[WRONG[c]], code[RIGHT[c]]] for c in CONDITIONS[:conditions]])
     condition = np.tile(np.arange(conditions), examples)
     label = kinds[condition[:, None], right.reshape(-1, runs).astype(int)]
-    return TargetShares(of, target_metric(of, None), np.repeat(np.arange(examples), conditions), condition, label)
+    group = np.repeat(np.arange(examples), conditions)
+    return TargetShares(of, target_metric(of, None), group, Clusters.of(group), condition, label)
 
 
 def simulated(

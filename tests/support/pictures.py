@@ -14,10 +14,10 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 
-from app.commands.demo import DEMOS, MODELS
+from app.commands.demo import DEMOS, MODELS, demo_scorecard
 from app.report.render import print_table
 from app.report.samples import prompt_text
-from app.report.tables import tables_of
+from app.report.tables import read_inputs
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import Build
@@ -29,8 +29,10 @@ PICTURES = Path(__file__).resolve().parents[2] / "assets" / "pictures"
 def main(workspace: Workspace) -> None:
     """Write the pictures."""
     runs = [workspace.run_folder(f"demo-{name}") for name in (*DEMOS["cmc-bench"].policies, *MODELS)]
-    console = Console(record=True, width=142, file=io.StringIO())
-    print_table(tables_of(runs, only="main")[0], console)
+    console = Console(record=True, width=110, file=io.StringIO())
+    table, sentence = demo_scorecard(read_inputs(runs))
+    print_table(table, console)
+    console.print(sentence, highlight=False)
     console.save_svg(str(PICTURES / "demo.svg"), title="rashomon demo")
     with RunStore.read(runs[-1]) as store:
         records = [record for record in store.records() if record.instance.condition == "image-correct"]

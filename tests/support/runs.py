@@ -33,14 +33,14 @@ def instances(
     examples: int, question: str = "How many trams run?", picture: Media | None = None, source: str = "chartqa"
 ) -> list[Instance]:
     """``examples`` of a ``source`` under every condition, the image or the passage as each shows them."""
-    medium = picture or Media("0" * 64, ".png")
+    pictures = [picture or Media(f"{number:064x}", ".png") for number in range(examples)]
     return [
         Instance(
             id=f"factual-{number:04d}/{condition}",
             group=f"factual-{number:04d}",
             condition=condition,
             question=question,
-            parts=(Text(question), *((medium,) if "image" in dict(references) else ()), Text("Answer.")),
+            parts=(Text(question), *((pictures[number],) if "image" in dict(references) else ()), Text("Answer.")),
             references={source: (value,) for source, value in references},
             strata={"type": "factual", "correct": "both" if condition.endswith("only") else "none", "source": source},
         )

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from app.tui.app import RashomonApp
 from app.tui.screens.samples import SamplesScreen
 from benchmarks.vocabulary import Generation, Instance, Media
+from tests.support.demo import with_image
 from tests.support.runs import Answering, instances, says
 from tests.support.tui_stage import Stage, screen_text, until
 
@@ -36,12 +37,21 @@ def mixed(shift: int, *, gigabytes: int = 2, seconds: float = 0.4) -> Answering:
 def three_runs(stage: Stage, examples: int = 12) -> tuple[Path, ...]:
     """Create two finished runs and an active one, about an existing chart, and return their folders."""
     data, picture = build(stage)
-    items = instances(examples, picture=picture)
+    of_group = {f"factual-{number:04d}": _copy(data, picture, number) for number in range(examples)}
+    items = [with_image(item, of_group[item.group]) for item in instances(examples, picture=picture)]
     return (
         stage.run(FIRST, asked=items, answering=mixed(0), data=data),
         stage.run(SECOND, asked=items, answering=mixed(1), model="policy:always-text", data=data),
         stage.run(THIRD, asked=items, answering=mixed(2), model="policy:random", state="running", done=20, data=data),
     )
+
+
+def _copy(data: Path, picture: Media, number: int) -> Media:
+    """Add a picture that looks the same to a build, so that each example has a page of its own."""
+    content = (data / "media" / picture.name).read_bytes() + bytes([number])
+    copy = Media(hashlib.sha256(content).hexdigest(), ".png")
+    (data / "media" / copy.name).write_bytes(content)
+    return copy
 
 
 def build(stage: Stage) -> tuple[Path, Media]:

@@ -196,8 +196,8 @@ def test_one_screen_says_which_is_better_and_where_they_differ(
 
 
 def test_a_fine_tuned_model_is_judged_against_its_base(stage: Stage) -> None:
-    data, picture = build(stage)
-    items = instances(40, picture=picture)
+    data, _ = build(stage)
+    items = instances(40)
     answers = {"image-correct": "12", "text-correct": "12", "both-wrong": "cannot be determined"}
 
     def learnt(instance: Instance) -> Generation:

@@ -31,8 +31,8 @@ _FIELD = re.compile(r"^\s+(\w+)\s*=\s*\{(.*)\},?$", re.MULTILINE)
 
 _METHODS = (
     ("Wilson", "Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference. JASA 22."),
-    ("Bonett", "Bonett, D. G. and Price, R. M. (2012). Adjusted Wald confidence interval for a difference of binomial "
-     "proportions based on paired data. Journal of Educational and Behavioral Statistics 37."),
+    ("Zou and Donner", "Zou, G. Y. and Donner, A. (2008). Construction of confidence limits about effect measures: a general "
+     "approach. Statistics in Medicine 27."),
     ("Holm", "Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6."),
     ("Cohen", "Cohen, J. (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20."),
 )  # fmt: skip

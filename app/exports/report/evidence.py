@@ -16,14 +16,14 @@ from app.compare.recommend import Recommendation, recommend_views
 from app.compare.run_view import RunView, RunViews, split_policies
 from app.exports.export_input import Export, ExportedRun
 from app.report.citations import Citations, cite
-from app.report.competence import SourceAccuracy, source_accuracies
+from app.report.competence import Counted, CountedAnswers, SourceAccuracy
 from app.report.headline import score_under
 from app.report.tables import TableInputs
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.factors.tables import reference_cells
-from benchmarks.stats.intervals import clustered_wilson, span
+from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Estimate
 from mlx_backends.policy import policy_description
 
@@ -140,12 +140,11 @@ class Evidence:
     def share_labelled(self, run: str, label: str, conditions: Collection[str]) -> Estimate | None:
         """Return the share of a run's answers under ``conditions`` with this label; None where none counts."""
 
-        def cell(kind: AnswerKind) -> tuple[int] | None:
+        def has_label(kind: AnswerKind) -> float | None:
             labels = self.benchmark.counted_labels(kind, self.judge) if kind.condition in conditions else ()
-            return (int(label in labels),) if labels else None
+            return float(label in labels) if labels else None
 
-        counts = self.answers[run].cells((2,), cell)
-        share = clustered_wilson(counts[:, 1].tolist(), counts.sum(1).tolist())
+        share, _ = self.answers[run].mean_score(has_label)
         return share if share.n else None
 
     @cached_property
@@ -154,11 +153,11 @@ class Evidence:
         return {run.label: self._readings(run.label) for run in self.models}
 
     def _readings(self, run: str) -> dict[str, SourceAccuracy]:
-        def right_alone(kind: AnswerKind) -> tuple[str, bool] | None:
+        def right_alone(kind: AnswerKind) -> Counted | None:
             score = decided_score(kind, self.judge, self.benchmark)
-            return None if score is None else (single_source(kind), score == 1)
+            return None if score is None else (kind.condition, single_source(kind), score == 1)
 
-        return source_accuracies(self.answers[run].count(right_alone))
+        return CountedAnswers.of(self.answers[run], right_alone).sources
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

@@ -152,7 +152,9 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
     points = f"{format_points(decision.margin)} percentage points"
     listing = _listing(evidence, shares)
     if not decision.holds:
-        more = f"{shares.groups:,} questions are too few to tell whether the models are within {points} of one another."
+        more = (
+            f"{shares.examples:,} questions are too few to tell whether the models are within {points} of one another."
+        )
         return "It is too early to choose.", [f"So far, {listing}.", more]
     if len(decision.holds) == 1:
         chosen = runs[decision.holds[0]]

@@ -10,6 +10,7 @@ from app.compare.run_view import load_views
 from app.parity.ladder.compare import Ladder, LadderStep
 from app.parity.tables import to_json as step_json
 from app.report.tables import tables_of
+from benchmarks.stats.intervals import INTERVALS
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 _NOT_PROBED = "the models were not probed"
@@ -26,7 +27,8 @@ def rungs_table(ladder: Ladder) -> Table:
     for rung, folder, accuracy in zip(ladder.rungs, ladder.folders, ladder.accuracies, strict=True):
         rows.append((rung.name, (accuracy, accuracy.n, folder.name)))
     notes = (
-        "accuracy: the share of right labels over all conditions, with its 95% percentile bootstrap interval over examples.",
+        "accuracy: the share of right labels over all conditions.",
+        INTERVALS,
         *ladder.missing,
     )
     return Table("rungs", "The rungs", ("accuracy", "n", "run"), tuple(rows), notes)
@@ -38,7 +40,8 @@ def steps_table(ladder: Ladder) -> Table:
     notes = [
         "inputs: whether prompts, tokens and pixels are the same; logit: the mean shift over the ten likeliest tokens; top "
         "token: the share of positions with the same likeliest token, with the first rung's answers forced; answers, labels: "
-        "the share that is the same; accuracy: the end's less the start's, with its 95% paired bootstrap interval.",
+        "the share that is the same; accuracy: the end's less the start's.",
+        INTERVALS,
         f"The last row goes from top to bottom. {len(ladder.overall.parity.probed)} requests were probed.",
     ]
     if any(step.side_branch for step in ladder.steps):

@@ -20,7 +20,7 @@ from textual.widgets import Static
 from app.engine.batch_runs import read_batch
 from app.report.checks import stored_check
 from app.report.nodes import node_lines
-from app.report.render import short_interval, short_value
+from app.report.render import short_value
 from app.report.running_accuracy import accuracy, conflict_accuracy, overall_accuracy
 from app.report.throughput import duration
 from app.store.data_types import ConditionProgress
@@ -204,7 +204,6 @@ class LiveScreen(RashomonScreen):
             "": progress_bar(p.done, p.total, _BAR_WIDTH),
             "done": f"{p.done}/{p.total}",
             "acc.": short_value(share) if share.value is not None else "-",
-            "[95% CI]": short_interval(share),
             "n": str(share.n),
             "errors": str(p.errors),
             "truncated": str(p.truncated),
@@ -222,7 +221,7 @@ class LiveScreen(RashomonScreen):
         columns = [Column("condition", min(longest, 24) + 2 if longest > 7 else 9, tail=0.5)]
         columns += [Column("", _BAR_WIDTH)] * wide
         columns += [Column("done", max(4, 2 * digits + 1), right=True), Column("acc.", 5, right=True)]
-        columns += [Column("[95% CI]", 11, DIM), Column("n", count, DIM, right=True)]
+        columns.append(Column("n", count, DIM, right=True))
         if wide or any(p.errors for p in progress):
             columns.append(Column("errors", 6, right=True))
         if wide or any(p.truncated for p in progress):
@@ -380,11 +379,8 @@ def _accuracy(summary: RunSummary) -> str:
     estimates = {"overall": overall}
     if conflict.of_conflicts:
         estimates = {"under conflict": conflict.estimate, "overall": overall}
-    pooled = f"over {summary.cells:,} cells" if summary.cells > 1 else ""
-    texts = [
-        f"{where} {short_value(value)} {pooled or short_interval(value)} n={value.n}"
-        for where, value in estimates.items()
-    ]
+    pooled = f" over {summary.cells:,} cells" if summary.cells > 1 else ""
+    texts = [f"{where} {short_value(value)}{pooled}, n={value.n}" for where, value in estimates.items()]
     return f"accuracy {', '.join(texts)}"
 
 

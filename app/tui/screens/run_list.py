@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
-from app.report.render import short_interval, short_value
+from app.report.render import short_value
 from app.report.run_names import is_named, short_benchmark, short_model, short_quantisation
 from app.report.running_accuracy import ConflictAccuracy, conflict_accuracy
 from app.report.throughput import duration
@@ -128,12 +128,6 @@ def _accuracy_cell(row: RunRow) -> Cell:
     return value if row.accuracy.of_conflicts or value == "-" else [("all ", DIM), (value, "")]
 
 
-def _interval_cell(row: RunRow) -> Cell:
-    """Return the interval, or the number of cells over which the accuracy of a run on a varied build is pooled."""
-    cells = row.run.summary.cells
-    return short_interval(row.accuracy.estimate) if cells == 1 else f"{cells} cells"
-
-
 def _count_cell(row: RunRow) -> Cell:
     return row.accuracy.counted if row.run.summary.problem is None else ""
 
@@ -169,7 +163,6 @@ _FIELDS = (
     _Field("done", _done_cell, _share, right=True),
     _Field("left", _left_cell, lambda row: row.run.seconds_left, right=True, least=6),
     _Field(_CONFLICT, _accuracy_cell, lambda row: row.accuracy.estimate.value, descending=True, right=True),
-    _Field("[95% CI]", _interval_cell, style=DIM),
     _Field("n", _count_cell, lambda row: row.accuracy.estimate.n, descending=True, right=True, style=DIM),
     _Field("/min", _rate_cell, lambda row: row.run.answers_per_second, descending=True, right=True, least=5),
     _Field(
@@ -178,7 +171,7 @@ _FIELDS = (
     _Field(NEWEST, _started_cell, lambda row: row.run.summary.created, descending=True, style=DIM),
 )
 _BY_TITLE = {item.title: item for item in _FIELDS}
-_ALWAYS = ("state", "run", "done", _CONFLICT, "[95% CI]", "n")
+_ALWAYS = ("state", "run", "done", _CONFLICT, "n")
 _IF_ROOM = (("",), ("left",), ("model", "quant", "benchmark"), (NEWEST,), ("peak GB",), ("/min",))
 """The columns that are added as far as there is room, in this order."""
 
@@ -301,7 +294,6 @@ class RunList:
             "benchmark": lambda: min(16, max(cell_len(row.benchmark) for row in rows)),
             "done": lambda: 2 * len(str(max(row.run.summary.total for row in rows))) + 1,
             _CONFLICT: lambda: 5 if all(row.accuracy.of_conflicts for row in rows) else 9,
-            "[95% CI]": lambda: 10 if all((r.accuracy.estimate.high or 0) < 0.995 for r in rows) else 11,
             "n": lambda: max(len(row.accuracy.counted) for row in rows),
             NEWEST: lambda: 16,
         }

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.report.render import short_interval, short_value
+from app.report.render import short_value
 from app.report.run_names import short_benchmark
 from app.report.running_accuracy import ConflictAccuracy, conflict_accuracy, judging_progress
 from app.report.throughput import duration
@@ -540,7 +540,5 @@ def _accuracy_sentence(accuracy: ConflictAccuracy, cells: int) -> str:
         return "no label yet"
     where = "under conflict" if accuracy.of_conflicts else "over all conditions, none of which has a conflict"
     conditions = f" ({', '.join(accuracy.conditions)})" if accuracy.of_conflicts else ""
-    value, interval = short_value(accuracy.estimate), short_interval(accuracy.estimate)
-    if cells > 1:
-        interval = f"over all {cells:,} cells"
-    return f"accuracy {where} {value} {interval}, n={accuracy.counted}{conditions}"
+    pooled = f" over all {cells:,} cells" if cells > 1 else ""
+    return f"accuracy {where} {short_value(accuracy.estimate)}{pooled}, n={accuracy.counted}{conditions}"

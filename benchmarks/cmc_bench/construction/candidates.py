@@ -100,7 +100,9 @@ def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | S
             yield row
             continue
         problem = (
-            text_problem(row.question, row.subject + row.subfield) or answer_problem(row.answer) or passage_problem(row)
+            text_problem(row.question, row.subject + row.subfield + row.document)
+            or answer_problem(row.answer)
+            or passage_problem(row)
         )
         if problem:
             yield SkippedRow(row.source, row.row, problem)

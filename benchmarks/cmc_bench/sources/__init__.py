@@ -8,12 +8,13 @@ from benchmarks.cmc_bench.sources import chartqa, mmmu, own_rows
 from benchmarks.cmc_bench.sources.base import Reader, SourceRow
 from benchmarks.rows.files import SkippedRow
 
-_READERS: Mapping[str, Reader] = {"chartqa": chartqa.read, "mmmu": mmmu.read, "rows": own_rows.read}
+_READERS: Mapping[str, Reader] = {"chartqa": chartqa.read, "mmmu": mmmu.read}
 
 
-def read_source(name: str, place: str) -> Iterator[SourceRow | SkippedRow]:
+def read_source(name: str, place: str, cluster: str = "") -> Iterator[SourceRow | SkippedRow]:
     """Return the rows of source ``name`` (not ``released``) in the folder, file or Hub data set ``place``.
 
-    Raises SourceError if ``place`` does not exist or has an unknown layout.
+    ``cluster`` is the column of the user's own rows that names their documents, if it is none of the known ones. Raises
+    SourceError if ``place`` does not exist or has an unknown layout.
     """
-    return _READERS[name](place)
+    return own_rows.read(place, cluster) if name == "rows" else _READERS[name](place)

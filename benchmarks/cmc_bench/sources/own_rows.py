@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.cmc_bench.sources.base import Family, SourceRow, existing_path, layout_error
 from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, RowProblem, check_cluster
 from benchmarks.rows.csv_rows import SUFFIXES, read_columns
 from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows, text_field
 
@@ -20,6 +20,7 @@ COLUMN_NAMES = {
     "question": ("question", "query"),
     "answer": ("answer", "label"),
     "group": ("group", "subject"),
+    "document": DOCUMENT_COLUMNS,
     "passage": ("passage",),
     "conflict": ("conflict",),
     "options": ("options",),
@@ -34,10 +35,11 @@ _KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet")
 _YES_NO = {True: "Yes", False: "No"}
 
 
-def read(place: str) -> Iterator[SourceRow | SkippedRow]:
+def read(place: str, cluster: str = "") -> Iterator[SourceRow | SkippedRow]:
     """Yield the rows in every .jsonl file of a folder, or in one file. Raises SourceError.
 
-    The images of a folder's rows must lie in it; a file's may lie anywhere.
+    The images of a folder's rows must lie in it; a file's may lie anywhere. ``cluster`` is the column that names their
+    documents, if it is none of the known ones.
     """
     root = existing_path(_NAME, place, LAYOUT)
     is_file = root.is_file()
@@ -46,9 +48,14 @@ def read(place: str) -> Iterator[SourceRow | SkippedRow]:
     if not paths:
         raise layout_error(_NAME, root, LAYOUT)
     for file in paths:
-        raw = None
+        raw, named = None, None
         for raw in read_rows(file, folder, _NAME):
-            yield raw if isinstance(raw, SkippedRow) else _row(replace(raw, anywhere=is_file))
+            if isinstance(raw, SkippedRow):
+                yield raw
+                continue
+            fields = {str(name).strip().lower(): value for name, value in raw.fields.items()}
+            named = check_cluster(cluster, fields, file) if named is None else named
+            yield _row(replace(raw, fields=fields, anywhere=is_file), named)
         if is_file and raw is None:
             raise SourceError(f"there are no rows in {file.name}; write one below its header for each picture.")
 
@@ -83,9 +90,8 @@ def _is_delimited(file: Path) -> bool:
     return file.name.lower().endswith(SUFFIXES)
 
 
-def _row(raw: RawRow) -> SourceRow | SkippedRow:
-    fields = {str(name).strip().lower(): value for name, value in raw.fields.items()}
-    raw = replace(raw, fields=fields)
+def _row(raw: RawRow, cluster: str) -> SourceRow | SkippedRow:
+    fields = raw.fields
     options = parse_options(_options(fields))
     family: Family = "mmmu" if options or text_field(fields, "family") == "mmmu" else "chartqa"
     try:
@@ -105,6 +111,7 @@ def _row(raw: RawRow) -> SourceRow | SkippedRow:
         subfield=text_field(fields, "subfield"),
         passage=text_field(fields, "passage"),
         conflict=text_field(fields, "conflict"),
+        document=text_field(fields, *([cluster] if cluster else COLUMN_NAMES["document"])),
     )
 
 

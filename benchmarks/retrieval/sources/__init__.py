@@ -13,6 +13,9 @@ _READERS: Mapping[str, Reader] = {"log": log_file.read, "misleading-chartqa": mi
 NAMES = tuple(_READERS)
 
 
-def read_source(name: str, place: str) -> Iterator[LogRow | SkippedRow]:
-    """Yield the rows of source ``name`` in a file or folder. Raises SourceError."""
-    return _READERS[name](place)
+def read_source(name: str, place: str, cluster: str = "") -> Iterator[LogRow | SkippedRow]:
+    """Return the rows of source ``name`` in a file or folder; ``cluster`` is the key of a log that names its documents.
+
+    Raises SourceError.
+    """
+    return log_file.read(place, cluster) if name == "log" else _READERS[name](place)

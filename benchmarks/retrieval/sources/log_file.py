@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.errors import SourceError, did_you_mean
 from benchmarks.retrieval.constants import COLUMN_NAMES, LONGEST_PASSAGE, LONGEST_PASSAGES, MOST_IMAGES, MOST_PASSAGES
 from benchmarks.retrieval.log_row import LogRow
-from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.base import Fields, RowProblem, check_cluster
 from benchmarks.rows.files import Loader, RawRow, SkippedRow, image_loader, read_rows, text_field
 from benchmarks.rows.sources import existing_path, layout_error
 
@@ -29,12 +29,15 @@ _TEXT_KEYS = ("text", "passage", "content")
 _IMAGE_KEYS = ("image", "file", "path")
 
 
-def read(place: str) -> Iterator[LogRow | SkippedRow]:
-    """Yield the rows of a log. Raises SourceError for a file that is no log, or in which every line has other keys."""
+def read(place: str, cluster: str = "") -> Iterator[LogRow | SkippedRow]:
+    """Yield the rows of a log, whose documents the key ``cluster`` names if it is none of the known ones.
+
+    Raises SourceError for a file that is no log, or in which every line has other keys.
+    """
     file = existing_path(_NAME, place, LAYOUT)
     if not file.is_file() or not file.name.lower().endswith(_KINDS):
         raise layout_error(_NAME, file, LAYOUT)
-    rows = 0
+    rows, named = 0, ""
     for raw in read_rows(file, file.parent, _NAME):
         rows += 1
         if isinstance(raw, SkippedRow):
@@ -43,7 +46,8 @@ def read(place: str) -> Iterator[LogRow | SkippedRow]:
         fields = {str(name).strip().lower(): value for name, value in raw.fields.items()}
         if rows == 1:
             _check_keys(file, fields)
-        yield _row(replace(raw, fields=fields, anywhere=True))
+            named = check_cluster(cluster, fields, file)
+        yield _row(replace(raw, fields=fields, anywhere=True), named)
     if not rows:
         raise SourceError(f"there are no rows in {file.name}; write one line for each question.")
 
@@ -60,7 +64,7 @@ def _check_keys(file: Path, fields: Fields) -> None:
             )
 
 
-def _row(raw: RawRow) -> LogRow | SkippedRow:
+def _row(raw: RawRow, cluster: str) -> LogRow | SkippedRow:
     fields = raw.fields
     try:
         passages = _passages(fields)
@@ -77,6 +81,7 @@ def _row(raw: RawRow) -> LogRow | SkippedRow:
         group=text_field(fields, *COLUMN_NAMES["group"]),
         image_answer=_answer(fields, "image_answer"),
         text_answer=_answer(fields, "text_answer"),
+        document=text_field(fields, *([cluster] if cluster else COLUMN_NAMES["document"])),
     )
 
 

@@ -45,12 +45,12 @@ def test_show_says_what_a_run_comes_to_before_its_main_table(own: Rashomon) -> N
     assert lines(own, "show", "always-text", "--trust", "text")[1].startswith(
         sentence.replace("the text", "your rule (text)")
     )
-    assert result[4].rstrip() == "What it does with its sources"
+    assert result[4].rstrip() == "What it does with its sources, in %"
     assert result[-1].startswith(
         "More tables: main, by-type, labels, gap, arbitration, failures, both-audit, behaviours, abstention, risk-coverage, "
         "utility (--table "
     )
-    assert len(result) < 25
+    assert len(result) < 26
     every = "\n".join(lines(own, "show", "always-text", "--all"))
     assert every.count("Labels by match@") > 4
     assert "More tables" not in every
@@ -119,24 +119,28 @@ def test_json_and_exports_are_complete_without_a_paper(own: Rashomon) -> None:
     assert own.run("compare", "always-text", "published:Qwen3-VL-4B", code=2).stderr
     compared = json.loads(own.run("compare", "always-text", "always-image", "--json").stdout)
     assert [table["name"] for table in compared["tables"]] == [
-        *("values", "differences", "changes", "flips", "abstention-differences", "cost")
+        *("values", "transitions", "differences", "changes", "flips", "abstention-differences", "cost")
     ]
 
 
 def test_compare_says_whether_runs_differ_before_the_table(own: Rashomon) -> None:
     result = lines(own, "compare", "always-text", "always-image")
-    assert result[0].startswith(
+    assert result[0].startswith("policy:always-image loses 12 of the 60 answers that policy:always-text gets (20.0%, ")
+    assert "and gets 12 of the 12 that policy:always-text does not get (100.0%, " in result[0]
+    assert result[0].endswith("; 36 more change under conflict (36 text to image).")
+    assert (
         "policy:always-image is right on 50.0% of the 48 answers that count in both, policy:always-text on 50.0%: 0 points ("
-    )
-    assert "metrics 4 differ significantly (Holm): " in result[0]
-    assert [line for line in result if line.startswith("Differences")]
+    ) in result[1]
+    assert "metrics 3 differ significantly (Holm): " in result[1]
+    titles = ("What became of the answers", "Differences")
+    assert [line.startswith(titles[1]) for line in result if line.startswith(titles)] == [False, True]
     assert not [line for line in result if "Which label became which" in line]
     assert result[-1].startswith("More tables: values, changes, flips, abstention-differences, cost (--table NAME)")
     assert any(
         "Which label became which" in line for line in lines(own, "compare", "always-text", "always-image", "--all")
     )
     flips = lines(own, "compare", "always-text", "always-image", "--table", "flips")
-    assert flips[0].startswith("policy:always-image is right")
+    assert flips[0].startswith("policy:always-image loses")
     assert not [line for line in flips if line.startswith("Differences")]
     assert "did you mean 'flips'" in own.run("compare", "always-text", "always-image", "--table", "flip", code=2).stderr
 

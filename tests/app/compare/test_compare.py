@@ -32,7 +32,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.stats.paired_tests import holm
 from benchmarks.vocabulary import Cell, Estimate, Generation, Instance, Table
 from tests.support.command import ROOT, Rashomon
-from tests.support.compared_runs import answered, side, sides
+from tests.support.compared_runs import CONDITIONS, RIGHT, WRONG, answered, side, sides
 from tests.support.old_runs import sealed
 from tests.support.runs import instances, make_run, says
 
@@ -132,7 +132,28 @@ def test_differences_are_over_pairs_and_tested(demo_runs: Path) -> None:
     preference = row(differences, "policy:always-text / MPB Img")
     assert preference["lost"] is None
     assert value(preference["difference"]) == -1
-    assert 2 * 0.5**n / 2 < (value(preference["p"]) or 1) < 0.002  # all of n groups to one side, by 9,999 draws
+    assert 0 < (value(preference["p"]) or 1) < 0.002  # by the interval, since the examples borrow pictures of others
+
+
+def test_a_difference_beyond_one_has_an_interval_on_both_sides() -> None:
+    """ΔAcc goes from -1 to 1, and its difference from -2 to 2."""
+    answers = [(n, c) for n in range(60) for c in CONDITIONS]
+    # The first is right on nine of ten without a conflict, and on one of ten with one; the second the other way round.
+    first, second = (
+        {
+            (f"e{n}", c): (RIGHT if ((n * 7 + i) % 10 > 0) == ((c == "aligned") == (i == 0)) else WRONG)[c]
+            for n, c in answers
+        }
+        for i in range(2)
+    )
+    both = pair(side("a", first), side("b", second))
+    difference = both.compare(both.label_metrics.of["ΔAcc"]).difference
+    assert difference.value is not None
+    assert difference.low is not None
+    assert difference.high is not None
+    assert abs(difference.value) == pytest.approx(1.6)
+    assert difference.low < difference.value - 0.05
+    assert difference.value + 0.05 < difference.high
 
 
 def test_naming_figures_makes_the_family_smaller(demo_runs: Path) -> None:
@@ -561,7 +582,7 @@ def test_the_command_tells_it_in_words_and_as_json(demo_runs: Path) -> None:
         assert word in output
     parsed = json.loads(rashomon.run("compare", "always-image", "random", "--json").stdout)
     assert [table["name"] for table in parsed["tables"]] == [
-        *("values", "differences", "changes", "flips", "abstention-differences", "cost")
+        *("values", "transitions", "differences", "changes", "flips", "abstention-differences", "cost")
     ]
     assert parsed["flips"][0]["cells"]
     assert "did you mean" in rashomon.run("compare", "always-image", "randon", code=2).stderr

@@ -7,13 +7,16 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from app.report.competence import Counted, CountedAnswers
 from app.report.remedies import remedies
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
+from benchmarks.stats.clusters import Clusters
 from tests.support.command import ROOT, Rashomon
 from tests.support.compared_runs import answered
 
@@ -23,11 +26,17 @@ READS_BOTH = {("image-only", "image", True): 40, ("text-only", "text", True): 40
 FOLLOWS_TEXT = {**READS_BOTH, ("text-correct", "", True): 40, ("image-correct", "", False): 40}
 
 
-def commands(labelled: dict[tuple[str, str, bool], int], run: str = "mine", **spec: str) -> list[str]:
-    return [step.command for step in remedies(run, {**SPEC, **spec}, CMC, labelled)]
+def commands(labelled: dict[Counted, int], run: str = "mine", **spec: str) -> list[str]:
+    return [step.command for step in remedies(run, {**SPEC, **spec}, CMC, answers(labelled))]
 
 
-def kinds(labelled: dict[tuple[str, str, bool], int], **spec: str) -> list[str]:
+def answers(labelled: dict[Counted, int]) -> CountedAnswers:
+    """So many answers of each kind, each of an example of its own."""
+    keys = [key for key, number in labelled.items() for _ in range(number)]
+    return CountedAnswers(keys, Clusters.of(np.arange(len(keys))))
+
+
+def kinds(labelled: dict[Counted, int], **spec: str) -> list[str]:
     return [shlex.split(command)[0] for command in commands(labelled, **spec)]
 
 
@@ -59,7 +68,7 @@ def test_nothing_is_suggested_where_conflicts_do_no_harm_or_nothing_is_known() -
 
 def test_a_model_that_reads_no_images_is_not_asked_in_other_words() -> None:
     blind = {**FOLLOWS_TEXT, ("image-only", "image", True): 2, ("image-only", "image", False): 38}
-    (step,) = remedies("mine", SPEC, CMC, blind)
+    (step,) = remedies("mine", SPEC, CMC, answers(blind))
     assert not step.command
     assert "images" in step.idea
 

@@ -19,6 +19,7 @@ from benchmarks.answers import Answers
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS
 from benchmarks.cmc_bench.metrics import MAIN_METRICS, accuracy, conflict_detection_rate, mpb_image
+from benchmarks.stats.intervals import INTERVALS
 from benchmarks.vocabulary import Estimate, FinishReason, Generation, Instance, Record, Table, Verdict, VerdictStatus
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "assets" / "published" / "cmc-bench.json"
@@ -390,15 +391,18 @@ def test_intervals_contain_their_values_and_narrow_with_n() -> None:
         assert _width(many[name]) < _width(few[name])
 
 
-def test_interval_without_width_has_a_note() -> None:
-    note = "An interval of no width means that all answers agree, not that the figure is certain."
+def test_intervals_have_a_width_where_all_answers_agree_and_one_example_has_none() -> None:
     names = ("main", "by-type", "labels")
     agreeing = _tables(*[_record(f"g{i}", c, "IMAGE") for i in range(9) for c in PAPER_CONDITIONS])
-    assert all(note in agreeing[name].notes for name in names)
     one_example = _tables(*[_record("g", c, "IMAGE") for c in PAPER_CONDITIONS])
-    differing = _tables(*_random_records(200, 3), resamples=200)
-    assert not any(note in tables[name].notes for tables in (one_example, differing) for name in names)
-    assert note not in agreeing["failures"].notes
+    for name in names:
+        for (row, cells), (_, of_one) in zip(agreeing[name].rows, one_example[name].rows, strict=True):
+            for cell, alone in zip(cells, of_one, strict=True):
+                if isinstance(cell, Estimate) and isinstance(alone, Estimate) and cell.value is not None:
+                    assert _width(cell) > 0.2, (name, row)
+                    assert (alone.value, alone.low, alone.high) == (cell.value, None, None)
+    assert INTERVALS in agreeing["main"].notes
+    assert INTERVALS not in agreeing["failures"].notes
 
 
 def _width(cell: Estimate) -> float:

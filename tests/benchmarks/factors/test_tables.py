@@ -98,6 +98,21 @@ def test_known_effects_and_curves_are_within_their_intervals() -> None:
     assert shares == sorted(shares, reverse=True)
 
 
+def test_an_interaction_beyond_one_has_an_interval_on_both_sides() -> None:
+    """The blur turns the effect of the source round, from -0.8 to 0.8: their interaction is 1.6, of at most 2."""
+
+    def follows(blur: float, source: str) -> float:
+        return 0.9 if (blur < 3) == (source == "none") else 0.1
+
+    estimate = cell(tables(run(60, 2, follows))["factors"], "m / blur × text-source", "follows image")
+    assert estimate.value is not None
+    assert estimate.value == pytest.approx(1.6, abs=0.2)
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert 1.3 < estimate.low < estimate.value - 0.05
+    assert estimate.value + 0.05 < estimate.high < 1.9
+
+
 def test_an_answer_with_nothing_to_label_counts_as_in_the_benchmarks_other_tables() -> None:
     clash, records = get_benchmark("clash"), []
     for number, blur in enumerate(("0", "4")):

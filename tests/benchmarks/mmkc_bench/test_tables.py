@@ -156,16 +156,23 @@ def test_label_of_detection_under_conflict_is_excluded() -> None:
 
 
 def test_facts_of_an_entity_are_drawn_together() -> None:
-    """An entity alone has no interval, however many facts it has."""
+    """An entity alone has no interval, however many facts it has; of several, facts that agree do not narrow it."""
 
-    def interval(kinds: Sequence[str], entities: int) -> tuple[float | None, float | None]:
-        records = joined(record for kind in kinds for record in pairs(kind, [("A", "A", "B")] * entities))
-        cell = dict(tables(records)["subtypes-mc"].rows)["m / Context-Memory / OAR"][0]
+    def interval(table: str, kinds: Iterable[str], entities: int) -> tuple[float | None, float | None]:
+        answers = [("A", "A", "B"), ("A", "B", "B")] * (entities // 2) or [("A", "A", "B")]
+        shown = tables(joined(record for kind in kinds for record in pairs(kind, answers)))[table]
+        cell = dict(shown.rows)["m / Context-Memory / OAR"][shown.columns.index("EK" if table == "main" else "PT")]
         assert isinstance(cell, Estimate)
         return cell.low, cell.high
 
-    assert interval(("PT", "PL", "PC"), 1) == (None, None)
-    assert interval(("PT",), 2) == (1, 1)
+    assert interval("subtypes-mc", ("PT", "PL", "PC"), 1) == (None, None)
+    assert interval("main", FACT_TYPES, 1) == (None, None)
+    for entities in (2, 6, 20):
+        of_fact, of_all = interval("subtypes-mc", ("PT",), entities), interval("main", FACT_TYPES, entities)
+        assert of_fact[0] is not None
+        assert of_fact[1] is not None
+        assert of_fact[0] < 0.5 < of_fact[1]
+        assert of_all == pytest.approx(of_fact, abs=0.02), "the facts of an entity are all right or all wrong"
 
 
 def test_second_counter_answer_is_excluded_only_between_contexts() -> None:

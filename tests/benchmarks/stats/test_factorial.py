@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.stats.factorial import fraction, full_design, interaction, main_effect, model_matrix
-from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.intervals import DIFFERENCE, estimate, resample
 
 
 def test_effects_of_a_full_design_are_differences_of_means() -> None:
@@ -80,7 +80,8 @@ def test_known_effects_are_within_their_intervals() -> None:
         hits = random.uniform(size=(examples, 6)) < chances
         draws = resample(hits.astype(np.int64), 300, experiment) / examples
         for number in range(3):
-            interval = estimate(float(weights[number] @ hits.mean(0)), draws @ weights[number], examples)
+            value, drawn = float(weights[number] @ hits.mean(0)), draws @ weights[number]
+            interval = estimate(value, drawn, examples, clusters=examples, within=DIFFERENCE if number < 2 else None)
             assert interval.low is not None
             assert interval.high is not None
             covered[number] += interval.low <= truth[number] <= interval.high

@@ -78,7 +78,8 @@ def test_known_curves_are_within_their_intervals() -> None:
         point, draws = counts.sum(0).astype(float), resample(counts, 300, experiment)
         fit, drawn = fit_logistic(DOSES, point[:, 0], point[:, 1]), fit_logistic(DOSES, draws[..., 0], draws[..., 1])
         for number, name in enumerate(("slope", "midpoint")):
-            interval = estimate(float(getattr(fit, name)), getattr(drawn, name), examples)
+            value, values = float(getattr(fit, name)), getattr(drawn, name)
+            interval = estimate(value, values, examples, clusters=examples, within=None)
             assert interval.low is not None
             assert interval.high is not None
             covered[number] += interval.low <= truth[number] <= interval.high

@@ -12,20 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.base import LabelMetrics
 from benchmarks.cmc_bench.constants import ACCURATE
 from benchmarks.registry import get_benchmark
+from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.intervals import DIFFERENCE, SHARE, clustered_wilson, student_quantile
 from benchmarks.stats.paired_tests import (
+    Difference,
     contributing_labels,
     holm,
     holm_by_hypothesis,
     hypothesis_numbers,
-    permutation_test,
-    permuted_totals,
+    metric_range,
+    paired_p,
     share_difference,
     share_labels,
     sign_flip_test,
 )
+from benchmarks.vocabulary import Estimate, LabelMetrics
 from tests.support.compared_runs import simulated
 
 # statsmodels 0.15.0: mcnemar([[50, b], [c, 50]], exact=True).pvalue
@@ -62,44 +65,6 @@ def test_sign_flip_test_matches_enumeration(sums: list[int]) -> None:
     signs = itertools.product([-1, 1], repeat=len(sums))
     as_far = [abs(sum(s * d for s, d in zip(sign, sums, strict=True))) >= abs(sum(sums)) for sign in signs]
     assert sign_flip_test(sums) == pytest.approx(sum(as_far) / len(as_far), rel=1e-9)
-
-
-def test_permutation_test_matches_scipy() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    random = np.random.default_rng(5)
-    first, second = random.multinomial(3, [0.5, 0.3, 0.2], size=11), random.multinomial(3, [0.2, 0.3, 0.5], size=11)
-
-    def preference(counts: Any) -> Any:
-        return counts[..., 0] / (counts[..., 0] + counts[..., 1])
-
-    def difference(before: Any, after: Any, axis: int) -> Any:
-        """Return the difference by indices of groups, so that a group stays together."""
-        both = np.stack([first, second])
-        totals_before = both[before // 11, before % 11].sum(-2)
-        totals_after = both[after // 11, after % 11].sum(-2)
-        return preference(totals_after) - preference(totals_before)
-
-    reference = stats.permutation_test(
-        (np.arange(11), np.arange(11, 22)),
-        difference,
-        permutation_type="samples",
-        n_resamples=np.inf,
-        vectorized=True,
-        axis=-1,
-    )
-    counts = np.stack([first, second], 1).astype(float)
-    p_value = permutation_test(counts, permuted_totals(counts, draws=40_000, seed=1), preference)
-    assert p_value == pytest.approx(reference.pvalue, abs=0.01)
-
-
-def test_undefined_metric_has_no_p_and_equal_metric_has_p_1() -> None:
-    counts = np.array([[[2.0, 0.0], [2.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]])
-
-    def ratio(of: Any) -> Any:
-        return np.divide(of[..., 0], of[..., 1], out=np.full(of.shape[:-1], np.nan), where=of[..., 1] > 0)
-
-    assert permutation_test(counts, permuted_totals(counts), ratio) is None
-    assert permutation_test(counts, permuted_totals(counts), lambda of: of[..., 0]) == 1
 
 
 def test_holm_matches_statsmodels() -> None:
@@ -147,40 +112,129 @@ def test_metric_depends_on_the_labels_that_change_it() -> None:
     assert contributing_labels(figures.of["ΔAcc"], figures).sum() == 4 * len(figures.labels)
 
 
-def test_bound_with_single_answers_matches_bonett_price() -> None:
-    # Bonett and Price (2012) for 1, 1, 7 and 12 of 21 pairs: each discordant count one more, n two more.
-    p12, p21, n = 2 / 23, 8 / 23, 21
-    half = 1.959964 * math.sqrt((p12 + p21 - (p12 - p21) ** 2) / (n + 2))
-    difference = share_difference(np.array([-1.0] * 7 + [1.0] + [0.0] * 13), np.ones(n))
+CLUSTERS = st.lists(
+    st.integers(1, 5).flatmap(
+        lambda size: st.integers(0, size).flatmap(
+            lambda gained: st.tuples(st.just(gained), st.integers(0, size - gained), st.just(size))
+        )
+    ),
+    min_size=2,
+    max_size=40,
+)
+"""Gains, losses and numbers of pairs of clusters."""
+
+
+def _difference(clusters: list[tuple[int, int, int]]) -> Difference:
+    gains, losses, sizes = np.array(clusters, dtype=float).T
+    difference = share_difference(gains, losses, sizes)
     assert difference is not None
-    assert difference.value == pytest.approx(-6 / 21)
-    assert difference.interval() == pytest.approx((p12 - p21 - half, p12 - p21 + half), abs=1e-6)
-    assert difference.lower(0.975) == pytest.approx(p12 - p21 - half, abs=1e-6)
+    return difference
 
 
-def test_bound_of_identical_runs_depends_on_sample_size() -> None:
-    few, many = (share_difference(np.zeros(n), np.full(n, 4.0)) for n in (20, 2000))
-    assert few is not None
-    assert many is not None
-    assert few.lower() == pytest.approx(-1.644854 * math.sqrt(2) / 22, abs=1e-5)  # a tenth, not 0
-    assert -0.002 < many.lower() < 0
-    assert few.non_inferiority_p(0.05) > 0.05 > many.non_inferiority_p(0.05)
-    assert share_difference(np.zeros(0), np.zeros(0)) is None
+def test_interval_with_single_answers_is_that_of_the_cited_method() -> None:
+    """Zou and Donner (2008) from two score intervals, for 8 gained and 2 lost of 40 pairs."""
+    difference = _difference([(1, 0, 1)] * 8 + [(0, 1, 1)] * 2 + [(0, 0, 1)] * 30)
+    gained, lost = clustered_wilson([1] * 8 + [0] * 32, [1] * 40), clustered_wilson([1] * 2 + [0] * 38, [1] * 40)
+    assert gained.low is not None
+    assert gained.high is not None
+    assert lost.low is not None
+    assert lost.high is not None
+    correlation = -0.2 * 0.05 / math.sqrt(0.2 * 0.8 * 0.05 * 0.95)
+    below, above = 0.2 - gained.low, gained.high - 0.2
+    fewer, more = 0.05 - lost.low, lost.high - 0.05
+    low = 0.15 - math.sqrt(below**2 + more**2 - 2 * correlation * below * more)
+    high = 0.15 + math.sqrt(above**2 + fewer**2 - 2 * correlation * above * fewer)
+    assert difference.value == pytest.approx(0.15)
+    assert difference.interval() == pytest.approx((low, high))
+    assert difference.estimate == Estimate(difference.value, *difference.interval(), n=40)
+    assert difference.lower(0.975) == pytest.approx(low)
+    assert difference.lower(0.95) == pytest.approx(difference.interval(0.9)[0])
 
 
-@pytest.mark.parametrize("error", [0.02, 0.01, 0.003])
-@given(st.lists(st.integers(-4, 4), min_size=3, max_size=40))
-def test_requested_group_count_has_the_stated_error(error: float, sums: list[int]) -> None:
-    sizes = np.full(len(sums), 4.0)
-    pilot = share_difference(np.array(sums, float) - np.mean(sums), sizes)  # without a difference, as it is planned
-    assert pilot is not None
-    times = pilot.groups_needed(error) / len(sums)
-    many = share_difference(
-        np.tile(np.array(sums, float) - np.mean(sums), max(1, round(times))), np.tile(sizes, max(1, round(times)))
-    )
-    assert many is not None
-    if times >= 20:
-        assert many.error == pytest.approx(error, rel=0.05)
+@given(CLUSTERS)
+def test_difference_of_the_runs_exchanged_is_the_opposite(clusters: list[tuple[int, int, int]]) -> None:
+    difference = _difference(clusters)
+    opposite = _difference([(lost, gained, size) for gained, lost, size in clusters])
+    low, high = difference.interval()
+    assert opposite.value == pytest.approx(-difference.value)
+    assert opposite.interval() == pytest.approx((-high, -low))
+    assert opposite.p == pytest.approx(difference.p, abs=1e-6)
+    assert -1 <= low < high <= 1
+    assert low <= difference.value <= high
+
+
+@given(CLUSTERS, st.sampled_from([0.0, 0.02, 0.1, 0.3]))
+def test_p_values_are_those_of_the_bounds(clusters: list[tuple[int, int, int]], margin: float) -> None:
+    difference = _difference(clusters)
+    p = difference.non_inferiority_p(margin)
+    for confidence in (0.8, 0.95, 0.99):
+        if abs(p - (1 - confidence)) > 1e-6:
+            assert (p < 1 - confidence) == (difference.lower(confidence) > -margin)
+        low, high = difference.interval(confidence)
+        if abs(difference.p - (1 - confidence)) > 1e-6:
+            assert (difference.p < 1 - confidence) == (not low <= 0 <= high)
+
+
+@pytest.mark.parametrize("clusters", [5, 20, 200, 2000])
+def test_bound_of_identical_runs_is_close_to_the_rule_of_three(clusters: int) -> None:
+    """Of n clusters without a loss, the bound is -z^2 / (n + z^2), near -3 / n; with four answers each, no closer to 0."""
+    difference = _difference([(0, 0, 4)] * clusters)
+    z = student_quantile(0.95, clusters - 1)
+    assert difference.lower() == pytest.approx(-z * z / (clusters + z * z))
+    assert difference.lower() == pytest.approx(-3 / clusters, rel=0.25)
+    assert difference.lower() == pytest.approx(_difference([(0, 0, 1)] * clusters).lower())
+    assert difference.p == 1
+    assert (difference.non_inferiority_p(0.05) < 0.05) == (difference.lower() > -0.05)
+
+
+def test_one_cluster_and_no_pairs_claim_nothing() -> None:
+    one = share_difference(np.array([3.0]), np.array([0.0]), np.array([4.0]))
+    assert one is not None
+    assert one.estimate == Estimate(0.75, n=4)
+    assert (one.interval(), one.lower(), one.non_inferiority_p(0.9), one.p) == ((-1, 1), -1, 1, 1)
+    assert share_difference(np.zeros(0), np.zeros(0), np.zeros(0)) is None
+    assert share_difference(np.zeros(3), np.zeros(3), np.zeros(3)) is None
+
+
+@pytest.mark.parametrize(("gained", "lost"), [(0.05, 0.05), (0.2, 0.05), (0.01, 0.03), (0.3, 0.3), (0.4, 0.01)])
+@pytest.mark.parametrize(
+    ("clusters", "size", "correlation"), [(50, 1, 0.0), (200, 1, 0.0), (10, 6, 0.4), (40, 4, 0.4), (100, 4, 0.2)]
+)
+def test_interval_and_bound_cover_the_true_difference(
+    clusters: int, size: int, correlation: float, gained: float, lost: float
+) -> None:
+    """500 pairs of runs, whose changes within a cluster are decided together in a share of ``correlation`` of all pairs."""
+    random, covered, above, independent = np.random.default_rng(1), 0, 0, 0
+    truth, ones = gained - lost, np.ones(clusters * size)
+    for _ in range(500):
+        together = random.random((clusters, size)) < math.sqrt(correlation)
+        luck = np.where(together, random.random((clusters, 1)), random.random((clusters, size)))
+        gains, losses = (luck < gained).astype(float), (luck > 1 - lost).astype(float)
+        difference = share_difference(gains.sum(1), losses.sum(1), np.full(clusters, float(size)))
+        of_answers = share_difference(gains.ravel(), losses.ravel(), ones)
+        assert difference is not None
+        assert of_answers is not None
+        low, high = difference.interval()
+        covered += low <= truth <= high
+        above += difference.lower() <= truth
+        low, high = of_answers.interval()
+        independent += low <= truth <= high
+    assert covered / 500 >= 0.92
+    assert above / 500 >= 0.92
+    if correlation > 0.3:
+        assert independent < covered - 25, "answers taken as independent cover less"
+
+
+@pytest.mark.parametrize("times", [2, 9, 30])
+@given(CLUSTERS)
+def test_more_of_the_same_clusters_have_the_stated_error(times: int, clusters: list[tuple[int, int, int]]) -> None:
+    many = _difference(clusters * 100)  # so many that pseudo clusters and Student's t do not matter
+    more = _difference(clusters * 100 * times)
+    assert more.value == pytest.approx(many.value)
+    # Where clusters have no gains, no losses, or as many of both, the bound shrinks faster.
+    assert more.error < 1.02 * many.error / math.sqrt(times)
+    if many.gained and many.lost and many.correlation < 0.5:
+        assert more.error == pytest.approx(many.error / math.sqrt(times), rel=0.1)
 
 
 def test_shares_and_their_counts_are_detected() -> None:
@@ -214,14 +268,64 @@ def test_ratios_that_are_no_shares_are_rejected(figure: Callable[[Any], Any]) ->
 @pytest.mark.parametrize(("examples", "conditions"), [(40, 1), (40, 4), (150, 4)])
 def test_false_positive_rate_of_equal_runs_is_five_percent(examples: int, conditions: int) -> None:
     random = np.random.default_rng(examples + conditions)
-    rejected = outside = 0
+    rejected = outside = inferior = 0
     for _ in range(1000):
         right = simulated(random, examples, conditions, [0.0])
-        sums = (right[..., 1].astype(int) - right[..., 0]).sum(1)
-        rejected += sign_flip_test(sums.tolist()) <= 0.05
-        difference = share_difference(sums.astype(float), np.full(examples, float(conditions)))
+        gains, losses = (right[..., 1] & ~right[..., 0]).sum(1), (right[..., 0] & ~right[..., 1]).sum(1)
+        difference = share_difference(gains.astype(float), losses.astype(float), np.full(examples, float(conditions)))
         assert difference is not None
+        rejected += paired_p((gains - losses).astype(float), difference) <= 0.05
         low, high = difference.interval()
         outside += not low <= 0 <= high
+        inferior += difference.non_inferiority_p(0.0) <= 0.05
     assert rejected <= 65  # of 1,000; 5% and two standard errors
     assert outside <= 65
+    assert inferior <= 65
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pages", [20, 60])
+def test_false_positive_rate_with_borrowed_pages_is_five_percent(pages: int) -> None:
+    """Of each page's four questions, a picture borrowed from another decides two; own pages alone reject far more."""
+    random, rejected, of_own = np.random.default_rng(pages), 0, 0
+    own = np.repeat(np.arange(pages), 4)
+    for _ in range(1000):
+        shown = random.integers(pages, size=len(own))
+        deciding = np.where(np.arange(len(own)) % 2, own, shown)
+        difficulty = random.normal(size=(2, pages))[:, deciding] + random.normal(size=len(own)) / 2
+        before, after = difficulty + random.normal(size=(2, len(own))) / 2 > 0
+        gains, losses, sizes = (
+            Clusters.of(own, shown[:, None])
+            .sums(np.stack([after & ~before, before & ~after, np.ones(len(own))], axis=1))
+            .T
+        )
+        difference = share_difference(gains, losses, sizes)
+        assert difference is not None
+        rejected += paired_p(gains - losses, difference) <= 0.05
+        of_own += sign_flip_test(np.bincount(own, after.astype(float) - before).astype(int).tolist()) <= 0.05
+    assert rejected <= 65
+    assert of_own > 100
+
+
+@given(CLUSTERS)
+def test_p_of_whole_sums_is_exact(clusters: list[tuple[int, int, int]]) -> None:
+    sums = np.array([gained - lost for gained, lost, _ in clusters], dtype=float)
+    difference = _difference(clusters)
+    assert paired_p(sums, difference) == sign_flip_test(sums.astype(int).tolist())
+    assert paired_p(sums + 0.25, difference) == difference.p
+
+
+def test_range_of_a_metric_is_inferred_from_its_values() -> None:
+    metrics = LabelMetrics(("a", "b"), ("X", "Y"), {})
+
+    def share(counts: Any) -> Any:
+        return counts[..., 0, 0] / counts[..., 0, :].sum(-1)
+
+    assert metric_range(share, metrics) == SHARE
+    assert metric_range(lambda counts: share(counts) - share(counts[..., ::-1, :]), metrics) == DIFFERENCE
+    assert metric_range(lambda counts: counts[..., 0, 0] / counts[..., 0, 1], metrics) is None
+    for name in ("cmc-bench", "clash"):
+        own = get_benchmark(name).label_metrics()
+        assert own is not None
+        ranges = {metric: metric_range(of, own) for metric, of in own.of.items()}
+        assert ranges == {metric: DIFFERENCE if metric == "ΔAcc" else SHARE for metric in own.of}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -61,9 +62,9 @@ def write_rows(folder: Path, rows: Iterable[dict[str, Any]]) -> Path:
 
 
 def make_sample(task: str, number: int = 0, *, boxes: bool = True) -> CrossCheckSample:
-    """The sample of a row, with pictures that are nowhere."""
+    """The sample of a row, with pictures of its own that are nowhere."""
     fields = row(task, number, boxes=boxes)
-    media = [(Media(f"{i:064x}", ".png"), SIZE) for i in range(len(fields["frames"]))]
+    media = [(Media(hashlib.sha256(name.encode()).hexdigest(), ".png"), SIZE) for name in fields["frames"]]
     return with_frames(parse_sample(fields, len(media)), media)
 
 
