@@ -127,34 +127,31 @@ def test_invalid_model_folder_is_refused_before_the_run(
 
 
 @pytest.mark.parametrize("examples", [3, pytest.param(24, marks=pytest.mark.slow)])
-def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_ends_in_a_scorecard_and_a_sentence(
+    tmp_path: Path, examples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     began = time.monotonic()
     monkeypatch.setattr(
         demo, "DEMOS", {name: replace(settings, examples=examples) for name, settings in demo.DEMOS.items()}
     )
     output = Rashomon(tmp_path).run("demo", "--display", "plain").stdout
     print(f"demo: {time.monotonic() - began:.1f} s")
-    assert "Main results (Table 3)" in output
+    end = output[output.index("What it does with its sources") :]
     for row in (
-        "policy:always-image",
-        "policy:uniform",
-        "model-bf16",
-        "model-4bit",
-        "Qwen3-VL-4B (paper)",
-        "DeepSeek-VL2-small (paper)",
+        "reads the image alone",
+        "reads the text alone",
+        "conflict: follows the image",
+        "conflict: follows the text",
     ):
-        assert row in output
-    assert "show demo-model-4bit" in output
+        assert row in end
+    assert "Where its sources disagree, model-4bit" in end
+    assert "show demo-model-4bit --table main" in end, "the paper's table is one command away"
     assert states(Rashomon(tmp_path)) == {}, "it keeps to a workspace of its own"
     demo_workspace = Workspace(tmp_path / "workspace" / "rashomon-demo" / "cmc-bench")
     assert [run.state for run in demo_workspace.summaries()] == ["done"] * 7
-    (main,) = json.loads(
-        Rashomon(tmp_path)
-        .run("--workspace", demo_workspace.path, "show", "demo-model-4bit", "--table", "main", "--json")
-        .stdout
-    )
-    cells = main["rows"][0]["cells"]
-    assert cells["Aligned"]["value"] >= 0.75, "it reads charts"
+    in_demo = partial(Rashomon(tmp_path).run, "--workspace", demo_workspace.path)
+    (main,) = json.loads(in_demo("show", "demo-model-4bit", "--table", "main", "--json").stdout)
+    assert main["rows"][0]["cells"]["Aligned"]["value"] >= 0.75, "it reads charts"
 
 
 @pytest.mark.slow
