@@ -102,7 +102,15 @@ class Number:
 
 def find_numbers(text: str) -> list[Number]:
     """Return the numbers of a cleaned text, in order; time is linear in its length."""
-    numbers = [n for m in _NUMBER.finditer(text) if (n := _read(m, text)) is not None]
+    numbers: list[Number] = []
+    for match in _NUMBER.finditer(text):
+        if (number := _read(match, text)) is None:
+            continue
+        if numbers and numbers[-1].end > number.start:  # 3 $5: the sign is that of the second
+            last = numbers[-1]
+            end = last.start + len(text[last.start : number.start].rstrip())
+            numbers[-1] = replace(last, end=end, unit=None)
+        numbers.append(number)
     return list(_join(text, numbers))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.values.clean_text import clean
@@ -108,7 +108,15 @@ def test_unit_stands_beside_its_number(text: str, name: str | None) -> None:
     assert (number.unit.name if number.unit else None) == name
 
 
+def test_a_sign_between_two_numbers_is_that_of_the_second() -> None:
+    assert [(n.unit.name if n.unit else None, n.start, n.end) for n in find_numbers("3 $5")] == [
+        (None, 0, 1),
+        ("$", 2, 4),
+    ]
+
+
 @given(st.text(), st.integers(0, 10**9), st.text())
+@example("", 0, "$0")
 def test_places_are_in_order_and_hold_digits_or_words(before: str, n: int, after: str) -> None:
     text = clean(f"{before} {n} {after}")
     ends = [0, *(place for number in find_numbers(text) for place in (number.start, number.end))]
