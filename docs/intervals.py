@@ -34,19 +34,20 @@ from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.intervals import (
     DIFFERENCE,
     SHARE,
+    UNBOUNDED,
     Draws,
     clustered_wilson,
-    cohen_kappa,
-    difference_p,
     estimate,
     independent_difference,
+    influence,
+    kappa_estimate,
     macro_average,
     ratio,
     resample,
     wilson,
 )
 from benchmarks.stats.logistic import fit_logistic
-from benchmarks.stats.paired_tests import paired_p, share_difference
+from benchmarks.stats.paired_tests import difference_p, paired_p, share_difference
 from benchmarks.vocabulary import Estimate, LabelMetrics
 from judges.agreement import gwet_ac1, raw_agreement
 from judges.prediction_powered import NOT_SEEN, correct, correction_sums
@@ -448,10 +449,10 @@ def curve(study: Study, intercept: float, slope: float) -> Results:
         yield tuple(
             math.nan
             if np.isnan(replicates).mean() > _MOST_UNDEFINED
-            else covers(estimate(value, replicates, 1, clusters=len(counts), within=None), truth)
-            for value, replicates, truth in (
-                (middle, fits.midpoint, -intercept / slope),
-                (float(fit.slope), fits.slope, slope),
+            else covers(estimate(value, replicates, 1, clusters=len(counts), within=within), truth)
+            for value, replicates, truth, within in (
+                (middle, fits.midpoint, -intercept / slope, None),
+                (float(fit.slope), fits.slope, slope, UNBOUNDED),
             )
         )
 
@@ -469,19 +470,19 @@ def agreement(study: Study, truth: float, *shares: float) -> Results:
     by_chance = sum(part * (1 - part) for part in shares) / (labels - 1)
     metrics = (
         (raw_agreement, SHARE, equal),
-        (cohen_kappa, DIFFERENCE, truth),
         (gwet_ac1, DIFFERENCE, (equal - by_chance) / (1 - by_chance)),
     )
     for cells, clusters, seed in zip(first * labels + second, study.clusters, study.seeds, strict=True):
         counts = clusters.tally(cells, labels * labels).reshape(-1, labels, labels).astype(float)
         totals, draws = counts.sum(0), Draws.of(counts, _RESAMPLES[SHARE], seed)
-        yield tuple(
+        agreed, ac1 = (
             covers(
                 estimate(float(of(totals)), draws.replicates(of), len(cells), clusters=clusters.count, within=within),
                 expected,
             )
             for of, within, expected in metrics
         )
+        yield agreed, covers(kappa_estimate(counts, draws, ""), truth), ac1
 
 
 _COSTS = Costs(wrong=1, needless=0.2, missed=3)
@@ -511,8 +512,8 @@ def corrected(study: Study, truth: float) -> Results:
     seen = np.argsort(study.random.random(by_people.shape), axis=1) < len(study.own) // 2
     labelled, condition = np.where(seen, by_people, NOT_SEEN), np.zeros(len(study.own), int)
     truths = truth, truth, truth * (1 - _ERRORS) + (1 - truth) * _ERRORS
-    for judged, people, seed in zip(by_judge, labelled, study.seeds, strict=True):
-        sums = correction_sums(study.own, condition, judged, people, (len(study.sizes), 1, 2))
+    for judged, people, clusters, seed in zip(by_judge, labelled, study.clusters, study.seeds, strict=True):
+        sums = correction_sums(clusters, condition, judged, people, (1, 2))
         right = correct(sums, _RIGHT, resamples=_CORRECTED_RESAMPLES, seed=seed)["right"]
         values = right.corrected, right.people, right.judge
         yield tuple(covers(value, of) for value, of in zip(values, truths, strict=True))
@@ -533,25 +534,23 @@ def uneven_test(study: Study, changed: float) -> Results:
 
 
 def _paired_p(study: Study, gains: Array, losses: Array) -> Results:
-    """Yield whether ``paired_p`` is at most 5%; that of an interval by whether it covers 0, at a fiftieth of the time."""
+    """Yield whether ``paired_p`` is at most 5%, asked only where the interval does not cover 0, at a fiftieth of the time."""
     for sums in study.sums(gains, losses, np.ones_like(gains)):
         difference = share_difference(*sums.T)
         assert difference is not None
-        changes = sums[:, 0] - sums[:, 1]
-        if np.array_equal(changes, np.rint(changes)):
-            yield float(paired_p(changes, difference) <= 0.05)
-        else:
-            low, high = difference.interval()
-            yield float(not low <= 0 <= high)
+        low, high = difference.interval()
+        yield float(not low <= 0 <= high and paired_p(sums[:, 0] - sums[:, 1], difference) <= 0.05)
 
 
 def ratio_test(study: Study, share: float, first_counts: float, second_counts: float) -> Results:
     """Test by the p of two runs with equal shares of a label among two labels, which they give to some answers each."""
     for counts, seed in zip(_two_ratios(study, share, share, (first_counts, second_counts)), study.seeds, strict=True):
-        values = _is_first(counts.sum(0))
+        values, moved = _is_first(counts.sum(0)), influence(_is_first, counts)
         replicates = Draws.of(counts, _RESAMPLES[DIFFERENCE], seed).replicates(_is_first)
-        variance = float(np.nanvar(replicates[:, 1] - replicates[:, 0]))
-        yield float(difference_p(float(values[1] - values[0]), variance, len(counts)) <= 0.05)
+        variance, value = float(np.nanvar(replicates[:, 1] - replicates[:, 0])), float(values[1] - values[0])
+        sizes = counts.sum((1, 2))
+        sums = moved[:, 1] - moved[:, 0] + value * sizes / sizes.sum()
+        yield float(difference_p(value, variance, len(counts), sums) <= 0.05)
 
 
 def non_inferiority(study: Study, gain: float, loss: float) -> Results:
@@ -779,12 +778,13 @@ _METHODS = (
     ),
     ("other difference, kappa, AC1", "bootstrap variance, two half clusters (Bonett and Price 2012)", "estimate"),
     ("difference of two studies", "from both intervals (Newcombe 1998)", "independent_difference"),
-    ("log-odds, curves", "bootstrap percentiles, widened (Hesterberg 2015)", "estimate"),
+    ("slope, mean log-odds", "Student's, by the variance of the bootstrap", "estimate"),
+    ("point of equality", "bootstrap percentiles, widened (Hesterberg 2015)", "estimate"),
     ("calibration error", "basic bootstrap, from 0 where chance explains it", "calibration_error_estimate"),
-    ("AUROC", "variance over clusters (Obuchowski 1997), on the log-odds", "auroc_estimate"),
-    ("judge corrected by people", "bootstrap for prediction-powered inference (Zrnic 2024)", "correct"),
-    ("p of a share of all answers", "exact sign-flip test; by the interval where pages are shared", "paired_p"),
-    ("p of another metric", "that of its interval", "difference_p"),
+    ("AUROC", "the share's, by the variance over clusters (Obuchowski 1997)", "auroc_estimate"),
+    ("judge corrected by people", "the share's, by the bootstrap of PPI (Zrnic 2024)", "correct"),
+    ("p of a share of all answers", "the larger of the interval's and the sign-flip test's", "paired_p"),
+    ("p of another metric", "the same", "difference_p"),
     ("not worse than a margin", "one-sided bound of the difference", "non_inferiority_p"),
     ("share of independent items", "Wilson's score interval (1927)", "wilson"),
 )

@@ -15,10 +15,11 @@ from benchmarks.stats.intervals import (
     INTERVALS,
     SHARE,
     Draws,
-    cohen_kappa,
     diagonal,
     estimate,
+    kappa_estimate,
     span,
+    telling_clusters,
 )
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import (
@@ -168,15 +169,7 @@ def _estimate_agreement(counts: NDArray[np.int64], resamples: int, seed: int) ->
     agreed = estimate(
         float(raw_agreement(totals)), draws.replicates(raw_agreement), n, clusters=clusters, reason=_NO_SHARED_LABELS
     )
-    kappa = estimate(
-        float(cohen_kappa(totals)),
-        draws.replicates(cohen_kappa),
-        n,
-        clusters=clusters,
-        within=DIFFERENCE,
-        reason=_NO_SHARED_LABELS if n == 0 else _undefined_kappa(totals),
-    )
-    return agreed, kappa
+    return agreed, kappa_estimate(counts, draws, _undefined_kappa(totals))
 
 
 def _undefined_kappa(totals: Array) -> str:
@@ -197,6 +190,8 @@ def _format_reasons(reasons: Counter[str]) -> str:
 
 
 def _label_rows(prefix: str, counts: NDArray[np.int64], labels: Sequence[str], resamples: int, seed: int) -> list[_Row]:
+    import numpy as np
+
     totals, draws = counts.sum(0, dtype=float), Draws.of(counts, resamples, seed)
     first, second, agreed = totals.sum(-1), totals.sum(-2), diagonal(totals)
     n = int(totals.sum())
@@ -212,9 +207,11 @@ def _label_rows(prefix: str, counts: NDArray[np.int64], labels: Sequence[str], r
             if either == 0
             else _undefined_kappa(totals)
         )
+        given: Array = counts[:, i].sum(-1) + counts[:, :, i].sum(-1) - counts[:, i, i]
+        telling = telling_clusters(np.stack([given, counts.sum((1, 2)) - given], axis=1))
         cells = (
-            estimate(float(value[i]), draw[:, i], size, clusters=len(counts), within=within, reason=none)
-            for value, draw, size, within in zip(values, replicates, (either, n), (SHARE, DIFFERENCE), strict=True)
+            estimate(float(values[0][i]), replicates[0][:, i], either, clusters=len(counts), reason=none),
+            estimate(float(values[1][i]), replicates[1][:, i], n, clusters=telling, within=DIFFERENCE, reason=none),
         )
         rows.append((f"{prefix} / {label}", (int(first[i]), int(second[i]), int(agreed[i]), *cells)))
     return rows
@@ -255,10 +252,12 @@ def _fleiss_table(
             )
             values = fleiss_from_sums(totals, len(judges))
             cells = []
-            for part, within in enumerate((SHARE, DIFFERENCE)):
+            for part, (within, clusters) in enumerate(
+                ((SHARE, len(sums)), (DIFFERENCE, telling_clusters(sums[:, 2:])))
+            ):
                 replicates = draws.replicates(partial(_fleiss_part, part, len(judges)))
                 value = float(values[part])
-                cells.append(estimate(value, replicates, n, clusters=len(sums), within=within, reason=reason))
+                cells.append(estimate(value, replicates, n, clusters=clusters, within=within, reason=reason))
             rows.append((f"{run} / {view}", (n, *cells)))
     notes = (
         f"Judges: {', '.join(judges)}. Only answers that all of them labelled count.",

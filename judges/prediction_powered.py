@@ -3,9 +3,9 @@
 A judge labels all answers, people a sample of them. In each condition, the shares of the labels are the human shares on
 the sample, plus lambda times the difference between the judge's shares on all answers and on the sample (PPI++:
 Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453). The estimate is unbiased whatever the judge; the better the
-judge, the narrower the interval. Intervals come from the bootstrap for prediction-powered inference (Zrnic 2024,
-arXiv:2405.18379), over groups, since the conditions of one example are correlated, with lambda tuned anew in every
-resample.
+judge, the narrower the interval. Variances come from the bootstrap for prediction-powered inference (Zrnic 2024,
+arXiv:2405.18379), over clusters, with lambda tuned anew in every resample; the intervals are those of all other metrics
+(:func:`benchmarks.stats.intervals.estimate`).
 
 PPI++ takes the judge's shares on the N answers without human labels; here they are over all n + N answers. With the
 tuned lambda the two give the same estimate as long as lambda is not clipped: here it is cov / var, there that divided
@@ -19,11 +19,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.stats.clusters import number_groups
-from benchmarks.stats.intervals import INTERVALS, estimate, ratio, resample
+from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.intervals import INTERVALS, Draws, estimate, ratio
+from benchmarks.stats.paired_tests import metric_range
 from benchmarks.vocabulary import Cell, Estimate, LabelMetrics, Table
 
 if TYPE_CHECKING:
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
 
 MIN_LABELS = 10
 """The least number of human labels in each condition that a metric needs; with fewer, the metric is n/a."""
+
+_HELD = 0.5
+"""Above this sum a cluster holds an answer; of a borrowed page, the mean over clusters is counted off."""
 
 NO_LABEL = -1
 """Code of an answer that was judged and got no label."""
@@ -59,31 +65,31 @@ class CorrectedEstimates:
 
 
 def correction_sums(
-    groups: Codes, conditions: Codes, judged: Codes, labelled: Codes, shape: tuple[int, int, int]
+    clusters: Clusters, conditions: Codes, judged: Codes, labelled: Codes, shape: tuple[int, int]
 ) -> Array:
-    """Return the sums that the estimates need, for each group over its answers.
+    """Return the sums that the estimates need, for each cluster over its answers.
 
-    The first four arguments are index arrays of shape (answers,): group, condition, the judge's label and the human
-    label, each a label's index or NO_LABEL; the human label may also be NOT_SEEN. ``shape`` is the number of groups,
-    conditions and labels. The result has shape (groups, conditions, 3 + 3 * labels); see :class:`_Totals`.
+    The middle three arguments are index arrays of shape (answers,): condition, the judge's label and the human label,
+    each a label's index or NO_LABEL; the human label may also be NOT_SEEN. ``shape`` is the number of conditions and
+    labels. The result has shape (clusters, conditions, 3 + 3 * labels); see :class:`_Totals`.
     """
     import numpy as np
 
-    count, kinds, labels = shape
+    kinds, labels = shape
     hot = np.concatenate([np.eye(labels), np.zeros((1, labels))])
     seen = (labelled != NOT_SEEN).astype(float)
     by_judge = hot[judged]
     by_people = hot[np.where(labelled < 0, NO_LABEL, labelled)]
     agree = (by_judge * by_people).sum(-1)
-    cells = np.column_stack([np.ones(len(groups)), seen, agree, by_judge, seen[:, None] * by_judge, by_people])
-    sums = np.zeros((count, kinds, cells.shape[1]))
-    np.add.at(sums, (groups, conditions), cells)
-    return sums
+    cells = np.column_stack([np.ones(len(seen)), seen, agree, by_judge, seen[:, None] * by_judge, by_people])
+    by_condition = np.zeros((len(seen), kinds, cells.shape[1]))
+    by_condition[np.arange(len(seen)), conditions] = cells
+    return clusters.sums(by_condition)
 
 
 @dataclass(frozen=True, slots=True)
 class _Totals:
-    """Sums over groups, of shape (..., conditions) and, for labels, (..., conditions, labels)."""
+    """Sums over clusters, of shape (..., conditions) and, for labels, (..., conditions, labels)."""
 
     answers: Array
     seen: Array
@@ -140,12 +146,10 @@ def correct(
 ) -> dict[str, CorrectedEstimates]:
     """Return each metric by the judge, corrected, and by people only, with 95% intervals.
 
-    ``sums`` come from :func:`correction_sums`, for the metrics' conditions and labels in their order. Clusters with and
-    without human labels are drawn separately, so that every resample has as many labelled examples as the data.
+    ``sums`` come from :func:`correction_sums`, for the metrics' conditions and labels in their order.
     """
-    totals = _Totals.of(sums.sum(0))
-    resampled_totals = _Totals.of(_draws(sums, resamples, seed))
-    clusters = int(sums[:, :, 1].any(-1).sum())
+    draws = Draws.of(sums, resamples, seed)
+    totals = _Totals.of(draws.totals)
     estimates: dict[str, CorrectedEstimates] = {}
     for name, metric in metrics.of.items():
         needed = needed_conditions(metric, metrics)
@@ -154,17 +158,40 @@ def correct(
         n = int(totals.seen[needed].sum())
         no_judge = f"the judge has labelled no answer under {', '.join(unjudged)}" if unjudged else ""
         no_people = f"people looked at fewer than {fewest} answers under {', '.join(unseen)}" if unseen else ""
+        judged = int(totals.by_judge[needed].sum())
+        looked_at, of_people = (_holding(sums[:, needed, cell]) for cell in (0, 1))
+        measure = partial(_estimate, metric, metric_range(metric, metrics), draws)
         estimates[name] = CorrectedEstimates(
-            *(
-                _estimate(metric, counts, drawn, number, missing, clusters)
-                for counts, drawn, number, missing in (
-                    (totals.by_judge, resampled_totals.by_judge, int(totals.by_judge[needed].sum()), no_judge),
-                    (totals.rectified(), resampled_totals.rectified(), n, no_judge or no_people),
-                    (totals.by_people, resampled_totals.by_people, n, no_people),
-                )
-            )
+            measure(attrgetter("by_judge"), judged, looked_at, no_judge),
+            replace(measure(_Totals.rectified, judged, of_people, no_judge or no_people), n=n),
+            measure(attrgetter("by_people"), n, of_people, no_people),
         )
     return estimates
+
+
+def _estimate(
+    metric: Callable[[Array], Array],
+    within: tuple[float, float] | None,
+    draws: Draws,
+    form: Callable[[_Totals], Array],
+    n: int,
+    clusters: int,
+    missing: str,
+) -> Estimate:
+    """Return a metric of the counts of one ``form``."""
+    import numpy as np
+
+    def of(sums: Array) -> Array:
+        return np.asarray(metric(np.nan_to_num(form(_Totals.of(sums)))))
+
+    if missing:
+        return Estimate(None, n=n, reason=missing)
+    return estimate(float(of(draws.totals)), draws.replicates(of), n, clusters=clusters, within=within)
+
+
+def _holding(counts: Array) -> int:
+    """Return how many clusters hold any answer of ``counts``, shape (clusters, conditions)."""
+    return int((counts > _HELD).any(1).sum())
 
 
 def needed_conditions(metric: Callable[[Array], Array], metrics: LabelMetrics) -> list[int]:
@@ -177,55 +204,6 @@ def needed_conditions(metric: Callable[[Array], Array], metrics: LabelMetrics) -
     reduced[np.arange(len(reduced)), np.arange(len(reduced))] = 0
     complete, parts = np.asarray(metric(counts)), np.asarray(metric(reduced))
     return [i for i in range(len(reduced)) if parts[i] != complete]
-
-
-def _estimate(
-    metric: Callable[[Array], Array], counts: Array, draws: Array, n: int, missing: str, clusters: int
-) -> Estimate:
-    import numpy as np
-
-    if missing:
-        return Estimate(None, n=n, reason=missing)
-    filled, filled_drawn = np.nan_to_num(counts), np.nan_to_num(draws)
-    values = estimate(float(metric(filled)), np.asarray(metric(filled_drawn)), n, clusters=clusters, within=None)
-    if values.value is None or values.low is None or values.high is None:
-        return values
-    # The prior counts shift only the draws, so a share of 0 or 1 would lie outside its own interval.
-    return replace(values, low=min(values.low, values.value), high=max(values.high, values.value))
-
-
-def _draws(sums: Array, resamples: int, seed: int) -> Array:
-    """Return resampled totals of ``sums``, shape (resamples, conditions, cells)."""
-    import numpy as np
-
-    seen = sums[:, :, 1].any(-1)
-    draws = resample(sums[seen], resamples, seed)
-    others = sums[~seen]
-    if not len(draws):
-        return draws
-    if len(others):
-        more = resample(others, resamples, seed + 1)
-        draws = draws + (more if len(more) else others.sum(0))
-    return draws + _prior_counts(draws.shape, np.random.default_rng(seed + 2))
-
-
-def _prior_counts(shape: tuple[int, ...], random: np.random.Generator) -> Array:
-    """Return half a random labelled answer for each label of each condition; in half of it the judge is right.
-
-    A disagreement that a small sample happens not to show is not impossible, but the bootstrap would treat it as such,
-    and intervals of rare labels would be too narrow. This is the effect of Jeffreys' prior on the Bayesian bootstrap
-    (Rubin 1981). It does not enter the estimates.
-    """
-    import numpy as np
-
-    labels = (shape[-1] - 3) // 3
-    prior = 0.5 * (0.5 * np.eye(labels) + 0.5 / labels)
-    # Human label first, then the judge's.
-    pairs = random.gamma(prior, size=(*shape[:-1], labels, labels))
-    cells = np.zeros(shape)
-    cells[..., 1], cells[..., 2] = pairs.sum((-1, -2)), np.trace(pairs, axis1=-2, axis2=-1)
-    cells[..., 3 + labels : 3 + 2 * labels], cells[..., 3 + 2 * labels :] = pairs.sum(-2), pairs.sum(-1)
-    return cells
 
 
 def _shares(counts: Array, totals: Array) -> Array:
@@ -285,9 +263,9 @@ def _sums(answers: Answers, judge: str, human: str, metrics: LabelMetrics, exclu
         )
         coded[number] = condition[kind.condition], by_judge, by_people
     counted = (coded[:, 0] >= 0)[answers.kind]
-    groups, group_of = number_groups(answers.clusters.own[counted])
-    condition_of, judge_codes, label_codes = coded[answers.kind[counted]].T
-    return correction_sums(group_of, condition_of, judge_codes, label_codes, (groups, len(condition), len(code)))
+    clusters = answers.clusters.at(counted)
+    conditions, judged, labelled = coded[answers.kind[counted]].T
+    return correction_sums(clusters, conditions, judged, labelled, (len(condition), len(code)))
 
 
 def _label_code(kind: AnswerKind, judge: str, code: Mapping[str, int]) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from app.annotation.review_session import by_item, disagreements
 from app.annotation.review_store import CHOICES, Decision
 from benchmarks.review import ReviewGuide
-from benchmarks.stats.intervals import DIFFERENCE, cohen_kappa, estimate, resample, wilson
+from benchmarks.stats.intervals import DIFFERENCE, Draws, estimate, kappa_estimate, resample, wilson
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import fleiss_from_sums, fleiss_sums, gwet_ac1, gwet_from_sums, raw_agreement
 
@@ -123,7 +123,7 @@ def agreement_numbers(counts: Array, seed: int = 0) -> dict[str, Estimate]:
     agreed = float(raw_agreement(totals)) if n else float("nan")
     return {
         "agreement": wilson(round(agreed * n), n) if n else Estimate(None, reason=_NO_PAIRS),
-        "kappa": _beyond_chance(cohen_kappa(totals), cohen_kappa(draws), n, _ONE_CHOICE if n else _NO_PAIRS),
+        "kappa": kappa_estimate(counts, Draws(totals, draws), _ONE_CHOICE if n else _NO_PAIRS),
         "AC1": _beyond_chance(gwet_ac1(totals), gwet_ac1(draws), n, _NO_PAIRS),
     }
 

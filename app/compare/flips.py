@@ -13,7 +13,7 @@ from app.compare.transitions import Transitions
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.scorecard import has_scorecard
-from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, Draws, cohen_kappa, estimate
+from benchmarks.stats.intervals import INTERVALS, Draws, estimate, kappa_estimate
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import raw_agreement
 
@@ -117,13 +117,4 @@ def _agreement(counts: Array, pair: RunPair) -> tuple[Estimate, Estimate]:
     agreement = estimate(
         float(raw_agreement(totals)), draws.replicates(raw_agreement), n, clusters=clusters, reason=_NOT_LABELLED
     )
-    reason = _ONE_LABEL if n else _NOT_LABELLED
-    kappa = estimate(
-        float(cohen_kappa(totals)),
-        draws.replicates(cohen_kappa),
-        n,
-        clusters=clusters,
-        within=DIFFERENCE,
-        reason=reason,
-    )
-    return agreement, kappa
+    return agreement, kappa_estimate(counts, draws, _ONE_LABEL if n else _NOT_LABELLED)

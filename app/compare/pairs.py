@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from app.compare.packed_answers import Places
 from app.compare.run_view import RunView
 from benchmarks.stats.clusters import Clusters
-from benchmarks.stats.intervals import Draws, difference_p, estimate
+from benchmarks.stats.intervals import Draws, estimate, influence
 from benchmarks.stats.paired_tests import (
     Difference,
     contributing_labels,
+    difference_p,
     metric_range,
     paired_p,
     share_labels,
@@ -145,10 +146,13 @@ class RunPair:
         if hits is None:
             unit = 1.0 if wider is None else wider[1]
             spread = (replicates[:, 1] - replicates[:, 0]) / unit
-            p = difference_p(
-                difference.value / unit, float(np.nanvar(spread)) if np.isfinite(spread).any() else 0.0, clusters
+            variance = float(np.nanvar(spread)) if np.isfinite(spread).any() else 0.0
+            moved = influence(metric, self.counts)
+            sizes = (self.counts * counted_labels).sum((1, 2, 3))
+            sums = moved[:, 1] - moved[:, 0] + difference.value * sizes / sizes.sum()
+            return PairedDifference(
+                first, second, difference, p=difference_p(difference.value / unit, variance, clusters, sums)
             )
-            return PairedDifference(first, second, difference, p=p)
         lead, share = self.hit_difference(hits)
         assert share is not None
         return PairedDifference(

@@ -15,7 +15,7 @@ from benchmarks.base import Benchmark
 from benchmarks.factors.levels import KINDS, dose_of
 from benchmarks.stats.clusters import number_groups
 from benchmarks.stats.factorial import interaction, main_effect
-from benchmarks.stats.intervals import INTERVALS, SHARE, estimate, ratio, resample
+from benchmarks.stats.intervals import INTERVALS, SHARE, UNBOUNDED, estimate, ratio, resample
 from benchmarks.stats.logistic import LogisticFit, curve, fit_logistic
 from benchmarks.varied import FACTOR_NAMES
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -425,7 +425,7 @@ def _equality_cell(series: _Series, fit: LogisticFit, fits: LogisticFit, n: int,
 
 def _slope_cell(fit: LogisticFit, fits: LogisticFit, n: int, clusters: int) -> Estimate:
     reason = "no curve: the answers change completely, or not at all"
-    return _estimate(float(fit.slope), fits.slope, n, reason, clusters)
+    return _estimate(float(fit.slope), fits.slope, n, reason, clusters, UNBOUNDED)
 
 
 def _estimate(

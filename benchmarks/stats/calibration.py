@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.stats.clusters import Clusters
-from benchmarks.stats.intervals import SHARE, estimate, resample, student_quantile
+from benchmarks.stats.intervals import SHARE, UNBOUNDED, estimate, resample, share_estimate
 from benchmarks.vocabulary import Estimate
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def mean_estimate(
     *,
     resamples: int,
     seed: int,
-    within: tuple[float, float] | None = None,
+    within: tuple[float, float] = UNBOUNDED,
     reason: str = "no answers",
 ) -> Estimate:
     """Return the mean with its bootstrap interval over clusters; n/a without values."""
@@ -155,9 +155,8 @@ def brier_estimate(confidence: Array, right: Array, clusters: Clusters, *, resam
 def auroc_estimate(score: Array, positive: Array, clusters: Clusters, confidence: float = 0.95) -> Estimate:
     """Return the AUROC with an interval for answers that are correlated within clusters, of one class or of both.
 
-    The variance is Obuchowski's (1997), DeLong's for answers in groups; the interval is symmetric for the log-odds (Pepe 2003,
-    section 5.2.4). At 0 and 1, where the variance is 0, the other limit is Wilson's for as many answers as the rarer class has
-    clusters.
+    The variance is Obuchowski's (1997), DeLong's for answers in groups; the interval is that of a share in as many clusters as
+    hold the rarer class, since each positive is compared with all negatives.
     """
     import numpy as np
 
@@ -167,20 +166,11 @@ def auroc_estimate(score: Array, positive: Array, clusters: Clusters, confidence
     if not len(above) or not len(below):
         return Estimate(None, n=n, reason="all answers are of one kind")
     area = float(above.mean())
-    if clusters.count < 2:
-        return Estimate(area, n=n)
-    z = student_quantile((1 + confidence) / 2, clusters.count - 1)
-    if area in (0.0, 1.0):
-        rarer = min(clusters.at(chosen).count, clusters.at(~chosen).count)
-        margin = z * z / (rarer + z * z)
-        return Estimate(area, max(0.0, area - margin), min(1.0, area + margin), n)
     influence = np.empty(n)
     influence[chosen] = (above - area) / len(above)
     influence[~chosen] = (below - area) / len(below)
-    sums = clusters.sums(influence)
-    error = math.sqrt(float((sums**2).sum()) * len(sums) / (len(sums) - 1))
-    half_width, centre = z * error / (area * (1 - area)), math.log(area / (1 - area))
-    return Estimate(area, _logistic(centre - half_width), _logistic(centre + half_width), n)
+    rarer = min(clusters.at(chosen).own_count, clusters.at(~chosen).own_count)
+    return share_estimate(area, float((clusters.sums(influence) ** 2).sum()), rarer, n, confidence)
 
 
 def _placements(score: Array, positive: Array) -> tuple[Array, Array]:
@@ -194,7 +184,3 @@ def _placements(score: Array, positive: Array) -> tuple[Array, Array]:
     below = (np.searchsorted(low_order, high) + np.searchsorted(low_order, high, side="right")) / (2 * len(low))
     under = (np.searchsorted(high_order, low) + np.searchsorted(high_order, low, side="right")) / (2 * len(high))
     return below, 1 - under
-
-
-def _logistic(value: float) -> float:
-    return 1 / (1 + math.exp(-value)) if value > -700 else 0.0

@@ -199,5 +199,7 @@ def _connected(own: NDArray[Any], numbers: Numbers, count: int, shown: NDArray[A
     number[further] = count + np.arange(len(further))
     connected = number[shown]
     connected[connected == numbers[:, None]] = -1
+    connected.sort(axis=1)
+    connected[:, 1:][connected[:, 1:] == connected[:, :-1]] = -1  # two pages of one other cluster count once
     kept: Numbers = connected[:, (connected >= 0).any(0)]
     return kept

@@ -31,6 +31,9 @@ _CHUNK = 1024 * 1024
 _NEAR = 1 / 64
 """How near to the totals resamples are kept where answers count in several clusters."""
 
+_STEP = 1e-6
+"""The part of a cluster that is added to take a derivative."""
+
 _SHARED = 1024 * 1024
 """The greatest number of bootstrap weights that is kept for the next table, 4 MiB."""
 
@@ -47,6 +50,8 @@ SHARE = (0.0, 1.0)
 """The range of a share."""
 DIFFERENCE = (-1.0, 1.0)
 """The range of a difference of shares."""
+UNBOUNDED = (-math.inf, math.inf)
+"""The range of a number that may be any, such as a mean of log odds."""
 
 FEW_CLUSTERS = 10
 """Below this number of clusters, an interval is a range that says little of other pages."""
@@ -109,21 +114,14 @@ def difference_estimate(value: float, variance: float, clusters: int, n: int, co
     """
     if clusters < 2:
         return Estimate(value, n=n)
-    centre, error = _adjusted_difference(value, variance, clusters)
+    centre, error = adjusted_difference(value, variance, clusters)
     half_width = student_quantile((1 + confidence) / 2, clusters - 1) * error
     low, high = max(-1.0, centre - half_width), min(1.0, centre + half_width)
     return Estimate(value, min(low, value), max(high, value), n)
 
 
-def difference_p(value: float, variance: float, clusters: int) -> float:
-    """Return the two-sided p of no difference that :func:`difference_estimate` amounts to; 1 for one cluster."""
-    if clusters < 2:
-        return 1.0
-    centre, error = _adjusted_difference(value, variance, clusters)
-    return max(0.0, 2 * (1 - student_cdf(abs(centre) / error, clusters - 1)))
-
-
-def _adjusted_difference(value: float, variance: float, clusters: int) -> tuple[float, float]:
+def adjusted_difference(value: float, variance: float, clusters: int) -> tuple[float, float]:
+    """Return the centre and the standard error of :func:`difference_estimate`."""
     centre = value * clusters / (clusters + 1)
     spread = clusters**2 * variance + clusters * (value - centre) ** 2 + (1 + centre**2) / 2
     return centre, math.sqrt(spread) / (clusters + 1)
@@ -334,9 +332,9 @@ def estimate(
     """Return a metric's value with an interval by its bootstrap ``replicates``, shape (resamples,).
 
     ``clusters`` is the number of clusters behind it, and ``within`` its range: a share has the interval of
-    :func:`share_estimate`, a metric between -x and x that of :func:`difference_estimate`, both by the variance of the replicates;
-    any other metric has their percentiles, moved out as the few clusters ask for (Hesterberg 2015, section 5.3). A ``value`` of
-    nan gives n/a with ``reason``. Replicates that are nan are ignored.
+    :func:`share_estimate`, a metric between -x and x that of :func:`difference_estimate`, an unbounded one Student's, all by the
+    variance of the replicates; with None, it has their percentiles, moved out as the few clusters ask for (Hesterberg 2015,
+    section 5.3). A ``value`` of nan gives n/a with ``reason``. Replicates that are nan are ignored.
     """
     import numpy as np
 
@@ -348,13 +346,16 @@ def estimate(
         return Estimate(float(value), n=n)
     if within == SHARE:
         return share_estimate(float(value), float(defined.var()), clusters, n, confidence)
+    quantile, few = student_quantile((1 + confidence) / 2, clusters - 1), clusters / (clusters - 1)
+    if within == UNBOUNDED:
+        half_width = few * quantile * float(defined.std())  # of a fitted curve, sqrt(few) covers too little
+        return Estimate(float(value), value - half_width, value + half_width, n)
     if within is not None:
         unit = within[1]
         scaled = difference_estimate(float(value) / unit, float((defined / unit).var()), clusters, n, confidence)
         low, high = (None if end is None else end * unit for end in (scaled.low, scaled.high))
         return Estimate(float(value), low, high, n)
-    widened = math.sqrt(clusters / (clusters - 1)) * student_quantile((1 + confidence) / 2, clusters - 1)
-    tail = NormalDist().cdf(-widened)
+    tail = NormalDist().cdf(-math.sqrt(few) * quantile)
     return Estimate(float(value), _quantile(defined, tail), _quantile(defined, 1 - tail), n)
 
 
@@ -376,6 +377,41 @@ def cohen_kappa(counts: Array) -> Array:
     by_chance = (counts.sum(-1) * counts.sum(-2)).sum(-1)
     # In whole numbers, so that a chance agreement of 1 is exact.
     return ratio(n * diagonal(counts).sum(-1) - by_chance, n * n - by_chance)
+
+
+def kappa_estimate(counts: Counts, draws: Draws, reason: str) -> Estimate:
+    """Return Cohen's kappa of ``counts``, shape (clusters, labels, labels), and of their ``draws``; n/a with ``reason``."""
+    return estimate(
+        float(cohen_kappa(draws.totals)),
+        draws.replicates(cohen_kappa),
+        round(float(draws.totals.sum())),
+        clusters=telling_clusters(counts.reshape(len(counts), counts[0].size)) if len(counts) else 0,
+        within=DIFFERENCE,
+        reason=reason,
+    )
+
+
+def telling_clusters(counts: Counts) -> int:
+    """Return how many clusters hold anything but the most frequent cell of ``counts``, shape (clusters, cells).
+
+    Where labels are rare, only these few clusters say how well judges agree beyond chance.
+    """
+    import numpy as np
+
+    others = np.delete(counts, counts.sum(0).argmax(), axis=1)
+    return int((others > 0.5).any(1).sum())  # of a borrowed page, the mean over clusters is counted off
+
+
+def influence(metric: Callable[[Any], Any], counts: Array) -> Array:
+    """Return by how much each cluster moves a metric of the totals of ``counts``, shape (clusters, *cells).
+
+    It is the derivative by a cluster's weight, and adds up to 0 for a metric of shares; shape (clusters, ...).
+    """
+    import numpy as np
+
+    totals = counts.sum(0, dtype=np.float64)
+    moved: Array = (np.asarray(metric(totals + _STEP * counts)) - np.asarray(metric(totals))) / _STEP
+    return moved
 
 
 def diagonal(counts: Array) -> Array:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.stats.intervals import (
     DIFFERENCE,
     SHARE,
+    adjusted_difference,
     effective_size,
     score,
     student_cdf,
@@ -30,20 +31,44 @@ if TYPE_CHECKING:
 _SLACK = 1e-9
 """The tolerance below which two values are equal: sums in another order differ in their last bits."""
 
+_LEVELS, _FEW_SIGNS = 20, 64
+"""The whole numbers to which fractions are rounded for a test of signs, and the most signs of such a test."""
+
 _FURTHEST, _HALVINGS = 1e3, 80
 """How far the bisection for a p looks, in standard errors, and how often it halves."""
 
 
 def paired_p(sums: Array, difference: Difference) -> float:
-    """Return the two-sided p of a difference of shares: the exact one of :func:`sign_flip_test`, or that of its interval.
+    """Return the two-sided p of a difference of shares: the larger of the interval's and that of :func:`sign_flip_test`.
 
-    ``sums`` are those of the clusters. They are no whole numbers where answers show pages of several clusters, whose signs are
-    then no fair coins.
+    ``sums`` are those of the clusters. The first test fails where few clusters differ, all to one side; the second where whole
+    clusters gain and single answers lose, whose signs are no fair coins.
     """
+    return max(difference.p, _few_signs_p(sums))
+
+
+def difference_p(value: float, variance: float, clusters: int, sums: Array) -> float:
+    """Return the two-sided p of a difference that has the interval of :func:`difference_estimate`; 1 for one cluster.
+
+    It is at least that of the signs of ``sums``, what each cluster adds to ``value``; see :func:`paired_p`.
+    """
+    if clusters < 2:
+        return 1.0
+    centre, error = adjusted_difference(value, variance, clusters)
+    return max(2 * (1 - student_cdf(abs(centre) / error, clusters - 1)), _few_signs_p(sums))
+
+
+def _few_signs_p(sums: Array) -> float:
+    """Return the p of :func:`sign_flip_test` where it is cheap, or else 0; fractions are rounded to a part of the largest."""
     import numpy as np
 
+    largest = float(np.abs(sums).max(initial=0.0))
     whole = np.rint(sums)
-    return sign_flip_test(whole.astype(int).tolist()) if np.array_equal(whole, sums) else difference.p
+    if largest and not np.array_equal(whole, sums):
+        whole = np.rint(sums / largest * _LEVELS)
+        if np.count_nonzero(whole) > _FEW_SIGNS:
+            return 0.0
+    return sign_flip_test(whole.astype(int).tolist())
 
 
 def sign_flip_test(sums: Sequence[int]) -> float:

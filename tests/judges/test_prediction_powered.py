@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
 from benchmarks.cmc_bench.metrics import MAIN_METRICS, label_shares
+from benchmarks.stats.clusters import Clusters
 from benchmarks.vocabulary import Estimate, LabelMetrics, Record
 from judges.human_labels import draw_sample
 from judges.prediction_powered import (
@@ -68,7 +69,9 @@ class Answers:
         examples, conditions = self.people.shape
         group, condition = np.divmod(np.arange(examples * conditions), conditions)
         labels = np.where(self.seen, self.people, NOT_SEEN)
-        return correction_sums(group, condition, self.judged.ravel(), labels.ravel(), shape=(examples, conditions, 5))
+        return correction_sums(
+            Clusters.of(group), condition, self.judged.ravel(), labels.ravel(), shape=(conditions, 5)
+        )
 
     def records(self) -> list[Record]:
         return [
@@ -177,7 +180,7 @@ def test_rectified_shares_match_the_published_formula() -> None:
     by_hand = tuned * judged[n:].mean() + (people[:n] - tuned * judged[:n]).mean()
     figures = LabelMetrics(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
     labels = np.where(np.arange(n + more) < n, people, NOT_SEEN)
-    sums = correction_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
+    sums = correction_sums(Clusters.of(np.arange(n + more)), np.zeros(n + more, np.int64), judged, labels, shape=(1, 2))
     estimates = correct(sums, figures, resamples=2000, seed=0)["yes"]
     assert estimates.corrected.value == pytest.approx(by_hand, abs=1e-12)
     # The large-sample interval of the same estimate (ppi_mean_ci).
@@ -194,7 +197,7 @@ def test_clipped_lambda_differs_from_the_published_estimate() -> None:
     judged[:5] = judged[n : n + 5] = 1
     labels = np.where(np.arange(n + more) < n, judged, NOT_SEEN)
     figures = LabelMetrics(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
-    sums = correction_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
+    sums = correction_sums(Clusters.of(np.arange(n + more)), np.zeros(n + more, np.int64), judged, labels, shape=(1, 2))
     here = correct(sums, figures, resamples=50, seed=0)["yes"].corrected.value
     tuned = min(np.cov(judged[:n], judged[:n], bias=True)[0, 1] / ((1 + n / more) * judged.var()), 1)
     published = judged[:n].mean() + tuned * (judged[n:].mean() - judged[:n].mean())
@@ -238,7 +241,7 @@ def test_corrected_share_is_never_negative() -> None:
     codes = np.arange(1000)
     judged = np.where(codes < 40, codes % 4 == 0, codes % 20 == 0).astype(np.int64)
     people = np.where(codes < 40, codes == 0, NOT_SEEN)
-    sums = correction_sums(codes, np.zeros(1000, np.int64), judged, people, shape=(1000, 1, 2))
+    sums = correction_sums(Clusters.of(codes), np.zeros(1000, np.int64), judged, people, shape=(1, 2))
     figures = LabelMetrics(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
     estimates = correct(sums, figures, resamples=500, seed=0)["yes"]
     assert estimates.people.value == 1 / 40
@@ -251,13 +254,15 @@ def test_sample_without_errors_keeps_uncertainty() -> None:
     """Ten labels that all agree: 0 of 10 errors is compatible with one in ten."""
     judged = np.zeros(1000, np.int64)
     labels = np.where(np.arange(1000) < 10, 0, NOT_SEEN)
-    sums = correction_sums(np.arange(1000), np.zeros(1000, np.int64), judged, labels, shape=(1000, 1, 2))
+    sums = correction_sums(Clusters.of(np.arange(1000)), np.zeros(1000, np.int64), judged, labels, shape=(1, 2))
     figures = LabelMetrics(("c",), ("right", "wrong"), {"right": lambda counts: label_shares(counts)[..., 0, 0]})
     estimates = correct(sums, figures, resamples=2000, seed=0)["right"]
     assert estimates.corrected.value == 1
     assert estimates.corrected.low is not None
-    assert 0.7 < estimates.corrected.low < 0.95
-    assert estimates.judge.low == 1
+    wilson = 10 / (10 + 2.2622**2)  # of 10 of 10, with Student's quantile of 9 degrees of freedom
+    assert estimates.corrected.low == pytest.approx(wilson, abs=1e-4)
+    assert estimates.judge.low is not None
+    assert 0.99 < estimates.judge.low < 1
 
 
 def test_metrics_declare_their_conditions() -> None:
@@ -400,7 +405,7 @@ def test_a_drawn_sample_corrects_a_biased_judge_end_to_end() -> None:
 
 def test_codes_without_a_label_are_ignored() -> None:
     sums = correction_sums(
-        np.array([0, 0]), np.array([0, 0]), np.array([NO_LABEL, 1]), np.array([1, NO_LABEL]), shape=(1, 1, 2)
+        Clusters.of([0, 0]), np.array([0, 0]), np.array([NO_LABEL, 1]), np.array([1, NO_LABEL]), shape=(1, 2)
     )
     # answers, looked at, agreeing; judge's labels; judge's labels where people looked; people's labels.
     assert sums[0, 0].tolist() == [2, 2, 0, 0, 1, 0, 1, 0, 1]

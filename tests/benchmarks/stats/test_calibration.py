@@ -120,7 +120,8 @@ def test_intervals_without_variance_or_answers() -> None:
     apart = auroc_estimate(np.arange(40.0), (np.arange(40) >= 20).astype(float), clusters)
     assert (apart.value, apart.high) == (1, 1)
     t = student_quantile(0.975, 39)
-    assert apart.low == pytest.approx(20 / (20 + t * t)), "an interval of no width would promise too much"
+    rarer = student_quantile(0.975, 19)
+    assert apart.low == pytest.approx(20 / (20 + rarer * rarer)), "an interval of no width would promise too much"
     brier = brier_estimate(sure, sure, clusters, resamples=50, seed=0)
     assert (brier.value, brier.low) == (0, 0)
     assert brier.high == pytest.approx(t * t / (40 + t * t))
@@ -178,4 +179,4 @@ def test_auroc_interval_covers_the_truth(per_cluster: int, shift: float) -> None
         assert interval.low is not None
         assert interval.high is not None
         hits += interval.low <= truth <= interval.high
-    assert 0.92 <= hits / trials <= 0.98
+    assert 0.92 <= hits / trials <= 0.99

@@ -256,3 +256,11 @@ def test_intervals_with_borrowed_pages_cover_where_own_pages_do_not() -> None:
             covered[name] += interval.low <= 0.5 <= interval.high
     assert covered["own"] / 500 < 0.85
     assert covered["all"] / 500 >= 0.92
+
+
+def test_two_pages_of_one_other_cluster_count_once() -> None:
+    """Pages of one cluster have its number, so that an answer which shows two of them names it twice."""
+    own, joined = np.array([0, 1, 2]), np.array([[-1, -1], [0, 0], [1, -1]])
+    twice = Clusters.of(own, joined)
+    once = Clusters.of(own, joined[:, :1])
+    np.testing.assert_array_equal(twice.sums(np.ones(3)), once.sums(np.ones(3)))
