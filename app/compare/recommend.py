@@ -161,7 +161,7 @@ def recommend_views(
 
 
 def _by_rule(models: Sequence[RunView], views: RunViews, margin: float) -> tuple[str, ...]:
-    """Return for each rule the run that follows it most; nothing where the data are not the user's own."""
+    """Return for each rule the run that follows it most, if any is shown to; nothing where the data are not the user's own."""
     if not models or not views.own_rows_only or not has_scorecard(views.benchmark):
         return ()
     sentences = []
@@ -173,7 +173,11 @@ def _by_rule(models: Sequence[RunView], views: RunViews, margin: float) -> tuple
         shares = decision.basis
         share = _share_of(shares, shares.best)
         interval = f", {span(f'{share.low:.1%}', f'{share.high:.1%}')} at 95%" if share.low is not None else ""
-        best = f"{shares.views.runs[shares.best].label} follows it most, in {share.value:.1%} of its answers{interval}"
+        label, rest = shares.views.runs[shares.best].label, [i for i in range(len(models)) if i != shares.best]
+        if all(shares.interval(shares.best, i)[0] > 0 for i in rest):
+            best = f"{label} follows it {'most, ' if rest else ''}in {share.value:.1%} of its answers{interval}"
+        else:
+            best = f"none is shown to follow it most; {label} does so in {share.value:.1%} of its answers{interval}"
         others = [shares.views.runs[i].label for i in decision.holds if i != shares.best]
         within = (
             f"; {join_names(others)} {'are' if len(others) > 1 else 'is'} within {format_points(margin)} points"
