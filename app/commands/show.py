@@ -30,6 +30,7 @@ from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.scorecard import NAME as SCORECARD
 from benchmarks.scorecard import has_scorecard, scorecard_sentences
+from benchmarks.stats.intervals import few_pages
 from benchmarks.vocabulary import Media, Table
 
 
@@ -118,9 +119,13 @@ def _lead(inputs: TableInputs, tables: Sequence[Table]) -> Table | None:
 
 def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
     """Return a line for each run: its scorecard where that leads, else its accuracy and behaviour."""
+    few = [sentence for run in inputs.runs.values() if (sentence := few_pages(run.clusters.own_count))][:1]
     if (lead := _lead(inputs, tables)) is None:
-        return [" ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()]
-    lines = [" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)]
+        return [
+            *(" ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()),
+            *few,
+        ]
+    lines = [*(" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)), *few]
     return lines if inputs.trust else [*lines, "Say what should win where they disagree: --trust image, text or flag."]
 
 

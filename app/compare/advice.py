@@ -10,7 +10,7 @@ from app.compare.floor import Floor, floor_sentence, none_beats_sentence
 from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
 from app.compare.run_view import RunView
 from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
-from benchmarks.stats.intervals import FEW_CLUSTERS
+from benchmarks.stats.intervals import few_pages
 from benchmarks.vocabulary import Estimate
 
 _NO_MODEL = (
@@ -179,8 +179,7 @@ def _bounds_sentence(evidence: Evidence) -> str:
 
 def change_sentence(evidence: Evidence) -> str:
     """Return what could change the advice: missing answers, and too few pages; empty if nothing is known that could."""
-    pages = evidence.decision.basis.clusters.count
-    few = f"Too few pages: it rests on {pages}, and others may decide otherwise." if pages < FEW_CLUSTERS else ""
+    few = few_pages(evidence.decision.basis.clusters.own_count)
     return " ".join(filter(None, [missing_sentence(evidence), few]))
 
 

@@ -9,7 +9,7 @@ from app.compare.spec_diff import difference_warnings
 from app.compare.tables import coverage_warnings
 from app.report.competence import join_names
 from app.report.judge_selection import caveat
-from benchmarks.stats.intervals import FEW_CLUSTERS
+from benchmarks.stats.intervals import few_pages
 
 FEW_EXAMPLES = 30
 """The number of examples below which the bounds, which are approximations, are too wide to be of use."""
@@ -19,11 +19,9 @@ def caveats(evidence: Evidence, views: RunViews) -> list[str]:
     """Return what a reader must know before following the advice, in sentences."""
     shares = evidence.decision.basis
     lines = [*evidence.beyond, *_not_holding(evidence), *_unmeasured(evidence.decision)]
-    examples, pages = shares.examples, shares.clusters.count
+    examples, pages = shares.examples, shares.clusters.own_count
     on_pages = f" on {pages} pages" if pages < examples else ""
-    if pages < FEW_CLUSTERS:
-        lines.append(f"Too few pages: {examples} examples{on_pages} say little of other pages.")
-    elif examples < FEW_EXAMPLES:
+    if examples < FEW_EXAMPLES and not few_pages(pages):  # too few pages are in the first line
         lines.append(f"{examples} examples are few: their bounds are wide and approximate.")
     _, policies = split_policies(views)
     if not policies:

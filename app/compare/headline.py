@@ -9,7 +9,7 @@ from app.compare.pairs import RunPair
 from app.compare.tables import Comparison
 from app.compare.transitions import transitions_headline
 from app.report.competence import join_names
-from benchmarks.stats.intervals import span
+from benchmarks.stats.intervals import few_pages, span
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 _NAMED = 4
@@ -25,6 +25,8 @@ def headlines(comparison: Comparison) -> list[str]:
         if shows_transitions(comparison):
             sentences.append(transitions_headline(pair, comparison.views))
         sentences.append(_pair_headline(pair, comparison, tables["differences"]))
+    if few := few_pages(min((pair.clusters.own_count for pair in comparison.pairs), default=0)):
+        sentences.append(few)
     if "tradeoff" in tables and not comparison.pairs:
         sentences.append("No two of these runs are quantisations of one model, so none is compared with another.")
     if "published" in tables:

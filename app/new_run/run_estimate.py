@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from operator import attrgetter
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -103,7 +104,7 @@ class RunEstimate:
     """The instances of a run, and the speed of an earlier run if there is one.
 
     ``excluded`` are chosen instances whose media the model does not support. ``calls_per_answer`` is more than 1 for a remedy.
-    ``done`` of the instances are answered already.
+    ``done`` of the instances are answered already. ``page_of`` gives what :attr:`pages` counts.
     """
 
     instances: Sequence[Instance]
@@ -111,6 +112,7 @@ class RunEstimate:
     excluded: ExcludedInstances = NONE_EXCLUDED
     calls_per_answer: int = 1
     done: int = 0
+    page_of: Callable[[Instance], str] = attrgetter("group")
 
     @property
     def left(self) -> int:
@@ -126,9 +128,14 @@ class RunEstimate:
         """The number of instances of each condition."""
         return Counter(instance.condition for instance in self.instances)
 
+    @cached_property
+    def pages(self) -> int:
+        """The number of pages or documents, whose answers are right or wrong together."""
+        return count_distinct(hash(page) % 2**64 for page in map(self.page_of, self.instances) if page)
+
     def precomputed(self) -> RunEstimate:
         """Compute all counts and return self."""
-        _ = self.conditions, self.examples
+        _ = self.conditions, self.examples, self.pages
         return self
 
     @property
@@ -152,8 +159,7 @@ class RunEstimate:
 def half_width(n: int) -> float:
     """Return half the width of Wilson's 95% interval for a proportion of one half over ``n`` answers; nan for n = 0.
 
-    One half gives the widest interval. The answers count as independent (Wilson, 1927): if an example has several answers
-    under one condition, the interval in tables is wider.
+    One half gives the widest interval. The answers count as independent (Wilson, 1927).
     """
     return _TWO_SIDED / 2 / math.sqrt(n + _TWO_SIDED**2) if n else math.nan
 
@@ -177,7 +183,13 @@ def estimate_run(workspace: Workspace, spec: RunSpec, contents: BuildContents) -
         measured_speed(workspace, spec),
         excluded,
         calls_per_answer(spec.protocol, spec.samples),
+        page_of=partial(_page_of, contents.benchmark),
     )
+
+
+def _page_of(benchmark: Benchmark, instance: Instance) -> str:
+    own = benchmark.pages(instance).own
+    return own[0] if own else ""
 
 
 def _count_examples(instances: Iterable[Instance]) -> int:

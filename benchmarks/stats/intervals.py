@@ -57,6 +57,14 @@ FEW_CLUSTERS = 10
 """Below this number of clusters, an interval is a range that says little of other pages."""
 
 
+def few_pages(clusters: int) -> str:
+    """Return a sentence on too few clusters for a claim about others; empty if there are enough, or none."""
+    if not 0 < clusters < FEW_CLUSTERS:
+        return ""
+    pages = "one picture, page or document" if clusters == 1 else f"{clusters} pictures, pages or documents"
+    return f"Too few pages: the numbers rest on {pages}, and others may give other numbers."
+
+
 def wilson(successes: float, n: int, confidence: float = 0.95) -> Estimate:
     """Return the proportion ``successes / n`` with Wilson's score interval (Wilson 1927); n/a if ``n`` is 0.
 

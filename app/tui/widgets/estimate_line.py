@@ -119,10 +119,17 @@ def _precision(run: RunPreflight) -> str:
     most = max(by_count.values(), key=len)
     groups = []
     for count, names in by_count.items():
-        width = f"±{half_width(count):.3f} at n={count:,}".replace("±0.", "±.")
+        width = f"{_half_width(count)} at n={count:,}"
         named = ", ".join(names) if len(names) < _MAX_LISTED else f"{len(names)} conditions"
         groups.append(width if names is most else f"{width} ({named})")
+    pages = run.estimate.pages
+    if 0 < pages < min(counts.values()):
+        groups.append(f"{_half_width(pages)} if the answers to each of {pages:,} pages agree")
     return "; ".join(groups)
+
+
+def _half_width(n: int) -> str:
+    return f"±{half_width(n):.3f}".replace("±0.", "±.")
 
 
 def _time(runs: tuple[RunPreflight, ...]) -> str:
