@@ -34,6 +34,7 @@ from PIL import Image
 
 from app.commands.recommend import RecommendArguments
 from app.commands.recommend import recommend as print_recommendation
+from app.compare.advice import rule_sentences
 from app.compare.cost import accuracy_difference
 from app.compare.differences import differences_table
 from app.compare.headline import headlines
@@ -195,6 +196,11 @@ def true_accuracy(reader: Reader) -> float:
 def true_obedience(reader: Reader, rule: str) -> float:
     """Return the population value of the obedience to a rule."""
     return _true_share(reader, [(IMAGE, TEXT, BOTH), *[(FOLLOWS[rule],)] * len(CONFLICTS)])
+
+
+def true_following(reader: Reader, rule: str) -> float:
+    """Return the population value of following a rule under conflict, up to a factor."""
+    return _true_share(reader, [(), *[(FOLLOWS[rule],)] * len(CONFLICTS)])
 
 
 def true_value(reader: Reader, rule: str | None) -> float:
@@ -367,7 +373,7 @@ def _view(name: str, outcome: Codes, fate: Codes, clusters: Clusters, size: int)
     spec = {"model": name, "prompt_set": "paper", "benchmark": "cmc-bench", "judge": ["match"], "seed": 0}
     identity = {"model": name, "quantisation": None}
     packed = replace(PackedAnswers.of(answers), clusters=clusters)
-    return RunView(name, name, "done", spec, identity, (), packed, cost, judged=True, read=read)
+    return RunView(name, name, "done", spec, identity, (), packed, cost, judged=True, read=read, own_rows_only=True)
 
 
 # --- claims ---------------------------------------------------------------------------------------------------------------------
@@ -405,7 +411,9 @@ class Claims:
         beats = [match[1] for line in advice if (match := re.match(r"(\S+) beats policy:", line))]
         no_claim = ("gives every label as often", "does not behave significantly", "The largest difference")
         behaves = sum(not any(words in line for words in no_claim) for line in behaviour)
-        most = [match for line in rules if (match := re.search(r"\(--trust (\w+)\): (\S+) follows it most", line))]
+        most = [
+            match for line in rules if (match := re.search(r"\(--trust (\w+)\): (\S+) (?:follows|flags) it most", line))
+        ]
         return cls(tuple(holds), tuple(worse), tuple(beats), behaves, {match[1]: match[2] for match in most})
 
     @classmethod
@@ -414,7 +422,11 @@ class Claims:
         decision = recommendation.decision
         holds = [decision.basis.views.runs[index].label for index in decision.holds]
         return cls.of(
-            holds, recommendation.advice, recommendation.behaviour, recommendation.caveats, recommendation.by_rule
+            holds,
+            recommendation.advice,
+            recommendation.behaviour,
+            recommendation.caveats,
+            rule_sentences(recommendation.by_rule),
         )
 
 
@@ -607,7 +619,7 @@ def unequal_study(
         "unequal worse": reversed_signs(claims, None) or reversed_signs(study.recommend(rule, MARGIN), rule),
     }
     if claims.most:
-        by_rule = {name: [true_obedience(reader, name) for reader in truth.world.readers] for name in claims.most}
+        by_rule = {name: [true_following(reader, name) for reader in truth.world.readers] for name in claims.most}
         events["unequal rules"] = any(
             max(by_rule[name]) > by_rule[name][int(run[1:])] for name, run in claims.most.items()
         )

@@ -242,6 +242,7 @@ def export(workspace: Any, /, run: Sequence[str], formats: str, **options: Any) 
 @run_names
 @click.option("--out", type=PATH, help="The folder to write to; default: ./export/RUN.")
 @judge
+@trust
 @click.option("--title", default="", metavar="TEXT", help="The title; default: the models' names.")
 @number(
     "--margin", ranges.MARGIN, default=0.03, show_default=True, help="How much worse than the best run is acceptable."

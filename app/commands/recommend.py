@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.commands.spinner import spinner
+from app.compare.advice import rule_sentences
 from app.compare.limits import NO_LIMITS, Limits
 from app.compare.recommend import recommend as decide
 from app.compare.sample_size import sample_size_table as plan_runs
@@ -98,7 +99,7 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
             "does": recommendation.behaviour,
             "unknown": recommendation.caveats,
             "try": recommendation.to_try[1],
-            "rules": recommendation.by_rule,
+            "rules": rule_sentences(recommendation.by_rule),
         }
         single_source = (
             {} if recommendation.single_sources is None else {"alone": to_json(recommendation.single_sources)}

@@ -22,6 +22,7 @@ def report(
     judge: str | None,
     title: str,
     margin: float,
+    trust: str | None,
     canonical: bool,
 ) -> None:
     """Write ``report.html``, ``report.tex`` and the figures of the latter."""
@@ -35,7 +36,7 @@ def report(
             formats=["report"],
             out=out or default_folder(folders),
             judge=judge,
-            options=ExportOptions(canonical, width="page", title=title, margin=margin),
+            options=ExportOptions(canonical, width="page", title=title, margin=margin, trust=trust),
             step=lambda label, done, total: update(f"{label} ({done} of {total})"),
         )
     print(written_message(exported.folder, (name for name, _ in exported.files)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,9 @@ from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
 from benchmarks.answer_confidence import likelihood_remarks
-from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.scorecard import NAME as SCORECARD
-from benchmarks.scorecard import has_scorecard, scorecard_sentences
+from benchmarks.scorecard import scorecard_sentences
 from benchmarks.stats.intervals import few_pages
 from benchmarks.vocabulary import Media, Table
 
@@ -81,9 +80,7 @@ def _show_samples(workspace: Workspace, folders: Sequence[Path], sample: str, *,
 def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
     table = arguments.table
     with spinner("computing the tables"):
-        inputs = replace(read_inputs(folders, arguments.judge), trust=arguments.trust)
-        if arguments.trust is not None and not has_scorecard(inputs.benchmark):
-            raise SpecError(f"the labels of {inputs.benchmark.name} name no source; leave --trust out.")
+        inputs = read_inputs(folders, arguments.judge).with_trust(arguments.trust)
         tables = tables_from(inputs, only=table)
         headlines = _headlines(inputs, tables)
     if arguments.as_json:

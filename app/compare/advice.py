@@ -10,6 +10,7 @@ from app.compare.floor import Floor, floor_sentence, none_beats_sentence
 from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
 from app.compare.run_view import RunView
 from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
+from benchmarks.scorecard import RULES
 from benchmarks.stats.intervals import few_pages
 from benchmarks.vocabulary import Estimate
 
@@ -38,8 +39,8 @@ class Evidence:
     """How often each model could follow the rule that decides, by what it reads alone; empty without a rule."""
     ends: tuple[Estimate, Estimate] | None = None
     """The best model's share if none of the user's questions had a conflict, and if all had; None where that is known."""
-    by_rule: tuple[str, ...] = ()
-    """A sentence for each rule, over own documents for which the user has not said what should win."""
+    by_rule: Mapping[str, str] = field(default_factory=dict)
+    """A clause for each rule, over own documents for which the user has not said what should win."""
 
     def floor(self, index: int) -> Floor | None:
         label = self.decision.basis.views.runs[index].label
@@ -111,10 +112,15 @@ def advice(evidence: Evidence) -> list[str]:
     if first and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
     lines = [*first, *choice, *last]
-    lines = [ASK, *evidence.by_rule, *lines] if evidence.by_rule else lines
+    lines = [ASK, *rule_sentences(evidence.by_rule), *lines] if evidence.by_rule else lines
     if lines:
-        lines[0] = " ".join(filter(None, [lines[0], _bounds_sentence(evidence), change_sentence(evidence)]))
+        lines[0] = " ".join(filter(None, [lines[0], bounds_sentence(evidence), change_sentence(evidence)]))
     return lines
+
+
+def rule_sentences(by_rule: Mapping[str, str]) -> list[str]:
+    """Return the sentence of each rule, with the option that says it."""
+    return [f"If {RULES[rule]} (--trust {rule}): {clause}" for rule, clause in by_rule.items()]
 
 
 def summary(evidence: Evidence) -> str:
@@ -122,7 +128,7 @@ def summary(evidence: Evidence) -> str:
     if not evidence.models:
         return _NO_MODEL
     if evidence.by_rule:
-        return " ".join([ASK, *evidence.by_rule])
+        return " ".join([ASK, *rule_sentences(evidence.by_rule)])
     decision, shares = evidence.decision, evidence.decision.basis
     labels = [run.label for run in shares.views.runs]
     within = f"shown to be within {format_points(decision.margin)} points of the best in {shares.metric.name}"
@@ -157,7 +163,7 @@ def summary(evidence: Evidence) -> str:
     return " ".join(filter(None, [*sentences, change_sentence(evidence) if sentences else ""]))
 
 
-def _bounds_sentence(evidence: Evidence) -> str:
+def bounds_sentence(evidence: Evidence) -> str:
     """Return between which ends the best model's share lies: its hardest policy's, and what it could reach by what it reads."""
     shares = evidence.decision.basis
     best = shares.views.runs[shares.best].label
@@ -168,7 +174,7 @@ def _bounds_sentence(evidence: Evidence) -> str:
     above = (
         f"the ceiling is unknown: {top.reason}"
         if top.value is None
-        else f"the ceiling under conflict is {top.value:.1%}, where {best} reads alone what the rule takes"
+        else f"the ceiling under conflict is {top.value:.1%}, as often as {best} reads alone what the rule needs"
     )
     mixed = ""
     if evidence.ends is not None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from app.compare.advice import Evidence, advice, missing_sentence, summary
+from app.compare.advice import Evidence, advice, bounds_sentence, missing_sentence, summary
 from app.compare.behaviour import behaviour
 from app.compare.caveats import caveats
 from app.compare.cost import COSTS, cost_cells
@@ -30,7 +30,7 @@ from app.compare.pairs import label_codes
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
 from app.compare.trust import ceiling, trust_target
 from app.compare.utility import UserCosts, cost_ratios_table, utility_target
-from app.report.competence import Counted, CountedAnswers, SourceAccuracy, join_names
+from app.report.competence import Counted, CountedAnswers, SourceAccuracy
 from app.report.remedies import remedies, remedies_title
 from benchmarks import number_ranges as ranges
 from benchmarks.abstention import EQUAL_COSTS
@@ -64,8 +64,10 @@ class Recommendation:
     """What to try with the recommended run's model, or with the best one's: a title, and its lines."""
     missing: str = ""
     """A sentence on the missing answers, if they could change the advice, which has it too."""
-    by_rule: tuple[str, ...] = ()
-    """A sentence for each rule on what should win, over own documents for which the user has not said it."""
+    bounds: str = ""
+    """A sentence on the floor and the ceiling of the best model under a rule, and on both extremes of the share of conflicts."""
+    by_rule: Mapping[str, str] = field(default_factory=dict)
+    """For each rule on what should win a clause, over own documents for which the user has not said it."""
 
 
 def recommend(
@@ -142,7 +144,7 @@ def recommend_views(
         {run.label: missing_answers(run, views.label_metrics, target.hits, decision=True) for run in models},
         {run.label: ceiling(run, views, trust) for run in models} if trust is not None else {},
         _ends(shares.views.runs[shares.best], views, trust) if trust is not None and target.mix is None else None,
-        _by_rule(models, views, margin) if trust is None and user is None and metric is None else (),
+        _by_rule(models, views) if trust is None and user is None and metric is None else {},
     )
     return Recommendation(
         decision,
@@ -156,36 +158,33 @@ def recommend_views(
         summary(evidence) or " ".join(advice(evidence)[:1]),
         _to_try(decision, views) if models else ("", ()),
         missing_sentence(evidence),
+        bounds_sentence(evidence),
         evidence.by_rule,
     )
 
 
-def _by_rule(models: Sequence[RunView], views: RunViews, margin: float) -> tuple[str, ...]:
+def _by_rule(models: Sequence[RunView], views: RunViews) -> dict[str, str]:
     """Return for each rule the run that follows it most, if any is shown to; nothing where the data are not the user's own."""
     if not models or not views.own_rows_only or not has_scorecard(views.benchmark):
-        return ()
-    sentences = []
-    for rule, wins in RULES.items():
+        return {}
+    clauses = {}
+    for rule in RULES:
         try:
-            decision = decide(target_shares(replace(views, runs=tuple(models)), trust_target(views, rule)), margin)
+            shares = target_shares(replace(views, runs=tuple(models)), trust_target(views, rule, conflict_share=1.0))
         except SpecError:  # no answer counts for it in all runs
             continue
-        shares = decision.basis
-        share = _share_of(shares, shares.best)
-        interval = f", {span(f'{share.low:.1%}', f'{share.high:.1%}')} at 95%" if share.low is not None else ""
-        label, rest = shares.views.runs[shares.best].label, [i for i in range(len(models)) if i != shares.best]
-        if all(shares.interval(shares.best, i)[0] > 0 for i in rest):
-            best = f"{label} follows it {'most, ' if rest else ''}in {share.value:.1%} of its answers{interval}"
+        best, labels = shares.best, [run.label for run in shares.views.runs]
+        share, others = _share_of(shares, best), [i for i in range(len(models)) if i != shares.best]
+        interval = f" ({span(f'{share.low:.1%}', f'{share.high:.1%}')} at 95%)" if share.low is not None else ""
+        in_conflicts = f"in {share.value:.1%} of its answers to conflicts{interval}"
+        do, does = ("flag it", "flags it") if rule == "flag" else ("follow it", "follows it")
+        if not share.value:
+            clauses[rule] = f"no model ever {does}."
+        elif all(shares.interval(best, i)[0] > 0 for i in others):
+            clauses[rule] = f"{labels[best]} {does} {'most, ' if others else ''}{in_conflicts}."
         else:
-            best = f"none is shown to follow it most; {label} does so in {share.value:.1%} of its answers{interval}"
-        others = [shares.views.runs[i].label for i in decision.holds if i != shares.best]
-        within = (
-            f"; {join_names(others)} {'are' if len(others) > 1 else 'is'} within {format_points(margin)} points"
-            if others
-            else ""
-        )
-        sentences.append(f"If {wins} (--trust {rule}): {best}{within}.")
-    return tuple(sentences)
+            clauses[rule] = f"no model is shown to {do} most; {labels[best]} does so {in_conflicts}."
+    return clauses
 
 
 def _ends(run: RunView, views: RunViews, rule: str) -> tuple[Estimate, Estimate] | None:

@@ -143,6 +143,7 @@ class ExportOptions:
         captions: LaTeX captions in place of the tables' titles, by table name.
         title: The title of the report; empty for an automatic one.
         margin: How much worse than the best run a model that the report recommends may be.
+        trust: What should win where sources disagree; None if that is not said.
     """
 
     canonical: bool = False
@@ -151,6 +152,7 @@ class ExportOptions:
     captions: Mapping[str, str] = field(default_factory=dict)
     title: str = ""
     margin: float = 0.03
+    trust: str | None = None
 
 
 @dataclass(frozen=True)

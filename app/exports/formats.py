@@ -110,7 +110,7 @@ def read_export(
 ) -> Export:
     """Read the runs in ``folders``, and count their joint tables; for ``checked`` see :func:`read_inputs`."""
     options = options or ExportOptions()
-    inputs = read_inputs(folders, judge, checked=checked and not options.canonical)
+    inputs = read_inputs(folders, judge, checked=checked and not options.canonical).with_trust(options.trust)
     runs = load_runs(workspace, folders, judge, inputs)
     return Export(
         benchmark_of(runs),

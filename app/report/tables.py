@@ -113,6 +113,12 @@ class TableInputs:
     checked: str = ""
     """A sentence on what `rashomon judges check` found for the judge on this machine; empty if it was not checked."""
 
+    def with_trust(self, rule: str | None) -> TableInputs:
+        """Return these runs under a rule on what should win; SpecError if the benchmark's labels name no source."""
+        if rule is not None and not has_scorecard(self.benchmark):
+            raise SpecError(f"the labels of {self.benchmark.name} name no source; leave --trust out.")
+        return replace(self, trust=rule)
+
     @property
     def leads_with_scorecard(self) -> bool:
         """True if the scorecard is what a user reads first: on own documents, or where what should win was said."""

@@ -23,8 +23,10 @@ from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.factors.tables import reference_cells
+from benchmarks.scorecard import AGREES, FOLLOWS
+from benchmarks.scorecard import NAME as SCORECARD
 from benchmarks.stats.intervals import span
-from benchmarks.vocabulary import Estimate
+from benchmarks.vocabulary import Estimate, Table
 from mlx_backends.policy import policy_description
 
 _BEHAVIOURS = {"CORRECT": "is right", "INCORRECT": "is wrong", "WRONG": "is wrong"}
@@ -60,6 +62,31 @@ class Evidence:
         """The answers of each run, by its label; of a varied build, those in one cell."""
         return reference_cells(self.inputs.runs)
 
+    @property
+    def rule(self) -> str | None:
+        """What should win where sources disagree, if that was said."""
+        return self.inputs.trust
+
+    @cached_property
+    def scorecard(self) -> Table | None:
+        """The scorecard where it leads, on own documents or under a rule; None where the paper's metrics decide."""
+        leads = self.inputs.leads_with_scorecard
+        return next((table for table in self.export.tables if leads and table.name == SCORECARD), None)
+
+    def acts_of(self, run: str) -> dict[str, Estimate]:
+        """Return the share of each act among a run's answers to conflicts, from its scorecard."""
+        table = self.scorecard
+        rows = table.rows if table else ()
+        place = table.columns.index(run) if table else 0
+        cells = {name.removeprefix("conflict: "): of[place] for name, of in rows if name.startswith("conflict: ")}
+        return {name: cell for name, cell in cells.items() if isinstance(cell, Estimate)}
+
+    def is_good(self, kind: AnswerKind, act: str) -> bool:
+        """Return whether an act is what the scorecard asks for: under conflict the rule, without one no invention."""
+        if kind.condition in self.benchmark.conflicts:
+            return act in FOLLOWS[self.rule] if self.rule else act not in ("invents", "none")
+        return act in AGREES
+
     @cached_property
     def citations(self) -> Citations:
         """The papers to cite, and the licences of data and models."""
@@ -82,7 +109,7 @@ class Evidence:
         if not self.comparable:
             return None
         try:
-            return recommend_views(self.views, margin=self.export.options.margin)
+            return recommend_views(self.views, margin=self.export.options.margin, trust=self.rule)
         except SpecError:
             return None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
 from app.compare.non_inferiority import TargetShares, format_points
 from app.compare.run_view import RunView
@@ -13,12 +12,28 @@ from app.exports.report.limitations import limitations
 from app.exports.report.mistakes import find_example, frequent_mistakes, others_mistakes
 from app.report.competence import join_names
 from app.text.escape import size
-from benchmarks.stats.intervals import span
+from benchmarks.scorecard import RULES
+from benchmarks.stats.intervals import few_pages, span
+from benchmarks.vocabulary import Estimate, Table
 
 _MOST_CAUTIONS = 4
 _MOST_POLICIES = 2
 _MOST_MODELS = 6
 _MOST_NAMES = 3
+
+_OWN_WORDS = (
+    "Each question comes with an image, such as a chart, and a text about it. In some prompts both state the same value; in the "
+    "others they disagree."
+)
+"""The test in plain words where the scorecard leads, which does not say what is right."""
+
+_ELSEWHERE = {
+    "knows without sources": "without any source",
+    "gives the value on which they agree": "both agree",
+    "reads the image alone": "image alone",
+    "reads the text alone": "text alone",
+}
+"""Rows of the scorecard where nothing disagrees, and their titles."""
 
 _AS_FAST = 0.05
 """The relative difference below which speeds count as equal."""
@@ -27,11 +42,12 @@ _AS_FAST = 0.05
 def first_page(evidence: Evidence) -> list[Block | str]:
     """Return the blocks of the first page."""
     blocks: list[Block | str] = [verdict(evidence), "What was tested", Paragraph(_setting(evidence))]
-    shares = _shares(evidence)
-    if shares.rows and shares.columns:
+    if evidence.scorecard:
+        blocks += _scorecard(evidence, evidence.scorecard)
+    elif (shares := _shares(evidence)).rows and shares.columns:
         blocks += ["How often the answers are right" if evidence.counted else "What the answers do", shares]
     mistakes = frequent_mistakes(evidence, evidence.subject.label)
-    if not mistakes and evidence.counted:
+    if not mistakes and evidence.counted and not evidence.scorecard:
         mistakes = ["Nothing in these answers: all that could be scored are right."]
     if mistakes:
         lines = [*mistakes, *others_mistakes(evidence)]
@@ -74,9 +90,23 @@ def verdict(evidence: Evidence) -> Verdict:
             "There are too few scored answers to choose.",
             ("The models share fewer than two questions whose answers are scored for all of them.",),
         )
-    chosen = _chosen(evidence, decision.basis)
-    missing = "" if evidence.recommendation is None else evidence.recommendation.missing
-    return replace(chosen, headline=f"{chosen.headline} {missing}".rstrip())
+    assert evidence.recommendation is not None
+    by_rule, few = evidence.recommendation.by_rule, few_pages(decision.basis.clusters.own_count)
+    chosen = _depends(evidence, by_rule) if by_rule else _chosen(evidence, decision.basis)
+    headline = " ".join(filter(None, [chosen.headline, evidence.recommendation.missing]))
+    bounds = evidence.recommendation.bounds.replace(" (--conflict-share)", "")
+    for policy in evidence.policies:
+        bounds = bounds.replace(policy.label, evidence.describe_policy(policy) or policy.label)
+    return Verdict(headline, (*chosen.sentences, *filter(None, (bounds, few))))
+
+
+def _depends(evidence: Evidence, by_rule: Mapping[str, str]) -> Verdict:
+    """Return what each rule on what should win would decide, of which the user has not said one."""
+    question = "what should win where your sources disagree"
+    headline = f"Which model to choose depends on {question}."
+    if len(evidence.models) == 1:
+        headline = f"Whether {evidence.models[0].label} is good enough depends on {question}."
+    return Verdict(headline, tuple(f"If {RULES[rule]}: {clause}" for rule, clause in by_rule.items()))
 
 
 def _chosen(evidence: Evidence, shares: TargetShares) -> Verdict:
@@ -109,12 +139,13 @@ def _behaviour_verdict(evidence: Evidence) -> Verdict:
 
 def _verdict_on_one(evidence: Evidence, shares: TargetShares, objections: Sequence[str]) -> Verdict:
     model = shares.views.runs[0]
-    share = f"{model.label} is right in {percent(float(shares.shares[0]))} of {_answers(evidence, shares)}."
+    does = _does(evidence)
+    share = f"{model.label} {does} in {percent(float(shares.shares[0]))} of {_answers(evidence, shares)}."
     alone = "Only one model was tested, so there is nothing to choose between."
     if objections:
         return Verdict(f"Do not rely on {model.label} yet.", (share, *objections, alone))
     better = [
-        f"That is better than {_policy(evidence, floor.policy)}, which is right in "
+        f"That is better than {_policy(evidence, floor.policy)}, which {does} in "
         f"{percent(float(floor.basis.shares[1]))}."
         for floor in evidence.floors
     ]
@@ -186,6 +217,11 @@ def _answers(evidence: Evidence, shares: TargetShares) -> str:
     return f"{len(shares.group):,} answers{where}"
 
 
+def _does(evidence: Evidence) -> str:
+    """Return what decides, as a verb phrase."""
+    return "follows your rule" if evidence.rule else "is right"
+
+
 def _listing(evidence: Evidence, shares: TargetShares) -> str:
     """Return each model's percentage of right answers, best first."""
     order = sorted(range(len(shares.views.runs)), key=lambda index: -float(shares.shares[index]))
@@ -193,9 +229,9 @@ def _listing(evidence: Evidence, shares: TargetShares) -> str:
     percentages = [percent(float(shares.shares[index])) for index in order]
     answers = f"its {_answers(evidence, shares)}"
     if len({*percentages}) == 1:
-        return f"each is right in {percentages[0]} of {answers}"
+        return f"each {_does(evidence)} in {percentages[0]} of {answers}"
     parts = [f"{labels[index]} in {percentage}" for index, percentage in zip(order, percentages, strict=True)]
-    parts[0] = f"{labels[order[0]]} is right in {percentages[0]} of {answers}"
+    parts[0] = f"{labels[order[0]]} {_does(evidence)} in {percentages[0]} of {answers}"
     if len(parts) > _MOST_NAMES + 1:
         others = f"{len(parts) - _MOST_NAMES} others in {span(percentages[-1], percentages[_MOST_NAMES])}"
         parts[_MOST_NAMES:] = [others]
@@ -239,14 +275,17 @@ def _setting(evidence: Evidence) -> str:
             key=lambda answer: not answer.startswith("always the "),
         )
         example = f" (such as: {answers[0]})" if answers else ""
-        better = "; a useful model does better than it" if evidence.counted else ""
+        better = "; a useful model does better than it" if evidence.counted and not evidence.scorecard else ""
         purpose = f" A simple rule{example} needs no model{better}."
     got = f"{join_names(who)} got"
     got = f"{got[:1].upper()}{got[1:]}"
     only = ""
     if evidence.lacks_conflicts:
         only = f" Here, it was asked only {join_names([evidence.situation(name) for name in evidence.present])}."
-    return f"{evidence.benchmark.in_plain_words}{only} {got} {amount}.{purpose}".strip()
+    words = evidence.benchmark.in_plain_words
+    if evidence.scorecard:
+        words = _OWN_WORDS + (f" Here, {RULES[evidence.rule]}." if evidence.rule else "")
+    return f"{words}{only} {got} {amount}.{purpose}".strip()
 
 
 def _both(evidence: Evidence) -> str:
@@ -289,6 +328,41 @@ def _shares(evidence: Evidence) -> Shares:
     titles = (*(title for title, _, _ in columns), *(f"{source} alone" for source in sources))
     note = "Alone: asked with nothing else, which tells whether the model can read it at all. " if sources else ""
     return Shares(titles, tuple(rows), note, len(evidence.models) + len(evidence.policies) - len(rows))
+
+
+def _scorecard(evidence: Evidence, table: Table) -> Iterator[Block | str]:
+    """Yield what each run does where sources disagree, and where nothing does, as its scorecard has it."""
+    models, policies = _most_right(evidence, evidence.models), evidence.policies[:_MOST_POLICIES]
+    further = len(evidence.models) + len(evidence.policies) - len(models) - len(policies)
+    lines = {name: dict(zip(table.columns, cells, strict=True)) for name, cells in table.rows}
+
+    def shares(columns: Mapping[str, str], note: str = "") -> Shares:
+        rows = [
+            (
+                run.label,
+                evidence.describe_policy(run) if run.is_policy else "",
+                tuple(cell if isinstance(cell := lines[name][run.label], Estimate) else None for name in columns),
+            )
+            for run in (*models, *policies)
+        ]
+        return Shares(
+            tuple(columns.values()),
+            tuple(("simple rule" if of else label, of, c) for label, of, c in rows),
+            note,
+            further,
+        )
+
+    shown = {name for name, cells in lines.items() if any(isinstance(c, Estimate) and c.value for c in cells.values())}
+    conflict = {
+        name: name.removeprefix("conflict: ") for name in lines if name.startswith("conflict: ") and name in shown
+    }
+    other = {name: title for name, title in _ELSEWHERE.items() if name in lines}
+    if conflict:
+        yield "What they do where image and text disagree"
+        yield shares(conflict)
+    if other:
+        yield "What they do where nothing disagrees"
+        yield shares(other, "Alone: asked with nothing else, which tells whether the model can read it at all. ")
 
 
 def _most_right(evidence: Evidence, models: Sequence[RunView]) -> Sequence[RunView]:

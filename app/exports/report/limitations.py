@@ -53,16 +53,16 @@ def _few_examples(evidence: Evidence) -> Iterator[Limitation]:
     run = evidence.subject.label
     examples = evidence.examples(run)
     share = evidence.share_right(run, evidence.conflicts or evidence.counted)
+    known = f"{run}'s share of right answers {'where sources disagree' if evidence.conflicts else 'in all'}"
+    if evidence.scorecard:
+        known, share = max(evidence.acts_of(run).items(), key=lambda act: act[1].value or 0.0)
+        known = f"how often {run} {known} where sources disagree"
     half = 0.0 if share is None or share.low is None or share.high is None else (share.high - share.low) / 2
     if examples < FEW_EXAMPLES:
         yield Limitation("Very few questions", f"{examples:,} questions are too few for reliable percentages.")
     elif half > _WIDE:
-        where = "where sources disagree" if evidence.conflicts else "in all"
-        yield Limitation(
-            "Few questions",
-            f"With {examples:,} questions, {run}'s share of right answers {where} is known to about {100 * half:.0f} "
-            "percentage points either way.",
-        )
+        either_way = f"{known} is known to about {100 * half:.0f} percentage points either way"
+        yield Limitation("Few questions", f"With {examples:,} questions, {either_way}.")
 
 
 def _unlabelled(evidence: Evidence) -> Iterator[Limitation]:

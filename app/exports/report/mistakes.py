@@ -10,6 +10,7 @@ from app.exports.report.document import Example
 from app.exports.report.evidence import Evidence, percent, single_source
 from app.report.media import media_path, preview_media
 from benchmarks.answers import AnswerKind
+from benchmarks.scorecard import ACTS, act_of
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Text
 
@@ -67,7 +68,7 @@ def others_mistakes(evidence: Evidence) -> Iterator[str]:
 
 def _does(evidence: Evidence, label: str) -> str:
     """Return what an answer with this label or outcome does, as a verb phrase."""
-    return _UNLABELLED.get(label) or evidence.behaviour(label)
+    return _UNLABELLED.get(label) or (evidence.scorecard and ACTS.get(label)) or evidence.behaviour(label)
 
 
 def _outcome(evidence: Evidence, kind: AnswerKind, condition: str) -> str | None:
@@ -76,6 +77,8 @@ def _outcome(evidence: Evidence, kind: AnswerKind, condition: str) -> str | None
     outcome = kind.outcome(evidence.judge)
     if outcome in ("pending", "undecided"):
         return None
+    if evidence.scorecard and (act := act_of(kind, evidence.judge)):
+        return _RIGHT if evidence.is_good(kind, act) else act
     if decided_score(kind, evidence.judge, evidence.benchmark) == 1:
         return _RIGHT
     if kind.finish_reason == "length":
@@ -126,7 +129,7 @@ def _wrong_kind(evidence: Evidence, kind: AnswerKind) -> str | None:
     """Return the condition and the label of a wrong answer."""
     if kind.condition not in evidence.counted or kind.outcome(evidence.judge) != "labelled" or single_source(kind):
         return None
-    if kind.finish_reason == "length" or decided_score(kind, evidence.judge, evidence.benchmark) in (None, 1):
+    if kind.finish_reason == "length" or _outcome(evidence, kind, kind.condition) in (None, _RIGHT):
         return None
     return f"{kind.condition} {kind.label(evidence.judge)}"
 
@@ -137,7 +140,9 @@ def _clarity(evidence: Evidence, condition: str) -> tuple[bool, bool]:
 
 
 def _right_source(evidence: Evidence, condition: str) -> str:
-    """Return the source whose value is right under a condition; empty if there is no single one."""
+    """Return the source whose value is right under a condition; empty if there is no single one, or nobody said so."""
+    if evidence.scorecard and condition in evidence.conflicts:
+        return evidence.rule or ""
     sources = ("image", "text")
     right = [source for source in sources if _is_label_right(evidence, condition, source.upper())]
     return right[0] if len(right) == 1 else ""
@@ -152,6 +157,8 @@ def _right_value(evidence: Evidence, record: Record) -> str:
     references, condition = record.instance.references, record.instance.condition
     if values := references.get(_right_source(evidence, condition)) or references.get("answer"):
         return " or ".join(values)
+    if evidence.scorecard:
+        return ""
     labels = [label for label in evidence.benchmark.behaviours if _is_label_right(evidence, condition, label)]
     return f"an answer that {' or '.join(map(evidence.behaviour, labels))}" if labels else ""
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.compare.advice import rule_sentences
 from app.compare.recommend import Recommendation, recommend_views
 from app.compare.run_view import RunView, RunViews
 from app.compare.trust import OBEDIENCE
@@ -47,13 +48,17 @@ def test_the_rule_decides(rule: str, winner: str) -> None:
     recommendation = recommend_views(views, trust=rule)
     assert recommended(recommendation) == [winner]
     assert recommendation.table.columns[0] == OBEDIENCE
-    assert recommendation.by_rule == ()
+    assert not recommendation.by_rule
 
 
 def test_without_a_rule_own_documents_have_a_sentence_for_each() -> None:
     by_rule = recommend_views(sides(model("sees", "IMAGE"), model("reads", "TEXT"), model("flags", "ABSTAIN"))).by_rule
-    assert [sentence.partition(": ")[2].split()[0] for sentence in by_rule] == ["sees", "reads", "flags"]
-    assert all(f"--trust {rule}" in sentence for rule, sentence in zip(("image", "text", "flag"), by_rule, strict=True))
+    assert {rule: clause.split()[0] for rule, clause in by_rule.items()} == {
+        "image": "sees",
+        "text": "reads",
+        "flag": "flags",
+    }
+    assert all(f"--trust {rule}" in sentence for rule, sentence in zip(by_rule, rule_sentences(by_rule), strict=True))
 
 
 def test_inventing_never_wins_where_both_sources_are_wrong() -> None:
