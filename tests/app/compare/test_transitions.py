@@ -237,8 +237,9 @@ def test_a_papers_rows_keep_their_first_line_and_have_the_table() -> None:
     views = runs(("aligned", "BOTH", "NEITHER"), ("aligned", "BOTH", "BOTH"))
     views = replace(views, runs=tuple(replace(run, own_rows_only=False) for run in views.runs))
     comparison = compared(views)
-    (line,) = headlines(comparison)
+    line, few = headlines(comparison)
     assert line.startswith("m-4bit is right on 50.0% of the 2 answers")
+    assert "Too few pages" in few
     assert [table.name for table in comparison.tables][1:3] == ["transitions", "differences"]
 
 
@@ -250,5 +251,6 @@ def test_a_benchmark_without_a_scorecard_is_compared_as_before() -> None:
     tables = {table.name: table for table in comparison.tables}
     assert "transitions" not in tables
     assert "effect" not in tables["flipped"].columns
-    (line,) = headlines(comparison)
+    line, few = headlines(comparison)
     assert line.startswith("b is right on")
+    assert "Too few pages" in few
