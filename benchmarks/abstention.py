@@ -10,7 +10,8 @@ from benchmarks import number_ranges as ranges
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark
 from benchmarks.errors import SpecError, did_you_mean
-from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, Draws, clustered_wilson, estimate, ratio
+from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, Draws, estimate, ratio
+from benchmarks.stats.repeated import distinct_share, estimate_repeated, wilson_repeated
 from benchmarks.vocabulary import Cell, Estimate, LabelMetrics, Table
 
 if TYPE_CHECKING:
@@ -260,10 +261,13 @@ def curve_rows(
     return rows
 
 
-def count_responses(answers: Answers, judge: str, benchmark: Benchmark, rule: AbstentionRule) -> NDArray[np.int64]:
-    """Return each cluster's answers by situation and response; shape (clusters, situations, responses).
+def count_responses(
+    answers: Answers, judge: str, benchmark: Benchmark, rule: AbstentionRule
+) -> tuple[NDArray[np.int64], float]:
+    """Return each cluster's answers by situation and response, shape (clusters, situations, responses), and their distinct share.
 
-    Only labelled answers count, and empty ones where the benchmark's tables count them.
+    Only labelled answers count, and empty ones where the benchmark's tables count them. The share is that of
+    :meth:`RepeatedClusters.distinct`.
     """
     places, unparsed = response_places(benchmark, rule), benchmark.unparsed_label
 
@@ -272,7 +276,13 @@ def count_responses(answers: Answers, judge: str, benchmark: Benchmark, rule: Ab
         label = kind.label(judge) if outcome == "labelled" else unparsed if outcome == "unparsed" else None
         return None if label is None else places.get((kind.condition, label))
 
-    return answers.cells((len(SITUATIONS), len(RESPONSES)), cell)
+    def code(kind: AnswerKind) -> int:
+        place = cell(kind)
+        return -1 if place is None else place[0] * len(RESPONSES) + place[1]
+
+    codes = answers.codes(code)
+    distinct = distinct_share(answers.clusters.at(codes >= 0), codes[codes >= 0]) if answers.is_repeated else 1.0
+    return answers.cells((len(SITUATIONS), len(RESPONSES)), cell), distinct
 
 
 # --- tables -----------------------------------------------------------------------------------------
@@ -310,8 +320,8 @@ def abstention_tables(
     rule = benchmark.abstention
     if rule is None:
         return []
-    counts = {run: count_responses(answers, judge, benchmark, rule) for run, answers in runs.items()}
-    counts = {run: of_run for run, of_run in counts.items() if len(of_run)}
+    counted = {run: count_responses(answers, judge, benchmark, rule) for run, answers in runs.items()}
+    counts = {run: of_run for run, (of_run, _) in counted.items() if len(of_run)}
     if not counts:
         return []
     labels = sorted(frozenset().union(*rule.labels.values()))
@@ -326,11 +336,15 @@ def abstention_tables(
     )
     shares, points, utilities = list[_Row](), list[_Row](), list[_Row]()
     for run, of_run in counts.items():
-        cells = share_estimates(of_run, resamples, seed)
+        _, distinct = counted[run]
+        cells = share_estimates(of_run, resamples, seed, distinct)
         shares.append((run, tuple(cells.values())))
         points += curve_rows(run, runs[run], judge, benchmark, rule)
         points.append((run, (cells[COVERAGE], cells[RISK])))
-        utilities.append((run, tuple(utility_estimate(of_run, at_ratio(r), resamples, seed) for r in RATIOS.values())))
+        costs = [at_ratio(ratio_) for ratio_ in RATIOS.values()]
+        utilities.append(
+            (run, tuple(utility_estimate(of_run, cost, resamples, seed, distinct=distinct) for cost in costs))
+        )
     return [
         Table(
             "abstention",
@@ -363,26 +377,38 @@ def abstention_tables(
 _Row = tuple[str, tuple[Cell, ...]]
 
 
-def share_estimates(counts: NDArray[np.int64], resamples: int, seed: int) -> dict[str, Estimate]:
+def share_estimates(counts: NDArray[np.int64], resamples: int, seed: int, distinct: float = 1.0) -> dict[str, Estimate]:
     """Return every metric of ``SHARES`` with its interval; ``counts`` has shape (clusters, situations, responses)."""
-    return {name: _share_estimate(name, counts, resamples, seed) for name in SHARES}
+    return {name: _share_estimate(name, counts, resamples, seed, distinct) for name in SHARES}
 
 
 def utility_estimate(
-    counts: NDArray[np.int64], costs: Costs, resamples: int, seed: int, conflict_share: float | None = None
+    counts: NDArray[np.int64],
+    costs: Costs,
+    resamples: int,
+    seed: int,
+    conflict_share: float | None = None,
+    distinct: float = 1.0,
 ) -> Estimate:
     """Return the mean utility under ``costs`` with its bootstrap interval."""
     metric, totals = utility(costs, conflict_share), counts.sum(0).astype(float)
     replicates = Draws.of(counts, resamples, seed).replicates(metric)
     clusters = _clusters_behind(counts)
-    return estimate(float(metric(totals)), replicates, int(totals.sum()), clusters=clusters, reason=_REASONS[GAP])
+    return estimate_repeated(
+        float(metric(totals)),
+        replicates,
+        int(totals.sum()),
+        distinct=distinct,
+        clusters=clusters,
+        reason=_REASONS[GAP],
+    )
 
 
 def _clusters_behind(counts: NDArray[np.int64]) -> int:
     return int((counts.sum((1, 2)) > 0).sum())
 
 
-def _share_estimate(name: str, counts: NDArray[np.int64], resamples: int, seed: int) -> Estimate:
+def _share_estimate(name: str, counts: NDArray[np.int64], resamples: int, seed: int, distinct: float) -> Estimate:
     totals = counts.sum(0).astype(float)
     if name not in _PARTS:
         replicates = Draws.of(counts, resamples, seed).replicates(SHARES[name])
@@ -395,5 +421,5 @@ def _share_estimate(name: str, counts: NDArray[np.int64], resamples: int, seed: 
             reason=_REASONS[name],
         )
     hits, answers = (sum((counts[:, i, j] for i, j in cells), start=0 * counts[:, 0, 0]) for cells in _PARTS[name])
-    cell = clustered_wilson(hits, answers)
+    cell = wilson_repeated(hits, answers, distinct)
     return cell if cell.value is not None else Estimate(None, reason=_REASONS[name])

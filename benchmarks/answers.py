@@ -12,7 +12,9 @@ from operator import mul
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from benchmarks.answer_confidence import UNKNOWN, Confidence, Confidences, confidence_of
+from benchmarks.repeats import REPEAT, split_repeat
 from benchmarks.stats.clusters import ClusterNames, Clusters, number_groups
+from benchmarks.stats.repeated import RepeatedClusters
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.varied import FACTOR_NAMES, example_of
 from benchmarks.vocabulary import Estimate, FinishReason, Instance, Outcome, Pages, Record, Verdict, outcome_of
@@ -32,7 +34,7 @@ class InstanceKind:
     """The part of an instance that tables use, besides its example.
 
     Attributes:
-        strata: Those of :attr:`Benchmark.table_strata`, "source", and the levels of factors.
+        strata: Those of :attr:`Benchmark.table_strata`, "source", the levels of factors, and the number of the repeat.
         single_source: See :meth:`Benchmark.single_source`.
     """
 
@@ -105,7 +107,7 @@ class Answers:
         kind: The index in ``kinds`` of each record, shape (records,).
         group: The number of each record's example, shape (records,); examples are numbered in order of first occurrence.
         read: Reads the records at these positions again, with their texts.
-        example: The number of the example that each group repeats, shape (groups,); in a build that is not varied, its own.
+        example: The number of the example that each group repeats, shape (groups,); without cells and repeats, its own.
         confidence: The confidences of the records; None for a run without likelihoods.
         base: The label of the run whose model this run's was fine-tuned from, if that is among the runs; else empty.
         clusters: The clusters of the records; without any, every example is one.
@@ -145,12 +147,30 @@ class Answers:
     def __len__(self) -> int:
         return len(self.kind)
 
+    @property
+    def is_repeated(self) -> bool:
+        """True for a run with repeats."""
+        return isinstance(self.clusters, RepeatedClusters)
+
+    @property
+    def instances(self) -> int:
+        """The number of instances, each of which may have several answers."""
+        import numpy as np
+
+        clusters = self.clusters
+        return len(np.unique(clusters.instance)) if isinstance(clusters, RepeatedClusters) else len(self)
+
     @cached_property
     def sizes(self) -> Codes:
         """The number of records of each kind, shape (kinds,)."""
         import numpy as np
 
         return np.bincount(self.kind, minlength=len(self.kinds))
+
+    @cached_property
+    def example_at(self) -> NDArray[np.int32]:
+        """The number of the example of each record, which all its repetitions share; shape (records,)."""
+        return self.example[self.group]
 
     def count(self, key: Callable[[AnswerKind], _Key | None]) -> Counter[_Key]:
         """Return the number of records by the key of their kind; those whose key is None are not counted."""
@@ -296,6 +316,7 @@ class AnswerColumns:
         self._names = ClusterNames()
         self._group_names: list[str] = []
         self._shown: dict[int, tuple[str, ...]] = {}
+        self._first = array("i")  # the group that each one repeats
 
     def add(
         self,
@@ -318,7 +339,12 @@ class AnswerColumns:
         place = self._groups.setdefault(group, len(self._groups))
         if place == len(self._example):
             name = example_of(group)
-            self._example.append(place if name == group else self._examples.setdefault(name, place))
+            first = self._groups.get(split_repeat(group)[0], place)  # the first repeat comes before the others
+            self._first.append(first)
+            if first != place:
+                self._example.append(self._example[first])
+            else:
+                self._example.append(place if name == group else self._examples.setdefault(name, place))
             self._group_names.append(name)
         self._names.add(self._group_names[place], pages.own)
         if pages.shown:
@@ -334,7 +360,9 @@ class AnswerColumns:
         if self._confidence:
             self._fill()
             confidence = Confidences(*np.array(self._confidence).reshape(-1, len(UNKNOWN)).T)
-        clusters = Clusters.of(*self._clusters(group))
+        clusters, first = Clusters.of(*self._clusters(group)), np.array(self._first, dtype=np.int64)
+        if len(first) and (first != np.arange(len(first))).any():
+            clusters = RepeatedClusters(clusters.own, clusters.shown, _instances(group, first))
         return Answers(tuple(self._values), kind, group, read, example, confidence=confidence, clusters=clusters)
 
     def _clusters(self, group: NDArray[np.int32]) -> tuple[Codes, Codes]:
@@ -353,11 +381,25 @@ class AnswerColumns:
         self._confidence.extend(UNKNOWN * missing)
 
 
+def _instances(group: NDArray[np.int32], first: Codes) -> Codes:
+    """Return the number of the instance that each record asks; ``first`` is the group that each one repeats.
+
+    Every repeat of an example has the same instances in the same order.
+    """
+    import numpy as np
+
+    order = np.argsort(group, kind="stable")
+    _, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - np.repeat(starts, sizes)
+    return number_groups(first[group] * sizes.max() + rank)[1]
+
+
 def instance_kind(instance: Instance, benchmark: TableReader) -> InstanceKind:
     """Return what tables use of an instance."""
     names, strata = benchmark.table_strata, instance.strata
     if names is not None:
-        strata = {name: strata[name] for name in ("source", *names, *FACTOR_NAMES) if name in strata}
+        strata = {name: strata[name] for name in ("source", *names, *FACTOR_NAMES, REPEAT) if name in strata}
     return InstanceKind(instance.condition, strata, benchmark.single_source(instance))
 
 

@@ -206,7 +206,7 @@ def _ceiling(sheets: Sheets, run: str, grid: Grid, rule: str) -> Estimate:
         lambda totals: totals[1],
         lambda totals: f"the {' and the '.join(NEEDS[rule])} were not asked alone",
     )
-    (estimate,) = sheets.of_examples(counts[known], cluster[known]).cells([column])
+    (estimate,) = sheets.of_examples(counts[known], cluster[known], sheets.sheet(run, grid).distinct).cells([column])
     return estimate
 
 

@@ -19,7 +19,8 @@ import numpy as np
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.failure_table import counts_by_run
 from benchmarks.stats.clusters import Clusters
-from benchmarks.stats.intervals import INTERVALS, SHARE, Draws, estimate
+from benchmarks.stats.intervals import INTERVALS, SHARE, Draws
+from benchmarks.stats.repeated import distinct_share, estimate_repeated
 from benchmarks.vocabulary import Cell, Chart, Estimate, Table
 
 if TYPE_CHECKING:
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 SPREAD = "±: standard deviation over the bootstrap resamples of the clusters."
+
+REPEATS = (
+    "With repeats: answers and examples count once in each repeat; intervals are over clusters, and take answers to one "
+    "instance as one as far as they agree."
+)
+"""The note of tables of runs with repeats."""
 
 MISSING: Mapping[str, str] = {
     "unparsed": "without an answer",
@@ -80,7 +87,8 @@ class Sheet:
     """The counts of a run's answers in the cells of a grid, their totals, and their resamples over clusters.
 
     ``counts`` has shape (clusters, *cells); ``missing``, of shape (*cells), counts answers without a label as if they had one;
-    ``own``, of the shape of ``counts``, leaves out what clusters show of others.
+    ``own``, of the shape of ``counts``, leaves out what clusters show of others. Of the answers of a run with repeats, a share is
+    ``distinct``; see :meth:`RepeatedClusters.distinct`.
     """
 
     def __init__(
@@ -90,8 +98,10 @@ class Sheet:
         seed: int,
         missing: NDArray[Any] | None = None,
         own: NDArray[Any] | None = None,
+        distinct: float = 1.0,
     ) -> None:
         self.counts = counts
+        self.distinct = distinct
         self._own = counts if own is None else own
         self.totals: Array = counts.sum(0).astype(float)
         self.missing: Array = np.zeros_like(self.totals) if missing is None else missing.astype(float)
@@ -116,7 +126,9 @@ class Sheet:
                 )
             clusters = self._clusters_behind(column, place, totals.shape)
             reason = column.reason(totals)
-            cell = estimate(value, replicates, n, clusters=clusters, within=column.within, reason=reason)
+            cell = estimate_repeated(
+                value, replicates, n, distinct=self.distinct, clusters=clusters, within=column.within, reason=reason
+            )
             sd = float(np.nanstd(replicates)) if spread and cell.low is not None else None
             estimates.append(replace(cell, sd=sd, missing=int(column.rests_on(missing))))
         return tuple(estimates)
@@ -208,8 +220,15 @@ class Sheets:
         """Return the counts of a run's answers in ``grid``, of all kinds or of some."""
         if (key := (run, grid, of)) not in self._sheets:
             counted = (self.benchmark, self.runs[run], self.judge_of(run), grid, of)
-            own = count(*counted, shown=False) if self.runs[run].clusters.shown.size else None
-            self._sheets[key] = Sheet(count(*counted), self.resamples, self.seed, count_missing(*counted), own)
+            answers = self.runs[run]
+            own = count(*counted, shown=False) if answers.clusters.shown.size else None
+            distinct = 1.0
+            if answers.is_repeated:
+                codes = counted_codes(self.benchmark, answers, self.judge_of(run), of)
+                distinct = distinct_share(answers.clusters.at(codes >= 0), codes[codes >= 0])
+            self._sheets[key] = Sheet(
+                count(*counted), self.resamples, self.seed, count_missing(*counted), own, distinct
+            )
         return self._sheets[key]
 
     def by_example(self, run: str, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -219,9 +238,9 @@ class Sheets:
         counts = count(self.benchmark, answers, self.judge_of(run), counted, by_example=True)
         return counts, answers.cluster_of_examples()
 
-    def of_examples(self, counts: NDArray[Any], cluster: NDArray[np.int64]) -> Sheet:
+    def of_examples(self, counts: NDArray[Any], cluster: NDArray[np.int64], distinct: float = 1.0) -> Sheet:
         """Return the sheet of counts of examples, shape (examples, *cells), that belong to these clusters."""
-        return Sheet(Clusters.of(cluster).sums(counts), self.resamples, self.seed)
+        return Sheet(Clusters.of(cluster).sums(counts), self.resamples, self.seed, distinct=distinct)
 
     def table(self, layout: Layout) -> Table:
         """Return a declared table, with notes on the answers that it leaves out."""
@@ -258,7 +277,8 @@ class Sheets:
     ) -> Table:
         """Return a table of these rows; as for a layout, with notes on the answers that it leaves out."""
         rows = tuple(rows)
-        all_notes = (*(self.missing if judges is None else ()), *notes)
+        repeats = (REPEATS,) if any(answers.is_repeated for answers in self.runs.values()) else ()
+        all_notes = (*(self.missing if judges is None else ()), *notes, *repeats)
         judges = other_judges(self.judge, self.judges.values()) if judges is None else judges
         return Table(name, title, tuple(columns), rows, all_notes, percent=percent, judges=judges, chart=chart)
 
@@ -287,6 +307,19 @@ def count(
         return grid.places(kind, benchmark.counted_labels(kind, judge)) if of is None or of(kind) else ()
 
     return answers.counts(grid.shape, places, every_example=grid.every_example, by_example=by_example, shown=shown)
+
+
+def counted_codes(
+    benchmark: Benchmark, answers: Answers, judge: str, of: Callable[[AnswerKind], bool] | None = None
+) -> NDArray[np.int64]:
+    """Return a number for the labels that each answer counts as, -1 for one that does not count; shape (answers,)."""
+    numbers: dict[tuple[str, ...], int] = {}
+
+    def code(kind: AnswerKind) -> int:
+        labels = benchmark.counted_labels(kind, judge) if of is None or of(kind) else ()
+        return numbers.setdefault(labels, len(numbers)) if labels else -1
+
+    return answers.codes(code)
 
 
 def count_missing(

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.stats.intervals import INTERVALS, Draws, estimate
+from benchmarks.stats.intervals import INTERVALS, Draws
 from benchmarks.stats.paired_tests import contributing_labels, metric_range
+from benchmarks.stats.repeated import distinct_share, estimate_repeated
 from benchmarks.stats.undecided import extremes
 from benchmarks.vocabulary import Cell, LabelMetrics, Table
 
@@ -32,7 +33,8 @@ def undecided_table(
         undecided = counts[..., -1]
         total = int(undecided.sum())
         if total:
-            bounds = [_bounds(counts, metric, metrics, resamples, seed) for metric in metrics.of.values()]
+            distinct = _distinct(answers, judge, metrics)
+            bounds = [_bounds(counts, metric, metrics, resamples, seed, distinct) for metric in metrics.of.values()]
             rows.append((f"{run} / least", (total, *(least for least, _ in bounds))))
             rows.append((f"{run} / greatest", (total, *(greatest for _, greatest in bounds))))
     if not rows:
@@ -63,8 +65,28 @@ def label_counts(answers: Answers, judge: str, metrics: LabelMetrics) -> NDArray
     return answers.cells((len(conditions), len(labels) + 1), cell)
 
 
+def _distinct(answers: Answers, judge: str, metrics: LabelMetrics) -> float:
+    """Return how distinct a run's answers are by outcome; see :meth:`RepeatedClusters.distinct`."""
+    if not answers.is_repeated:
+        return 1.0
+    outcomes = [*metrics.labels, "unparsed", "undecided"]
+
+    def code(kind: AnswerKind) -> int:
+        outcome = kind.outcome(judge)
+        name = kind.label(judge) if outcome == "labelled" else outcome
+        return outcomes.index(name) if name in outcomes and kind.condition in metrics.conditions else -1
+
+    codes = answers.codes(code)
+    return distinct_share(answers.clusters.at(codes >= 0), codes[codes >= 0])
+
+
 def _bounds(
-    counts: NDArray[np.int64], metric: Callable[[Any], Any], metrics: LabelMetrics, resamples: int, seed: int
+    counts: NDArray[np.int64],
+    metric: Callable[[Any], Any],
+    metrics: LabelMetrics,
+    resamples: int,
+    seed: int,
+    distinct: float,
 ) -> tuple[Cell, Cell]:
     counted_labels = contributing_labels(metric, metrics)
     known, undecided = counts[..., :-1], counts[..., -1]
@@ -78,10 +100,11 @@ def _bounds(
         whole = filled.sum(0)
         value = float(metric(whole))
         ends.append(
-            estimate(
+            estimate_repeated(
                 value,
                 Draws.of(filled, resamples, seed).replicates(metric),
                 int(whole[counted_labels].sum()),
+                distinct=distinct,
                 clusters=int((filled[:, counted_labels].sum(1) > 0).sum()),
                 within=metric_range(metric, metrics),
                 reason="it rests on labels that the run lacks",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from benchmarks.repeats import split_repeat
+
 FACTOR_NAMES = (
     "crop",
     "cover",
@@ -31,5 +33,6 @@ def in_cell(name: str, cell: int) -> str:
 
 def example_of(group: str) -> str:
     """Return the id of the example of which ``group`` is a repetition; ``group`` itself where it is none."""
+    group, _ = split_repeat(group)
     name, mark, cell = group.rpartition(_MARK)
     return name if mark and cell.isdecimal() else group

@@ -189,7 +189,8 @@ def _arbitration(sheets: Sheets) -> Table:
             reason = "no example has labelled answers under this condition and for both its sources alone"
             if known.any():
                 reason = "no example's two sources are both read correctly alone"
-            shares = sheets.of_examples(shown[able], cluster[able]).cells(share_columns(reason).values())
+            sheet = sheets.of_examples(shown[able], cluster[able], sheets.sheet(run, GRID).distinct)
+            shares = sheet.cells(share_columns(reason).values())
             rows.append((f"{run} / {condition}", (int(known.sum()), int(able.sum()), *shares)))
     note = (
         "Label shares among the examples whose image (image-only: IMAGE) and passage (text-only: TEXT) the model reads "

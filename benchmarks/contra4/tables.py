@@ -146,7 +146,9 @@ def _accuracy(place: int) -> Column:
 
 def _repeated_note(runs: Runs) -> tuple[str, ...]:
     repeated = {
-        run: len(np.unique(answers.group[answers.mask(lambda kind: kind.strata.get("modalities") not in COMBINATIONS)]))
+        run: len(
+            np.unique(answers.example_at[answers.mask(lambda kind: kind.strata.get("modalities") not in COMBINATIONS)])
+        )
         for run, answers in runs.items()
     }
     text = counts_by_run(repeated)

@@ -30,6 +30,7 @@ from benchmarks.sheet import Grid, Places, Sheets
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.intervals import INTERVALS, clustered_wilson, independent_difference, macro_average
 from benchmarks.stats.paired_tests import share_difference
+from benchmarks.stats.repeated import wilson_repeated
 from benchmarks.vocabulary import Cell, Chart, Estimate, Table
 
 if TYPE_CHECKING:
@@ -123,8 +124,9 @@ def tables(benchmark: Benchmark, runs: Runs, judge: str) -> list[Table]:
 
 def overall(benchmark: Benchmark, answers: Answers, judge: str) -> dict[str, Estimate]:
     """Return the mean over tasks under vanilla, the column "Avg." of Table 1, by name."""
-    counts = _counts(Sheets(benchmark, {"": answers}, judge, resamples=0, seed=0), "")[:, _VANILLA]
-    return {"mean over tasks under vanilla": _cell(MAIN["Avg."], counts)} if counts.any() else {}
+    sheet = Sheets(benchmark, {"": answers}, judge, resamples=0, seed=0).sheet("", _GRID)
+    counts = sheet.counts[:, _VANILLA]
+    return {"mean over tasks under vanilla": _cell(MAIN["Avg."], counts, sheet.distinct)} if counts.any() else {}
 
 
 def _counts(sheets: Sheets, run: str, grid: Grid = _GRID) -> Counts:
@@ -140,33 +142,34 @@ def _asked(counts: Counts) -> list[int]:
 def _rows(sheets: Sheets, columns: Mapping[str, TaskMean], suffix: str = "") -> Iterator[_Row]:
     """Yield a row for each run and strategy."""
     for run in sheets.runs:
-        counts = _counts(sheets, run)
+        counts, distinct = _counts(sheets, run), sheets.sheet(run, _GRID).distinct
         for at in _asked(counts):
-            yield f"{_row_label(run, at)}{suffix}", _cells(columns, counts[:, at])
+            yield f"{_row_label(run, at)}{suffix}", _cells(columns, counts[:, at], distinct)
 
 
 def _row_label(run: str, at: int) -> str:
     return run if at == _VANILLA else f"{run} / {CONDITIONS[at]}"
 
 
-def _cells(columns: Mapping[str, TaskMean], counts: Counts) -> tuple[Estimate, ...]:
-    """Return the means of counts of shape (clusters, tasks, states)."""
-    return tuple(_cell(mean, counts) for mean in columns.values())
+def _cells(columns: Mapping[str, TaskMean], counts: Counts, distinct: float) -> tuple[Estimate, ...]:
+    """Return the means of counts of shape (clusters, tasks, states), of which a share is ``distinct``."""
+    return tuple(_cell(mean, counts, distinct) for mean in columns.values())
 
 
-def _cell(mean: TaskMean, counts: Counts) -> Estimate:
+def _cell(mean: TaskMean, counts: Counts, distinct: float) -> Estimate:
     totals = counts.sum(0)
     answers = dict(zip(TASK_KEYS, answered(totals).tolist(), strict=True))
     if reason := _why_undefined(mean, totals):
         return Estimate(None, n=sum(answers[task] for task in mean.needs), reason=reason)
     missing = int(totals[[TASK_KEYS.index(task) for task in mean.needs], _UNCOUNTED].sum())
-    right, sizes = counts[..., _RIGHT], answered(counts)
+    right, sizes = counts[..., _RIGHT] * distinct, answered(counts) * distinct
     tasks = [TASK_KEYS.index(task) for task in mean.tasks]
     estimate = macro_average(right[:, tasks], sizes[:, tasks])
     if mean.less:
         less = TASK_KEYS.index(mean.less)
         estimate = independent_difference(estimate, clustered_wilson(right[:, less], sizes[:, less]))
-    return replace(estimate, value=float(mean(accuracy(totals))), missing=missing)
+    n = sum(answers[task] for task in mean.needs)
+    return replace(estimate, value=float(mean(accuracy(totals))), n=n, missing=missing)
 
 
 def _why_undefined(mean: TaskMean, totals: Counts) -> str:
@@ -193,10 +196,12 @@ def _strategies(sheets: Sheets, name: str, title: str, metrics: Mapping[str, Tas
         coverage.append(
             f"{run}: {int(complete.sum()):,} of {len(complete):,} samples are answered under all of its strategies."
         )
-        shared, of = counts[complete], clusters.at(complete)
+        shared, of, distinct = counts[complete], clusters.at(complete), sheets.sheet(run, _GRID).distinct
         for at in asked:
-            own = _gains(metrics, shared[:, _VANILLA], shared[:, at], of) if at != _VANILLA else (None,) * len(gains)
-            rows.append((f"{run} / {CONDITIONS[at]}", (*_cells(metrics, of.sums(shared[:, at])), *own)))
+            own: tuple[Cell, ...] = (None,) * len(gains)
+            if at != _VANILLA:
+                own = _gains(metrics, shared[:, _VANILLA], shared[:, at], of, distinct)
+            rows.append((f"{run} / {CONDITIONS[at]}", (*_cells(metrics, of.sums(shared[:, at]), distinct), *own)))
     paired = (
         "Each run over the samples that are answered under all of its strategies; a gain is over the run's vanilla."
     )
@@ -215,6 +220,7 @@ def _with_vrc(table: Table) -> Table:
 def _with_fine_tuned(sheets: Sheets, table: Table) -> Table:
     """Return Table 3 with a row for each fine-tuned run, as the paper's CSFT, with its gains over its base under vanilla."""
     vanilla = {run: _counts(sheets, run)[:, _VANILLA] for run in sheets.runs}
+    distinct = {run: sheets.sheet(run, _GRID).distinct for run in sheets.runs}
     bases = {run: answers.base for run, answers in sheets.runs.items() if answers.base}
     rows: list[_Row] = []
     for run, base in bases.items():
@@ -224,8 +230,8 @@ def _with_fine_tuned(sheets: Sheets, table: Table) -> Table:
         gains = (Estimate(None, reason="the two runs do not have the same samples"),) * len(INTERVENTIONS)
         if np.array_equal(before.any(-1), after.any(-1)):
             both = answered(before).any(-1) & answered(after).any(-1)
-            gains = _gains(INTERVENTIONS, before[both], after[both], clusters.at(both))
-        rows.append((f"{run} / CSFT", (*_cells(INTERVENTIONS, vanilla[run]), *gains)))
+            gains = _gains(INTERVENTIONS, before[both], after[both], clusters.at(both), distinct[run])
+        rows.append((f"{run} / CSFT", (*_cells(INTERVENTIONS, vanilla[run], distinct[run]), *gains)))
     if not rows:
         return table
     note = "CSFT: a fine-tuned run under vanilla; its gains are over its base's vanilla, on the samples that both answered."
@@ -234,7 +240,9 @@ def _with_fine_tuned(sheets: Sheets, table: Table) -> Table:
     for name in dict.fromkeys(bases.values()):
         label = f"{name} / vanilla"
         if label not in [row for row, _ in others]:
-            others.append((label, (*_cells(INTERVENTIONS, vanilla[name]), *[None] * len(INTERVENTIONS))))
+            others.append(
+                (label, (*_cells(INTERVENTIONS, vanilla[name], distinct[name]), *[None] * len(INTERVENTIONS)))
+            )
     return replace(table, rows=(*others, *rows), notes=(note, *table.notes))
 
 
@@ -246,12 +254,14 @@ def _by_sample(sheets: Sheets, run: str, at: int | None = None) -> tuple[Counts,
     return counts[asked], Clusters.of(cluster[asked])
 
 
-def _gains(columns: Mapping[str, TaskMean], before: Counts, after: Counts, clusters: Clusters) -> tuple[Estimate, ...]:
+def _gains(
+    columns: Mapping[str, TaskMean], before: Counts, after: Counts, clusters: Clusters, distinct: float
+) -> tuple[Estimate, ...]:
     """Return the means of ``after`` minus those of ``before``: counts of samples that are answered in both."""
-    return tuple(_gain(mean, before, after, clusters) for mean in columns.values())
+    return tuple(_gain(mean, before, after, clusters, distinct) for mean in columns.values())
 
 
-def _gain(mean: TaskMean, before: Counts, after: Counts, clusters: Clusters) -> Estimate:
+def _gain(mean: TaskMean, before: Counts, after: Counts, clusters: Clusters, distinct: float) -> Estimate:
     if not before.any():
         return Estimate(None, reason="this run was not asked under vanilla")
     tasks = [TASK_KEYS.index(task) for task in mean.needs]
@@ -260,7 +270,7 @@ def _gain(mean: TaskMean, before: Counts, after: Counts, clusters: Clusters) -> 
     if reason := _why_undefined(mean, after.sum(0)):
         return Estimate(None, n=n, reason=reason)
     changes = after[:, tasks, _RIGHT] - before[:, tasks, _RIGHT]
-    weights = n / len(tasks) / answers.sum(0)  # so that all tasks have the same total weight
+    weights = distinct * n / len(tasks) / answers.sum(0)  # so that all tasks have the same total weight
     parts = (changes.clip(0), (-changes).clip(0), answers)
     gains, losses, sizes = (clusters.sums((part * weights).sum(-1)) for part in parts)
     difference = share_difference(gains, losses, sizes)
@@ -311,8 +321,9 @@ def _exact_match(sheets: Sheets) -> Table:
         counts = {rule: _counts(sheets, run, grid) for rule, grid in _EXACT.items()}
         for at in _asked(counts["printed"]):
             for rule, by_rule in counts.items():
-                tasks = _cells({key: MAIN[key] for key in TASK_KEYS}, by_rule[:, at])
-                rows.append((f"{_row_label(run, at)} / {rule}", (_pooled(by_rule[:, at]), *tasks)))
+                distinct = sheets.sheet(run, _EXACT[rule]).distinct
+                tasks = _cells({key: MAIN[key] for key in TASK_KEYS}, by_rule[:, at], distinct)
+                rows.append((f"{_row_label(run, at)} / {rule}", (_pooled(by_rule[:, at], distinct), *tasks)))
     note = (
         "printed: the whole reply is the answer (Appendix D). extracted: its final answer is, wherever it stands. Closed "
         "questions alone; All: over all of them together. An empty answer is incorrect."
@@ -325,9 +336,9 @@ def _is_closed(kind: AnswerKind) -> bool:
     return kind.strata.get("form") != "open"
 
 
-def _pooled(counts: Counts) -> Estimate:
+def _pooled(counts: Counts, distinct: float) -> Estimate:
     right, answers = counts[..., _RIGHT].sum(-1), answered(counts).sum(-1)
-    share = clustered_wilson(right, answers)
+    share = wilson_repeated(right, answers, distinct)
     return share if share.n else Estimate(None, reason="no closed question is answered")
 
 

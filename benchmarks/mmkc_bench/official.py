@@ -12,10 +12,11 @@ from benchmarks.answers import AnswerKind, Answers
 from benchmarks.mmkc_bench.constants import CONFLICT_CONDITIONS, ORIGINAL_CONDITIONS
 from benchmarks.mmkc_bench.parse_answer import label_of_letters
 from benchmarks.mmkc_bench.reading import ALREADY_COUNTER, NO_OWN_ANSWER, MMKCReading
+from benchmarks.repeats import REPEAT
 from benchmarks.vocabulary import Verdict
 
-_RowName = tuple[str, str]
-"""The type of a row and its field ``instance``: the key by which the published evaluation joins files."""
+_RowName = tuple[str, str, str]
+"""The type of a row and its field ``instance``, the key by which the published evaluation joins files; and the repeat."""
 
 
 def official_answers(answers: Answers, judge: str) -> Answers:
@@ -34,7 +35,7 @@ def official_answers(answers: Answers, judge: str) -> Answers:
             letters[kind.condition, group] = kind.reading.counters
         if not kind.is_answered:
             continue
-        name = kind.strata.get("type", ""), kind.strata.get("instance", "")
+        name = (kind.strata.get("type", ""), kind.strata.get("instance", ""), kind.strata.get(REPEAT, ""))
         if kind.condition == ORIGINAL_CONDITIONS[0]:
             originals[name].append((kind, group))
         elif kind.condition in CONFLICT_CONDITIONS and kind.condition.endswith("-mc"):
