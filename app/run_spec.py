@@ -29,6 +29,7 @@ from benchmarks.remedies import (
     SelfConsistency,
     Verify,
 )
+from benchmarks.repeats import RepeatedProtocol
 from benchmarks.untrusted.safe_files import read_regular
 from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
@@ -57,6 +58,10 @@ def _is_none(value: Any) -> bool:
 
 def _is_direct(value: Any) -> bool:
     return bool(value == DIRECT)
+
+
+def _is_one(value: Any) -> bool:
+    return bool(value == 1)
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -147,6 +152,8 @@ class BatchSpec(BaseModel):
     protocol: ProtocolName = Field(default=DIRECT, exclude_if=_is_direct)
     samples: Annotated[int, ranges.SAMPLES] | None = Field(default=None, exclude_if=_is_none)
     """The number of answers that vote; None for the default."""
+    repeats: Annotated[int, ranges.REPEATS] = Field(default=1, exclude_if=_is_one)
+    """How often every instance is asked."""
     kv_bits: Annotated[int, ranges.KV_BITS] | None = Field(default=None, exclude_if=_is_none)
     restarts: Annotated[int, ranges.RESTARTS] = RESTARTS
     workers: str | None = Field(default=None, max_length=300, exclude_if=_is_none)
@@ -229,6 +236,20 @@ class BatchSpec(BaseModel):
                 "temperature",
                 f"greedy answers are all the same; give {VOTE} a --temperature above 0, or leave it out.",
             )
+        elif self.repeats > 1 and self.score == "likelihood":
+            yield (
+                "repeats",
+                "likelihoods are the same in each repeat; leave out either --repeats or --score likelihood.",
+            )
+        elif self.repeats > 1 and self.protocol != VOTE and not self._temperature(benchmark):
+            yield (
+                "repeats",
+                "greedy answers are the same in each repeat; add a --temperature above 0, or leave --repeats out.",
+            )
+
+    def _temperature(self, benchmark: Benchmark) -> float:
+        chosen = "temperature" in self.decoding.model_fields_set
+        return self.decoding.temperature if chosen else benchmark.decoding.temperature
 
 
 class RunSpec(BaseModel):
@@ -257,6 +278,7 @@ class RunSpec(BaseModel):
     protocol: ProtocolName = Field(default=DIRECT, exclude_if=_is_direct)
     """The benchmark's own protocol, or a remedy that wraps it."""
     samples: Annotated[int, ranges.SAMPLES] | None = Field(default=None, exclude_if=_is_none)
+    repeats: Annotated[int, ranges.REPEATS] = Field(default=1, exclude_if=_is_one)
     kv_bits: Annotated[int, ranges.KV_BITS] | None = Field(
         default=None, exclude_if=_is_none
     )  # specs from before this key existed stay as they are
@@ -295,6 +317,10 @@ class RunSpec(BaseModel):
 
     def to_protocol(self) -> Protocol:
         """Return the protocol that turns the benchmark's instances into model calls."""
+        return self._one_answer() if self.repeats == 1 else RepeatedProtocol(self._one_answer())
+
+    def _one_answer(self) -> Protocol:
+        """Return the protocol of the first repeat."""
         benchmark, decoding = get_benchmark(self.benchmark), self.to_decoding()
         protocol = benchmark.protocol(decoding)
         if self.prompt is not None and (system := self.prompt.system_text(benchmark.abstention_phrase)):
@@ -322,6 +348,7 @@ class RunSpec(BaseModel):
             "limit": self.limit,
             **({"exact": True} if self.exact else {}),
             **({"kv bits": self.kv_bits} if self.kv_bits is not None else {}),
+            **({"repeats": self.repeats} if self.repeats > 1 else {}),
             **{key.replace("_", " "): value for key, value in asdict(self.to_decoding()).items()},
         }
 

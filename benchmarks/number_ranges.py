@@ -117,6 +117,7 @@ TEMPERATURE = NumberRange(0, 10)
 TOP_P = NumberRange(0, 1, above=True)
 MAX_PIXELS = _whole(1024, 1_000_000_000, (1024, math.inf))
 SAMPLES = _whole(2, 100)
+REPEATS = _whole(1, 100)
 KV_BITS = NumberRange(4, 8, whole=True, among=(8, 4))
 
 # Execution

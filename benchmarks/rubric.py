@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, ClassVar, Self, TypeVar
 
+from benchmarks.repeats import split_repeat
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 from benchmarks.vocabulary import Choice, Form, Instance, JSONObject, Message, Record, Text, digest
@@ -81,8 +82,11 @@ class Rubric(ABC):
         return None if label is None else self.benchmark_label(label)
 
     def in_drawn_order(self, instance: Instance, references: Sequence[_T]) -> Sequence[_T]:
-        """Return ``references`` or their reverse, as drawn by the instance's id, so that no reference is always first."""
-        is_reversed = is_drawn_reversed(instance.id) != self.is_reversed
+        """Return ``references`` or their reverse, as drawn by the instance's id, so that no reference is always first.
+
+        All repeats of an instance have the same order.
+        """
+        is_reversed = is_drawn_reversed(split_repeat(instance.id)[0]) != self.is_reversed
         return references[::-1] if is_reversed else references
 
     def reversed(self) -> Self:

@@ -92,6 +92,12 @@ _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
 )
 @number("--samples", ranges.SAMPLES, metavar="N", help="How many answers vote in self-consistency; default 5.")
 @number(
+    "--repeats",
+    ranges.REPEATS,
+    metavar="N",
+    help="Ask every instance N times, each time with another seed; needs a temperature above 0. Default 1.",
+)
+@number(
     "--kv-bits",
     ranges.KV_BITS,
     metavar="N",

@@ -20,6 +20,7 @@ from benchmarks.answer_confidence import confidence_of
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
+from benchmarks.repeats import in_repeat, split_repeat
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.values import compare
 from benchmarks.vocabulary import Generation, Instance, Record, digest, digest_of_list
@@ -196,8 +197,10 @@ def _with_alone(store: RunStore, benchmark: Benchmark) -> Iterator[tuple[int, In
     for _, group in groupby(store.records(), key=lambda record: record.instance.group):
         records = {record.instance.id: record for record in group}
         for record in records.values():
-            siblings = benchmark.sources_alone(record.instance)
-            alone = {source: records[name] for source, name in siblings.items() if name in records}
+            example, repeat = split_repeat(record.instance.group)
+            siblings = benchmark.sources_alone(replace(record.instance, group=example))
+            names = {source: in_repeat(name, repeat) for source, name in siblings.items()}
+            alone = {source: records[name] for source, name in names.items() if name in records}
             if siblings and len(alone) == len(siblings) and all(sibling.generations for sibling in alone.values()):
                 yield number, record.instance, alone
                 number += 1

@@ -37,6 +37,7 @@ from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.registry import get_benchmark
+from benchmarks.repeats import RepeatedInstances
 from benchmarks.sampling import Selection, select
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
 from benchmarks.untrusted.safe_toml import parse_toml
@@ -121,7 +122,8 @@ def check_spec(
             excluded, trained = ExcludedInstances.load(store), TrainedExamples.load(store)
             return CheckedSpec(spec, folder, build, identity, NO_INSTANCES, True, excluded, trained)
     benchmark = get_benchmark(spec.benchmark)
-    instances, excluded = run_instances(chosen_instances(spec, benchmark, build), info.takes, build)
+    chosen = RepeatedInstances(chosen_instances(spec, benchmark, build), spec.repeats)
+    instances, excluded = run_instances(chosen, info.takes, build)
     require_instances(info.model, info.takes, len(instances), excluded, benchmark)
     if spec.score == "likelihood":
         check_scores(spec, info.engine)

@@ -19,6 +19,7 @@ from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.hashed import HashOrder, hash64
+from benchmarks.repeats import split_repeat
 from benchmarks.vocabulary import Estimate
 from judges.registry import find_judge
 from judges.rubric import RubricJudge
@@ -109,13 +110,14 @@ def in_random_order(store: RunStore) -> bool:
 def windows(store: RunStore, seed: int, conditions: Sequence[str] = ()) -> Iterator[Window]:
     """Yield the windows in which an instance of ``conditions`` (all if empty) is still to be answered, in order.
 
-    Examples are ordered by sha256(seed, example), and windows are formed over the whole run, so both are reproducible.
+    Examples, each with all its repeats, are ordered by sha256(seed, example), and windows are formed over the whole run, so
+    both are reproducible.
     """
     order = HashOrder()
     for position in store.positions():
         selected = not conditions or position.condition in conditions
         flags = selected * _SELECTED | (selected and not position.done) * _PENDING
-        order.add(hash64(f"{seed}|order|{position.group}"), position.ordinal << _FLAGS | flags)
+        order.add(hash64(f"{seed}|order|{split_repeat(position.group)[0]}"), position.ordinal << _FLAGS | flags)
     for window in _fill_windows(order):
         pending = tuple(sorted(number >> _FLAGS for number in window if number & _PENDING))
         if pending:

@@ -20,6 +20,7 @@ from app.store.workspace import Workspace
 from benchmarks.errors import AddressError, RashomonError
 from benchmarks.prompt_template import Prompts
 from benchmarks.registry import get_benchmark
+from benchmarks.repeats import RepeatedInstances
 from benchmarks.vocabulary import digest
 from judges.registry import find_judges
 from mlx_backends.registry import check_kv_bits, engine_name, training_records
@@ -111,7 +112,7 @@ class PreflightChecker:
                     RunStore.read(folder) as store,
                 ):  # a damaged run is reported when it is started
                     left = work_left(store, run)
-                    estimate = replace(estimate, done=max(0, len(estimate.instances) - left.answers))
+                    estimate = replace(estimate, done=max(0, estimate.answers - left.answers))
                     finished = not any(left)
             runs.append(RunPreflight(run, name, exists, finished, contents, estimate))
         answering = {run.run.model for run in runs if run.estimate.left}
@@ -130,9 +131,10 @@ class PreflightChecker:
         for run in runs:
             if run.exists:
                 continue
+            instances = RepeatedInstances(run.estimate.instances, run.run.repeats)
             if is_remote(run.run.model):
-                costs.append(f"{run.run.model}: {remote_usage(run.run, run.estimate.instances, run.contents.build)}")
-            costs += judge_costs(run.run, run.contents.benchmark, run.estimate.instances)
+                costs.append(f"{run.run.model}: {remote_usage(run.run, instances, run.contents.build)}")
+            costs += judge_costs(run.run, run.contents.benchmark, instances)
         return costs
 
     def _excluded(self, runs: list[RunPreflight]) -> list[str]:

@@ -104,7 +104,8 @@ class RunEstimate:
     """The instances of a run, and the speed of an earlier run if there is one.
 
     ``excluded`` are chosen instances whose media the model does not support. ``calls_per_answer`` is more than 1 for a remedy.
-    ``done`` of the instances are answered already. ``page_of`` gives what :attr:`pages` counts.
+    Every instance is asked ``repeats`` times; ``done`` of the answers are there already. ``page_of`` gives
+    what :attr:`pages` counts.
     """
 
     instances: Sequence[Instance]
@@ -112,12 +113,18 @@ class RunEstimate:
     excluded: ExcludedInstances = NONE_EXCLUDED
     calls_per_answer: int = 1
     done: int = 0
+    repeats: int = 1
     page_of: Callable[[Instance], str] = attrgetter("group")
 
     @property
+    def answers(self) -> int:
+        """The number of answers of the run."""
+        return len(self.instances) * self.repeats
+
+    @property
     def left(self) -> int:
-        """The number of instances to be answered."""
-        return len(self.instances) - self.done
+        """The number of answers that are still to come."""
+        return self.answers - self.done
 
     @cached_property
     def examples(self) -> int:
@@ -183,6 +190,7 @@ def estimate_run(workspace: Workspace, spec: RunSpec, contents: BuildContents) -
         measured_speed(workspace, spec),
         excluded,
         calls_per_answer(spec.protocol, spec.samples),
+        repeats=spec.repeats,
         page_of=partial(_page_of, contents.benchmark),
     )
 

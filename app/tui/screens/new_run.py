@@ -596,8 +596,8 @@ def _work(run: RunPreflight) -> str:
     if run.finished:
         return "finished already, nothing is run"
     if not run.exists:
-        return f"{len(run.estimate.instances):,} instances"
-    return f"{run.estimate.left:,} of {len(run.estimate.instances):,} instances are left"
+        return f"{run.estimate.answers:,} instances"
+    return f"{run.estimate.left:,} of {run.estimate.answers:,} instances are left"
 
 
 def _contents_of(checker: PreflightChecker, spec: BatchSpec) -> BuildContents | None:

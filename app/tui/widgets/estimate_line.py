@@ -67,7 +67,7 @@ def _line(label: str, content: Content) -> Content:
 def _runs(preflight: Preflight, *, ready: bool, assumed: bool) -> list[Content]:
     runs = preflight.runs
     first = runs[0]
-    examples, instances = first.estimate.examples, sum(len(run.estimate.instances) for run in runs)
+    examples, instances = first.estimate.examples, sum(run.estimate.answers for run in runs)
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     sign = Content.styled("✓ ", RIGHT) if ready else Content("  ")
     lines = [sign + Content(f"{count}, {examples:,} examples, {instances:,} instances")]
@@ -88,7 +88,7 @@ def _existing(runs: Sequence[RunPreflight]) -> Iterator[tuple[str, str]]:
     finished = [run.name for run in runs if run.finished]
     judged = [run.name for run in runs if run.exists and not run.finished and not run.estimate.left]
     resumed = [
-        f"{run.name}, {run.estimate.done:,} of {len(run.estimate.instances):,} answered"
+        f"{run.name}, {run.estimate.done:,} of {run.estimate.answers:,} answered"
         for run in runs
         if run.exists and run.estimate.left
     ]

@@ -26,6 +26,7 @@ SECTIONS = {
             "max_pixels",
             "protocol",
             "samples",
+            "repeats",
             "kv_bits",
             "score",
             "name",
@@ -45,6 +46,7 @@ _SAMPLING = (
     ("max_pixels", "max pixels", "larger images are scaled down"),
     ("protocol", "protocol", "verify, read-then-compare, …"),
     ("samples", "samples", "that vote, with self-consistency"),
+    ("repeats", "repeats", "of every instance, with other seeds"),
     ("kv_bits", "kv bits", "8 or 4: quantises the key-value cache"),
     ("name", "name", "of the run"),
     ("restarts", "restarts", "of a worker that ran out of memory"),
@@ -57,7 +59,7 @@ _API = (
     ("concurrency", "concurrency", "simultaneous calls of remote models"),
 )
 DEFAULTS = {"limit": "all", "seed": "0", "name": "derived from spec", "restarts": "2", "max_pixels": "none"}
-DEFAULTS |= {"protocol": "direct", "samples": "5", "kv_bits": "none", "concurrency": "8"}
+DEFAULTS |= {"protocol": "direct", "samples": "5", "repeats": "1", "kv_bits": "none", "concurrency": "8"}
 DEFAULTS |= {"cost_ceiling": "none", "token_ceiling": "none"}
 _READING = "◐ reading …"
 _NO_BENCHMARK = "select a benchmark first"
