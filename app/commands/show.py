@@ -27,6 +27,7 @@ from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
 from benchmarks.answer_confidence import likelihood_remarks
 from benchmarks.registry import get_benchmark
+from benchmarks.repeats_table import NAME as REPEATS
 from benchmarks.scorecard import NAME as SCORECARD
 from benchmarks.scorecard import scorecard_sentences
 from benchmarks.stats.intervals import few_pages
@@ -99,7 +100,9 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
         print(clean(line))
     print()
     lead = _lead(inputs, tables)
-    printed = tables if table is not None or arguments.all_tables else tables[:1] if lead is None else [lead]
+    printed = tables
+    if table is None and not arguments.all_tables:
+        printed = [tables[0] if lead is None else lead, *(table_ for table_ in tables[1:] if table_.name == REPEATS)]
     for table_ in printed:
         print_table(table_)
     for folder in folders:

@@ -32,6 +32,7 @@ from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.factors.tables import factor_tables, reference_cells, reference_note
 from benchmarks.registry import get_benchmark
+from benchmarks.repeats_table import repeats_table
 from benchmarks.scorecard import has_scorecard, scorecard_table
 from benchmarks.undecided_table import undecided_table
 from benchmarks.vocabulary import Table
@@ -208,6 +209,9 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     )
     if scorecard is not None:
         tables = [*tables, scorecard]
+    repeats = repeats_table(inputs.benchmark, runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+    if repeats is not None:
+        tables = [*tables, repeats]
     if note := reference_note(inputs.runs):
         tables = _all_failures(inputs, [replace(table, notes=(*table.notes, note)) for table in tables])
     if any(counts.total for counts in inputs.excluded.values()):
@@ -408,7 +412,7 @@ def _examples(answers: Answers) -> str:
     names = sorted({kind.strata.get("source", "") for kind in answers.kinds})
     answered = answers.mask(lambda kind: kind.finish_reason is not None)
     source_of = answers.codes(lambda kind: names.index(kind.strata.get("source", "")))
-    examples = {*zip(answers.group[answered].tolist(), source_of[answered].tolist(), strict=True)}
+    examples = {*zip(answers.example_at[answered].tolist(), source_of[answered].tolist(), strict=True)}
     sources = Counter(names[source] for _, source in examples if names[source])
     of = f" ({', '.join(f'{count} of {source}' for source, count in sorted(sources.items()))})" if sources else ""
     return f"{len(examples)} examples{of}"
