@@ -13,6 +13,7 @@ from app.report.media import media_path
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
+from benchmarks.repeats import split_repeat
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Instance, Media, Outcome, Record, Text
 
@@ -87,7 +88,7 @@ def text_changes(pair: RunPair) -> list[Change]:
     """
     same_label = [change for change in _shared_changes(pair) if not change.is_flip]
     first, second = (
-        {record.instance.id: hash(_visible_text(record)) for record in run.read(_positions(run, same_label))}
+        {name: hash(_visible_text(record)) for name, record in _records(run, same_label)}
         for run in (pair.first, pair.second)
     )
     return [change for change in same_label if first.get(change.instance) != second.get(change.instance)]
@@ -98,11 +99,10 @@ def read_excerpts(pair: RunPair, changes: Sequence[Change]) -> list[AnswerExcerp
     questions: dict[str, str] = {}
     answers: list[dict[str, str]] = []
     for run in (pair.first, pair.second):
-        records = run.read(_positions(run, changes))
         texts = {}
-        for record in records:
-            questions[record.instance.id] = _one_line(record.instance.question)
-            texts[record.instance.id] = _one_line(_visible_text(record))
+        for name, record in _records(run, changes):
+            questions[name] = _one_line(record.instance.question)
+            texts[name] = _one_line(_visible_text(record))
         answers.append(texts)
     first, second = answers
     return [
@@ -119,8 +119,8 @@ def _shared_changes(pair: RunPair) -> Iterator[Change]:
         yield Change(*outcomes)
 
 
-def _positions(run: RunView, changes: Sequence[Change]) -> list[int]:
-    return sorted(run.coded.ids.places([change.instance for change in changes]).tolist())
+def _records(run: RunView, changes: Sequence[Change]) -> Iterator[tuple[str, Record]]:
+    return run.records([change.instance for change in changes])
 
 
 def _visible_text(record: Record) -> str:
@@ -142,7 +142,9 @@ def compare_instance(workspace: Workspace, folders: Sequence[Path], instance: st
     answers: list[AnswerSummary | None] = []
     for folder in folders:
         with RunStore.read(folder) as store:
-            records = list(judged_records(store, judge_id, only=instance))
+            is_repeated = store.meta("spec").get("repeats", 1) > 1
+            name = instance if is_repeated else split_repeat(instance)[0]
+            records = list(judged_records(store, judge_id, only=name))
             if records and shared is None:
                 shared, prompt = records[0].instance, _prompt(records[0].instance)
                 build = workspace.build_of(store)

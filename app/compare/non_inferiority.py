@@ -230,7 +230,9 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
         SpecError: There are none.
     """
     metrics = views.label_metrics
-    first, no_answer = views.runs[0].coded, len(metrics.labels)
+    # Each repeat of a run that has them is paired with the answer of one that has none.
+    first = next((run.coded for run in views.runs if run.coded.is_repeated), views.runs[0].coded)
+    no_answer = len(metrics.labels)
     unknown = no_answer + 2
     codes = {**dict.fromkeys(UNKNOWN, unknown), "error": unknown + 1, **label_codes(metrics)}
     if metric.counts_no_answer:
@@ -240,7 +242,7 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
     condition = first.condition_codes({condition: i for i, condition in enumerate(metrics.conditions)})
     is_used = np.append(metric.hits.any(1), False)[condition]  # False for -1, a condition that does not count
     labels = np.full((len(first), len(views.runs)), -1)
-    there = [run.coded.ids.places(first.ids) for run in views.runs]
+    there = [run.coded.places(first.ids) for run in views.runs]
     for number, (run, places_there) in enumerate(zip(views.runs, there, strict=True)):
         known = places_there >= 0
         labels[known, number] = _decided(run, codes)[places_there[known]]
@@ -259,7 +261,7 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
         label[label >= unknown] = -1
         open_answers = UndecidedAnswers(metric, first.clusters.at(every), condition[every], label, text)
     clusters = first.clusters.at(rows)
-    return TargetShares(views, metric, first.group[rows], clusters, condition[rows], labels[rows], open_answers)
+    return TargetShares(views, metric, first.example[rows], clusters, condition[rows], labels[rows], open_answers)
 
 
 def _decided(run: RunView, codes: Mapping[str, int]) -> NDArray[np.int64]:

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.repeats import split_repeat
 from benchmarks.stats.clusters import Clusters
+from benchmarks.stats.repeated import RepeatedClusters
 
 Places = NDArray[np.int64]
 Numbers = NDArray[np.int32]
@@ -187,6 +189,43 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
         """Return these answers with the texts of ``other`` where they are the same, which then take no memory of their own."""
         ids = other.ids if other.ids.equals(self.ids) else self.ids
         return replace(self, ids=ids, groups=other.groups if other.groups.equals(self.groups) else self.groups)
+
+    @property
+    def is_repeated(self) -> bool:
+        """True for a run with repeats."""
+        return isinstance(self.clusters, RepeatedClusters)
+
+    @cached_property
+    def example(self) -> Numbers:
+        """The number of each answer's example, which all its repeats share; shape (answers,)."""
+        if not self.is_repeated:
+            return self.group
+        return numbered([split_repeat(name)[0] for name in self.groups])[1][self.group]
+
+    def places(self, ids: Sequence[str]) -> Places:
+        """Return the place of the answer to each of these instances, -1 where there is none; shape (ids,).
+
+        The one answer of a run without repeats stands for every repeat of its instance.
+        """
+        places = self.ids.places(ids)
+        if not self.is_repeated and len(missing := np.flatnonzero(places < 0)):
+            places[missing] = self.ids.places([split_repeat(ids[number])[0] for number in missing.tolist()])
+        return places
+
+    def paired_places(self, other: PackedAnswers) -> tuple[Places, Places]:
+        """Return the places here and in ``other`` of the instances that both have, in the order of these answers.
+
+        Repeats are paired by their number. Where only one run has them, each is paired with the other's single answer, so that
+        the mean difference is that of the means over repeats.
+        """
+        if other.is_repeated and not self.is_repeated:
+            here = self.places(other.ids)
+            there = np.argsort(here, kind="stable")
+            there = there[here[there] >= 0]
+            return here[there], there
+        there = other.places(self.ids)
+        here = np.flatnonzero(there >= 0)
+        return here, there[here]
 
     def __len__(self) -> int:
         return len(self.ids)

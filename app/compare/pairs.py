@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.packed_answers import Places
+from app.compare.packed_answers import PackedAnswers, Places
 from app.compare.run_view import RunView
 from benchmarks.stats.clusters import Clusters
-from benchmarks.stats.intervals import Draws, estimate, influence
+from benchmarks.stats.intervals import Draws, influence
 from benchmarks.stats.paired_tests import (
     Difference,
     contributing_labels,
@@ -24,6 +24,7 @@ from benchmarks.stats.paired_tests import (
     paired_p,
     share_labels,
 )
+from benchmarks.stats.repeated import distinct_share, estimate_repeated
 from benchmarks.vocabulary import Estimate, LabelMetrics
 
 Array = NDArray[np.float64]
@@ -65,14 +66,26 @@ class RunPair:
     @cached_property
     def places(self) -> tuple[Places, Places]:
         """The places in the first and in the second run of the instances that both have, in the first one's order."""
-        there = self.second.coded.ids.places(self.first.coded.ids)
-        here = np.flatnonzero(there >= 0)
-        return here, there[here]
+        return self.first.coded.paired_places(self.second.coded)
 
     @property
     def shared(self) -> Sequence[str]:
-        """The ids of the instances that both runs have, in the first one's order."""
-        return self.first.coded.ids.at(self.places[0])
+        """The ids of the instances that both runs have, in the first one's order; of repeats, if one of them has any."""
+        return self._ids_at(np.arange(len(self.places[0])))
+
+    def _ids_at(self, numbers: Places) -> Sequence[str]:
+        """Return the ids of the shared instances with these numbers."""
+        return self._repeated.ids.at(self._repeated_places[numbers])
+
+    @property
+    def _repeated(self) -> PackedAnswers:
+        """The answers of the second run if it alone has repeats, else of the first."""
+        first, second = self.first.coded, self.second.coded
+        return second if second.is_repeated and not first.is_repeated else first
+
+    @property
+    def _repeated_places(self) -> Places:
+        return self.places[self._repeated is self.second.coded]
 
     def shared_codes(self, conditions: Sequence[str], labels: Mapping[str, int]) -> NDArray[np.int64]:
         """Return place, condition, first and second label of each shared instance as numbers; shape (instances, 4).
@@ -100,7 +113,7 @@ class RunPair:
     @cached_property
     def clusters(self) -> Clusters:
         """The clusters of the shared instances."""
-        return self.first.coded.clusters.at(self.places[0])
+        return self._repeated.clusters.at(self._repeated_places)
 
     @cached_property
     def counts(self) -> Array:
@@ -111,6 +124,12 @@ class RunPair:
         size = shape[0] * shape[1]
         by_run = [clusters.tally(condition * shape[1] + label, size).astype(float) for label in labels]
         return np.stack(by_run, axis=1).reshape(clusters.count, 2, *shape)
+
+    @cached_property
+    def _distinct(self) -> float:
+        """The effective share of the pairs of answers; see :meth:`RepeatedClusters.distinct`."""
+        place, _, before, after = self.coded.T
+        return distinct_share(self.clusters.at(place), before * len(self.label_metrics.labels) + after)
 
     @cached_property
     def draws(self) -> Draws:
@@ -134,7 +153,15 @@ class RunPair:
         within = metric_range(metric, self.label_metrics)
         wider = None if within is None else (within[0] - within[1], within[1] - within[0])
         first, second, difference = (
-            estimate(float(value), samples, int(count), clusters=clusters, within=ends, reason=reason)
+            estimate_repeated(
+                float(value),
+                samples,
+                int(count),
+                distinct=self._distinct,
+                clusters=clusters,
+                within=ends,
+                reason=reason,
+            )
             for value, samples, count, ends in (
                 (values[0], replicates[:, 0], round(totals[0][counted_labels].sum()), within),
                 (values[1], replicates[:, 1], round(totals[1][counted_labels].sum()), within),
@@ -203,14 +230,14 @@ class RunPair:
         """Return the ids of the instances behind one cell of :meth:`flips`, in the first run's order."""
         names = [*product(self.first.coded.outcomes, self.second.coded.outcomes)]
         cells = [number for number, cell in enumerate(names) if cell == (was, now)]
-        return self.first.coded.ids.at(self.places[0][np.isin(self._cells(), cells)])
+        return self._ids_at(np.flatnonzero(np.isin(self._cells(), cells)))
 
     def outcomes(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield the id, the condition and both outcomes of each shared instance, in the first run's order."""
         first, second = self.first.coded, self.second.coded
-        for here, there in zip(*map(np.ndarray.tolist, self.places), strict=True):
+        for name, here, there in zip(self.shared, *map(np.ndarray.tolist, self.places), strict=True):
             was, now = first.outcomes[first.outcome[here]], second.outcomes[second.outcome[there]]
-            yield first.ids[here], first.conditions[first.condition[here]], was, now
+            yield name, first.conditions[first.condition[here]], was, now
 
     def _cells(self) -> Places:
         """Return the number of each shared instance's pair of outcomes, in the product of both runs' outcomes."""
@@ -259,15 +286,17 @@ def run_metrics(
     shape = (len(metrics.conditions), len(metrics.labels))
     counts = clusters.tally(condition * shape[1] + label, shape[0] * shape[1]).reshape(clusters.count, *shape)
     draws = Draws.of(counts, resamples, seed)
+    distinct = distinct_share(clusters, label)
     values = []
     for name in names:
         metric = metrics.of[name]
         counted = contributing_labels(metric, metrics)[condition, label]
         values.append(
-            estimate(
+            estimate_repeated(
                 float(metric(draws.totals)),
                 draws.replicates(metric),
                 int(counted.sum()),
+                distinct=distinct,
                 clusters=clusters.at(counted).own_count,
                 within=metric_range(metric, metrics),
                 reason="it rests on labels that the run lacks",

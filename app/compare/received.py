@@ -73,7 +73,7 @@ def _aligned(theirs: Table, ours: Table, label: str, display: str) -> list[tuple
 def _comparability(ours: RunViews, theirs: RunViews, display: str) -> list[str]:
     """Return a sentence each on model, rows, prompt, judge and decoding of the runs and of a received one."""
     (other,) = theirs.runs
-    shared = [f"{run.label}: {int((run.coded.ids.places(other.coded.ids) >= 0).sum())}" for run in ours.runs]
+    shared = [f"{run.label}: {len(run.coded.paired_places(other.coded)[0])}" for run in ours.runs]
     facts = {
         "Model": _model,
         "Rows": lambda run: f"{run.examples} examples, {len(run.answers)} instances",

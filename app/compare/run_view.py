@@ -102,12 +102,23 @@ class RunView:
     @cached_property
     def examples(self) -> int:
         """The number of examples."""
-        return number_groups(self.coded.group)[0]
+        return number_groups(self.coded.example)[0]
+
+    def records(self, instances: Sequence[str]) -> Iterator[tuple[str, Record]]:
+        """Yield these instances with the records of the answers to them, as :meth:`PackedAnswers.places` finds them.
+
+        A view that cannot read its run yields none.
+        """
+        names: dict[int, list[str]] = {}
+        for name, place in zip(instances, self.coded.places(instances).tolist(), strict=True):
+            names.setdefault(place, []).append(name)
+        wanted = sorted(names)
+        for place, record in zip(wanted, self.read(wanted), strict=False):
+            yield from ((name, record) for name in names[place])
 
     def excerpts(self, instances: Collection[str]) -> dict[str, str]:
         """Return the beginnings of the answers to these instances, read from the run."""
-        positions = sorted(self.coded.ids.places([*instances]).tolist())
-        return {record.instance.id: _excerpt(record) for record in self.read(positions)}
+        return {name: _excerpt(record) for name, record in self.records([*instances])}
 
     def answer_texts(self, places: NDArray[np.int64]) -> list[str]:
         """Return the answers at these places as a judge sees them, read from the run, in the order of ``places``."""

@@ -18,6 +18,7 @@ from app.compare.received import received_table
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, unlabelled_outcomes
 from app.compare.spec_diff import difference_warnings, unquantised_model
 from app.compare.transitions import transitions_table
+from app.report.competence import join_names
 from app.report.judge_selection import caveat
 from app.report.portable import portable_identity, portable_spec
 from app.report.tables import RESAMPLES, tables_of
@@ -239,7 +240,7 @@ def coverage_warnings(views: RunViews) -> list[str]:
             messages.append(f"{run.label} is {run.state}: {share}: {outcomes}{count_note}.")
     first = views.runs[0]
     for run in views.runs[1:]:
-        shared = int((first.coded.ids.places(run.coded.ids) >= 0).sum())
+        shared = len(first.coded.paired_places(run.coded)[0])
         if not shared:
             messages.append(f"{first.label} and {run.label} share no instance, so no difference can be tested.")
         elif shared < max(len(run.answers), len(first.answers)):
@@ -248,6 +249,13 @@ def coverage_warnings(views: RunViews) -> list[str]:
                 "differences rest on those."
             )
     messages += dict.fromkeys(run.cell_note for run in views.runs if run.cell_note)
+    repeated, once = ([run.label for run in views.runs if run.coded.is_repeated == has] for has in (True, False))
+    if repeated and once:
+        messages.append(
+            f"{join_names(repeated)} {'has' if len(repeated) == 1 else 'have'} repeats, and {join_names(once)} "
+            f"{'has' if len(once) == 1 else 'have'} none: each repeat is paired with the one answer to its instance, so that "
+            "differences are those of means over repeats."
+        )
     messages += [f"{run.label}: {remark}" for run in views.runs for remark in run.remarks]
     return messages
 

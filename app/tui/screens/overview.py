@@ -195,7 +195,7 @@ class Overview(Vertical):
         def read() -> tuple[list[Change], list[Change]]:
             texts = results.text_changes(folders, judge, content.number)
             both = [*content.flips, *texts]
-            places = content.pair.first.coded.ids.places([change.instance for change in both])
+            places = content.pair.first.coded.places([change.instance for change in both])
             return texts, [both[number] for number in places.argsort()]
 
         def show(changes: tuple[list[Change], list[Change]]) -> None:
