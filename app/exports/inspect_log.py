@@ -1,7 +1,8 @@
 """Export to Inspect's log format, version 2: a zip of JSON files with the suffix ``.eval``, for ``inspect view``.
 
 A label that is right under its condition scores "C", any other label "I", and an answer with nothing to label "N". An answer
-that the judge failed on, or leaves undecided, has no score. Images are previews; the media themselves are named by sha256.
+that the judge failed on, or leaves undecided, has no score. Images are previews; the media themselves are named by sha256. A
+repeat is an epoch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from app.exports.export_input import Export, ExportedRun, Files, headline_metric
 from app.exports.tabular import run_to_json
 from app.exports.thumbnails import Thumbnail
 from app.report.samples import sample_to_json
+from benchmarks.repeats import split_repeat
 from benchmarks.vocabulary import Generation, Media, Record, Verdict, digest
 
 _VERSION = 2
@@ -33,7 +35,7 @@ def _log(export: Export, run: ExportedRun) -> bytes:
     spec, plan = _spec(export, run), _plan(run)
     summaries = [_summary(log_sample) for log_sample in samples]
     parts: dict[str, Any] = {"_journal/start.json": {"version": _VERSION, "eval": spec, "plan": plan}}
-    parts |= {f"samples/{log_sample['id']}_epoch_1.json": log_sample for log_sample in samples}
+    parts |= {f"samples/{sample['id']}_epoch_{sample['epoch']}.json": sample for sample in samples}
     parts |= {"_journal/summaries/1.json": summaries, "summaries.json": summaries}
     parts["header.json"] = {
         "version": _VERSION,
@@ -55,6 +57,7 @@ def _log(export: Export, run: ExportedRun) -> bytes:
 
 def _spec(export: Export, run: ExportedRun) -> dict[str, Any]:
     key = digest([run.name, dict(run.identity)])
+    names = list(dict.fromkeys(_name_and_epoch(run, record)[0] for record in run.records))
     return {
         "eval_id": key[:22],
         "run_id": key[22:44],
@@ -65,13 +68,18 @@ def _spec(export: Export, run: ExportedRun) -> dict[str, Any]:
         "task_args": {"prompt_set": run.spec["prompt_set"], "conditions": list(run.spec["conditions"])},
         "dataset": {
             "name": export.benchmark.name,
-            "samples": len(run.records),
-            "sample_ids": [record.instance.id for record in run.records],
+            "samples": len(names),
+            "sample_ids": names,
             "shuffled": False,
         },
         "model": str(run.spec["model"]),
         "model_generate_config": _decoding(run),
-        "config": {"limit": run.spec["limit"], "epochs": 1, "fail_on_error": False, "log_images": True},
+        "config": {
+            "limit": run.spec["limit"],
+            "epochs": run.spec.get("repeats", 1),
+            "fail_on_error": False,
+            "log_images": True,
+        },
         "packages": run.versions,
         "metadata": run_to_json(run, canonical=export.options.canonical),
     }
@@ -132,9 +140,10 @@ def _sample(export: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
         for judge, verdict in record.verdicts.items()
         if verdict.status not in ("undecided", "judge-failed")
     }
+    name, epoch = _name_and_epoch(run, record)
     log_sample: dict[str, Any] = {
-        "id": instance.id,
-        "epoch": 1,
+        "id": name,
+        "epoch": epoch,
         "input": [prompt],
         "target": [f"{key}: {value}" for key, values in instance.references.items() for value in values] or "",
         "messages": [prompt, *answers],
@@ -160,6 +169,10 @@ def _sample(export: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
         message = record.answer.error or "error"
         log_sample["error"] = {"message": message, "traceback": message, "traceback_ansi": message}
     return log_sample
+
+
+def _name_and_epoch(run: ExportedRun, record: Record) -> tuple[str, int]:
+    return split_repeat(record.instance.id) if run.spec.get("repeats", 1) > 1 else (record.instance.id, 1)
 
 
 def _content(record: Record, thumbnails: Mapping[str, Thumbnail]) -> list[dict[str, Any]]:

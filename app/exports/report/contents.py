@@ -123,13 +123,17 @@ def _setup(evidence: Evidence) -> Iterator[Block | str]:
 
 
 def _counts(evidence: Evidence) -> str:
-    counts = {
-        run.label: (evidence.examples(run.label), len(evidence.answers[run.label])) for run in evidence.views.runs
-    }
+    counts = {run.label: (evidence.examples(run.label), _prompts(evidence, run.label)) for run in evidence.views.runs}
     if len(set(counts.values())) == 1:
         examples, prompts = next(iter(counts.values()))
-        return f"{examples:,}, in {prompts:,} prompts"
-    return "; ".join(f"{run} {examples:,} in {prompts:,} prompts" for run, (examples, prompts) in counts.items())
+        return f"{examples:,}, in {prompts}"
+    return "; ".join(f"{run} {examples:,} in {prompts}" for run, (examples, prompts) in counts.items())
+
+
+def _prompts(evidence: Evidence, run: str) -> str:
+    answers = evidence.answers[run]
+    times = f", each asked {len(answers) // answers.instances} times" if answers.is_repeated else ""
+    return f"{answers.instances:,} prompts{times}"
 
 
 def _conditions(evidence: Evidence) -> str:

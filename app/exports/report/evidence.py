@@ -203,7 +203,7 @@ class Evidence:
     def examples(self, run: str) -> int:
         """Return the number of a run's examples with an answer."""
         answers = self.answers[run]
-        return len(np.unique(answers.group[answers.mask(lambda kind: kind.finish_reason is not None)]))
+        return len(np.unique(answers.example_at[answers.mask(lambda kind: kind.finish_reason is not None)]))
 
     def exported(self, run: str) -> ExportedRun:
         """Return the exported run with this label."""

@@ -262,7 +262,7 @@ def _setting(evidence: Evidence) -> str:
     models, policies = len(evidence.models), len(evidence.policies)
     runs = [run.label for run in evidence.models or evidence.views.runs]
     questions = _range([evidence.examples(run) for run in runs])
-    prompts = _range([len(evidence.answers[run]) for run in runs])
+    prompts = _range([evidence.answers[run].instances for run in runs])
     amount = f"{questions} questions"
     if prompts != questions:
         amount += f", in several combinations of the sources: {prompts} prompts each"
