@@ -26,11 +26,21 @@ RUN = "one"
 
 def finish_run(benchmark: str, rashomon: Rashomon) -> None:
     """Build the benchmark and finish ``RUN``, judged as its tables need."""
-    _BUILDS[benchmark](rashomon)
-    rashomon.run("--batch", "--benchmark", benchmark, "--name", RUN, *_OPTIONS[benchmark])
+    build(benchmark, rashomon)
+    answer(benchmark, rashomon, RUN)
     if benchmark == "clash":  # Table 11 has two judges who read
         for person in ("ann", "ben"):
             _label(rashomon, person)
+
+
+def build(benchmark: str, rashomon: Rashomon) -> None:
+    """Build the benchmark."""
+    _BUILDS[benchmark](rashomon)
+
+
+def answer(benchmark: str, rashomon: Rashomon, name: str, *more: str) -> None:
+    """Run the benchmark that was built."""
+    rashomon.run("--batch", "--benchmark", benchmark, "--name", name, *_OPTIONS[benchmark], *more)
 
 
 def _build_cmc(rashomon: Rashomon) -> None:

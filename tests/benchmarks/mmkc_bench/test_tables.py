@@ -17,6 +17,7 @@ from benchmarks.answers import Answers
 from benchmarks.mmkc_bench.constants import CONDITIONS, FACT_TYPES, ROW_TYPES, dataset_of
 from benchmarks.mmkc_bench.tables import DETECTION_COLUMNS
 from benchmarks.registry import get_benchmark
+from benchmarks.repeats import RepeatedInstances
 from benchmarks.sheet import MISSING
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Table, Verdict
 from judges.registry import get_judge
@@ -210,6 +211,18 @@ def test_official_rows_count_the_last_row_of_a_name() -> None:
     table = tables(joined([*first, *renamed]))["subtypes-mc"]
     assert value(table, "m / Context-Memory / CAR", "PT") == 0.5
     assert value(table, "m (official) / Context-Memory / CAR", "PT") == 1
+
+
+def test_official_rows_pair_the_answers_of_a_repeat() -> None:
+    instances = RepeatedInstances([record.instance for record in pairs("PT", [("A", "A", "A")])], 2)
+    texts = ("A", "A", "A", "A", "B", "B")  # of the first repeat, then of the second
+    records = [
+        Record(instance, (Generation("x", text, "stop"),)) for instance, text in zip(instances, texts, strict=True)
+    ]
+    table = tables(joined(records))["subtypes-mc"]
+    for row in ("m", "m (official)"):
+        assert value(table, f"{row} / Context-Memory / CAR", "PT") == 0.5
+        assert value(table, f"{row} / Context-Memory / OAR", "PT") == 0.5
 
 
 def test_open_answers_use_the_selected_judge() -> None:
