@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app.engine.plan import chosen_instances, open_build
+from app.engine.instance_streams import BuildInstances
+from app.engine.plan import open_build
 from app.new_run.prompt_files import prompt_choices
 from app.run_spec import BatchSpec
 from app.store.workspace import Workspace
@@ -40,7 +41,7 @@ def prompts(workspace: Workspace, name: str | None, *, benchmark: str | None, da
     about = get_benchmark(benchmark)
     build = open_build(workspace, run)
     group, shown = "", dict[str, list[dict[str, Any]]]()
-    for instance in chosen_instances(run, about, build):
+    for instance in BuildInstances(about, build, run.prompts):
         group = group or instance.group
         if instance.group != group:
             break

@@ -123,7 +123,7 @@ def test_prompt_sets_are_listed_printed_and_previewed(rashomon: Rashomon, tmp_pa
     assert len(listed) == 10
     (tmp_path / "copy.toml").write_text(rashomon.run("prompts", "verify-the-text").stdout, "utf-8")
     preview = json.loads(rashomon.run("prompts", tmp_path / "copy.toml", "--benchmark", "cmc-bench", "--json").stdout)
-    assert set(preview["prompts"]) >= {"aligned", "image-only", "text-only"}
+    assert set(preview["prompts"]) >= {"aligned", "image-only", "text-only", "closed-book"}
     assert "Someone claims:" in preview["prompts"]["aligned"][0]["text"]
     assert "<image>" not in preview["prompts"]["text-only"][0]["text"]
     careful = rashomon.run("prompts", rashomon.home / "careful.toml", "--benchmark", "cmc-bench").stdout
