@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks import number_ranges as ranges
@@ -11,7 +12,7 @@ from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, Draws, estimate, ratio
-from benchmarks.stats.repeated import distinct_share, estimate_repeated, wilson_repeated
+from benchmarks.stats.repeated import distinct_share, metric_estimate, wilson_repeated
 from benchmarks.vocabulary import Cell, Estimate, LabelMetrics, Table
 
 if TYPE_CHECKING:
@@ -390,16 +391,14 @@ def utility_estimate(
     conflict_share: float | None = None,
     distinct: float = 1.0,
 ) -> Estimate:
-    """Return the mean utility under ``costs`` with its bootstrap interval."""
-    metric, totals = utility(costs, conflict_share), counts.sum(0).astype(float)
-    replicates = Draws.of(counts, resamples, seed).replicates(metric)
-    clusters = _clusters_behind(counts)
-    return estimate_repeated(
-        float(metric(totals)),
-        replicates,
-        int(totals.sum()),
+    """Return the mean utility under ``costs`` with its interval."""
+    return metric_estimate(
+        utility(costs, conflict_share),
+        counts,
+        int(counts.sum()),
+        partial(Draws.of, counts, resamples, seed),
         distinct=distinct,
-        clusters=clusters,
+        clusters=_clusters_behind(counts),
         reason=_REASONS[GAP],
     )
 

@@ -20,7 +20,7 @@ from benchmarks.answers import AnswerKind, Answers
 from benchmarks.failure_table import counts_by_run
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.intervals import INTERVALS, SHARE, Draws
-from benchmarks.stats.repeated import distinct_share, estimate_repeated
+from benchmarks.stats.repeated import distinct_share, metric_estimate
 from benchmarks.vocabulary import Cell, Chart, Estimate, Table
 
 if TYPE_CHECKING:
@@ -115,21 +115,28 @@ class Sheet:
     def cells(self, columns: Iterable[Column], at: Any = (), *, spread: bool = False) -> tuple[Estimate, ...]:
         """Return the estimates of columns over the part ``at`` of the cells; with ``spread``, with standard deviations."""
         place = at if isinstance(at, tuple) else (at,)
-        totals, missing, draws = self.totals[place], self.missing[place], self.draws.at(place)
+        totals, missing, counts = self.totals[place], self.missing[place], self.counts[(slice(None), *place)]
         estimates = []
         for column in columns:
-            value, replicates, n = float(column.of(totals)), draws.replicates(column.of), int(column.rests_on(totals))
-            if replicates.shape != draws.drawn.shape[:1]:
+            shape = np.shape(column.of(np.stack([totals, totals])))
+            if shape != (2,):
                 raise ValueError(
-                    f"a column gives shape {replicates.shape} for counts of shape {draws.drawn.shape}; it must give one "
-                    "value for each resample, so index and sum the last axes: counts[..., 0], counts.sum(-1)."
+                    f"a column gives shape {shape} for counts of shape {(2, *totals.shape)}; it must give one value for each of "
+                    "the first axis, so index and sum the last axes: counts[..., 0], counts.sum(-1)."
                 )
-            clusters = self._clusters_behind(column, place, totals.shape)
-            reason = column.reason(totals)
-            cell = estimate_repeated(
-                value, replicates, n, distinct=self.distinct, clusters=clusters, within=column.within, reason=reason
+            cell = metric_estimate(
+                column.of,
+                counts,
+                int(column.rests_on(totals)),
+                lambda: self.draws.at(place),
+                clusters=self._clusters_behind(column, place, totals.shape),
+                within=column.within,
+                distinct=self.distinct,
+                reason=column.reason(totals),
             )
-            sd = float(np.nanstd(replicates)) if spread and cell.low is not None else None
+            sd = None
+            if spread and cell.low is not None:
+                sd = float(np.nanstd(self.draws.at(place).replicates(column.of)))
             estimates.append(replace(cell, sd=sd, missing=int(column.rests_on(missing))))
         return tuple(estimates)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.stats.intervals import INTERVALS, Draws
 from benchmarks.stats.paired_tests import contributing_labels, metric_range
-from benchmarks.stats.repeated import distinct_share, estimate_repeated
+from benchmarks.stats.repeated import distinct_share, metric_estimate
 from benchmarks.stats.undecided import extremes
 from benchmarks.vocabulary import Cell, LabelMetrics, Table
 
@@ -97,13 +98,12 @@ def _bounds(
         filled = known.astype(float)
         for (_, _, condition), label in zip(blocks, labels.tolist(), strict=True):
             filled[:, condition, label] += undecided[:, condition]
-        whole = filled.sum(0)
-        value = float(metric(whole))
         ends.append(
-            estimate_repeated(
-                value,
-                Draws.of(filled, resamples, seed).replicates(metric),
-                int(whole[counted_labels].sum()),
+            metric_estimate(
+                metric,
+                filled,
+                int(filled.sum(0)[counted_labels].sum()),
+                partial(Draws.of, filled, resamples, seed),
                 distinct=distinct,
                 clusters=int((filled[:, counted_labels].sum(1) > 0).sum()),
                 within=metric_range(metric, metrics),

@@ -262,14 +262,14 @@ def _cell(counts: Array, seed: int, column: Column) -> Estimate:
 
 
 def bootstrap_share(study: Study, truth: float) -> Results:
-    """Measure the share of right answers in a benchmark's table, by the variance of the bootstrap."""
+    """Measure the share of right answers in a benchmark's table."""
     right = study.below(truth)
     for counts, seed in zip(study.sums(right, 1 - right), study.seeds, strict=True):
         yield covers(_cell(counts, seed, _SHARE_COLUMN), truth)
 
 
 def bootstrap_ratio(study: Study, truth: float) -> Results:
-    """Measure a label's share among two labels that 60% of the answers have, by the variance of the bootstrap."""
+    """Measure a label's share among two labels that 60% of the answers have."""
     counted, first = study.below(0.6), study.below(truth)
     for counts, seed in zip(study.sums(counted * first, counted * (1 - first)), study.seeds, strict=True):
         yield covers(_cell(counts, seed, _SHARE_COLUMN), truth)
@@ -769,7 +769,7 @@ are clusters.""".replace("\n", " ")
 
 _METHODS = (
     ("share of answers", "score interval of the effective sample size, by sums over clusters", "clustered_wilson"),
-    ("other metric between 0 and 1", "the same, by the variance of the bootstrap over clusters", "estimate"),
+    ("other metric between 0 and 1", "the same, by what each cluster adds to the metric", "metric_estimate"),
     ("mean of tasks", "the same, by the lesser of two effective sizes", "macro_average"),
     (
         "difference of two runs' shares",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import product
 from typing import Any
 
@@ -24,7 +24,7 @@ from benchmarks.stats.paired_tests import (
     paired_p,
     share_labels,
 )
-from benchmarks.stats.repeated import distinct_share, estimate_repeated
+from benchmarks.stats.repeated import distinct_share, metric_estimate
 from benchmarks.vocabulary import Estimate, LabelMetrics
 
 Array = NDArray[np.float64]
@@ -149,34 +149,27 @@ class RunPair:
         counted = counted_labels[condition, before] | counted_labels[condition, after]
         clusters, n = self.clusters.at(place[counted]).own_count, int(counted.sum())
         reason = NO_LABELS if self.shared else NO_PAIR
-        values, replicates = np.asarray(metric(totals)), draws.replicates(metric)
         within = metric_range(metric, self.label_metrics)
         wider = None if within is None else (within[0] - within[1], within[1] - within[0])
-        first, second, difference = (
-            estimate_repeated(
-                float(value),
-                samples,
-                int(count),
-                distinct=self._distinct,
-                clusters=clusters,
-                within=ends,
-                reason=reason,
-            )
-            for value, samples, count, ends in (
-                (values[0], replicates[:, 0], round(totals[0][counted_labels].sum()), within),
-                (values[1], replicates[:, 1], round(totals[1][counted_labels].sum()), within),
-                (values[1] - values[0], replicates[:, 1] - replicates[:, 0], n, wider),
-            )
+
+        def change(counts: Array) -> Array:
+            values = np.asarray(metric(counts))
+            return np.asarray(values[..., 1] - values[..., 0])
+
+        estimated = partial(metric_estimate, distinct=self._distinct, clusters=clusters, reason=reason)
+        first, second = (
+            estimated(metric, self.counts[:, run], round(count), partial(draws.at, (run,)), within=within)
+            for run, count in enumerate(totals[:, counted_labels].sum(-1).tolist())
         )
+        difference = estimated(change, self.counts, n, lambda: draws, within=wider)
         if difference.value is None:
             return PairedDifference(first, second, difference)
         if hits is None:
             unit = 1.0 if wider is None else wider[1]
-            spread = (replicates[:, 1] - replicates[:, 0]) / unit
+            spread = draws.replicates(change) / unit
             variance = float(np.nanvar(spread)) if np.isfinite(spread).any() else 0.0
-            moved = influence(metric, self.counts)
             sizes = (self.counts * counted_labels).sum((1, 2, 3))
-            sums = moved[:, 1] - moved[:, 0] + difference.value * sizes / sizes.sum()
+            sums = influence(change, self.counts) + difference.value * sizes / sizes.sum()
             return PairedDifference(
                 first, second, difference, p=difference_p(difference.value / unit, variance, clusters, sums)
             )
@@ -285,17 +278,18 @@ def run_metrics(
     condition, label, clusters = labelled_answers(run, metrics)
     shape = (len(metrics.conditions), len(metrics.labels))
     counts = clusters.tally(condition * shape[1] + label, shape[0] * shape[1]).reshape(clusters.count, *shape)
-    draws = Draws.of(counts, resamples, seed)
+    draws = cache(partial(Draws.of, counts, resamples, seed))
     distinct = distinct_share(clusters, label)
     values = []
     for name in names:
         metric = metrics.of[name]
         counted = contributing_labels(metric, metrics)[condition, label]
         values.append(
-            estimate_repeated(
-                float(metric(draws.totals)),
-                draws.replicates(metric),
+            metric_estimate(
+                metric,
+                counts,
                 int(counted.sum()),
+                draws,
                 distinct=distinct,
                 clusters=clusters.at(counted).own_count,
                 within=metric_range(metric, metrics),

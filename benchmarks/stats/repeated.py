@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.stats.clusters import Clusters
-from benchmarks.stats.intervals import SHARE, clustered_wilson, estimate
+from benchmarks.stats.intervals import SHARE, clustered_wilson, estimate, influence, share_estimate
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from benchmarks.stats.clusters import Numbers
+    from benchmarks.stats.intervals import Draws
     from benchmarks.stats.paired_tests import Difference
     from benchmarks.vocabulary import Estimate
 
@@ -87,16 +90,28 @@ def agreeing_pairs(instance: Numbers, values: Any) -> tuple[Numbers, Numbers, Nu
     return same, answers * (answers - 1) // 2, answers
 
 
-def estimate_repeated(
-    value: float,
-    replicates: NDArray[np.float64],
+def metric_estimate(
+    metric: Callable[[Any], Any],
+    counts: NDArray[Any],
     n: int,
+    draws: Callable[[], Draws],
     *,
-    distinct: float,
     clusters: int,
     within: tuple[float, float] | None = SHARE,
+    distinct: float = 1.0,
     reason: str = "",
 ) -> Estimate:
-    """Return :func:`estimate` of ``n`` answers of which a share is ``distinct``, as :meth:`RepeatedClusters.distinct` says."""
-    cell = estimate(value, replicates, round(n * distinct), clusters=clusters, within=within, reason=reason)
+    """Return a metric of counts of shape (clusters, *cells) with the interval that its range asks for; see :func:`estimate`.
+
+    The variance of a share is that of what each cluster adds to it, so that a table has the same interval as a decision; of other
+    metrics it is that of the bootstrap ``draws``. Of the ``n`` answers a share is ``distinct``; see
+    :meth:`RepeatedClusters.distinct`.
+    """
+    value = float(metric(counts.sum(0).astype(float)))
+    if within == SHARE and not math.isnan(value):
+        variance = math.fsum((influence(metric, counts) ** 2).tolist())  # whatever the order of clusters
+        cell = share_estimate(value, variance, clusters, round(n * distinct))
+    else:
+        replicates = draws().replicates(metric)
+        cell = estimate(value, replicates, round(n * distinct), clusters=clusters, within=within, reason=reason)
     return replace(cell, n=n)
