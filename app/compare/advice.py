@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from app.compare.decided import MissingAnswers
 from app.compare.floor import Floor, floor_sentence, none_beats_sentence
@@ -11,7 +12,7 @@ from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_po
 from app.compare.run_view import RunView
 from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
 from benchmarks.scorecard import RULES
-from benchmarks.stats.intervals import few_pages
+from benchmarks.stats.intervals import few_pages, percent, span
 from benchmarks.vocabulary import Estimate
 
 _NO_MODEL = (
@@ -19,8 +20,17 @@ _NO_MODEL = (
     "Add a model's run."
 )
 ASK = "Which model is better depends on what should win where your sources disagree: say it with --trust image, text or flag."
+_MOST_NAMED = 3
+"""The most models that are named behind the first."""
 _SAME_TIME = 0.05
 """The relative difference below which speeds count as equal: other load on the machine explains it."""
+
+
+class RuleLead(NamedTuple):
+    """How often models follow a rule under conflict, the most often first; whether the first is shown to lead."""
+
+    shares: tuple[tuple[str, Estimate], ...]
+    is_shown: bool
 
 
 @dataclass(frozen=True)
@@ -39,8 +49,8 @@ class Evidence:
     """How often each model could follow the rule that decides, by what it reads alone; empty without a rule."""
     ends: tuple[Estimate, Estimate] | None = None
     """The best model's share if none of the user's questions had a conflict, and if all had; None where that is known."""
-    by_rule: Mapping[str, str] = field(default_factory=dict)
-    """A clause for each rule, over own documents for which the user has not said what should win."""
+    by_rule: Mapping[str, RuleLead] = field(default_factory=dict)
+    """How often each rule is followed, over own documents for which the user has not said what should win."""
 
     def floor(self, index: int) -> Floor | None:
         label = self.decision.basis.views.runs[index].label
@@ -118,9 +128,28 @@ def advice(evidence: Evidence) -> list[str]:
     return lines
 
 
-def rule_sentences(by_rule: Mapping[str, str]) -> list[str]:
+def rule_sentences(by_rule: Mapping[str, RuleLead]) -> list[str]:
     """Return the sentence of each rule, with the option that says it."""
-    return [f"If {RULES[rule]} (--trust {rule}): {clause}" for rule, clause in by_rule.items()]
+    return [f"If {RULES[rule]} (--trust {rule}): {rule_clause(rule, lead)}" for rule, lead in by_rule.items()]
+
+
+def rule_clause(rule: str, lead: RuleLead, *, brief: bool = False) -> str:
+    """Return how often the models follow a rule; if ``brief``, in whole percent without intervals."""
+    does = "flags it" if rule == "flag" else "follows it"
+    (best, share), *others = lead.shares
+    if not share.value:
+        return f"no model here {does}."
+    interval = ""
+    if share.low is not None and share.high is not None and not brief:
+        interval = f" ({span(f'{share.low:.1%}', f'{share.high:.1%}')} at 95%)"
+
+    def often(of: Estimate) -> str:
+        return percent(of) if brief else f"{of.value:.1%}"
+
+    rest = "".join(f", {label} in {often(of)}" for label, of in others[:_MOST_NAMED])
+    most = " most," if others and lead.is_shown else ""
+    unknown = "no difference is shown; " if others and not lead.is_shown else ""
+    return f"{unknown}{best} {does}{most} in {often(share)} of conflicts{interval}{rest}."
 
 
 def summary(evidence: Evidence) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.compare.advice import Evidence, advice, bounds_sentence, missing_sentence, summary
+from app.compare.advice import Evidence, RuleLead, advice, bounds_sentence, missing_sentence, summary
 from app.compare.behaviour import behaviour
 from app.compare.caveats import caveats
 from app.compare.cost import COSTS, cost_cells
@@ -36,7 +36,6 @@ from benchmarks import number_ranges as ranges
 from benchmarks.abstention import EQUAL_COSTS
 from benchmarks.errors import SpecError
 from benchmarks.scorecard import RULES, has_scorecard
-from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 
@@ -66,8 +65,8 @@ class Recommendation:
     """A sentence on the missing answers, if they could change the advice, which has it too."""
     bounds: str = ""
     """A sentence on the floor and the ceiling of the best model under a rule, and on both extremes of the share of conflicts."""
-    by_rule: Mapping[str, str] = field(default_factory=dict)
-    """For each rule on what should win a clause, over own documents for which the user has not said it."""
+    by_rule: Mapping[str, RuleLead] = field(default_factory=dict)
+    """How often each rule on what should win is followed, over own documents for which the user has not said it."""
 
 
 def recommend(
@@ -163,28 +162,20 @@ def recommend_views(
     )
 
 
-def _by_rule(models: Sequence[RunView], views: RunViews) -> dict[str, str]:
-    """Return for each rule the run that follows it most, if any is shown to; nothing where the data are not the user's own."""
+def _by_rule(models: Sequence[RunView], views: RunViews) -> dict[str, RuleLead]:
+    """Return for each rule how often the runs follow it under conflict; nothing where the data are not the user's own."""
     if not models or not views.own_rows_only or not has_scorecard(views.benchmark):
         return {}
-    clauses = {}
+    leads = {}
     for rule in RULES:
         try:
             shares = target_shares(replace(views, runs=tuple(models)), trust_target(views, rule, conflict_share=1.0))
         except SpecError:  # no answer counts for it in all runs
             continue
-        best, labels = shares.best, [run.label for run in shares.views.runs]
-        share, others = _share_of(shares, best), [i for i in range(len(models)) if i != shares.best]
-        interval = f" ({span(f'{share.low:.1%}', f'{share.high:.1%}')} at 95%)" if share.low is not None else ""
-        in_conflicts = f"in {share.value:.1%} of its answers to conflicts{interval}"
-        do, does = ("flag it", "flags it") if rule == "flag" else ("follow it", "follows it")
-        if not share.value:
-            clauses[rule] = f"no model ever {does}."
-        elif all(shares.interval(best, i)[0] > 0 for i in others):
-            clauses[rule] = f"{labels[best]} {does} {'most, ' if others else ''}{in_conflicts}."
-        else:
-            clauses[rule] = f"no model is shown to {do} most; {labels[best]} does so {in_conflicts}."
-    return clauses
+        order = sorted(range(len(models)), key=lambda run: -float(shares.shares[run]))
+        is_shown = all(shares.interval(order[0], other)[0] > 0 for other in order[1:])
+        leads[rule] = RuleLead(tuple((models[run].label, _share_of(shares, run)) for run in order), is_shown)
+    return leads
 
 
 def _ends(run: RunView, views: RunViews, rule: str) -> tuple[Estimate, Estimate] | None:

@@ -43,6 +43,15 @@ def span(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def percent(share: Estimate | float | None) -> str:
+    """Return a share as a whole percentage, or as one that ends in a half, so that two halves add up to 100%."""
+    value = share.value if isinstance(share, Estimate) else share
+    if value is None:
+        return "unknown"
+    is_half = abs(100 * value % 1 - 0.5) < 1e-9
+    return f"{value:.{int(is_half)}%}"
+
+
 INTERVALS = "Intervals: 95%, over clusters: examples that show the same picture, page or document count together."
 """The note on the intervals of tables."""
 

@@ -82,7 +82,8 @@ def _edited(sections: Sequence[Section]) -> list[Section]:
 
 
 def _subtitle(evidence: Evidence) -> str:
-    tested = f"Tested with {evidence.benchmark.title.partition(':')[0]}{_dates(evidence)}."
+    data = "own documents" if evidence.views.own_rows_only else evidence.benchmark.title.partition(":")[0]
+    tested = f"Tested with {data}{_dates(evidence)}."
     return (
         f"What happens when sources disagree. {tested}"
         if evidence.benchmark.conflicts and not evidence.lacks_conflicts

@@ -51,7 +51,9 @@ class Shares:
     @property
     def remarks(self) -> str:
         """The note, and how many rows only the tables have."""
-        more = f"The tables have {self.further} more row{'s' * (self.further != 1)}." if self.further else ""
+        more = (
+            f"The tables further down have {self.further} more run{'s' * (self.further != 1)}." if self.further else ""
+        )
         return f"{self.note} {more}".strip()
 
     def first(self, count: int) -> Shares:

@@ -200,6 +200,10 @@ class Evidence:
         """Return the number of a run's answers by ``key``, None excepted."""
         return self.answers[run].count(key)
 
+    def pages(self, run: str) -> int:
+        """Return the number of pages, pictures or documents behind a run's answers, which count as one each."""
+        return self.answers[run].clusters.own_count
+
     def examples(self, run: str) -> int:
         """Return the number of a run's examples with an answer."""
         answers = self.answers[run]
@@ -226,15 +230,6 @@ class Evidence:
 def single_source(kind: AnswerKind) -> str:
     """Return the modality of the only source of an answer's prompt; empty for several."""
     return kind.instance.single_source
-
-
-def percent(share: Estimate | float | None) -> str:
-    """Return a share as a whole percentage, or as one that ends in a half, so that two halves add up to 100%."""
-    value = share.value if isinstance(share, Estimate) else share
-    if value is None:
-        return "unknown"
-    is_half = abs(100 * value % 1 - 0.5) < 1e-9
-    return f"{value:.{int(is_half)}%}"
 
 
 def interval(share: Estimate) -> str:

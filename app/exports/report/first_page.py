@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from app.compare.advice import RuleLead, rule_clause
 from app.compare.non_inferiority import TargetShares, format_points
+from app.compare.pairs import RunPair
 from app.compare.run_view import RunView
+from app.compare.transitions import transitions_headline
 from app.exports.report.document import Block, Bullets, Paragraph, Shares, Verdict
-from app.exports.report.evidence import Evidence, percent
+from app.exports.report.evidence import Evidence
 from app.exports.report.limitations import limitations
 from app.exports.report.mistakes import find_example, frequent_mistakes, others_mistakes
 from app.report.competence import join_names
+from app.report.tables import RESAMPLES
 from app.text.escape import size
-from benchmarks.scorecard import RULES
-from benchmarks.stats.intervals import few_pages, span
+from benchmarks.scorecard import ACTS, RULES
+from benchmarks.stats.intervals import few_pages, percent, span
 from benchmarks.vocabulary import Estimate, Table
 
 _MOST_CAUTIONS = 4
@@ -22,18 +26,23 @@ _MOST_MODELS = 6
 _MOST_NAMES = 3
 
 _OWN_WORDS = (
-    "Each question comes with an image, such as a chart, and a text about it. In some prompts both state the same value; in the "
-    "others they disagree."
+    "Each question comes with an image, such as a chart, and a text about it. In some prompts both state the right value; in the "
+    "others one of them states another, or both do; or one is shown alone."
 )
 """The test in plain words where the scorecard leads, which does not say what is right."""
 
 _ELSEWHERE = {
-    "knows without sources": "without any source",
-    "gives the value on which they agree": "both agree",
-    "reads the image alone": "image alone",
-    "reads the text alone": "text alone",
+    "knows without sources": "right without any source",
+    "gives the value on which they agree": "gives the value of both",
+    "reads the image alone": "reads the image alone",
+    "reads the text alone": "reads the text alone",
 }
 """Rows of the scorecard where nothing disagrees, and their titles."""
+
+_ALONE = (
+    "Alone: shown without the other, which tells whether the model can read it at all. Where all answers are alike (0% or 100%), "
+    "each page counts as one."
+)
 
 _AS_FAST = 0.05
 """The relative difference below which speeds count as equal."""
@@ -51,7 +60,9 @@ def first_page(evidence: Evidence) -> list[Block | str]:
         mistakes = ["Nothing in these answers: all that could be scored are right."]
     if mistakes:
         lines = [*mistakes, *others_mistakes(evidence)]
-        blocks += [f"What {evidence.subject.label} gets wrong", Bullets(tuple(("", line) for line in lines))]
+        whatever = " whatever should win" if evidence.scorecard and not evidence.rule else ""
+        title = f"What {evidence.subject.label} gets wrong{whatever}"
+        blocks += [title, Bullets(tuple(("", line) for line in lines))]
     if (example := find_example(evidence)) is not None:
         blocks.append(example)
     cautions = [(item.name, item.short or item.text) for item in limitations(evidence)[:_MOST_CAUTIONS]]
@@ -100,13 +111,25 @@ def verdict(evidence: Evidence) -> Verdict:
     return Verdict(headline, (*chosen.sentences, *filter(None, (bounds, few))))
 
 
-def _depends(evidence: Evidence, by_rule: Mapping[str, str]) -> Verdict:
+def _depends(evidence: Evidence, by_rule: Mapping[str, RuleLead]) -> Verdict:
     """Return what each rule on what should win would decide, of which the user has not said one."""
     question = "what should win where your sources disagree"
     headline = f"Which model to choose depends on {question}."
     if len(evidence.models) == 1:
         headline = f"Whether {evidence.models[0].label} is good enough depends on {question}."
-    return Verdict(headline, tuple(f"If {RULES[rule]}: {clause}" for rule, clause in by_rule.items()))
+    elif not any(lead.is_shown for lead in by_rule.values()):
+        headline = "No difference between the models is shown, whatever should win where your sources disagree."
+    rules = [f"If {RULES[rule]}: {rule_clause(rule, lead, brief=True)}" for rule, lead in by_rule.items()]
+    decide = "Decide what should win; a report with --trust image, text or flag is then about that."
+    return Verdict(headline, (*rules, decide))
+
+
+def _transitions(evidence: Evidence) -> Iterator[str]:
+    """Yield what the second of two models loses and gains of what the first one gets."""
+    if len(evidence.models) == 2 and evidence.scorecard:
+        views = evidence.views
+        sentence = transitions_headline(RunPair(*evidence.models, views.label_metrics, RESAMPLES, views.seed), views)
+        yield from filter(None, [sentence])
 
 
 def _chosen(evidence: Evidence, shares: TargetShares) -> Verdict:
@@ -183,9 +206,9 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
     points = f"{format_points(decision.margin)} percentage points"
     listing = _listing(evidence, shares)
     if not decision.holds:
-        more = (
-            f"{shares.examples:,} questions are too few to tell whether the models are within {points} of one another."
-        )
+        pages = shares.clusters.own_count
+        few = f"{pages:,} pages" if pages < shares.examples else f"{shares.examples:,} questions"
+        more = f"{few} are too few to tell whether the models are within {points} of one another."
         return "It is too early to choose.", [f"So far, {listing}.", more]
     if len(decision.holds) == 1:
         chosen = runs[decision.holds[0]]
@@ -259,11 +282,14 @@ def _count(number: int) -> str:
 
 def _setting(evidence: Evidence) -> str:
     """Return what was asked of whom, in prose."""
-    models, policies = len(evidence.models), len(evidence.policies)
+    models, policies = len(evidence.models), 0 if evidence.scorecard else len(evidence.policies)
     runs = [run.label for run in evidence.models or evidence.views.runs]
     questions = _range([evidence.examples(run) for run in runs])
     prompts = _range([evidence.answers[run].instances for run in runs])
     amount = f"{questions} questions"
+    pages = _range([evidence.pages(run) for run in runs])
+    if pages != questions:
+        amount += f" about {pages} pages"
     if prompts != questions:
         amount += f", in several combinations of the sources: {prompts} prompts each"
     who = [f"{models} model{'s' * (models != 1)} ({few_names(runs)})"] if models else []
@@ -275,7 +301,7 @@ def _setting(evidence: Evidence) -> str:
             key=lambda answer: not answer.startswith("always the "),
         )
         example = f" (such as: {answers[0]})" if answers else ""
-        better = "; a useful model does better than it" if evidence.counted and not evidence.scorecard else ""
+        better = "; a useful model does better than it" if evidence.counted else ""
         purpose = f" A simple rule{example} needs no model{better}."
     got = f"{join_names(who)} got"
     got = f"{got[:1].upper()}{got[1:]}"
@@ -331,38 +357,29 @@ def _shares(evidence: Evidence) -> Shares:
 
 
 def _scorecard(evidence: Evidence, table: Table) -> Iterator[Block | str]:
-    """Yield what each run does where sources disagree, and where nothing does, as its scorecard has it."""
-    models, policies = _most_right(evidence, evidence.models), evidence.policies[:_MOST_POLICIES]
-    further = len(evidence.models) + len(evidence.policies) - len(models) - len(policies)
+    """Yield what each model does where sources disagree, and where nothing does, as its scorecard has it."""
+    models = evidence.models[:_MOST_MODELS] or evidence.views.runs
     lines = {name: dict(zip(table.columns, cells, strict=True)) for name, cells in table.rows}
 
     def shares(columns: Mapping[str, str], note: str = "") -> Shares:
-        rows = [
-            (
-                run.label,
-                evidence.describe_policy(run) if run.is_policy else "",
-                tuple(cell if isinstance(cell := lines[name][run.label], Estimate) else None for name in columns),
-            )
-            for run in (*models, *policies)
-        ]
-        return Shares(
-            tuple(columns.values()),
-            tuple(("simple rule" if of else label, of, c) for label, of, c in rows),
-            note,
-            further,
-        )
+        cells = [[lines[name][run.label] for name in columns] for run in models]
+        rows = (tuple(cell if isinstance(cell, Estimate) else None for cell in row) for row in cells)
+        labelled = tuple((run.label, "", row) for run, row in zip(models, rows, strict=True))
+        return Shares(tuple(columns.values()), labelled, note, max(0, len(evidence.models) - len(models)))
 
     shown = {name for name, cells in lines.items() if any(isinstance(c, Estimate) and c.value for c in cells.values())}
-    conflict = {
-        name: name.removeprefix("conflict: ") for name in lines if name.startswith("conflict: ") and name in shown
-    }
+    names = {name: name.removeprefix("conflict: ") for name in lines if name.startswith("conflict: ")}
+    conflict = {name: title for name, title in names.items() if name in shown or title == ACTS["flags"]}
     other = {name: title for name, title in _ELSEWHERE.items() if name in lines}
     if conflict:
         yield "What they do where image and text disagree"
         yield shares(conflict)
     if other:
         yield "What they do where nothing disagrees"
-        yield shares(other, "Alone: asked with nothing else, which tells whether the model can read it at all. ")
+        yield shares(other, _ALONE)
+    if transitions := "".join(_transitions(evidence)):
+        yield "From one model to the other"
+        yield Paragraph(transitions)
 
 
 def _most_right(evidence: Evidence, models: Sequence[RunView]) -> Sequence[RunView]:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from app.compare.caveats import FEW_EXAMPLES
 from app.compare.run_view import RunView
-from app.exports.report.evidence import Evidence, percent
+from app.exports.report.evidence import Evidence
 from app.report.competence import join_names
 from app.report.imported import is_imported
 from app.report.judge_selection import caveat
+from benchmarks.stats.intervals import percent
 from judges.base import HUMAN
 from mlx_backends.remote.model_names import ENGINES as REMOTE_ENGINES
 
@@ -57,12 +58,18 @@ def _few_examples(evidence: Evidence) -> Iterator[Limitation]:
     if evidence.scorecard:
         known, share = max(evidence.acts_of(run).items(), key=lambda act: act[1].value or 0.0)
         known = f"how often {run} {known} where sources disagree"
-    half = 0.0 if share is None or share.low is None or share.high is None else (share.high - share.low) / 2
+    low, high = (None, None) if share is None else (share.low, share.high)
+    pages = evidence.pages(run)
     if examples < FEW_EXAMPLES:
         yield Limitation("Very few questions", f"{examples:,} questions are too few for reliable percentages.")
-    elif half > _WIDE:
-        either_way = f"{known} is known to about {100 * half:.0f} percentage points either way"
-        yield Limitation("Few questions", f"With {examples:,} questions, {either_way}.")
+    elif low is not None and high is not None and high - low > 2 * _WIDE:
+        what, more = (
+            (f"{pages:,} pages", " More questions about the same pages add little.")
+            if pages < examples
+            else (f"{examples:,} questions", "")
+        )
+        between = f"{known} is only known to lie between {percent(low)} and {percent(high)}"
+        yield Limitation(f"Few {what.partition(' ')[2]}", f"With {what}, {between}.{more}")
 
 
 def _unlabelled(evidence: Evidence) -> Iterator[Limitation]:

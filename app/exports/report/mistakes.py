@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from app.compare.decided import CUT_OFF, decided_score
 from app.exports.export_input import media_of
 from app.exports.report.document import Example
-from app.exports.report.evidence import Evidence, percent, single_source
+from app.exports.report.evidence import Evidence, single_source
 from app.report.media import media_path, preview_media
 from benchmarks.answers import AnswerKind
 from benchmarks.scorecard import ACTS, act_of
+from benchmarks.stats.intervals import percent
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Text
 
@@ -52,7 +53,7 @@ def frequent_mistakes(evidence: Evidence, run: str) -> list[str]:
         rest = f", and is wrong in another way in {others}" if others else ""
         if len(rarer) == 1:
             rest = f", and {_does(evidence, rarer[0][1])} in {others}"
-        sentence = f"{situation[:1].upper()}{situation[1:]}, it {does} in {count:,} of {total:,} answers"
+        sentence = f"{situation[:1].upper()}{situation[1:]}, it {does} {count:,} of {total:,} times"
         lines.append((-(count + others) / total, f"{sentence} ({percent(count / total)}){rest}."))
     lines.sort()
     return [line for _, line in lines[:_MOST_MISTAKES]]

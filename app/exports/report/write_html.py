@@ -19,8 +19,9 @@ from app.exports.report.document import (
     Shares,
     Verdict,
 )
-from app.exports.report.evidence import interval, percent
+from app.exports.report.evidence import interval
 from app.figures.style import to_bytes
+from benchmarks.stats.intervals import percent
 from benchmarks.vocabulary import Estimate, Table
 
 _STYLE = Path(__file__).resolve().parents[1] / "page" / "report.css"

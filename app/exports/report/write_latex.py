@@ -18,10 +18,11 @@ from app.exports.report.document import (
     Shares,
     Verdict,
 )
-from app.exports.report.evidence import interval, percent
+from app.exports.report.evidence import interval
 from app.figures.style import to_bytes
 from app.report.latex import PREAMBLE, breakable, to_latex
 from app.text.escape import latex
+from benchmarks.stats.intervals import percent
 from benchmarks.vocabulary import Estimate, Table
 
 FOLDER = "figures"

@@ -25,7 +25,6 @@ from app.exports.report.document import (
     Shares,
     Verdict,
 )
-from app.exports.report.evidence import percent
 from app.exports.report.export import build_report
 from app.exports.report.write_html import to_html
 from app.exports.report.write_latex import to_latex_files
@@ -37,6 +36,7 @@ from app.store.run_facts import LICENCE_KEY
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
+from benchmarks.stats.intervals import percent
 from benchmarks.vocabulary import Estimate, Generation, Instance
 from benchmarks.vocabulary import Verdict as Label
 from mlx_backends.models.licence import read_licence
@@ -75,11 +75,15 @@ class Home:
     def __init__(self, path: Path) -> None:
         self.workspace = Workspace(path / "workspace")
 
-    def run(self, name: str, answering: Answering, model: str, examples: int = EXAMPLES) -> Path:
-        return make_run(self.workspace, name, instances(examples), answering, model=model)
+    def run(self, name: str, answering: Answering, model: str, examples: int = EXAMPLES, own: bool = False) -> Path:
+        asked = instances(examples)
+        if own:
+            asked = [replace(instance, strata={**instance.strata, "source": "rows"}) for instance in asked]
+        return make_run(self.workspace, name, asked, answering, model=model)
 
     def report(self, *folders: Path, **options: object) -> Report:
-        inputs = read_inputs(folders)
+        trust = options.get("trust")
+        inputs = read_inputs(folders).with_trust(trust if isinstance(trust, str) else None)
         runs = load_runs(self.workspace, folders, None, inputs)
         export = Export(
             benchmark_of(runs),
@@ -144,6 +148,39 @@ def test_the_better_model_is_chosen_and_its_mistakes_are_listed(
     assert [remark for label, remark, _ in shares.rows if label == "simple rule"] == ["always the text's value"]
 
 
+@pytest.fixture(scope="module")
+def own(home: Home) -> tuple[Path, Path, Path]:
+    """Two models that do the same and one that follows the text, over a user's own rows."""
+    runs = [("first", knows), ("second", knows), ("third", follows("text"))]
+    first, second, third = (home.run(f"own-{name}", does, f"org/{name}-4bit", own=True) for name, does in runs)
+    return first, second, third
+
+
+def test_own_documents_are_asked_what_should_win(home: Home, own: tuple[Path, Path, Path]) -> None:
+    first, second, third = own
+    alike, apart = verdict(home.report(first, second)), verdict(home.report(first, third))
+    assert alike.headline.startswith("No difference between the models is shown")
+    assert apart.headline.startswith("Which model to choose depends on what should win")
+    by_text, flagged = apart.sentences[1:3]
+    assert by_text.startswith("If the text should win: third-4bit follows it most")
+    assert flagged.startswith("If a conflict should be flagged: first-4bit flags it most")
+    for block in (alike, apart):
+        assert "always the" not in " ".join(block.sentences), (
+            "no rule without a model is a bar for a choice of one's own"
+        )
+
+
+def test_a_rule_decides_the_first_page(home: Home, own: tuple[Path, Path, Path]) -> None:
+    report = home.report(own[0], own[2], trust="text")
+    assert verdict(report).headline == "Choose third-4bit."
+    conflict, other = (block for block in report.first_page if isinstance(block, Shares))
+    assert conflict.columns[0] == "follows your rule (text)"
+    assert "reads the image alone" in other.columns
+    cells = {label: row[0] for label, _, row in conflict.rows}
+    assert cells["third-4bit"] is not None
+    assert cells["third-4bit"].value == 1.0
+
+
 def test_a_model_no_better_than_a_rule_is_not_recommended(home: Home, blind: Path, policy: Path) -> None:
     report = home.report(blind, policy)
     assert verdict(report).headline.startswith("Do not rely on blind-4bit yet. blind-4bit lacks 32 of 160 answers")
@@ -151,7 +188,7 @@ def test_a_model_no_better_than_a_rule_is_not_recommended(home: Home, blind: Pat
         "a rule that needs no model (always the text's value)" in sentence for sentence in verdict(report).sentences
     )
     mistakes = next(block for block in report.first_page if isinstance(block, Bullets))
-    assert any("it follows the text in 32 of 40 answers (80%)" in text for _, text in mistakes.items)
+    assert any("it follows the text 32 of 40 times (80%)" in text for _, text in mistakes.items)
     example = next(block for block in report.first_page if isinstance(block, Example))
     lines = dict(example.lines)
     assert lines["blind-4bit answers"] == lines["The text says"] != lines["The image says"] == lines["Right would be"]
