@@ -160,9 +160,10 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
     rashomon = "rashomon" if shutil.which("rashomon") else command
     model_id = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
     show = f"{clean(rashomon)} --workspace {clean(_short(home.path))} show demo-model-4bit"
-    _print(f"\nLook closer:       {show}{f' --table {demo.table}' if demo.table else ''}")
+    _print(f"\n{'Look closer:':<19}{show}{f' --table {demo.table}' if demo.table else ''}")
     if not demo.table:
-        _print(f"The paper's table: {show} --table main")
+        _print(f"{'Say what wins:':<19}{show} --trust image")
+        _print(f"{'As in the paper:':<19}{show} --table main")
     steps = (
         f"{rashomon} models get {model_id}",
         *build_commands(rashomon, benchmark, Workspace.find().source_folder(benchmark)),
@@ -174,16 +175,19 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
 
 
 def demo_scorecard(inputs: TableInputs) -> tuple[Table, str]:
-    """Return the models' scorecard, without the lines that are 0 for all of them, and a sentence on the last one."""
+    """Return the models' scorecard, without the lines that are 0 for all of them, and a sentence on what they do."""
     from app.report.tables import tables_from
     from benchmarks.scorecard import scorecard_sentences
 
     models = {label: run for label, run in inputs.runs.items() if not label.startswith(PREFIX)}
     (table,) = tables_from(replace(inputs, runs=models), only="scorecard")
     rows = [(name, cells) for name, cells in table.rows if any(not isinstance(c, Estimate) or c.value for c in cells)]
-    conflict, *_ = scorecard_sentences([*models][-1], table, len(models) - 1)
-    sentence = f"{conflict} Which should win is yours to say (--trust)."
-    return replace(table, rows=tuple(rows), notes=()), sentence
+    alike = all(len({repr(cell) for cell in cells}) == 1 for _, cells in table.rows)
+    conflict, *_ = scorecard_sentences("each of them" if alike else [*models][-1], table, len(models) - 1)
+    pages = models[[*models][-1]].clusters.own_count
+    sentence = conflict.removesuffix(".") + f" about {pages} charts; which of them should win is yours to say."
+    title = "What the tiny models of this demo do with their sources, in %, with 95% intervals"
+    return replace(table, title=title, rows=tuple(rows), notes=()), sentence
 
 
 def _print_results(inputs: TableInputs) -> None:

@@ -80,9 +80,13 @@ def print_table(table: Table, console: Console | None = None) -> None:
         console.print()
 
 
+_FEWEST_ROWS = 5
+"""The fewest rows of a table whose intervals stand beside their values."""
+
+
 def _is_list(table: Table, width: int) -> bool:
     """Return whether a table has few columns and many rows, so that each row fits on one line with its intervals."""
-    if not 0 < len(table.columns) <= 3 or len(table.rows) < 8:
+    if not 0 < len(table.columns) <= 3 or len(table.rows) < _FEWEST_ROWS:
         return False
     widths = [
         max(len(cell_text(cells[i], table.percent)) for _, cells in table.rows) for i in range(len(table.columns))
