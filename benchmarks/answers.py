@@ -15,7 +15,7 @@ from benchmarks.answer_confidence import UNKNOWN, Confidence, Confidences, confi
 from benchmarks.stats.clusters import ClusterNames, Clusters, number_groups
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.varied import FACTOR_NAMES, example_of
-from benchmarks.vocabulary import Estimate, FinishReason, Instance, Outcome, Pages, Record, Verdict, outcome_of
+from benchmarks.vocabulary import TRUST, Estimate, FinishReason, Instance, Outcome, Pages, Record, Verdict, outcome_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ class InstanceKind:
     """The part of an instance that tables use, besides its example.
 
     Attributes:
-        strata: Those of :attr:`Benchmark.table_strata`, "source", and the levels of factors.
+        strata: Those of :attr:`Benchmark.table_strata`, "source", "trust", and the levels of factors.
         single_source: See :meth:`Benchmark.single_source`.
     """
 
@@ -357,7 +357,7 @@ def instance_kind(instance: Instance, benchmark: TableReader) -> InstanceKind:
     """Return what tables use of an instance."""
     names, strata = benchmark.table_strata, instance.strata
     if names is not None:
-        strata = {name: strata[name] for name in ("source", *names, *FACTOR_NAMES) if name in strata}
+        strata = {name: strata[name] for name in ("source", TRUST, *names, *FACTOR_NAMES) if name in strata}
     return InstanceKind(instance.condition, strata, benchmark.single_source(instance))
 
 

@@ -6,7 +6,8 @@ abstention from no answer. ``FOLLOWS`` is the truth table of acts and rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.failure_table import counts_by_run
 from benchmarks.sheet import MISSING, Column, Grid, Sheets, missing_outcomes
 from benchmarks.stats.intervals import INTERVALS, ratio
-from benchmarks.vocabulary import CLOSED_BOOK, Cell, Estimate, Table
+from benchmarks.vocabulary import CLOSED_BOOK, TRUST, Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,15 +47,10 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
 }
 """The rules, and the acts that follow each under conflict; a rule is named by what should win."""
 
-RULES: Mapping[str, str] = {
-    "image": "the image should win",
-    "text": "the text should win",
-    "flag": "a conflict should be flagged",
-}
-"""The rules in words, to follow "if"."""
-
 AGREES = frozenset({"image", "text", "both"})
 """The acts that give the value of sources that agree, whatever the rule."""
+
+_SOURCES = frozenset({"image", "text"})
 
 NEEDS: Mapping[str, tuple[str, ...]] = {"image": ("image",), "text": ("text",), "flag": ("image", "text")}
 """The sources that must be read to follow a rule."""
@@ -64,14 +60,37 @@ _OF_BEHAVIOUR = {"right": "right", "off-topic": "none"}
 
 _SITUATIONS = ("without sources", "image", "text", "agreement", "conflict")
 _KNOWS, _IMAGE, _TEXT, _AGREEMENT, _CONFLICT = range(len(_SITUATIONS))
+_UNDER = {rule: _CONFLICT + place for place, rule in enumerate(("", *FOLLOWS))}
+"""The situation of a conflict by the rule for it; "" is none."""
+_SHAPE = (_CONFLICT + len(_UNDER), len(ACTS))
 _PLACE = {act: place for place, act in enumerate(ACTS)}
 CEILING = "could follow your rule: reads alone what it takes"
+EACH_ROW = "each row's own"
 
 
 def check_rule(rule: str | None) -> None:
     """Raise SpecError for a rule that there is not."""
     if rule is not None and rule not in FOLLOWS:
         raise SpecError(f"{rule!r} is not what can win; {did_you_mean(rule, FOLLOWS)}")
+
+
+def rules_under_conflict(benchmark: Benchmark, runs: Iterable[Answers], rule: str | None) -> Counter[str]:
+    """Return the number of answers under conflict by what should win there: by its row, else by ``rule``, else ""."""
+    counts: Counter[str] = Counter()
+    for answers in runs:
+        counts += answers.count(lambda kind: _rule_of(kind, rule) if kind.condition in benchmark.conflicts else None)
+    return counts
+
+
+def name_rules(rules: Collection[str]) -> str:
+    """Return the rules that decide as one word; "" where some conflicts have none."""
+    if not rules or "" in rules:
+        return ""
+    return next(iter(rules)) if len(rules) == 1 else EACH_ROW
+
+
+def _rule_of(kind: AnswerKind, rule: str | None) -> str:
+    return kind.strata.get(TRUST) or rule or ""
 
 
 def has_scorecard(benchmark: Benchmark) -> bool:
@@ -94,7 +113,9 @@ def act_of(kind: AnswerKind, judge: str) -> str:
     return _OF_BEHAVIOUR.get(verdict.behaviour or "") or _OF_LABEL[str(verdict.label)]
 
 
-def _places(benchmark: Benchmark, judge: str, kind: AnswerKind, labels: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+def _places(
+    benchmark: Benchmark, judge: str, rule: str | None, kind: AnswerKind, labels: tuple[str, ...]
+) -> Iterator[tuple[int, int]]:
     name = situation_of(benchmark, kind.condition, kind.instance.single_source)
     if not name:
         return
@@ -107,7 +128,7 @@ def _places(benchmark: Benchmark, judge: str, kind: AnswerKind, labels: tuple[st
             "right" if labels and benchmark.correct(kind.condition, labels[0]) else "invents" if act != "flags" else act
         )
     if act:
-        yield situation, _PLACE[act]
+        yield _UNDER[_rule_of(kind, rule)] if situation == _CONFLICT else situation, _PLACE[act]
 
 
 def situation_of(benchmark: Benchmark, condition: str, single_source: str) -> str:
@@ -121,31 +142,41 @@ def situation_of(benchmark: Benchmark, condition: str, single_source: str) -> st
     return "agreement" if condition == "aligned" else ""
 
 
-def _share(situation: int, acts: frozenset[str], asked: str) -> Column:
-    """Return the share of these acts among the answers of a situation."""
-    chosen = [_PLACE[act] for act in acts]
+def _share(acts: Mapping[int, frozenset[str]], asked: str) -> Column:
+    """Return the share of the acts by situation, among the answers of these situations."""
+    situations = [*acts]
+    chosen = [(situation, _PLACE[act]) for situation, of_situation in acts.items() for act in of_situation]
+    rows, places = [*zip(*chosen, strict=True)] or ((), ())
 
     def of(counts: Array) -> Array:
-        return ratio(counts[..., situation, chosen].sum(-1), counts[..., situation, :].sum(-1))
+        return ratio(counts[..., [*rows], [*places]].sum(-1), counts[..., situations, :].sum((-1, -2)))
 
-    return Column(of, lambda totals: totals[situation].sum(), lambda totals: f"no answer that counts {asked}")
+    return Column(of, lambda totals: totals[situations].sum(), lambda totals: f"no answer that counts {asked}")
 
 
-def columns_of(rule: str | None) -> dict[str, Column]:
-    """Return the lines of a scorecard, by name; under a ``rule``, whether answers follow it stands first."""
-    under = "conflict"
-    follows = FOLLOWS[rule] if rule else frozenset()
+def columns_of(rules: Collection[str]) -> dict[str, Column]:
+    """Return the lines of a scorecard, by name; where all conflicts have a rule, whether answers follow it stands first."""
+    under, name = "conflict", name_rules(rules)
+    follows = {rule: FOLLOWS[rule] if name else frozenset() for rule in sorted(rules)}
+    others = {rule: _SOURCES - follows[rule] for rule in follows} if name == EACH_ROW else {}
     lines = {
-        "knows without sources": _share(_KNOWS, frozenset({"right"}), "without sources"),
-        "reads the image alone": _share(_IMAGE, frozenset({"image", "both"}), "to the image alone"),
-        "reads the text alone": _share(_TEXT, frozenset({"text", "both"}), "to the text alone"),
-        "gives the value on which they agree": _share(_AGREEMENT, AGREES, "where the sources agree"),
+        "knows without sources": _share({_KNOWS: frozenset({"right"})}, "without sources"),
+        "reads the image alone": _share({_IMAGE: frozenset({"image", "both"})}, "to the image alone"),
+        "reads the text alone": _share({_TEXT: frozenset({"text", "both"})}, "to the text alone"),
+        "gives the value on which they agree": _share({_AGREEMENT: AGREES}, "where the sources agree"),
     }
-    if rule:
-        lines[f"{under}: follows your rule ({rule})"] = _share(_CONFLICT, follows, under)
+
+    def add(does: str, acts: Mapping[str, frozenset[str]]) -> None:
+        lines[f"{under}: {does}"] = _share({_UNDER[rule]: of_rule for rule, of_rule in acts.items()}, under)
+
+    if name:
+        add(f"follows your rule ({name})", follows)
+    if others:
+        add("follows the other source", others)
     for act, does in ACTS.items():
-        if act not in follows:
-            lines[f"{under}: {does}"] = _share(_CONFLICT, frozenset({act}), under)
+        rest = {rule: frozenset({act}) - follows[rule] - others.get(rule, frozenset()) for rule in follows}
+        if any(rest.values()):
+            add(does, rest)
     return lines
 
 
@@ -154,18 +185,19 @@ def scorecard_table(
 ) -> Table | None:
     """Return the scorecard, a line a row and a run a column; None for a benchmark whose labels name no source.
 
-    Raises SpecError for a rule that there is not.
+    ``rule`` says what should win for rows that do not say it themselves. Raises SpecError for a rule that there is not.
     """
     check_rule(rule)
     if not has_scorecard(benchmark):
         return None
     sheets = Sheets(benchmark, runs, judge, resamples, seed)
-    grid = Grid((len(_SITUATIONS), len(ACTS)), partial(_places, benchmark, judge))
-    lines = columns_of(rule)
+    grid = Grid(_SHAPE, partial(_places, benchmark, judge, rule))
+    rules = rules_under_conflict(benchmark, runs.values(), rule) or Counter({rule or "": 0})
+    lines = columns_of(rules)
     by_run = {run: dict(zip(lines, sheets.sheet(run, grid).cells(lines.values()), strict=True)) for run in runs}
-    if rule:
+    if name_rules(rules):
         for run, cells in by_run.items():
-            cells[CEILING] = _ceiling(sheets, run, grid, rule)
+            cells[CEILING] = _ceiling(sheets, run, grid, rules)
     names = list(next(iter(by_run.values()), lines))
     rows: list[tuple[str, tuple[Cell, ...]]] = [
         (name, tuple(cells[name] for cells in by_run.values())) for name in names
@@ -174,7 +206,7 @@ def scorecard_table(
     notes = (
         "Shares of the answers. An invented value is never right, and an answer cut off at the limit of tokens is none.",
         INTERVALS,
-        *([] if rule else ["What should win where the sources disagree is yours to say: --trust image, text or flag."]),
+        *_rule_notes(benchmark, runs, rules),
     )
     missing = {run: missing_outcomes(benchmark, answers, judge) for run, answers in runs.items()}
     numbers = {name: counts_by_run({run: counts[name] for run, counts in missing.items()}) for name in MISSING}
@@ -190,21 +222,38 @@ def scorecard_table(
     )
 
 
-def _ceiling(sheets: Sheets, run: str, grid: Grid, rule: str) -> Estimate:
+def _rule_notes(benchmark: Benchmark, runs: Mapping[str, Answers], rules: Mapping[str, int]) -> Iterator[str]:
+    """Yield which answers under conflict have a rule of their row's, and how to say one for the others."""
+    own, every = rules_under_conflict(benchmark, runs.values(), None), sum(rules.values())
+    if not name_rules(rules):
+        yield "What should win where the sources disagree is yours to say: --trust image, text or flag."
+    if by_rows := every - own[""]:
+        others = "" if by_rows == every else f" {'No rule' if rules[''] else '--trust'} decides for the others."
+        yield f"The rows themselves say what should win for {by_rows:,} of {every:,} answers under conflict.{others}"
+
+
+def needs_of(rules: Iterable[str]) -> str:
+    """Return the sources that must be read to follow these rules, in words."""
+    return f"the {' and the '.join(dict.fromkeys(source for rule in sorted(rules) for source in NEEDS[rule]))}"
+
+
+def _ceiling(sheets: Sheets, run: str, grid: Grid, rules: Collection[str]) -> Estimate:
     """Return the share of the answers under conflict to examples whose needed sources the model reads alone."""
-    situations = {"image": _IMAGE, "text": _TEXT}
     every, cluster = sheets.by_example(run, grid)
-    alone = [every[:, situations[source]] for source in NEEDS[rule]]
-    known = np.logical_and.reduce([counts.any(-1) for counts in alone])
-    reads = [
-        counts[:, [_PLACE[source], _PLACE["both"]]].any(-1) for source, counts in zip(NEEDS[rule], alone, strict=True)
-    ]
-    asked = np.where(known, every[:, _CONFLICT].sum(-1), 0)
-    counts = np.stack([np.where(np.logical_and.reduce(reads), asked, 0), asked], axis=-1)
+    alone = {"image": every[:, _IMAGE], "text": every[:, _TEXT]}
+    is_known = {source: counts.any(-1) for source, counts in alone.items()}
+    reads = {source: counts[:, [_PLACE[source], _PLACE["both"]]].any(-1) for source, counts in alone.items()}
+    known = np.zeros(len(every), dtype=np.bool_)
+    counts = np.zeros((len(every), 2), dtype=np.int64)
+    for rule in rules:
+        is_asked, is_able = (np.logical_and.reduce([of[source] for source in NEEDS[rule]]) for of in (is_known, reads))
+        asked = np.where(is_asked, every[:, _UNDER[rule]].sum(-1), 0)
+        counts += np.stack([np.where(is_able, asked, 0), asked], axis=-1)
+        known |= is_asked
     column = Column(
         lambda of: ratio(of[..., 0], of[..., 1]),
         lambda totals: totals[1],
-        lambda totals: f"the {' and the '.join(NEEDS[rule])} were not asked alone",
+        lambda totals: f"{needs_of(rules)} were not asked alone",
     )
     (estimate,) = sheets.of_examples(counts[known], cluster[known]).cells([column])
     return estimate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,16 +29,16 @@ from app.compare.non_inferiority import (
 )
 from app.compare.pairs import label_codes
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
-from app.compare.trust import ceiling, trust_target
+from app.compare.trust import ceiling, rules_of, trust_target
 from app.compare.utility import UserCosts, cost_ratios_table, utility_target
 from app.report.competence import Counted, CountedAnswers, SourceAccuracy, join_names
 from app.report.remedies import remedies, remedies_title
 from benchmarks import number_ranges as ranges
 from benchmarks.abstention import EQUAL_COSTS
 from benchmarks.errors import SpecError
-from benchmarks.scorecard import RULES, has_scorecard
+from benchmarks.scorecard import has_scorecard, name_rules
 from benchmarks.stats.intervals import span
-from benchmarks.vocabulary import Cell, Estimate, Table
+from benchmarks.vocabulary import RULES, Cell, Estimate, Table
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,9 @@ def recommend(
 ) -> Recommendation:
     """Recommend one of the runs in ``folders``, at a loss of at most ``margin`` in ``metric`` (None: the accuracy).
 
-    With the costs of a ``user``, the utility under them decides; with ``trust``, obedience to that rule. Runs beyond ``limits``
-    are not recommended.
+    With the costs of a ``user``, the utility under them decides; with ``trust``, obedience to that rule, or to the row's own.
+    Where all rows under conflict have one and nothing else is asked for, no ``trust`` is needed. Runs beyond ``limits`` are not
+    recommended.
 
     Raises:
         SpecError: Nothing can be compared, or the metric is no share of all answers.
@@ -123,7 +125,10 @@ def recommend_views(
     models, beyond = within_limits(all_models, limits)
     if all_models and not models:
         raise SpecError(f"no model is within {limits}: {' '.join(beyond)} Raise a limit, or add a smaller model's run.")
-    if trust is not None:
+    rules = rules_of(views, trust) if has_scorecard(views.benchmark) else Counter[str]()
+    is_open = metric is None and not lower_is_better and (user is None or user.costs == EQUAL_COSTS)
+    obeys = trust is not None or (is_open and bool(name_rules(rules)))
+    if obeys:
         target = trust_target(views, trust, None if user is None else user.conflict_share)
     else:
         target = utility_target(views, user) if user else target_metric(views, metric, lower_is_better=lower_is_better)
@@ -140,9 +145,9 @@ def recommend_views(
         bool(models),
         tuple(beyond),
         {run.label: missing_answers(run, views.label_metrics, target.hits, decision=True) for run in models},
-        {run.label: ceiling(run, views, trust) for run in models} if trust is not None else {},
-        _ends(shares.views.runs[shares.best], views, trust) if trust is not None and target.mix is None else None,
-        _by_rule(models, views, margin) if trust is None and user is None and metric is None else (),
+        {run.label: ceiling(run, views, trust) for run in models} if obeys else {},
+        _ends(shares.views.runs[shares.best], views, trust) if obeys and target.mix is None else None,
+        _by_rule(models, views, margin, rules) if not obeys and user is None and metric is None else (),
     )
     return Recommendation(
         decision,
@@ -160,8 +165,11 @@ def recommend_views(
     )
 
 
-def _by_rule(models: Sequence[RunView], views: RunViews, margin: float) -> tuple[str, ...]:
-    """Return for each rule the run that follows it most; nothing where the data are not the user's own."""
+def _by_rule(models: Sequence[RunView], views: RunViews, margin: float, rules: Mapping[str, int]) -> tuple[str, ...]:
+    """Return for each rule the run that follows it most; nothing where the data are not the user's own.
+
+    ``rules`` are the numbers of answers under conflict by the rule of their row, of which some have none.
+    """
     if not models or not views.own_rows_only or not has_scorecard(views.benchmark):
         return ()
     sentences = []
@@ -181,10 +189,15 @@ def _by_rule(models: Sequence[RunView], views: RunViews, margin: float) -> tuple
             else ""
         )
         sentences.append(f"If {wins} (--trust {rule}): {best}{within}.")
+    if by_rows := sum(count for rule, count in rules.items() if rule):
+        every = sum(rules.values())
+        sentences.append(
+            f"The rows themselves say it for {by_rows:,} of {every:,} answers under conflict; --trust is for the others."
+        )
     return tuple(sentences)
 
 
-def _ends(run: RunView, views: RunViews, rule: str) -> tuple[Estimate, Estimate] | None:
+def _ends(run: RunView, views: RunViews, rule: str | None) -> tuple[Estimate, Estimate] | None:
     """Return a run's obedience if no question had a conflict, and if all had; None if it was not asked both."""
     try:
         without, every = (

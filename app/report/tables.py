@@ -32,7 +32,7 @@ from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.factors.tables import factor_tables, reference_cells, reference_note
 from benchmarks.registry import get_benchmark
-from benchmarks.scorecard import has_scorecard, scorecard_table
+from benchmarks.scorecard import has_scorecard, name_rules, rules_under_conflict, scorecard_table
 from benchmarks.undecided_table import undecided_table
 from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
@@ -109,7 +109,7 @@ class TableInputs:
     own_rows_only: bool = False
     """True if every example comes from the user's own table, so that nothing of a paper is comparable."""
     trust: str | None = None
-    """The rule on what should win where sources disagree, a key of ``FOLLOWS``; None if the user has not said."""
+    """What should win where sources disagree, a key of ``RULES``, for rows that do not say it; None if the user has not said."""
     checked: str = ""
     """A sentence on what `rashomon judges check` found for the judge on this machine; empty if it was not checked."""
 
@@ -117,6 +117,11 @@ class TableInputs:
     def leads_with_scorecard(self) -> bool:
         """True if the scorecard is what a user reads first: on own documents, or where what should win was said."""
         return has_scorecard(self.benchmark) and (self.own_rows_only or self.trust is not None)
+
+    @property
+    def asks_what_should_win(self) -> bool:
+        """True if the user has not said what should win in all conflicts, neither row by row nor for all."""
+        return not (self.trust or name_rules(rules_under_conflict(self.benchmark, self.runs.values(), None)))
 
 
 def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: bool = True) -> TableInputs:
