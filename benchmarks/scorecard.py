@@ -1,24 +1,39 @@
 """Scorecard: what a model does with sources that disagree, and with each alone, under the rule that a user chose.
 
-Acts are what an answer does; the paper's labels do not tell an invented value from the right one that no source has, nor an
-abstention from no answer. ``FOLLOWS`` is the truth table of acts and rules.
+``benchmarks/acts.py`` says what an answer does, and which acts follow a rule.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.acts import (
+    ACTS,
+    AGREES,
+    EACH_ROW,
+    FOLLOWS,
+    NEEDS,
+    SOURCES,
+    act_of,
+    act_of_label,
+    check_rule,
+    has_scorecard,
+    name_rules,
+    needs_of,
+    rule_of,
+    rules_under_conflict,
+    situation_of,
+)
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.failure_table import counts_by_run
 from benchmarks.sheet import MISSING, Column, Grid, Sheets, missing_outcomes
 from benchmarks.stats.intervals import INTERVALS, ratio
-from benchmarks.vocabulary import CLOSED_BOOK, TRUST, Cell, Estimate, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,35 +44,6 @@ if TYPE_CHECKING:
 
 NAME = "scorecard"
 
-ACTS: Mapping[str, str] = {
-    "image": "follows the image",
-    "text": "follows the text",
-    "both": "gives both values",
-    "flags": "flags the conflict or abstains",
-    "right": "gives a right value that no source has",
-    "invents": "invents a value",
-    "none": "gives no answer",
-}
-"""The acts of an answer, and the row of each in the scorecard."""
-
-FOLLOWS: Mapping[str, frozenset[str]] = {
-    "image": frozenset({"image"}),
-    "text": frozenset({"text"}),
-    "flag": frozenset({"flags"}),
-}
-"""The rules, and the acts that follow each under conflict; a rule is named by what should win."""
-
-AGREES = frozenset({"image", "text", "both"})
-"""The acts that give the value of sources that agree, whatever the rule."""
-
-_SOURCES = frozenset({"image", "text"})
-
-NEEDS: Mapping[str, tuple[str, ...]] = {"image": ("image",), "text": ("text",), "flag": ("image", "text")}
-"""The sources that must be read to follow a rule."""
-
-_OF_LABEL = {"IMAGE": "image", "TEXT": "text", "BOTH": "both", "ABSTAIN": "flags", "NEITHER": "invents"}
-_OF_BEHAVIOUR = {"right": "right", "off-topic": "none"}
-
 _SITUATIONS = ("without sources", "image", "text", "agreement", "conflict")
 _KNOWS, _IMAGE, _TEXT, _AGREEMENT, _CONFLICT = range(len(_SITUATIONS))
 _UNDER = {rule: _CONFLICT + place for place, rule in enumerate(("", *FOLLOWS))}
@@ -65,52 +51,6 @@ _UNDER = {rule: _CONFLICT + place for place, rule in enumerate(("", *FOLLOWS))}
 _SHAPE = (_CONFLICT + len(_UNDER), len(ACTS))
 _PLACE = {act: place for place, act in enumerate(ACTS)}
 CEILING = "could follow your rule: reads alone what it takes"
-EACH_ROW = "each row's own"
-
-
-def check_rule(rule: str | None) -> None:
-    """Raise SpecError for a rule that there is not."""
-    if rule is not None and rule not in FOLLOWS:
-        raise SpecError(f"{rule!r} is not what can win; {did_you_mean(rule, FOLLOWS)}")
-
-
-def rules_under_conflict(benchmark: Benchmark, runs: Iterable[Answers], rule: str | None) -> Counter[str]:
-    """Return the number of answers under conflict by what should win there: by its row, else by ``rule``, else ""."""
-    counts: Counter[str] = Counter()
-    for answers in runs:
-        counts += answers.count(lambda kind: _rule_of(kind, rule) if kind.condition in benchmark.conflicts else None)
-    return counts
-
-
-def name_rules(rules: Collection[str]) -> str:
-    """Return the rules that decide as one word; "" where some conflicts have none."""
-    if not rules or "" in rules:
-        return ""
-    return next(iter(rules)) if len(rules) == 1 else EACH_ROW
-
-
-def _rule_of(kind: AnswerKind, rule: str | None) -> str:
-    return kind.strata.get(TRUST) or rule or ""
-
-
-def has_scorecard(benchmark: Benchmark) -> bool:
-    """Return whether the labels of a benchmark say which source an answer follows."""
-    return set(benchmark.labels) <= _OF_LABEL.keys() and bool(benchmark.conflicts)
-
-
-def act_of_label(label: str) -> str:
-    """Return what an answer with a label does, as far as the label tells."""
-    return _OF_LABEL[label]
-
-
-def act_of(kind: AnswerKind, judge: str) -> str:
-    """Return what an answer does, a key of ``ACTS``; empty if that is not known (pending, in error, undecided, judge failed)."""
-    if kind.is_no_answer(judge):
-        return "none"
-    if kind.outcome(judge) != "labelled":
-        return ""
-    verdict = kind.verdicts[judge]
-    return _OF_BEHAVIOUR.get(verdict.behaviour or "") or _OF_LABEL[str(verdict.label)]
 
 
 def _places(
@@ -122,24 +62,13 @@ def _places(
     situation = _SITUATIONS.index(name)
     act = act_of(kind, judge)
     if not act and labels == benchmark.labels[:1]:
-        act = _OF_LABEL[labels[0]]  # an answer without a label, in the row of those that it could be in
+        act = act_of_label(labels[0])  # an answer without a label, in the row of those that it could be in
     if act and situation == _KNOWS and act != "none":
         act = (
             "right" if labels and benchmark.correct(kind.condition, labels[0]) else "invents" if act != "flags" else act
         )
     if act:
-        yield _UNDER[_rule_of(kind, rule)] if situation == _CONFLICT else situation, _PLACE[act]
-
-
-def situation_of(benchmark: Benchmark, condition: str, single_source: str) -> str:
-    """Return the situation of an answer, such as "conflict"; empty if the scorecard leaves it out."""
-    if condition == CLOSED_BOOK:
-        return "without sources"
-    if condition in benchmark.conflicts:
-        return "conflict"
-    if single_source:
-        return single_source if single_source in ("image", "text") else ""
-    return "agreement" if condition == "aligned" else ""
+        yield _UNDER[rule_of(kind, rule)] if situation == _CONFLICT else situation, _PLACE[act]
 
 
 def _share(acts: Mapping[int, frozenset[str]], asked: str) -> Column:
@@ -158,7 +87,7 @@ def columns_of(rules: Collection[str]) -> dict[str, Column]:
     """Return the lines of a scorecard, by name; where all conflicts have a rule, whether answers follow it stands first."""
     under, name = "conflict", name_rules(rules)
     follows = {rule: FOLLOWS[rule] if name else frozenset() for rule in sorted(rules)}
-    others = {rule: _SOURCES - follows[rule] for rule in follows} if name == EACH_ROW else {}
+    others = {rule: SOURCES - follows[rule] for rule in follows} if name == EACH_ROW else {}
     lines = {
         "knows without sources": _share({_KNOWS: frozenset({"right"})}, "without sources"),
         "reads the image alone": _share({_IMAGE: frozenset({"image", "both"})}, "to the image alone"),
@@ -226,15 +155,10 @@ def _rule_notes(benchmark: Benchmark, runs: Mapping[str, Answers], rules: Mappin
     """Yield which answers under conflict have a rule of their row's, and how to say one for the others."""
     own, every = rules_under_conflict(benchmark, runs.values(), None), sum(rules.values())
     if not name_rules(rules):
-        yield "What should win where the sources disagree is yours to say: --trust image, text or flag."
+        yield "What should win where the sources disagree is yours to say: --trust image, text or flag, or Settings."
     if by_rows := every - own[""]:
         others = "" if by_rows == every else f" {'No rule' if rules[''] else '--trust'} decides for the others."
         yield f"The rows themselves say what should win for {by_rows:,} of {every:,} answers under conflict.{others}"
-
-
-def needs_of(rules: Iterable[str]) -> str:
-    """Return the sources that must be read to follow these rules, in words."""
-    return f"the {' and the '.join(dict.fromkeys(source for rule in sorted(rules) for source in NEEDS[rule]))}"
 
 
 def _ceiling(sheets: Sheets, run: str, grid: Grid, rules: Collection[str]) -> Estimate:

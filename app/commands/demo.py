@@ -190,7 +190,7 @@ def _print_results(inputs: TableInputs) -> None:
     """Print the scorecard, or the paper's table of a benchmark that has none."""
     from app.report.render import print_table
     from app.report.tables import tables_from
-    from benchmarks.scorecard import has_scorecard
+    from benchmarks.acts import has_scorecard
 
     if not has_scorecard(inputs.benchmark):
         (main,) = tables_from(inputs, only="main")

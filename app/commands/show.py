@@ -25,11 +25,12 @@ from app.store.run_facts import ExcludedInstances, worker_deaths
 from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
+from benchmarks.acts import has_scorecard
 from benchmarks.answer_confidence import likelihood_remarks
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.scorecard import NAME as SCORECARD
-from benchmarks.scorecard import has_scorecard, scorecard_sentences
+from benchmarks.scorecard import scorecard_sentences
 from benchmarks.vocabulary import Media, Table
 
 

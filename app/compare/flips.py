@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from app.compare.pairs import Array, RunPair
 from app.compare.run_view import RunViews
 from app.compare.transitions import Transitions
+from benchmarks.acts import has_scorecard
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
-from benchmarks.scorecard import has_scorecard
 from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, Draws, cohen_kappa, estimate
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import raw_agreement

@@ -18,8 +18,8 @@ from app.compare.pairs import RunPair
 from app.compare.run_view import RunViews
 from app.report.competence import join_names
 from app.text.escape import size
+from benchmarks.acts import ACTS, AGREES, act_of_label, has_scorecard, situation_of
 from benchmarks.base import Benchmark
-from benchmarks.scorecard import ACTS, AGREES, act_of_label, has_scorecard, situation_of
 from benchmarks.sheet import list_missing
 from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Estimate, Table
@@ -117,7 +117,7 @@ class Transitions:
 
 
 def _acts(answers: PackedAnswers, benchmark: Benchmark) -> Places:
-    """Return what each answer does, as :func:`benchmarks.scorecard.act_of` has it; shape (answers,)."""
+    """Return what each answer does, as :func:`benchmarks.acts.act_of` has it; shape (answers,)."""
     acts = answers.outcome_codes({label: _ACT[act_of_label(label)] for label in benchmark.labels})
     is_empty, is_pending = (answers.outcome_codes(dict.fromkeys(names, 0)) == 0 for names in (NO_ANSWER, ("pending",)))
     is_none = is_empty | (answers.cut_off & ~is_pending) | (answers.off_topic & (acts >= 0))

@@ -9,8 +9,8 @@ import numpy as np
 from app.compare.non_inferiority import ConditionShares, TargetMetric
 from app.compare.run_view import RunView, RunViews
 from benchmarks import number_ranges as ranges
+from benchmarks.acts import AGREES, FOLLOWS, NEEDS, act_of_label, check_rule, has_scorecard, name_rules, needs_of
 from benchmarks.errors import SpecError
-from benchmarks.scorecard import AGREES, FOLLOWS, NEEDS, act_of_label, check_rule, has_scorecard, name_rules, needs_of
 from benchmarks.vocabulary import Estimate
 
 OBEDIENCE = "obedience"

@@ -6,18 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.acts import ACTS, FOLLOWS, act_of_label, has_scorecard
 from benchmarks.answers import Answers
 from benchmarks.errors import SpecError
 from benchmarks.registry import BUILT_IN, get_benchmark
-from benchmarks.scorecard import (
-    ACTS,
-    CEILING,
-    FOLLOWS,
-    act_of_label,
-    has_scorecard,
-    scorecard_sentences,
-    scorecard_table,
-)
+from benchmarks.scorecard import CEILING, scorecard_sentences, scorecard_table
 from benchmarks.vocabulary import Estimate, Record, Table, Verdict
 from tests.support.labelled import labelled
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.scorecard import FOLLOWS
+from benchmarks.acts import FOLLOWS
 from benchmarks.vocabulary import RULES
 from tests.support.command import Rashomon
 from tests.support.data.small import picture
