@@ -17,7 +17,10 @@ _NO_MODEL = (
     "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
     "Add a model's run."
 )
-ASK = "Which model is better depends on what should win where your sources disagree: say it with --trust image, text or flag."
+ASK = (
+    "Which model is better depends on what should win where your sources disagree: say it with --trust image, text or flag, or "
+    "in Settings."
+)
 _SAME_TIME = 0.05
 """The relative difference below which speeds count as equal: other load on the machine explains it."""
 

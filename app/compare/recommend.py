@@ -30,13 +30,12 @@ from app.compare.non_inferiority import (
 from app.compare.pairs import label_codes
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
 from app.compare.trust import ceiling, rules_of, trust_target
-from app.compare.utility import UserCosts, cost_ratios_table, utility_target
+from app.compare.utility import UserCosts, cost_ratios_table, has_costs, utility_target
 from app.report.competence import Counted, CountedAnswers, SourceAccuracy, join_names
 from app.report.remedies import remedies, remedies_title
 from benchmarks import number_ranges as ranges
-from benchmarks.abstention import EQUAL_COSTS
+from benchmarks.acts import has_scorecard, name_rules
 from benchmarks.errors import SpecError
-from benchmarks.scorecard import has_scorecard, name_rules
 from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import RULES, Cell, Estimate, Table
 
@@ -117,16 +116,14 @@ def recommend_views(
     ranges.MARGIN.check("--margin", margin)
     if user is not None and (metric is not None or lower_is_better):
         raise SpecError("costs decide by the utility; leave --metric and --lower-is-better out, or the costs.")
-    if trust is not None and (
-        (user is not None and user.costs != EQUAL_COSTS) or metric is not None or lower_is_better
-    ):
+    if trust is not None and (has_costs(user) or metric is not None or lower_is_better):
         raise SpecError("--trust decides by what should win; leave --costs, --metric and --lower-is-better out.")
     all_models, policies = split_policies(views)
     models, beyond = within_limits(all_models, limits)
     if all_models and not models:
         raise SpecError(f"no model is within {limits}: {' '.join(beyond)} Raise a limit, or add a smaller model's run.")
     rules = rules_of(views, trust) if has_scorecard(views.benchmark) else Counter[str]()
-    is_open = metric is None and not lower_is_better and (user is None or user.costs == EQUAL_COSTS)
+    is_open = metric is None and not lower_is_better and not has_costs(user)
     obeys = trust is not None or (is_open and bool(name_rules(rules)))
     if obeys:
         target = trust_target(views, trust, None if user is None else user.conflict_share)

@@ -25,6 +25,7 @@ from app.store.answers import read_runs
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason
 from benchmarks.abstention import abstention_tables
+from benchmarks.acts import has_scorecard, name_rules, rules_under_conflict
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.behaviour_table import behaviour_table
@@ -32,7 +33,7 @@ from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.factors.tables import factor_tables, reference_cells, reference_note
 from benchmarks.registry import get_benchmark
-from benchmarks.scorecard import has_scorecard, name_rules, rules_under_conflict, scorecard_table
+from benchmarks.scorecard import scorecard_table
 from benchmarks.undecided_table import undecided_table
 from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables

@@ -110,11 +110,11 @@ class CompareScreen(ResultsScreen):
 
     def compute(self) -> None:
         results, folders, judge, margin = self.rashomon.results, self.folders, self.judge, self.margin
-        requirements = self.requirements
+        requirements, rule = self.requirements, self.rashomon.settings.rule
 
         def work() -> _Results:
             comparison = results.comparison(folders, judge)
-            recommendation = _recommended(lambda: results.recommendation(folders, judge, margin, requirements))
+            recommendation = _recommended(lambda: results.recommendation(folders, judge, margin, requirements, rule))
             return _Results(
                 comparison,
                 pair_overviews(comparison, recommendation),
